@@ -1,0 +1,55 @@
+# Everything runs in .venv, which the first target that needs it makes from plain python3 (with venv and pip).
+# Stamps inside .venv remember what is installed, so a second run starts at once.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+RUNTIME := $(VENV)/.installed-runtime
+TOOLS := $(VENV)/.installed-test
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check slow bench format clean
+
+help:  ## list every target
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(RUNTIME)  ## install what is needed and show what Tacit does
+	@$(BIN)/tacit demo
+
+test: $(TOOLS)  ## install the test tools and run the tests (under 5 minutes on 2 cores)
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+check: $(TOOLS)  ## format, lint, types and the tidy rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy --strict src
+	$(BIN)/python -m pytest -q tests/test_tidy.py
+
+slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow"
+
+bench: $(TOOLS)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
+	$(BIN)/python bench/run.py $(ONLY)
+
+format: $(TOOLS)  ## rewrite the code in the one format
+	$(BIN)/ruff check --fix --select I .
+	$(BIN)/ruff format .
+
+clean:  ## remove .venv, caches and what was built
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): pyproject.toml | $(BIN)/python
+	@echo "installing tacit into $(VENV) (once; a minute or two)"
+	$(PIP) install --editable .
+	@touch $@
+
+$(TOOLS): pyproject.toml | $(BIN)/python
+	@echo "installing tacit and its test tools into $(VENV) (once; a minute or two)"
+	$(PIP) install --editable '.[test]'
+	@touch $@ $(RUNTIME)

@@ -1,0 +1,69 @@
+"""Tacit answers questions about a table of people without revealing anyone in it.
+
+A map: `privacy` holds losses, events and the exact laws of the noise, as values; `accounting` says what events cost;
+`noise` is the only place noise is drawn; `ledger` keeps what was charged, durably; `auditing` tries to prove us
+wrong; `cli` is the `tacit` command. Imports point downward only (docs/ARCHITECTURE.md has the picture).
+
+The names here are the whole public surface. Each loads its module when first used, so `import tacit` is quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tacit.errors import (
+        BudgetExceeded,
+        EngineError,
+        InvalidParameter,
+        LedgerError,
+        NoRandomness,
+        QueryRefused,
+        TacitError,
+    )
+    from tacit.noise.mechanism import Gaussian, Laplace
+    from tacit.privacy.loss import epsilon, rho
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BudgetExceeded",
+    "EngineError",
+    "Gaussian",
+    "InvalidParameter",
+    "Laplace",
+    "LedgerError",
+    "NoRandomness",
+    "QueryRefused",
+    "TacitError",
+    "epsilon",
+    "rho",
+]
+
+# public name -> the module it lives in
+_HOMES = {
+    "BudgetExceeded": "tacit.errors",
+    "EngineError": "tacit.errors",
+    "Gaussian": "tacit.noise.mechanism",
+    "InvalidParameter": "tacit.errors",
+    "Laplace": "tacit.noise.mechanism",
+    "LedgerError": "tacit.errors",
+    "NoRandomness": "tacit.errors",
+    "QueryRefused": "tacit.errors",
+    "TacitError": "tacit.errors",
+    "epsilon": "tacit.privacy.loss",
+    "rho": "tacit.privacy.loss",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module, once (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tacit' has no attribute '{name}'")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,18 @@
+"""The gauntlet: published attacks as cases registered by id, and the published bugs that show the cases can fail.
+
+`load()` imports the modules listed here, which register what they hold. A new module of cases or mutants is added to
+the list by hand, so that what runs can be read in one place.
+"""
+
+import importlib
+
+MODULES = (
+    "tacit.auditing.gauntlet.noise_cases",
+    "tacit.auditing.gauntlet.noise_mutants",
+)
+
+
+def load() -> None:
+    """Register every case and mutant."""
+    for module in MODULES:
+        importlib.import_module(module)

@@ -1,0 +1,78 @@
+"""The command line's door: the list of commands, `--version`, and how an error reaches a person.
+
+Each command lives in a module of its own, which loads what it needs when it runs. An error of ours is its message on
+stderr and an exit code, never a stack trace; an error that is not ours is its class alone, since the texts of other
+packages may quote a row.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import tacit
+from tacit.cli import demo
+from tacit.errors import BudgetExceeded, TacitError
+
+EXIT_UNEXPECTED = 1
+EXIT_REFUSED = 2
+EXIT_BUDGET = 3
+
+app = typer.Typer(
+    name="tacit",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    epilog=(
+        "Exit codes: 0 answered, 2 refused (the message says what to write instead), 3 the budget has no room, "
+        "1 anything unexpected."
+    ),
+)
+app.command(name="demo")(demo.demo)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)
+    if wanted:
+        typer.echo(f"tacit {tacit.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tacit_command(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Answer questions about a table of people without revealing anyone in it.
+
+    Every answer is differentially private: it would look nearly the same had any one person not been in the table.
+
+    **Start here**
+
+    `tacit demo` shows what it does, in a few seconds and on made-up data.
+
+    `tacit demo --help` explains one command; each has examples.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command with `arguments`, or with the process's own, and exit with its code."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(args=words, prog_name="tacit")
+    except TacitError as error:
+        typer.echo(f"tacit: {error}", err=True)
+        sys.exit(EXIT_BUDGET if isinstance(error, BudgetExceeded) else EXIT_REFUSED)
+    except Exception as error:
+        if os.environ.get("TACIT_DEBUG"):
+            raise
+        typer.echo(
+            f"tacit: unexpected {type(error).__name__}; its text is withheld, since it may quote a row\n"
+            "hint: set TACIT_DEBUG=1 to see it",
+            err=True,
+        )
+        sys.exit(EXIT_UNEXPECTED)
