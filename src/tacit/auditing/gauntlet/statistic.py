@@ -18,7 +18,8 @@ from tacit.privacy.rounding import Formula, ball, certainly_less, exact_rational
 FALSE_ALARM = Fraction(1, 10**6)
 
 _PRECISION = 128
-_HALVINGS = 60
+_HALVINGS = 100
+_TIGHT = 2.0**-36
 
 
 def binomial_at_least(successes: int, trials: int, probability: Fraction | float) -> float:
@@ -128,7 +129,7 @@ def _largest(holds: Callable[[Fraction], bool]) -> float:
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if middle in (low, high):
+        if high - low <= _TIGHT * high:
             break
         if holds(Fraction(middle)):
             low = middle
@@ -142,7 +143,7 @@ def _smallest(holds: Callable[[Fraction], bool]) -> float:
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        if middle in (low, high):
+        if high - low <= _TIGHT * high:
             break
         if holds(Fraction(middle)):
             high = middle

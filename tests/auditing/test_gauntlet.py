@@ -1,0 +1,36 @@
+"""The gauntlet: every case passes on our code, and every published bug, planted, is killed by its case."""
+
+import pytest
+
+from tacit.auditing import gauntlet
+from tacit.auditing.gauntlet.case import all_cases, run
+from tacit.auditing.gauntlet.mutant import all_mutants, run_mutant
+
+gauntlet.load()
+
+CASES = [case.id for case in all_cases()]
+MUTANTS = [mutant.name for mutant in all_mutants()]
+
+
+@pytest.mark.parametrize("id", CASES)
+def test_case_passes(id: str):
+    report = run(id, "quick")
+    assert report.passed, str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", CASES)
+def test_case_passes_at_full_size(id: str):
+    report = run(id, "full")
+    assert report.passed, str(report)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_mutant_is_killed(name: str):
+    verdict = run_mutant(name, "quick")
+    assert verdict.killed, str(verdict)
+
+
+@pytest.mark.parametrize("id", CASES)
+def test_case_can_fail_since_some_mutant_names_it(id: str):
+    assert any(mutant.killed_by == id for mutant in all_mutants()), f"{id} has no mutant; plant the bug it is for"

@@ -1,0 +1,165 @@
+"""The house rules hold: layers, walls, homes, sizes, names. Each rule is also shown to be able to fail."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import tidy_rules as rules
+from tests.tidy_rules import Tree
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+Rule = Callable[[Tree], list[str]]
+
+PACKAGE_RULES: list[Rule] = [
+    rules.layers,
+    rules.walls,
+    rules.one_home,
+    rules.no_other_randomness,
+    rules.file_sizes,
+    rules.median_size,
+    rules.function_sizes,
+    rules.module_names,
+    rules.class_names,
+    rules.shallow_inheritance,
+    rules.root_names,
+    rules.module_docstrings,
+    rules.privacy_paragraphs,
+    rules.no_assert,
+]
+
+SHORT = "x = 1\n"
+LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 61
+
+# rule, and a small tree that must break it
+PLANTED: list[tuple[Rule, Tree]] = [
+    (rules.layers, {"noise/laplace.py": "from tacit.ledger import chain\n"}),
+    (rules.layers, {"noise/laplace.py": "import tacit.plan.planner\n"}),
+    (rules.layers, {"noise/laplace.py": "from ..session import Session\n"}),
+    (rules.layers, {"local/client.py": "from tacit.selection.keys import keys\n"}),
+    (rules.layers, {"errors.py": "def f():\n    from tacit.privacy import loss\n"}),
+    (rules.layers, {"privacy/loss.py": "import importlib\nimportlib.import_module('tacit.accounting.convert')\n"}),
+    (rules.layers, {"noise/laplace.py": "import tacit\n"}),
+    (rules.layers, {"noise/laplace.py": "from tacit import Laplace\n"}),
+    (rules.layers, {"noise/laplace.py": "from tacit import epsilon\n"}),
+    (rules.layers, {"cellar/wine.py": "from tacit.errors import TacitError\n"}),
+    (rules.layers, {"cli/demo.py": "from tacit.cellar import wine\n"}),
+    (rules.walls, {"engine/duckdb.py": "from tacit.noise.bits import salt\n"}),
+    (rules.walls, {"engine/duckdb.py": "def f():\n    import tacit.selection.keys\n"}),
+    (rules.walls, {"release/release.py": "from tacit.tables.schema import Schema\n"}),
+    (rules.walls, {"release/release.py": "from tacit.query import nodes\n"}),
+    (rules.walls, {"ledger/sqlite.py": "from tacit.noise.bits import salt\n"}),
+    (rules.walls, {"ledger/sqlite.py": "from tacit.plan.plan import Plan\n"}),
+    (rules.one_home, {"ledger/chain.py": "import secrets\n"}),
+    (rules.one_home, {"ledger/chain.py": "import os\nkey = os.urandom(32)\n"}),
+    (rules.one_home, {"ledger/chain.py": "from os import urandom\n"}),
+    (rules.one_home, {"ledger/chain.py": "from cryptography.hazmat.primitives.ciphers import Cipher\n"}),
+    (rules.one_home, {"noise/laplace.py": "from cryptography.hazmat.primitives import ciphers\n"}),
+    (rules.one_home, {"noise/bits.py": "from cryptography.hazmat.primitives.asymmetric import ed25519\n"}),
+    (
+        rules.one_home,
+        {"ledger/entry.py": "from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey\n"},
+    ),
+    (rules.one_home, {"plan/planner.py": "import sqlglot\n"}),
+    (rules.one_home, {"engine/duckdb.py": "from pyspark.sql import SparkSession\n"}),
+    (rules.one_home, {"query/frame.py": "import ibis.expr.types as ir\n"}),
+    (rules.one_home, {"ledger/sqlite.py": "import psycopg\n"}),
+    (rules.one_home, {"accounting/convert.py": "def f():\n    from scipy import stats\n"}),
+    (rules.no_other_randomness, {"noise/laplace.py": "import random\n"}),
+    (rules.no_other_randomness, {"noise/laplace.py": "from random import gauss\n"}),
+    (rules.no_other_randomness, {"noise/laplace.py": "import numpy as np\nrng = np.random.default_rng()\n"}),
+    (rules.no_other_randomness, {"noise/laplace.py": "import numpy.random\n"}),
+    (rules.no_other_randomness, {"noise/laplace.py": "from numpy import random\n"}),
+    (rules.no_other_randomness, {"noise/laplace.py": "from numpy.random import default_rng\n"}),
+    (rules.file_sizes, {"noise/laplace.py": SHORT * 501}),
+    (rules.median_size, {"a.py": SHORT * 200, "b.py": SHORT * 250, "c.py": SHORT}),
+    (rules.function_sizes, {"noise/laplace.py": LONG_FUNCTION}),
+    (rules.module_names, {"noise/utils.py": SHORT}),
+    (rules.module_names, {"common/law.py": SHORT}),
+    (rules.class_names, {"ledger/ledger.py": "class LedgerManager: ...\n"}),
+    (rules.class_names, {"ledger/ledger.py": "class Ledger:\n    class EntryImpl: ...\n"}),
+    (rules.shallow_inheritance, {"a.py": "class A: ...\nclass B(A): ...\nclass C(B): ...\n"}),
+    (
+        rules.shallow_inheritance,
+        {
+            "errors.py": "class TacitError(Exception): ...\nclass Refused(TacitError): ...\n",
+            "query/check.py": "from tacit.errors import Refused as R\nclass Unreadable(R): ...\n",
+        },
+    ),
+    (rules.root_names, {"__init__.py": "_HOMES = {'noise': 'tacit.noise.mechanism'}\n", "noise/bits.py": SHORT}),
+    (rules.root_names, {"__init__.py": "__all__ = ['errors']\n", "errors.py": SHORT}),
+    (rules.module_docstrings, {"noise/bits.py": SHORT}),
+    (rules.privacy_paragraphs, {"noise/laplace.py": "def add_laplace(exact):\n    '''Return noise.'''\n"}),
+    (rules.privacy_paragraphs, {"noise/laplace.py": "class Laplace:\n    '''Noise.'''\n    def release(self): ...\n"}),
+    (rules.privacy_paragraphs, {"selection/max.py": "def release_index(scores): ...\n"}),
+    (rules.no_assert, {"privacy/loss.py": "def f(x):\n    assert x > 0\n"}),
+    (rules.barred_words, {"docs/guide.md": "text\nTO" + "DO: more\n"}),
+    (rules.barred_words, {"Makefile": "cd /wo" + "rk/main\n"}),
+]
+
+# what the rules must let pass
+ALLOWED: list[tuple[Rule, Tree]] = [
+    (rules.layers, {"noise/laplace.py": "from tacit.privacy.law import Law\nfrom tacit.noise.bits import words\n"}),
+    (rules.layers, {"cli/demo.py": "import tacit\nfrom tacit import Laplace\n", "__init__.py": "import tacit.cli\n"}),
+    (rules.walls, {"ledger/sqlite.py": "from tacit.ledger.chain import head\nfrom tacit.accounting import filter\n"}),
+    (rules.one_home, {"noise/bits.py": "import secrets\n", "query/sql.py": "import sqlglot\n"}),
+    (rules.one_home, {"engine/kernel.py": "import ibis\nimport os\nos.environ.get('X')\n"}),
+    (rules.no_other_randomness, {"auditing/gauntlet/noise_mutants.py": "import random\n"}),
+    (rules.shallow_inheritance, {"errors.py": "class A(Exception): ...\nclass B(A): ...\nclass C(A): ...\n"}),
+    (
+        rules.privacy_paragraphs,
+        {"noise/laplace.py": "def add_laplace(exact):\n    '''Noise.\n\n    Privacy: yes.\n    '''\n"},
+    ),
+    (rules.privacy_paragraphs, {"noise/laplace.py": "def _draw(): ...\n", "ledger/entry.py": "def release(): ...\n"}),
+]
+
+
+def name_of(value: object) -> str:
+    return value.__name__ if callable(value) else ""
+
+
+def read_tree(folder: Path) -> Tree:
+    return {str(path.relative_to(folder).as_posix()): path.read_text() for path in sorted(folder.rglob("*.py"))}
+
+
+def project_texts() -> Tree:
+    places = [PROJECT / name for name in ("src", "tests", "bench", "docs")]
+    files = [path for place in places for path in place.rglob("*") if path.suffix in {".py", ".md", ".toml", ".html"}]
+    files += [PROJECT / name for name in ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", ".ci/run")]
+    return {str(path.relative_to(PROJECT)): path.read_text() for path in files}
+
+
+@pytest.mark.parametrize("rule", PACKAGE_RULES, ids=name_of)
+def test_the_package_keeps_the_rule(rule: Rule) -> None:
+    broken = rule(read_tree(PROJECT / "src" / "tacit"))
+    assert not broken, "\n".join(broken)
+
+
+def test_no_text_is_unfinished_or_speaks_of_where_it_was_written() -> None:
+    broken = rules.barred_words(project_texts())
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("folder", ["tests", "bench"])
+def test_tests_and_benches_are_small_files_with_a_docstring(folder: str) -> None:
+    tree = read_tree(PROJECT / folder)
+    broken = rules.file_sizes(tree) + rules.module_docstrings(tree) + rules.module_names(tree)
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(("rule", "tree"), PLANTED, ids=name_of)
+def test_a_planted_breach_is_found_and_the_message_says_what_to_do(rule: Rule, tree: Tree) -> None:
+    broken = rule(tree)
+    assert len(broken) >= 1
+    # what is wrong; what to do instead
+    assert all(";" in message for message in broken)
+
+
+@pytest.mark.parametrize(("rule", "tree"), ALLOWED, ids=name_of)
+def test_what_is_allowed_passes(rule: Rule, tree: Tree) -> None:
+    assert rule(tree) == []
+
+
+def test_every_rule_is_shown_to_fail() -> None:
+    assert {rule for rule, _ in PLANTED} == {*PACKAGE_RULES, rules.barred_words}

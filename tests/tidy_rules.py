@@ -1,0 +1,363 @@
+"""The house rules as functions of a tree {path: source}, its paths relative to src/tacit: each returns what breaks it.
+
+Every message says what to do instead. test_tidy.py runs them on the real tree, and on planted ones to show that each
+can fail.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from statistics import median
+
+Tree = dict[str, str]
+
+# Imports point down; names on one row do not import each other.
+LAYERS = (
+    ("cli", "server"),
+    ("auditing", "learning"),
+    ("door",),
+    ("session",),
+    ("engine", "release", "ledger"),
+    ("plan",),
+    ("query",),
+    ("tables",),
+    ("local", "selection"),
+    ("noise",),
+    ("accounting",),
+    ("privacy",),
+    ("errors",),
+)
+LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
+
+# Who may use the public root, and so every layer at once.
+ROOT_USERS = {"cli", "server", "auditing", "learning"}
+
+ENGINE_WALL = {"noise", "selection"}
+RELEASE_WALL = {"tables", "query"}
+LEDGER_MAY = {"privacy", "accounting", "errors", "ledger"}
+
+# outside package (or part of one) -> where it may be imported: files, or folders ending in "/"
+HOMES = {
+    "secrets": ("noise/bits.py",),
+    "os.urandom": ("noise/bits.py",),
+    "os.getrandom": ("noise/bits.py",),
+    "cryptography.hazmat.primitives.ciphers": ("noise/bits.py",),
+    "cryptography.hazmat.primitives.asymmetric": ("ledger/chain.py",),
+    "cryptography": ("noise/bits.py", "ledger/chain.py"),
+    "sqlglot": ("query/",),
+    "pyspark": ("engine/spark.py",),
+    "ibis": ("tables/", "engine/"),
+    "psycopg": ("ledger/postgres.py", "engine/postgres.py"),
+    "scipy": (),
+    "dp_accounting": (),
+    "opendp": (),
+    "mpmath": (),
+    "apsw": (),
+    "hypothesis": (),
+    "pytest": (),
+}
+
+# Files that plant or provoke other generators on purpose: N11 seeds them, the mutants draw from them.
+RANDOM_EXEMPT = {"auditing/gauntlet/noise_cases.py", "auditing/gauntlet/noise_mutants.py"}
+RANDOM_MODULES = ("random", "numpy.random", "np.random")
+
+FILE_LINES_MAX = 500
+FUNCTION_LINES_MAX = 60
+MEDIAN_LINES_BELOW = 200
+
+MODULE_NAMES_BARRED = {"util", "utils", "helper", "helpers", "common", "misc", "base"}
+CLASS_SUFFIXES_BARRED = ("Manager", "Handler", "Base", "Impl")
+PRIVACY_ROOMS = {"noise", "selection", "local", "release"}
+DRAWS = re.compile(r"sample|release|add_|draw")
+
+# Spelled in pieces, so that this file does not break its own rule.
+WORDS_BARRED = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "/wo" + "rk/", "/tmp/" + "brief", "session" + " id"]))
+
+
+def layers(tree: Tree) -> list[str]:
+    """Imports point down the rows of LAYERS."""
+    broken = []
+    for path, module, line in imports_of_ours(tree):
+        importer, target = room(path), room_of_module(module)
+        if importer == "":
+            continue
+        if importer not in LEVEL:
+            broken.append(f"{path}: '{importer}' is on no layer; put the code in an existing room or add it to LAYERS")
+        elif target == "":
+            if importer not in ROOT_USERS:
+                broken.append(
+                    f"{path}:{line} imports the root, which reaches every layer; import the module that has the name"
+                )
+        elif target not in LEVEL:
+            broken.append(f"{path}:{line} imports '{target}', which is on no layer; add it to LAYERS")
+        elif target != importer and LEVEL[target] >= LEVEL[importer]:
+            broken.append(
+                f"{path}:{line} imports {module}, which is not below '{importer}'; move the shared part to a "
+                "lower room, or let the caller hand it over"
+            )
+    return broken
+
+
+def walls(tree: Tree) -> list[str]:
+    """What reads rows cannot add noise; what adds noise cannot read rows; the ledger knows only what a charge is."""
+    broken = []
+    for path, module, line in imports_of_ours(tree):
+        importer, target = room(path), room_of_module(module)
+        if importer == "engine" and target in ENGINE_WALL:
+            broken.append(f"{path}:{line} imports {module}: an engine never sees noise; the session hands it the salt")
+        if importer == "release" and target in RELEASE_WALL:
+            broken.append(
+                f"{path}:{line} imports {module}: a release never sees rows; take what it needs from the plan"
+            )
+        if importer == "ledger" and target not in LEDGER_MAY:
+            broken.append(
+                f"{path}:{line} imports {module}: the ledger knows privacy, accounting and errors alone; "
+                "store plain values"
+            )
+    return broken
+
+
+def one_home(tree: Tree) -> list[str]:
+    """Outside packages that matter are imported in one place."""
+    broken = []
+    for path, source in tree.items():
+        for module, line in [*imported_names(path, source), *dotted_attributes(source)]:
+            homes = next((HOMES[prefix] for prefix in prefixes(module) if prefix in HOMES), None)
+            if homes is None or any(path == home or (home.endswith("/") and path.startswith(home)) for home in homes):
+                continue
+            where = " or ".join(homes) or "the tests, where oracles and test tools belong"
+            broken.append(f"{path}:{line} uses {module}, whose home is {where}; call that module instead")
+    return broken
+
+
+def no_other_randomness(tree: Tree) -> list[str]:
+    """Noise comes from noise/bits.py; `random` and numpy's generators can be seeded and predicted."""
+    broken = []
+    for path, source in tree.items():
+        if path in RANDOM_EXEMPT:
+            continue
+        for module, line in [*imported_names(path, source), *dotted_attributes(source)]:
+            if any(prefix in RANDOM_MODULES for prefix in prefixes(module)):
+                broken.append(f"{path}:{line} uses {module}, which can be predicted; draw with tacit.noise instead")
+    return broken
+
+
+def file_sizes(tree: Tree) -> list[str]:
+    """No file over 500 lines."""
+    return [
+        f"{path} has {lines} lines, {FILE_LINES_MAX} at most; split it by concept"
+        for path, source in tree.items()
+        if (lines := source.count("\n")) > FILE_LINES_MAX
+    ]
+
+
+def median_size(tree: Tree) -> list[str]:
+    """The median module is under 200 lines."""
+    middle = median(source.count("\n") for source in tree.values())
+    return (
+        [] if middle < MEDIAN_LINES_BELOW else [f"the median module has {middle:g} lines; split the largest by concept"]
+    )
+
+
+def function_sizes(tree: Tree) -> list[str]:
+    """No function over 60 lines."""
+    broken = []
+    for path, source in tree.items():
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > FUNCTION_LINES_MAX:
+                    broken.append(
+                        f"{path}:{node.lineno} {node.name} has {lines} lines, {FUNCTION_LINES_MAX} at most; "
+                        "name its parts"
+                    )
+    return broken
+
+
+def module_names(tree: Tree) -> list[str]:
+    """A module is named after its concept."""
+    return [
+        f"{path}: '{part}' says nothing; name the concept the module holds"
+        for path in tree
+        for part in PurePosixPath(path).with_suffix("").parts
+        if part in MODULE_NAMES_BARRED
+    ]
+
+
+def class_names(tree: Tree) -> list[str]:
+    """A class is named after what it is."""
+    return [
+        f"{path}:{node.lineno} class {node.name}: '{suffix}' says nothing; name what it is"
+        for path, node in classes(tree)
+        for suffix in CLASS_SUFFIXES_BARRED
+        if node.name.endswith(suffix)
+    ]
+
+
+def shallow_inheritance(tree: Tree) -> list[str]:
+    """Our classes inherit from our classes at most once in a line."""
+    parents = {}
+    for path, source in tree.items():
+        scope = {node.name: f"{module_of(path)}.{node.name}" for node in top_classes(source)}
+        scope |= local_names(path, source)
+        for node in top_classes(source):
+            bases = [scope.get(ast.unparse(base).split("[")[0], ast.unparse(base)) for base in node.bases]
+            parents[f"{module_of(path)}.{node.name}"] = bases
+    return [
+        f"{child} inherits from {base}, which inherits from {grand}; inherit once, or hold the other as a field"
+        for child, bases in parents.items()
+        for base in bases
+        for grand in parents.get(base, [])
+        if grand in parents
+    ]
+
+
+def root_names(tree: Tree) -> list[str]:
+    """No public name equals a module's: the module would replace it at its first import."""
+    public: set[str] = set()
+    for node in ast.parse(tree["__init__.py"]).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.List | ast.Tuple):
+            parts = node.value.keys if isinstance(node.value, ast.Dict) else node.value.elts
+            public |= {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            public.add(node.name)
+    modules = {room(path) for path in tree} - {""}
+    return [
+        f"the root name '{name}' is also the module tacit.{name}, which would replace it; rename one"
+        for name in sorted(public & modules)
+    ]
+
+
+def module_docstrings(tree: Tree) -> list[str]:
+    """Every module says at its top what it is for."""
+    return [
+        f"{path} has no docstring at its top; say what it is for and what it leaves to others"
+        for path, source in tree.items()
+        if not ast.get_docstring(ast.parse(source))
+    ]
+
+
+def privacy_paragraphs(tree: Tree) -> list[str]:
+    """What draws or releases says which promise it keeps."""
+    broken = []
+    for path, source in tree.items():
+        if room(path) not in PRIVACY_ROOMS:
+            continue
+        for node in ast.parse(source).body:
+            if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+                continue
+            methods = [m for m in node.body if isinstance(m, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
+            drawing = [m for m in methods if m.name in ("release", "sample")]
+            concerned = drawing or DRAWS.match(node.name.lower())
+            if concerned and not any("Privacy:" in (ast.get_docstring(n) or "") for n in [node, *drawing]):
+                broken.append(
+                    f"{path}:{node.lineno} {node.name} has no 'Privacy:' paragraph; say what promise it keeps"
+                )
+    return broken
+
+
+def no_assert(tree: Tree) -> list[str]:
+    """Invariants are raised: python -O strips asserts."""
+    return [
+        f"{path}:{node.lineno} asserts, which python -O strips; raise one of tacit.errors"
+        for path, source in tree.items()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Assert)
+    ]
+
+
+def barred_words(tree: Tree) -> list[str]:
+    """Nothing unfinished, nothing about where the text was written."""
+    return [
+        f"{path}:{number} says '{found.group()}'; finish it or leave it out"
+        for path, source in tree.items()
+        for number, text in enumerate(source.splitlines(), 1)
+        if (found := WORDS_BARRED.search(text))
+    ]
+
+
+def room(path: str) -> str:
+    """noise/bits.py -> noise; errors.py -> errors; the root itself is ''."""
+    first = PurePosixPath(path).parts[0].removesuffix(".py")
+    return "" if first == "__init__" else first
+
+
+def room_of_module(module: str) -> str:
+    """tacit.noise.bits -> noise; the root and its public names (tacit.Laplace) are ''."""
+    parts = module.split(".")
+    is_public_name = len(parts) == 2 and parts[1] not in LEVEL
+    return "" if len(parts) == 1 or is_public_name else parts[1]
+
+
+def module_of(path: str) -> str:
+    """noise/bits.py -> tacit.noise.bits."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    return ".".join(["tacit", *(part for part in parts if part != "__init__")])
+
+
+def imports_of_ours(tree: Tree) -> Iterator[tuple[str, str, int]]:
+    """(path, module, line) of every import of the package's own modules, those inside functions included."""
+    for path, source in tree.items():
+        for module, line in imported_names(path, source):
+            if module == "tacit" or module.startswith("tacit."):
+                yield path, module, line
+
+
+def imported_names(path: str, source: str) -> Iterator[tuple[str, int]]:
+    """Everything a source imports, as dotted names; `from a import b` is a.b, and import_module('a.b') counts."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((name.name, node.lineno) for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            home = absolute(path, node)
+            yield from ((f"{home}.{name.name}", node.lineno) for name in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
+            yield from (
+                (a.value, node.lineno) for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)
+            )
+
+
+def absolute(path: str, node: ast.ImportFrom) -> str:
+    """The module a from-import names, relative ones resolved."""
+    if node.level == 0:
+        return node.module or ""
+    package = ["tacit", *PurePosixPath(path).parent.parts]
+    parts = package[: len(package) - node.level + 1]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def dotted_attributes(source: str) -> Iterator[tuple[str, int]]:
+    """Dotted names used in a source, such as np.random.default_rng."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            name = ast.unparse(node)
+            if name.startswith(("np.", "numpy.", "os.")):
+                yield name, node.lineno
+
+
+def prefixes(module: str) -> Iterator[str]:
+    """a.b.c -> a.b.c, a.b, a."""
+    parts = module.split(".")
+    return (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+
+
+def classes(tree: Tree) -> Iterator[tuple[str, ast.ClassDef]]:
+    """Every class in a tree with its path."""
+    for path, source in tree.items():
+        yield from ((path, node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+
+
+def top_classes(source: str) -> list[ast.ClassDef]:
+    """The classes at a module's top."""
+    return [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+
+
+def local_names(path: str, source: str) -> dict[str, str]:
+    """What each from-imported name stands for."""
+    return {
+        name.asname or name.name: f"{absolute(path, node)}.{name.name}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
