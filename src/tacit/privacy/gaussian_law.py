@@ -1,0 +1,171 @@
+"""The discrete Gaussian law: mass proportional to exp(-x²/(2 sigma²)) on the integers.
+
+Sums are certain: what a series leaves out is bounded and added to the ball's radius (docs/proofs/gaussian-law.md).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb, ctx, fmpq
+
+from tacit.privacy.number import positive
+from tacit.privacy.rounding import ball, working_precision
+from tacit.privacy.symmetric import SymmetricLaw
+
+# Term by term up to this many terms; beyond, Euler–Maclaurin, whose few terms do the work of a whole sum.
+TERMS_QUICK = 64
+# Where Euler–Maclaurin cannot reach the precision, sum up to this many terms; beyond, the ball is honestly wide.
+TERMS_MOST = 1 << 22
+
+
+@dataclass(frozen=True)
+class GaussianLaw(SymmetricLaw):
+    """The law with mass proportional to exp(-x²/(2 sigma²)).
+
+    >>> GaussianLaw(Fraction(10)).smallest_bound(Fraction(1, 20))
+    20
+    """
+
+    sigma: Fraction
+
+    def __post_init__(self) -> None:
+        positive(self.sigma, name="sigma")
+
+    def pmf(self, x: int) -> arb:
+        return _mass(self.sigma, x) / _normaliser(self.sigma, ctx.prec)
+
+    def upper_tail(self, x: int) -> arb:
+        if x <= 0:
+            return 1 - self.upper_tail(1 - x)
+        return _tail_sum(self.sigma, x) / _normaliser(self.sigma, ctx.prec)
+
+    def upper_tails(self, start: int, stop: int) -> list[arb]:
+        first, last = max(start, 1), max(stop, 2 - start) - 1
+        if last < first:
+            return []
+        # from the farthest inward, so that small tails keep their relative accuracy
+        tail = self.upper_tail(last)
+        mass, ratio, step = self.pmf(last), self._ratio(2 * last - 1), self._ratio(2)
+        inward = [tail]
+        for _ in range(last - first):
+            mass = mass * ratio
+            ratio = ratio / step
+            tail = tail + mass
+            inward.append(tail)
+        return [inward[last - x] if x >= 1 else 1 - inward[last - (1 - x)] for x in range(start, stop)]
+
+    def variance(self) -> arb:
+        exponent, spread = _series_exponent(self.sigma)
+        plain, squared = _square_series(exponent, 0), _square_series(exponent, 2)
+        if spread is not None:  # Poisson summation
+            return spread**2 * (1 - 8 * arb.pi() ** 2 * spread**2 * squared / (1 + 2 * plain))
+        return 2 * squared / (1 + 2 * plain)
+
+    def _ratio(self, odd: int) -> arb:
+        """Return exp(odd/(2 sigma²)): what the mass gains on one step inward."""
+        return ball(odd / (2 * self.sigma**2)).exp()
+
+    def _cut(self, shift: int, epsilon: Fraction) -> int | None:
+        # the log-ratio (x² - (x - shift)²)/(2 sigma²) exceeds epsilon iff x > epsilon·sigma²/shift + shift/2
+        return math.floor(epsilon * self.sigma**2 / shift + Fraction(shift, 2)) + 1
+
+    def _guess(self, chance: arb) -> arb:
+        return (ball(2 * self.sigma**2).sqrt() * chance.erfcinv() - arb(0.5)).ceil()
+
+
+def _mass(sigma: Fraction, x: int) -> arb:
+    return (-ball(x * x / (2 * sigma**2))).exp()
+
+
+@lru_cache(maxsize=512)
+def _normaliser(sigma: Fraction, bits: int) -> arb:
+    """Return the sum of exp(-x²/(2 sigma²)) over all integers, to `bits` of precision."""
+    with working_precision(bits):
+        exponent, spread = _series_exponent(sigma)
+        total = 1 + 2 * _square_series(exponent, 0)
+        return total if spread is None else (2 * arb.pi()).sqrt() * spread * total
+
+
+def _series_exponent(sigma: Fraction) -> tuple[arb, arb | None]:
+    """Return a in the fast series of exp(-a·k²), and sigma where that series is the Poisson dual, else None."""
+    if sigma >= 1:
+        return 2 * arb.pi() ** 2 * ball(sigma**2), ball(sigma)
+    return ball(1 / (2 * sigma**2)), None
+
+
+def _square_series(exponent: arb, power: int) -> arb:
+    """Return the sum over k >= 1 of k^power·exp(-exponent·k²), for an exponent of at least 1/2."""
+    total, k = arb(0), 1
+    small = arb(2) ** -(ctx.prec + 8)
+    while True:
+        term = k**power * (-exponent * (k * k)).exp()
+        ratio = (arb(k + 1) / k) ** power * (-exponent * (2 * k + 1)).exp()
+        if ratio < arb(0.5) and (term < small * total or term < small):
+            return total + _between_zero_and(2 * term)  # every later ratio is below this one, so below 1/2
+        total += term
+        k += 1
+
+
+def _tail_sum(sigma: Fraction, x: int) -> arb:
+    """Return the sum of exp(-j²/(2 sigma²)) over j >= x, for x >= 1."""
+    terms = _terms_needed(sigma, x)
+    if terms <= TERMS_QUICK:
+        return _summed(sigma, x, terms)
+    value, reached = _euler_maclaurin(sigma, x)
+    return value if reached or terms > TERMS_MOST else _summed(sigma, x, terms)
+
+
+def _terms_needed(sigma: Fraction, x: int) -> int:
+    """Return about how many terms fall by 2^-precision from the first: n with n² + 2nx >= precision·ln2·2sigma²."""
+    needed = (ctx.prec + 8) * math.log(2) * 2 * float(min(sigma, Fraction(10**100))) ** 2
+    start = float(min(x, 10**100))
+    return min(math.ceil(needed / (math.sqrt(start * start + needed) + start)) + 2, 1 << 62)
+
+
+def _summed(sigma: Fraction, x: int, terms: int) -> arb:
+    """Return the tail's sum term by term, with the geometric bound of the rest in its radius."""
+    rate = 1 / (2 * sigma**2)
+    term, ratio, step = _mass(sigma, x), (-ball(rate * (2 * x + 1))).exp(), (-ball(2 * rate)).exp()
+    total = arb(0)
+    for _ in range(terms):
+        total += term
+        term = term * ratio
+        ratio = ratio * step
+    return total + _between_zero_and(term / (1 - ratio))
+
+
+def _euler_maclaurin(sigma: Fraction, x: int) -> tuple[arb, bool]:
+    """Return the tail's sum by Euler–Maclaurin with its remainder in the radius, and whether that is small enough.
+
+    In units of exp(-u²/2), u = x/sigma: the integral, half the first term, then Bernoulli numbers times Hermite
+    polynomials; the remainder after order n is at most 3.3/(2 pi sigma)^n · sigma · bound_n (the proof page).
+    """
+    u, spread = ball(x / sigma), ball(sigma)
+    mass = _mass(sigma, x)
+    integral = (arb.pi() / 2).sqrt() * ball(x * x / (2 * sigma**2)).sqrt().erfc() / mass
+    value = spread * integral + arb(0.5)
+    goal = arb(2) ** -ctx.prec * value
+    hermite = [arb(1), u]  # He_{n-2}, He_{n-1}
+    absolute = [arb(1), u]  # the same with every coefficient positive
+    bound, scale, best = integral, arb(1), None
+    two_pi_squared, factorial = 4 * arb.pi() ** 2, 1
+    for n in range(2, 2 * ctx.prec, 2):
+        factorial *= n * (n - 1)
+        bound = absolute[1] + 2 * (n - 1) * bound
+        value += arb(fmpq.bernoulli(n)) / factorial * hermite[1] * scale / spread
+        scale = scale / spread**2
+        remainder = (arb(3.3) * bound * spread * scale / two_pi_squared ** (n // 2)).abs_upper()
+        if remainder < goal or (best is not None and remainder > best):
+            break
+        best = remainder
+        for row, sign in ((hermite, -1), (absolute, 1)):
+            even = u * row[1] + sign * (n - 1) * row[0]
+            row[:] = [even, u * even + sign * n * row[1]]
+    return mass * (value + (-remainder).union(remainder)), bool(remainder < goal)
+
+
+def _between_zero_and(bound: arb) -> arb:
+    """Return a ball that holds every number from 0 to `bound`."""
+    return arb(0).union(bound.abs_upper())
