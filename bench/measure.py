@@ -1,0 +1,84 @@
+"""What a bench reports: a ratio against a baseline measured in the same run, and the limit it has to meet.
+
+Machines differ and are noisy, so seconds are shown but ratios are judged. Each side is run several times in turn and
+its best time is taken: the best is what the code needs, the rest is what else the machine was doing.
+"""
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Our time against a baseline's; `limit` is what we promise, None where nothing is."""
+
+    name: str
+    ours: float
+    baseline: float
+    limit: float | None = None
+
+    @property
+    def value(self) -> float:
+        """How many times the baseline's time we take."""
+        return self.ours / self.baseline
+
+    @property
+    def met(self) -> bool:
+        """Whether the promise was kept."""
+        return self.limit is None or self.value <= self.limit
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """A time with a promise of its own, where no baseline makes sense (an import, a first draw)."""
+
+    name: str
+    ours: float
+    limit: float | None = None
+
+    @property
+    def met(self) -> bool:
+        """Whether the promise was kept."""
+        return self.limit is None or self.ours <= self.limit
+
+
+Result = Ratio | Seconds
+
+
+def best_of(job: Callable[[], object], *, repeats: int = 7) -> float:
+    """Return the shortest time the job took, in seconds."""
+    return best_of_each(job, repeats=repeats)[0]
+
+
+def best_of_each(*jobs: Callable[[], object], repeats: int = 7) -> list[float]:
+    """Return the shortest time of each job; they take turns, so that a busy moment hits all of them."""
+    best = [float("inf")] * len(jobs)
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for _ in range(repeats):
+            for position, job in enumerate(jobs):
+                start = time.perf_counter()
+                job()
+                best[position] = min(best[position], time.perf_counter() - start)
+    finally:
+        if collecting:
+            gc.enable()
+    return best
+
+
+def compare(
+    name: str,
+    ours: Callable[[], object],
+    baseline: Callable[[], object],
+    *,
+    limit: float | None = None,
+    repeats: int = 7,
+) -> Ratio:
+    """Time both jobs in turn and return their ratio."""
+    ours()  # the first call builds tables and warms caches; what it costs is measured on its own
+    baseline()
+    best_ours, best_baseline = best_of_each(ours, baseline, repeats=repeats)
+    return Ratio(name, best_ours, best_baseline, limit)

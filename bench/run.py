@@ -1,0 +1,64 @@
+"""Run the benches: `python bench/run.py` for all subjects, or name some; exits 1 where a promise is not kept.
+
+A subject is a module in this folder with a function `results()` that yields what bench/measure.py describes.
+"""
+
+import importlib
+import os
+import platform
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+sys.path.insert(0, str(FOLDER.parent))
+
+NOT_SUBJECTS = {"run", "measure", "__init__"}
+
+
+def subjects() -> list[str]:
+    """Return the names of all subjects."""
+    return sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in NOT_SUBJECTS)
+
+
+def main(wanted: list[str]) -> int:
+    """Run the wanted subjects, print a line for each result, and return the exit code."""
+    unknown = set(wanted) - set(subjects())
+    if unknown:
+        print(f"no bench named {', '.join(sorted(unknown))}; there are: {', '.join(subjects())}", file=sys.stderr)
+        return 2
+    print(f"Python {platform.python_version()} on {os.cpu_count()} cores, {platform.machine()}")
+    print(f"{'':46} {'ours':>11} {'baseline':>11} {'ratio':>7} {'limit':>8}")
+    missed = 0
+    for subject in wanted or subjects():
+        for result in importlib.import_module(f"bench.{subject}").results():
+            print(line(subject, result), flush=True)
+            missed += not result.met
+    print(f"{missed} over their limit" if missed else "every limit is met")
+    return int(bool(missed))
+
+
+def line(subject: str, result: object) -> str:
+    """Return one result as a line of the table."""
+    from bench.measure import Ratio, Seconds
+
+    verdict = "" if getattr(result, "met", True) else "  OVER"
+    if isinstance(result, Ratio):
+        limit = "" if result.limit is None else f"{result.limit:g}×"
+        times = f"{seconds(result.ours):>11} {seconds(result.baseline):>11} {result.value:>6.2f}×"
+        return f"{subject + ': ' + result.name:46} {times} {limit:>8}{verdict}"
+    if isinstance(result, Seconds):
+        limit = "" if result.limit is None else seconds(result.limit)
+        return f"{subject + ': ' + result.name:46} {seconds(result.ours):>11} {'':>11} {'':>7} {limit:>8}{verdict}"
+    raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio or Seconds")
+
+
+def seconds(value: float) -> str:
+    """Return a time in the unit that fits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
