@@ -1,0 +1,33 @@
+"""Every error Tacit raises, each saying what the user can do about it.
+
+One level of inheritance: catch `TacitError` for all of them. An error depends on the question and on public
+metadata alone; it never quotes a row and never depends on one.
+"""
+
+
+class TacitError(Exception):
+    """The root of all our errors: the message names what is wrong, the rule, and the way out."""
+
+
+class InvalidParameter(TacitError):
+    """A number or an option is outside its rule. Give one that the message describes."""
+
+
+class QueryRefused(TacitError):
+    """The question, or what is declared about the table, cannot be answered privately. Ask as the hint says."""
+
+
+class BudgetExceeded(TacitError):
+    """The budget has no room for this charge. Ask for less, or have the curator grant more."""
+
+
+class LedgerError(TacitError):
+    """The ledger cannot be trusted or written, so nothing is answered. The message names the repair."""
+
+
+class EngineError(TacitError):
+    """The engine failed after the charge. One fixed message, whatever the cause; the curator's log has the class."""
+
+
+class NoRandomness(TacitError):
+    """The operating system gave no randomness, so no answer is given. Try again on a healthy machine."""

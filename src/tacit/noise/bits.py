@@ -1,0 +1,83 @@
+"""Random bits: a fresh key from the operating system for every release, stretched by AES-256-CTR within it.
+
+Nothing is kept between releases, so a fork, a pre-forked server, a raw clone, a thread or a restored snapshot has
+nothing to repeat. There is no seed. If the operating system gives no randomness, nothing is answered.
+This is the only module that knows a cipher or asks the operating system.
+"""
+
+import os
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from tacit.errors import NoRandomness
+
+KEY_BYTES = 32
+# One keystream request: large enough to amortise the call, small enough for the second-level cache.
+BLOCK_BYTES = 1 << 18
+_ZEROS = bytes(BLOCK_BYTES)
+
+Words = NDArray[np.uint64]
+
+
+class Bits(Protocol):
+    """Where a sampler gets its words: `n` independent uniform integers below 2^width."""
+
+    def words(self, n: int, width: int = 64) -> Words:
+        """Return `n` words."""
+        ...
+
+
+class Keystream:
+    """The bits of one release: AES-256-CTR under a key that is used for it alone."""
+
+    def __init__(self) -> None:
+        cipher = Cipher(algorithms.AES256(_fresh_key()), modes.CTR(bytes(16)))
+        self._encryptor = cipher.encryptor()
+
+    def words(self, n: int, width: int = 64) -> Words:
+        """Return `n` uniform words of `width` bits.
+
+        Privacy: computationally indistinguishable from uniform to anyone without the key, which is never stored.
+        """
+        words = np.empty(n, dtype=np.uint64)
+        room = memoryview(words).cast("B") if n else memoryview(b"")
+        for start in range(0, 8 * n, BLOCK_BYTES):
+            size = min(BLOCK_BYTES, 8 * n - start)
+            source = _ZEROS if size == BLOCK_BYTES else _ZEROS[:size]
+            if self._encryptor.update_into(source, room[start : start + size]) != size:
+                raise NoRandomness("the keystream came up short, so nothing was released\nhint: try again")
+        return words if width == 64 else words >> np.uint64(64 - width)
+
+
+def fresh_bytes(n: int) -> bytes:
+    """Return `n` bytes from the operating system, or refuse: for keys, salts and identifiers."""
+    try:
+        given = os.urandom(n)
+    except (OSError, NotImplementedError) as problem:
+        raise _no_randomness() from problem
+    if not isinstance(given, bytes) or len(given) != n:
+        raise _no_randomness()
+    return given
+
+
+_last_key = bytes(KEY_BYTES)
+
+
+def _fresh_key() -> bytes:
+    """Return a new key; one of zeros, or the one before again, is a broken source and is refused."""
+    global _last_key
+    key = fresh_bytes(KEY_BYTES)
+    if key in (bytes(KEY_BYTES), _last_key):
+        raise _no_randomness()
+    _last_key = key
+    return key
+
+
+def _no_randomness() -> NoRandomness:
+    return NoRandomness(
+        "the operating system gave no fresh randomness, so nothing was released"
+        "\nhint: check that getrandom or /dev/urandom works for this process, then ask again"
+    )

@@ -1,0 +1,166 @@
+"""The discrete Gaussian law: mass proportional to exp(-x² / (2 sigma²)) on the integers, drawn exactly.
+
+Up to a sigma of 1024 it is one threshold table. Wider ones are drawn by rejection from the discrete Laplace law,
+decided in floating point where a proved margin allows and in ball arithmetic otherwise (docs/proofs/gaussian.md).
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from tacit.noise.bernoulli import exp_digits, settle_below
+from tacit.noise.bits import Bits, Keystream
+from tacit.noise.laplace import check_scale, laplace_tables
+from tacit.noise.threshold import WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
+from tacit.privacy.law import GaussianLaw
+from tacit.privacy.number import Number, binary_meaning, show
+from tacit.privacy.rounding import ball, certain_floor, close_below, nearest_float
+
+# Up to here a table is built in a few milliseconds; up to the second mark it pays for itself on many draws.
+QUICK_TABLE_MOST = 128
+ONE_TABLE_MOST = 1024
+MANY = 10_000
+# The float filter's error is below 2^-44 (docs/proofs/gaussian.md); what lies within 2^-40 is decided in balls.
+FILTER_MARGIN = 2.0**-40
+PIECE = 1 << 15
+
+
+class DiscreteGaussian:
+    """Integer noise with mass proportional to exp(-x² / (2 sigma²)), exact for every rational sigma.
+
+    >>> noise = DiscreteGaussian(3)
+    >>> noise.sample(5).dtype, round(noise.pmf(0), 6), noise.quantile(0.975), round(noise.variance, 6)
+    (dtype('int64'), 0.132981, 6, 9.0)
+    """
+
+    def __init__(self, sigma: Number) -> None:
+        self.sigma = check_scale(sigma, name="sigma")
+        self.law = GaussianLaw(self.sigma)
+
+    def sample(self, n: int) -> Integers:
+        """Return `n` independent draws as int64.
+
+        Privacy: exactly the law, from a key used for this call alone.
+        """
+        return self._draw(n, Keystream())
+
+    def _draw(self, n: int, bits: Bits) -> Integers:
+        return gaussian_sampler(self.sigma, many=n >= MANY).draw(n, bits)
+
+    def pmf(self, x: int) -> float:
+        """Return Pr[Z = x], to the nearest float."""
+        return nearest_float(lambda: self.law.pmf(x))
+
+    def tail(self, x: int) -> float:
+        """Return Pr[|Z| > x], to the nearest float."""
+        return nearest_float(lambda: self.law.tail(x))
+
+    def quantile(self, p: Number) -> int:
+        """Return the least integer x with Pr[Z <= x] >= p, exactly."""
+        return self.law.quantile(binary_meaning(p, name="p"))
+
+    @property
+    def variance(self) -> float:
+        """The law's variance, to the nearest float."""
+        return nearest_float(self.law.variance)
+
+    def __repr__(self) -> str:
+        return f"DiscreteGaussian(sigma={show(self.sigma)})"
+
+
+class WideGaussian:
+    """A discrete Gaussian law of a wide sigma, by rejection from a discrete Laplace law of scale t just above sigma.
+
+    A candidate y is kept with chance exp(-(|y| - sigma²/t)² / (2 sigma²)), about three times in four.
+    """
+
+    def __init__(self, sigma: Fraction) -> None:
+        self.sigma = sigma
+        self.scale = int(sigma) + 1
+        self._sigma_float, self._offset = float(sigma), float(sigma / self.scale)
+        self.candidates = laplace_tables(Fraction(self.scale), WIDTH)
+
+    def draw(self, n: int, bits: Bits) -> Integers:
+        """Return `n` draws.
+
+        Privacy: exactly the law, given uniform bits: how many candidates were tried is independent of what is kept.
+        """
+        kept = []
+        missing = n
+        while missing > 0:
+            tried = self.candidates.draw(1 if n == 1 else min(PIECE, missing + missing // 3 + 16), bits)
+            found = tried[self._keep(tried, bits)][:missing]
+            kept.append(found)
+            missing -= len(found)
+        return np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+
+    def _keep(self, tried: Integers, bits: Bits) -> NDArray[np.bool_]:
+        words = bits.words(len(tried))
+        distance = np.abs(tried).astype(np.float64) / self._sigma_float - self._offset
+        chance = np.exp(distance * distance * -0.5)
+        excess = chance - words.astype(np.float64) * 2.0**-64
+        keep = excess > 0
+        near = np.abs(excess) <= FILTER_MARGIN
+        for place in np.flatnonzero(near) if near.any() else ():
+            keep[place] = self._keep_exactly(int(tried[place]), int(words[place]), bits)
+        return keep
+
+    def _keep_exactly(self, tried: int, word: int, bits: Bits) -> bool:
+        distance = (abs(tried) - self.sigma**2 / self.scale) / self.sigma
+        return settle_below(word, exp_digits(distance * distance / 2), bits)
+
+
+def gaussian_sampler(sigma: Fraction, *, many: bool) -> "ThresholdTable | WideGaussian":
+    """Return what draws this law: both kinds are exact, and which is quicker depends on how many are wanted."""
+    if sigma <= QUICK_TABLE_MOST or (many and sigma <= ONE_TABLE_MOST):
+        return gaussian_table(sigma, WIDTH)
+    return WideGaussian(sigma)
+
+
+@lru_cache(maxsize=256)
+def gaussian_table(sigma: Fraction, width: int) -> ThresholdTable:
+    """Return one table of both signs.
+
+    F(x) = 1/2 + (1/2 + S_x)/Z from zero on, S_x = g_1 + … + g_x, Z the normaliser; F(-x-1) = 1 - F(x).
+    """
+    # 7/10 > ln 2: past the reach every threshold is 2^width - 1, or 0 on the other side
+    reach = isqrt(int(Fraction(14, 10) * (width + 1) * sigma**2)) + 2
+    law = GaussianLaw(sigma)
+
+    def bounds(guard: int) -> Bounds:
+        upper = list(_upper_half(law, reach, width + guard))
+        whole = 1 << width + guard
+        for below, above in reversed(upper):
+            yield whole - above, whole - below
+        yield from upper
+
+    return ThresholdTable(-(reach + 1), certain_thresholds(bounds, width=width), law.cdf, width=width)
+
+
+def _upper_half(law: GaussianLaw, reach: int, length: int) -> Bounds:
+    """Yield bounds of F(0), …, F(reach) in units of 2^-length.
+
+    g_(k+1) = g_k·s_k and s_(k+1) = s_k·exp(-1/sigma²), every product rounded down: s_k is low by at most 2k+1 units,
+    g_k by k²+k, and S_k by k(k+1)(k+2)/3.
+    """
+    whole, half = 1 << length, 1 << length - 1
+    step_down = _floor_exp(1 / law.sigma**2, length)
+    step = _floor_exp(1 / (2 * law.sigma**2), length)
+    normaliser = close_below(lambda: 1 / law.pmf(0), length=length)  # Z in these units, low by at most 2
+    inverse = (1 << 2 * length) // (normaliser + 2)  # low by at most 3 units, since Z >= 1
+    missing = reach * (reach + 1) * (reach + 2) // 3 + 3 * ((normaliser >> length) + 2) + 1
+    weight, total = whole, 0
+    for _ in range(reach + 1):
+        below = half + ((half + total) * inverse >> length)
+        yield below, below + missing
+        weight = weight * step >> length
+        step = step * step_down >> length
+        total += weight
+
+
+def _floor_exp(exponent: Fraction, length: int) -> int:
+    return certain_floor(lambda: ball(-exponent).exp() * arb(2) ** length)

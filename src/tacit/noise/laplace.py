@@ -1,0 +1,222 @@
+"""The discrete Laplace law: mass proportional to exp(-|x| / scale) on the integers, drawn exactly.
+
+Small scales are one table. Wide ones use that the digits of a geometric number are independent: the sign and the top
+digit are one small table, each lower digit another, so a scale of 2^56 costs seven lookups (docs/proofs/laplace.md).
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+
+from tacit.errors import InvalidParameter
+from tacit.noise.bits import Bits, Keystream
+from tacit.noise.threshold import PIECE, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds, powers
+from tacit.privacy.law import LaplaceLaw
+from tacit.privacy.number import Number, binary_meaning, show
+from tacit.privacy.rounding import ball, certain_floor, nearest_float
+
+SCALE_LEAST = Fraction(1, 10**6)
+SCALE_MOST = Fraction(2**56)
+# Up to here one table of both signs is quick to build and stays in the cache.
+ONE_TABLE_MOST = 64
+DIGIT_BITS_MOST = 10
+
+
+class DiscreteLaplace:
+    """Integer noise with mass proportional to exp(-|x| / scale), exact for every rational scale.
+
+    >>> noise = DiscreteLaplace(2)
+    >>> noise.sample(5).dtype, round(noise.pmf(0), 6), noise.quantile(0.975)
+    (dtype('int64'), 0.244919, 6)
+    """
+
+    def __init__(self, scale: Number) -> None:
+        self.scale = check_scale(scale, name="scale")
+        self.law = LaplaceLaw(self.scale)
+
+    def sample(self, n: int) -> Integers:
+        """Return `n` independent draws as int64 (Python integers in the one case in 2^184 where one does not fit).
+
+        Privacy: exactly the law, from a key used for this call alone.
+        """
+        return self._draw(n, Keystream())
+
+    def _draw(self, n: int, bits: Bits) -> Integers:
+        return laplace_tables(self.scale, WIDTH).draw(n, bits)
+
+    def pmf(self, x: int) -> float:
+        """Return Pr[Z = x], to the nearest float."""
+        return nearest_float(lambda: self.law.pmf(x))
+
+    def tail(self, x: int) -> float:
+        """Return Pr[|Z| > x], to the nearest float."""
+        return nearest_float(lambda: self.law.tail(x))
+
+    def quantile(self, p: Number) -> int:
+        """Return the least integer x with Pr[Z <= x] >= p, exactly."""
+        return self.law.quantile(binary_meaning(p, name="p"))
+
+    @property
+    def variance(self) -> float:
+        """The law's variance, to the nearest float."""
+        return nearest_float(self.law.variance)
+
+    def __repr__(self) -> str:
+        return f"DiscreteLaplace(scale={show(self.scale)})"
+
+
+def check_scale(value: Number, *, name: str) -> Fraction:
+    """Return a noise scale as an exact rational between 1/10^6 and 2^56, or refuse."""
+    exact = binary_meaning(value, name=name)
+    if not SCALE_LEAST <= exact <= SCALE_MOST:
+        raise InvalidParameter(
+            f"{name} must lie between 1/10^6 and 2^56 grid steps, not {show(exact)}"
+            "\nhint: measure in a coarser or a finer unit, so that the noise spans a number of steps in that range"
+        )
+    return exact
+
+
+class DigitTables:
+    """A discrete Laplace law of a wide scale, as a table for (top digit, sign) and one for each lower digit."""
+
+    def __init__(self, scale: Fraction, digit_bits: tuple[int, ...], width: int) -> None:
+        self.width = width
+        self.digit_bits = digit_bits
+        self.low_bits = sum(digit_bits)
+        self.top = _top_table(scale, 1 << self.low_bits, width)
+        self.digits = []
+        place = 1
+        for size in digit_bits:  # from the lowest digit up
+            self.digits.append(_digit_table(scale, place, 1 << size, width))
+            place <<= size
+
+    def draw(self, n: int, bits: Bits) -> Integers:
+        """Return `n` draws.
+
+        Privacy: exactly the law: X is G with chance 1/(1+q) and -1-G otherwise, G geometric in q = exp(-1/scale).
+        """
+        if n == 1:
+            return self._draw_one(bits)
+        pieces = [self._draw_piece(min(PIECE, n - start), bits) for start in range(0, n, PIECE)]
+        return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
+
+    def _draw_one(self, bits: Bits) -> Integers:
+        """One draw in Python integers, which is quicker than arrays of one."""
+        first, *rest = bits.words(1 + len(self.digits), self.width).tolist()
+        top = self.top.settle(first, bits)
+        value = top >> 1 << self.low_bits
+        place = 0
+        for word, size, table in zip(rest, self.digit_bits, self.digits, strict=True):
+            value |= table.settle(word, bits) << place
+            place += size
+        value ^= -(top & 1)
+        return np.array([value], dtype=np.int64 if -(1 << 63) <= value < 1 << 63 else object)
+
+    def _draw_piece(self, n: int, bits: Bits) -> Integers:
+        top = self.top.draw(n, bits)
+        negative = -(top & 1)
+        top >>= 1
+        if int(top.max()) >> (62 - self.low_bits):
+            top = top.astype(object)  # a draw beyond 2^62: kept whole as Python integers
+            negative = negative.astype(object)
+        value = top << self.low_bits
+        place = 0
+        for size, table in zip(self.digit_bits, self.digits, strict=True):
+            value |= table.draw(n, bits) << place
+            place += size
+        value ^= negative
+        return value
+
+
+@lru_cache(maxsize=256)
+def laplace_tables(scale: Fraction, width: int) -> ThresholdTable | DigitTables:
+    """Return the tables that draw this law, built once for each scale."""
+    if scale <= ONE_TABLE_MOST:
+        return _one_table(scale, width)
+    low_bits = int(scale).bit_length() - 1
+    count = -(-low_bits // DIGIT_BITS_MOST)
+    return DigitTables(scale, tuple((low_bits + i) // count for i in range(count)), width)
+
+
+def _one_table(scale: Fraction, width: int) -> ThresholdTable:
+    """Both signs in one table: F(x) = q^-x/(1+q) below zero and 1 - q^(x+1)/(1+q) from zero on."""
+    ratio = _exp_floor(Fraction(1) / scale)
+    reach = _reach(Fraction(1) / scale, width)
+
+    def bounds(guard: int) -> Bounds:
+        length = width + guard
+        q = ratio(length)
+        whole = 1 << length
+        tails = []  # bounds of q^k/(1+q) for k = 0 … reach + 1
+        for (power, error), _ in zip(powers(q, length), range(reach + 2), strict=False):
+            tails.append((((power << length) // (whole + q + 1)), -((-(power + error) << length) // (whole + q))))
+        for below, above in reversed(tails[1:]):
+            yield below, above
+        for below, above in tails[1:]:
+            yield whole - above, whole - below
+
+    law = LaplaceLaw(scale)
+    return ThresholdTable(-(reach + 1), certain_thresholds(bounds, width=width), law.cdf, width=width)
+
+
+def _digit_table(scale: Fraction, place: int, base: int, width: int) -> ThresholdTable:
+    """A digit d in 0 … base-1 with mass proportional to r^d, r = exp(-place/scale): F(d) = (1-r^(d+1))/(1-r^base)."""
+    exponent = Fraction(place) / scale
+    ratio = _exp_floor(exponent)
+
+    def bounds(guard: int) -> Bounds:
+        length = width + 2 * guard
+        whole = 1 << length
+        listed = [pair for pair, _ in zip(powers(ratio(length), length), range(base + 1), strict=False)]
+        last_below, last_error = listed[base]
+        for below, error in listed[1:base]:
+            yield (
+                (whole - below - error << width + guard) // (whole - last_below),
+                -((-(whole - below) << width + guard) // (whole - last_below - last_error)),
+            )
+
+    def cdf(d: int) -> arb:
+        return -(ball(-(d + 1) * exponent).expm1()) / -(ball(-base * exponent).expm1())
+
+    return ThresholdTable(0, certain_thresholds(bounds, width=width), cdf, last=base - 1, width=width)
+
+
+def _top_table(scale: Fraction, place: int, width: int) -> ThresholdTable:
+    """2·top + sign, where top is geometric in r = exp(-place/scale) and the sign is 0 with chance 1/(1+q)."""
+    exponent = Fraction(place) / scale
+    ratio, step = _exp_floor(exponent), _exp_floor(Fraction(1) / scale)
+    reach = _reach(exponent, width)
+
+    def bounds(guard: int) -> Bounds:
+        length = width + guard
+        r, q, whole = ratio(length), step(length), 1 << length
+        for (power, error), _ in zip(powers(r, length), range(reach + 2), strict=False):
+            # F(2k) = 1 - r^k + r^k·(1-r)/(1+q) = 1 - r^k·(q+r)/(1+q);  F(2k+1) = 1 - r^(k+1)
+            yield (
+                whole - -(-(power + error) * (q + r + 2) // (whole + q)),
+                whole - power * (q + r) // (whole + q + 1),
+            )
+            yield whole - -(-(power + error) * (r + 1) // whole), whole - power * r // whole
+
+    def cdf(index: int) -> arb:
+        k, q, r = index // 2, ball(-Fraction(1) / scale).exp(), ball(-exponent).exp()
+        if index < 0:
+            return arb(0)
+        if index % 2:
+            return -ball(-(k + 1) * exponent).expm1()
+        return 1 - ball(-k * exponent).exp() * (q + r) / (1 + q)
+
+    return ThresholdTable(0, certain_thresholds(bounds, width=width), cdf, width=width)
+
+
+def _exp_floor(exponent: Fraction) -> Callable[[int], int]:
+    """Return a function of a length: floor(exp(-exponent)·2^length), certain."""
+    return lambda length: certain_floor(lambda: ball(-exponent).exp() * arb(2) ** length)
+
+
+def _reach(exponent: Fraction, width: int) -> int:
+    """Return k with exp(-k·exponent) below 2^-(width+1), so that every threshold past it is 2^width - 1 or 0."""
+    return int(Fraction(7, 10) * (width + 1) / exponent) + 1  # 7/10 > ln 2

@@ -1,0 +1,218 @@
+"""Two mechanisms: add Laplace or Gaussian noise, just enough for the loss asked, to numbers and vectors.
+
+They know nothing of tables, ledgers or questions: whoever calls `release` twice has spent twice.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.errors import InvalidParameter
+from tacit.noise import grid
+from tacit.noise.gaussian import DiscreteGaussian
+from tacit.noise.laplace import DiscreteLaplace
+from tacit.privacy.event import GaussianNoise, LaplaceNoise
+from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning
+from tacit.privacy.number import Number, binary_meaning, decimal_meaning, positive, show, whole
+
+LARGE_EPSILON = 10
+
+
+class Laplace:
+    """The Laplace mechanism, for anything one unit moves by at most `sensitivity` in L1.
+
+    Privacy: `release` is epsilon-DP for any value, integer or float, scalar or vector, that one unit can move by at
+    most `sensitivity` in the sum of its coordinates. Exact: no floating point decides (docs/proofs/laplace.md).
+
+    >>> import tacit
+    >>> counting = tacit.Laplace(sensitivity=1, epsilon=1)
+    >>> counting.error(confidence=0.95)
+    3
+    """
+
+    def __init__(self, *, sensitivity: Number = 1, epsilon: Number) -> None:
+        self.sensitivity = sensitivity_meaning(sensitivity)
+        self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+        self._noise(1, is_float=False)  # refuses at once what cannot be drawn
+
+    @property
+    def loss(self) -> PureLoss:
+        """What one release costs."""
+        return PureLoss(self.epsilon)
+
+    @property
+    def event(self) -> LaplaceNoise:
+        """What one release of an integer is recorded as."""
+        return self.event_of()
+
+    def event_of(self, *, size: int = 1, dtype: type = int) -> LaplaceNoise:
+        """Return what a release of `size` numbers of this type is recorded as, in its grid's steps."""
+        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype))
+        return LaplaceNoise(scale=draw.scale, sensitivity=draw.sensitivity)
+
+    def release(self, exact: Any) -> Any:
+        """Return `exact` plus noise, in the form it came: an int, a float, or an array of its shape.
+
+        Privacy: epsilon-DP; every output lies on a public grid, so no digit of it reveals the input.
+        """
+        values, is_float, shape = grid.read(exact)
+        draw = self._noise(max(1, len(values)), is_float=is_float)
+        noise = DiscreteLaplace(draw.scale).sample(len(values))
+        noisy = grid.add_steps(grid.to_steps(values, draw.step), noise)
+        return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
+
+    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type = int) -> int | float:
+        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a."""
+        size = whole(coordinates, name="coordinates")
+        draw = self._noise(size, is_float=_is_float(dtype))
+        steps = DiscreteLaplace(draw.scale).law.smallest_bound(1 - confidence_meaning(confidence), size)
+        return float(steps * draw.step) if _is_float(dtype) else steps
+
+    def explain(self) -> str:
+        """Return what it does, in words and numbers."""
+        scale = self.sensitivity / self.epsilon
+        return "\n".join(
+            [
+                f"Laplace mechanism: {self.loss} for anything one unit moves by at most {show(self.sensitivity)} (L1).",
+                f"Integers get discrete Laplace noise of scale {show(self.sensitivity)}/{show(self.epsilon)} = {show(scale)}.",
+                f"95 % of answers are within {self.error()} of the truth, 99 % within {self.error(0.99)}; "
+                f"all of 100 at once within {self.error(coordinates=100)} (95 %).",
+                f"Floats are first put on a public grid of step {show(self._noise(1, is_float=True).step)}, "
+                "which adds at most 0.1 % to the sensitivity.",
+                *warning(self.epsilon),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Laplace(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)})"
+
+    def _noise(self, size: int, *, is_float: bool) -> "_LaplaceDraw":
+        step = grid.float_step(self.sensitivity, spread=size) if is_float else Fraction(1)
+        # rounding to the nearest step moves each coordinate's difference by at most one step
+        steps = Fraction(int(self.sensitivity / step) + size) if is_float else self.sensitivity
+        scale = laplace_scale(steps, self.epsilon)
+        return _LaplaceDraw(step=step, sensitivity=steps, scale=DiscreteLaplace(scale).scale)
+
+
+class Gaussian:
+    """The Gaussian mechanism, for anything one unit moves by at most `sensitivity` in L2.
+
+    Privacy: `release` is (epsilon, delta)-DP for any value, integer or float, scalar or vector, that one unit can move
+    by at most `sensitivity` in Euclidean length. The discrete law's own delta is used for scalars and zCDP for
+    vectors, never the textbook formula (docs/proofs/gaussian.md).
+
+    >>> import tacit
+    >>> tacit.Gaussian(sensitivity=1, epsilon=1, delta=1e-6).error(confidence=0.95)
+    8
+    """
+
+    def __init__(self, *, sensitivity: Number = 1, epsilon: Number, delta: Number) -> None:
+        self.sensitivity = sensitivity_meaning(sensitivity)
+        self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+        self.delta = positive(delta_meaning(delta), name="delta")
+        self._noise(1, is_float=False)  # refuses at once what cannot be drawn
+
+    @property
+    def loss(self) -> ApproximateLoss:
+        """What one release costs."""
+        return ApproximateLoss(self.epsilon, self.delta)
+
+    @property
+    def event(self) -> GaussianNoise:
+        """What one release of an integer is recorded as."""
+        return self.event_of()
+
+    def event_of(self, *, size: int = 1, dtype: type = int) -> GaussianNoise:
+        """Return what a release of `size` numbers of this type is recorded as, in its grid's steps."""
+        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype))
+        return GaussianNoise(sigma=draw.sigma, sensitivity_squared=draw.sensitivity_squared, scalar=size == 1)
+
+    def release(self, exact: Any) -> Any:
+        """Return `exact` plus noise, in the form it came: an int, a float, or an array of its shape.
+
+        Privacy: (epsilon, delta)-DP; every output lies on a public grid, so no digit of it reveals the input.
+        """
+        values, is_float, shape = grid.read(exact)
+        draw = self._noise(max(1, len(values)), is_float=is_float)
+        noise = DiscreteGaussian(draw.sigma).sample(len(values))
+        noisy = grid.add_steps(grid.to_steps(values, draw.step), noise)
+        return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
+
+    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type = int) -> int | float:
+        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a."""
+        size = whole(coordinates, name="coordinates")
+        draw = self._noise(size, is_float=_is_float(dtype))
+        steps = DiscreteGaussian(draw.sigma).law.smallest_bound(1 - confidence_meaning(confidence), size)
+        return float(steps * draw.step) if _is_float(dtype) else steps
+
+    def explain(self) -> str:
+        """Return what it does, in words and numbers."""
+        return "\n".join(
+            [
+                f"Gaussian mechanism: {self.loss} for anything one unit moves by at most {show(self.sensitivity)} (L2).",
+                f"An integer gets discrete Gaussian noise of sigma {show(self.event.sigma)}; "
+                f"a vector of integers {show(self.event_of(size=2).sigma)} on each coordinate, whatever its length.",
+                f"95 % of answers are within {self.error()} of the truth, 99 % within {self.error(0.99)}; "
+                f"all of 100 at once within {self.error(coordinates=100)} (95 %).",
+                f"Floats are first put on a public grid of step {show(self._noise(1, is_float=True).step)}, "
+                "which adds at most 0.1 % to the sensitivity.",
+                *warning(self.epsilon),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"Gaussian(sensitivity={show(self.sensitivity)}, epsilon={show(self.epsilon)}, delta={show(self.delta)})"
+
+    def _noise(self, size: int, *, is_float: bool) -> "_GaussianDraw":
+        root = isqrt(size - 1) + 1  # at least the square root of size
+        step = grid.float_step(self.sensitivity, spread=root) if is_float else Fraction(1)
+        steps = self.sensitivity / step + root if is_float else self.sensitivity
+        sigma = (
+            gaussian_sigma(steps, self.epsilon, self.delta)
+            if size == 1
+            else gaussian_sigma_vector(steps * steps, self.epsilon, self.delta)
+        )
+        return _GaussianDraw(step=step, sensitivity_squared=steps * steps, sigma=DiscreteGaussian(sigma).sigma)
+
+
+@dataclass(frozen=True)
+class _LaplaceDraw:
+    step: Fraction
+    sensitivity: Fraction
+    scale: Fraction
+
+
+@dataclass(frozen=True)
+class _GaussianDraw:
+    step: Fraction
+    sensitivity_squared: Fraction
+    sigma: Fraction
+
+
+def sensitivity_meaning(value: Number) -> Fraction:
+    """Return a sensitivity as a rational at least as large as the float and the decimal that were written."""
+    larger = max(decimal_meaning(value, name="sensitivity"), binary_meaning(value, name="sensitivity"))
+    return positive(larger, name="sensitivity")
+
+
+def confidence_meaning(value: Number) -> Fraction:
+    """Return a confidence as a rational strictly between 0 and 1."""
+    exact = decimal_meaning(value, name="confidence")
+    if not 0 < exact < 1:
+        raise InvalidParameter(f"confidence must lie between 0 and 1, not {show(exact)}\nhint: e.g. confidence=0.95")
+    return exact
+
+
+def warning(epsilon: Fraction) -> list[str]:
+    """Return a line of warning where epsilon is too large to mean much."""
+    if epsilon <= LARGE_EPSILON:
+        return []
+    return [f"Warning: ε = {show(epsilon)} is above {LARGE_EPSILON}; the promise to one person is then close to none."]
+
+
+def _is_float(dtype: type) -> bool:
+    if dtype not in (int, float):
+        raise InvalidParameter("dtype must be int or float")
+    return dtype is float

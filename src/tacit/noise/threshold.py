@@ -1,0 +1,161 @@
+"""Exact sampling by integer thresholds: one word, one lookup, and more of the same bits where one word is not enough.
+
+For a law on consecutive integers with distribution function F, the table keeps t_i = floor(2^w·F(i)), certain. A word
+U of w bits stands for a real number u in [U, U+1)/2^w. If U equals no t_i, the first i with U < t_i is the answer for
+every such u. If it equals one, the same u is extended by more bits and compared with more digits of F until decided:
+never redrawn, never truncated (docs/proofs/thresholds.md). Which law it is, is the caller's business.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from tacit.errors import TacitError
+from tacit.noise.bits import Bits, Words
+from tacit.privacy.rounding import working_precision
+
+WIDTH = 64
+GUIDE_BITS_MAX = 16
+# Lookups run on pieces that stay in the second-level cache.
+PIECE = 1 << 15
+# A guide cell with more than one threshold sends its words to a search; no table's values come near this mark.
+_CROWDED = 1 << 62
+GUARD_BITS_FIRST = 128
+
+Integers = NDArray[np.int64]
+# Bounds of F(i)·2^(width + guard) for i = first, first + 1, …: below and above, as integers.
+Bounds = Iterator[tuple[int, int]]
+
+
+class ThresholdTable:
+    """Draws from one law on the integers `first`, `first` + 1, … by certain thresholds.
+
+    `cdf(i)` returns a ball around Pr[X <= i] at the working precision. A law that ends has `last`; one that does not
+    has its table run until a threshold reaches 2^width - 1, and down to 0 if it has no beginning: whatever lies
+    beyond is reached through the undecided branch.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        thresholds: list[int],
+        cdf: Callable[[int], arb],
+        *,
+        last: int | None = None,
+        width: int = WIDTH,
+    ) -> None:
+        self.first = first
+        self.thresholds = thresholds
+        self.last = last
+        self.width = width
+        self._cdf = cdf
+        self._build_guide()
+
+    def draw(self, n: int, bits: Bits) -> Integers:
+        """Return `n` draws.
+
+        Privacy: each follows the law exactly, given uniform bits.
+        """
+        values = np.empty(n, dtype=np.int64)
+        if n == 1:  # a search is quicker than a guide for one
+            values[0] = self.settle(int(bits.words(1, self.width)[0]), bits)
+            return values
+        for start in range(0, n, PIECE):
+            piece = values[start : start + PIECE]
+            words = bits.words(len(piece), self.width)
+            unsettled = self._look_up(words, piece)
+            for place in unsettled:
+                piece[place] = self.settle(int(words[place]), bits)
+        return values
+
+    def _look_up(self, words: Words, values: Integers) -> NDArray[np.intp]:
+        """Fill `values` for the words that one comparison decides; return the places of the others."""
+        cells = (words >> self._guide_shift).view(np.int64)
+        nearest = np.take(self._cell_threshold, cells, mode="clip")
+        np.take(self._cell_value, cells, out=values, mode="clip")
+        values += words >= nearest
+        equal = words == nearest
+        if values.max(initial=0) < _CROWDED and not equal.any():
+            return np.empty(0, dtype=np.intp)
+        crowded = np.flatnonzero((values >= _CROWDED) & ~equal)
+        found = np.searchsorted(self._sorted, words[crowded], side="left")
+        values[crowded] = self.first + found
+        hits = np.take(self._sorted, found, mode="clip") == words[crowded]
+        return np.concatenate([np.flatnonzero(equal), crowded[hits]])
+
+    def settle(self, word: int, bits: Bits) -> int:
+        """Return the value a word stands for; where it equals a threshold, by more of the same bits."""
+        value = self.first + bisect_left(self.thresholds, word)
+        place = value - self.first
+        if place < len(self.thresholds) and self.thresholds[place] != word:
+            return value
+        if place == len(self.thresholds) and self.last is not None:
+            return value
+        length = self.width
+        while True:
+            word = (word << self.width) | int(bits.words(1, self.width)[0])
+            length += self.width
+            with working_precision(length + 64):
+                below = arb(word) * arb(2) ** -length
+                above = arb(word + 1) * arb(2) ** -length
+                while value != self._lowest and above <= self._cdf(value - 1):
+                    value -= 1
+                while value != self.last and self._cdf(value) <= below:
+                    value += 1
+                starts = value == self._lowest or self._cdf(value - 1) <= below
+                ends = value == self.last or above <= self._cdf(value)
+            if starts and ends:
+                return value
+
+    def _build_guide(self) -> None:
+        """For each value of a word's top bits: the one threshold in that cell, and the value below it."""
+        count = len(self.thresholds)
+        guide_bits = min(GUIDE_BITS_MAX, self.width, max(4, count.bit_length() + 3))
+        # A law with no beginning has a threshold of 0 first; below it only the undecided branch goes.
+        self._lowest = None if self.thresholds and self.thresholds[0] == 0 else self.first
+        self._sorted = np.array(self.thresholds, dtype=np.uint64)
+        self._guide_shift = np.uint64(self.width - guide_bits)
+        starts = np.arange(1 << guide_bits, dtype=np.uint64) << self._guide_shift
+        before = np.searchsorted(self._sorted, starts, side="left")
+        inside = np.append(before[1:], count) - before
+        highest = np.uint64(2**64 - 1)
+        nearest = np.full(len(starts), highest)
+        nearest[inside == 1] = self._sorted[before[inside == 1]]
+        self._cell_threshold = nearest
+        self._cell_value = np.where(inside > 1, _CROWDED, self.first + before).astype(np.int64)
+
+
+def certain_thresholds(bounds: Callable[[int], Bounds], *, width: int) -> list[int]:
+    """Return floor(2^width·F(i)) for each i in turn, from integer bounds that tighten with the guard bits.
+
+    `bounds(guard)` yields (below, above) with below <= F(i)·2^(width + guard) <= above. Where the two sides do not
+    have the same floor the guard is doubled. No F(i)·2^width here is an integer (docs/proofs/thresholds.md), so that ends.
+    """
+    guard = GUARD_BITS_FIRST
+    while guard <= 1 << 20:
+        found = []
+        most = (1 << width + guard) - 1  # 0 < F(i) < 1 for every i listed
+        for below, above in bounds(guard):
+            floor = max(below, 0) >> guard
+            if floor != min(above, most) >> guard:
+                break
+            found.append(floor)
+        else:
+            return found
+        guard *= 2
+    raise TacitError("a noise table could not be computed with certainty; nothing was released")
+
+
+def powers(ratio: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield (below, error) for r^0, r^1, …, in units of 2^-length, where ratio = floor(r·2^length) and 0 < r < 1.
+
+    Each floor loses less than one unit and each ratio less than one, so the k-th power is low by at most 2k units.
+    """
+    power, error = 1 << length, 0
+    while True:
+        yield power, error
+        power = power * ratio >> length
+        error += 2

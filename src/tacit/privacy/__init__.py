@@ -1,0 +1,1 @@
+"""Privacy as values: numbers with exact meaning, losses, events, and the exact laws of the noise. No I/O."""

@@ -1,0 +1,86 @@
+"""Events: frozen records of what ran, kept for ever. What they cost is computed from them, in `accounting/`.
+
+An event says which noise was drawn and how far one unit can move what it was added to, both in the same public
+grid's steps, as exact rationals. It holds nothing computed from rows.
+"""
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+from tacit.errors import InvalidParameter
+from tacit.privacy.number import from_text, to_text
+
+
+@dataclass(frozen=True)
+class LaplaceNoise:
+    """Discrete Laplace noise of `scale` on every coordinate of something one unit moves by `sensitivity` in L1."""
+
+    scale: Fraction
+    sensitivity: Fraction
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """Discrete Gaussian noise of `sigma` on something one unit moves by the root of `sensitivity_squared` in L2.
+
+    `scalar` is True where only one coordinate can move; then its exact delta is known. For vectors it depends on the
+    shape of the shift, so zCDP is used.
+    """
+
+    sigma: Fraction
+    sensitivity_squared: Fraction
+    scalar: bool = False
+
+
+@dataclass(frozen=True)
+class KeyThreshold:
+    """Group keys shown where a noisy count of units clears a threshold: one unit's own keys show with chance `delta`."""
+
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class PureChoice:
+    """A selection, or a perturbed answer, that is `epsilon`-DP and about which nothing tighter is claimed."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class ExponentialChoice:
+    """An exponential-mechanism selection whose log-probabilities move within a range of `epsilon`: epsilon²/8 zCDP."""
+
+    epsilon: Fraction
+
+
+Event = LaplaceNoise | GaussianNoise | KeyThreshold | PureChoice | ExponentialChoice
+
+KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (LaplaceNoise, GaussianNoise, KeyThreshold, PureChoice, ExponentialChoice)
+}
+
+
+def event_to_dict(event: Event) -> dict[str, str | bool]:
+    """Return the event as JSON-ready text: its kind, and each rational exactly.
+
+    >>> event_to_dict(KeyThreshold(Fraction(1, 10**6)))
+    {'kind': 'KeyThreshold', 'delta': '1/1000000'}
+    """
+    record: dict[str, str | bool] = {"kind": type(event).__name__}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        record[field.name] = value if isinstance(value, bool) else to_text(value)
+    return record
+
+
+def event_from_dict(record: dict[str, str | bool]) -> Event:
+    """Return the event that `event_to_dict` wrote; an unknown kind is refused, never skipped."""
+    kind = KINDS.get(str(record.get("kind")))
+    if kind is None:
+        raise InvalidParameter(
+            f"unknown kind of event {record.get('kind')!r}\nhint: it was written by a newer version; update tacit"
+        )
+    values = {
+        name: value if isinstance(value, bool) else from_text(value) for name, value in record.items() if name != "kind"
+    }
+    return kind(**values)  # type: ignore[arg-type]

@@ -1,0 +1,178 @@
+"""Losses: how much a release may reveal about one unit, as exact values that add, compare and print.
+
+Four notions: pure epsilon, (epsilon, delta), zero-concentrated rho, and a Rényi curve. What an event costs in each
+is `accounting/`'s business; here they are only values. The same values serve as budgets.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NoReturn
+
+from tacit.errors import InvalidParameter
+from tacit.privacy.number import Number, decimal_meaning, positive, show
+
+
+@dataclass(frozen=True)
+class PureLoss:
+    """epsilon-DP: no event becomes more than e^epsilon times as likely because of one unit."""
+
+    epsilon: Fraction
+
+    def __add__(self, other: "Loss") -> "Loss":
+        if isinstance(other, PureLoss):
+            return PureLoss(self.epsilon + other.epsilon)
+        if isinstance(other, ApproximateLoss):
+            return ApproximateLoss(self.epsilon + other.epsilon, other.delta)
+        _refuse_mixed(self, other)
+
+    def __le__(self, other: "Loss") -> bool:
+        if isinstance(other, PureLoss | ApproximateLoss):
+            return self.epsilon <= other.epsilon
+        _refuse_mixed(self, other)
+
+    def __ge__(self, other: "Loss") -> bool:
+        return other <= self
+
+    def __str__(self) -> str:
+        return f"ε = {show(self.epsilon)}"
+
+
+@dataclass(frozen=True)
+class ApproximateLoss:
+    """(epsilon, delta)-DP: epsilon-DP except for a chance delta that the promise fails."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __add__(self, other: "Loss") -> "Loss":
+        if isinstance(other, PureLoss):
+            return ApproximateLoss(self.epsilon + other.epsilon, self.delta)
+        if isinstance(other, ApproximateLoss):
+            return ApproximateLoss(self.epsilon + other.epsilon, self.delta + other.delta)
+        _refuse_mixed(self, other)
+
+    def __le__(self, other: "Loss") -> bool:
+        if isinstance(other, PureLoss):
+            return self.epsilon <= other.epsilon and self.delta == 0
+        if isinstance(other, ApproximateLoss):
+            return self.epsilon <= other.epsilon and self.delta <= other.delta
+        _refuse_mixed(self, other)
+
+    def __ge__(self, other: "Loss") -> bool:
+        return other <= self
+
+    def __str__(self) -> str:
+        return f"ε = {show(self.epsilon)}, δ = {show(self.delta)}"
+
+
+@dataclass(frozen=True)
+class ZcdpLoss:
+    """delta-approximate rho-zCDP: every Rényi order alpha loses at most rho·alpha, but for a chance delta."""
+
+    rho: Fraction
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: "Loss") -> "Loss":
+        if isinstance(other, ZcdpLoss):
+            return ZcdpLoss(self.rho + other.rho, self.delta + other.delta)
+        _refuse_mixed(self, other)
+
+    def __le__(self, other: "Loss") -> bool:
+        if isinstance(other, ZcdpLoss):
+            return self.rho <= other.rho and self.delta <= other.delta
+        _refuse_mixed(self, other)
+
+    def __ge__(self, other: "Loss") -> bool:
+        return other <= self
+
+    def __str__(self) -> str:
+        tail = f", δ = {show(self.delta)}" if self.delta else ""
+        return f"ρ = {show(self.rho)}{tail}"
+
+
+@dataclass(frozen=True)
+class RenyiLoss:
+    """A Rényi curve: at each listed order alpha > 1 the divergence is at most the epsilon beside it."""
+
+    curve: tuple[tuple[Fraction, Fraction], ...]
+    delta: Fraction = Fraction(0)
+
+    def __add__(self, other: "Loss") -> "Loss":
+        if not isinstance(other, RenyiLoss):
+            _refuse_mixed(self, other)
+        theirs = dict(other.curve)
+        shared = tuple((order, cost + theirs[order]) for order, cost in self.curve if order in theirs)
+        if not shared:
+            raise InvalidParameter("these Rényi curves have no order in common\nhint: compute both at the same orders")
+        return RenyiLoss(shared, self.delta + other.delta)
+
+    def __le__(self, other: "Loss") -> bool:
+        if not isinstance(other, RenyiLoss):
+            _refuse_mixed(self, other)
+        ours = dict(self.curve)
+        return self.delta <= other.delta and all(order in ours and ours[order] <= cost for order, cost in other.curve)
+
+    def __ge__(self, other: "Loss") -> bool:
+        return other <= self
+
+    def __str__(self) -> str:
+        points = ", ".join(f"{show(order)}: {show(cost)}" for order, cost in self.curve[:3])
+        more = ", …" if len(self.curve) > 3 else ""
+        return f"Rényi ε(α) {{{points}{more}}}"
+
+
+Loss = PureLoss | ApproximateLoss | ZcdpLoss | RenyiLoss
+
+
+def epsilon(epsilon: Number, *, delta: Number = 0) -> PureLoss | ApproximateLoss:
+    """Return a pure loss, or an (epsilon, delta) loss when delta is above zero; both also serve as budgets.
+
+    A float means its shortest decimal. Any finite positive epsilon is accepted; delta is in [0, 1).
+
+    >>> print(epsilon(0.1), "and", epsilon(1, delta=1e-6))
+    ε = 0.1 and ε = 1, δ = 1e-06
+    """
+    exact_epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    exact_delta = delta_meaning(delta)
+    return ApproximateLoss(exact_epsilon, exact_delta) if exact_delta else PureLoss(exact_epsilon)
+
+
+def rho(rho: Number, *, delta: Number = 0) -> ZcdpLoss:
+    """Return a zero-concentrated loss.
+
+    >>> print(rho(0.5))
+    ρ = 0.5
+    """
+    return ZcdpLoss(positive(decimal_meaning(rho, name="rho"), name="rho"), delta_meaning(delta))
+
+
+def renyi(curve: Iterable[tuple[Number, Number]]) -> RenyiLoss:
+    """Return a Rényi loss from (order, epsilon) pairs, each order above 1."""
+    points = []
+    for order, cost in curve:
+        exact_order = decimal_meaning(order, name="order")
+        if exact_order <= 1:
+            raise InvalidParameter(f"a Rényi order must be above 1, not {show(exact_order)}")
+        points.append((exact_order, positive(decimal_meaning(cost, name="epsilon"), name="epsilon")))
+    if not points:
+        raise InvalidParameter("a Rényi curve needs at least one (order, epsilon) pair")
+    return RenyiLoss(tuple(sorted(points)))
+
+
+def delta_meaning(delta: Number) -> Fraction:
+    """Return delta as an exact rational in [0, 1); anything else is refused."""
+    exact_delta = decimal_meaning(delta, name="delta")
+    if not 0 <= exact_delta < 1:
+        raise InvalidParameter(
+            f"delta must be at least 0 and below 1, not {show(exact_delta)}: it is the chance that the promise fails"
+            "\nhint: far below one over the number of people, e.g. delta=1e-6"
+        )
+    return exact_delta
+
+
+def _refuse_mixed(one: object, other: object) -> NoReturn:
+    raise InvalidParameter(
+        f"{type(one).__name__} and {type(other).__name__} are different notions of loss"
+        "\nhint: convert one first, see tacit.accounting.convert"
+    )

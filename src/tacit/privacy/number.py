@@ -1,0 +1,141 @@
+"""Read a number a person wrote as the exact rational they meant, and print rationals back.
+
+Leaves to others what the number is for. A float means its shortest decimal (0.1 is 1/10) where a person writes it
+as a loss, and its exact binary value where it is a measurement or a scale.
+"""
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+
+from tacit.errors import InvalidParameter
+
+# A decimal string can name a number whose exact integer would fill the memory: 1e999999999.
+DIGITS_MAX = 5000
+
+Number = int | float | str | Fraction | Decimal
+
+
+def decimal_meaning(value: Number, *, name: str) -> Fraction:
+    """Return the rational a person means by `value`: a float is its shortest decimal, so 0.1 is 1/10.
+
+    >>> decimal_meaning(0.1, name="epsilon")
+    Fraction(1, 10)
+    """
+    _refuse_what_is_no_number(value, name)
+    if isinstance(value, Integral):
+        return Fraction(int(value))
+    if isinstance(value, Rational):
+        return Fraction(value.numerator, value.denominator)
+    # str() of a float, numpy's float32 included, is its shortest decimal
+    return _from_text(str(value), name)
+
+
+def binary_meaning(value: Number, *, name: str) -> Fraction:
+    """Return the exact value of `value`: a float is the binary fraction it holds.
+
+    >>> binary_meaning(0.5, name="scale")
+    Fraction(1, 2)
+    """
+    _refuse_what_is_no_number(value, name)
+    if isinstance(value, Integral):
+        return Fraction(int(value))
+    if isinstance(value, Rational):
+        return Fraction(value.numerator, value.denominator)
+    if isinstance(value, Real):
+        as_float = float(value)
+        if as_float != as_float or as_float in (float("inf"), float("-inf")):
+            raise InvalidParameter(f"{name} must be a finite number, not {as_float}")
+        return Fraction(as_float)
+    return _from_text(str(value), name)
+
+
+def positive(value: Fraction, *, name: str) -> Fraction:
+    """Return `value` if it is above zero; otherwise refuse, naming the rule."""
+    if value <= 0:
+        raise InvalidParameter(
+            f"{name} must be above 0, not {show(value)}\nhint: give a positive number, e.g. {name}=1"
+        )
+    return value
+
+
+def whole(value: object, *, name: str, least: int = 1) -> int:
+    """Return `value` as an int of at least `least`; floats, text and bools are refused."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InvalidParameter(f"{name} must be a whole number of at least {least}, not {type(value).__name__}")
+    if value < least:
+        raise InvalidParameter(f"{name} must be a whole number of at least {least}, not {int(value)}")
+    return int(value)
+
+
+def show(value: Fraction) -> str:
+    """Return `value` for people: its decimal where that is short and exact, otherwise six digits rounded up.
+
+    >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(1, 10**6))
+    ('0.1', '0.333334', '1e-06')
+    """
+    if value == 0:
+        return "0"
+    as_float = _to_float(value)
+    if as_float is not None:
+        short = f"{as_float:.10g}"
+        if Fraction(short) == value:
+            return short
+    return _six_digits_up(value)
+
+
+def to_text(value: Fraction) -> str:
+    """Return `value` as exact text that `from_text` reads back: 'p/q' or 'p'."""
+    return str(value)
+
+
+def from_text(text: str) -> Fraction:
+    """Return the rational that `to_text` wrote."""
+    return Fraction(text)
+
+
+def _refuse_what_is_no_number(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, (Real, Decimal, str)):
+        raise InvalidParameter(
+            f"{name} must be a number, not {type(value).__name__}\nhint: write it as a number or a decimal, e.g. {name}=0.5"
+        )
+
+
+def _from_text(text: str, name: str) -> Fraction:
+    text = text.strip()
+    try:
+        top, _, bottom = text.partition("/")
+        parts = [Decimal(top), Decimal(bottom)] if bottom else [Decimal(top)]
+    except InvalidOperation:
+        parts = []
+    if not parts:
+        raise InvalidParameter(
+            f"{name} must be a number; this text is not one\nhint: write a decimal, e.g. {name}='0.5'"
+        )
+    for part in parts:
+        if not part.is_finite():
+            raise InvalidParameter(f"{name} must be a finite number, not {part}")
+        if abs(part.adjusted()) > DIGITS_MAX or len(part.as_tuple().digits) > DIGITS_MAX:
+            raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
+    if len(parts) == 2 and parts[1] == 0:
+        raise InvalidParameter(f"{name} must be a finite number; it divides by zero")
+    fractions = [Fraction(part) for part in parts]
+    return fractions[0] / fractions[1] if len(fractions) == 2 else fractions[0]
+
+
+def _to_float(value: Fraction) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _six_digits_up(value: Fraction) -> str:
+    """Six significant digits, rounded away from zero so that a loss never looks smaller than it is."""
+    sign, size = ("-", -value) if value < 0 else ("", value)
+    exponent = len(str(size.numerator)) - len(str(size.denominator))
+    if size < Fraction(10) ** exponent:
+        exponent -= 1
+    digits = -((-size * Fraction(10) ** (5 - exponent)) // 1)
+    shown = Decimal(int(digits)).scaleb(exponent - 5)
+    return f"{sign}{shown.normalize():g}" if -5 <= exponent < 12 else f"{sign}{shown.normalize():.6g}"

@@ -1,0 +1,122 @@
+"""Certain digits: evaluate a formula in ball arithmetic until its floor, its sign or its rounding is beyond doubt.
+
+A formula is a function of no arguments that is evaluated at the working precision in force (python-flint's `arb`).
+The precision is one global of that library, so every evaluation here holds one lock.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq, fmpz
+
+from tacit.errors import TacitError
+
+Formula = Callable[[], arb]
+
+PRECISION_FIRST = 128
+# Formulas here settle within a few doublings unless they hit a boundary exactly, which the callers rule out.
+PRECISION_LAST = 1 << 24
+
+_precision_lock = threading.RLock()
+
+
+@contextmanager
+def working_precision(bits: int) -> Iterator[None]:
+    """Evaluate what is inside with `bits` of precision, alone among threads."""
+    with _precision_lock:
+        before = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = before
+
+
+def ball(value: Fraction | int) -> arb:
+    """Return a ball around an exact rational, at the working precision."""
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def certain_floor(formula: Formula) -> int:
+    """Return the floor of a real number that is not an integer, with certainty."""
+    for bits in _precisions():
+        with working_precision(bits):
+            floor = formula().floor().unique_fmpz()
+        if floor is not None:
+            return int(floor)
+    raise _undecided()
+
+
+def close_below(formula: Formula, *, length: int) -> int:
+    """Return an integer n with n <= x·2^length <= n + 2, for any real x: no boundary can hold it up."""
+    for bits in _precisions():
+        with working_precision(bits):
+            scaled = formula() * arb(2) ** length
+            if scaled.is_finite() and scaled.rad() < 0.5:
+                return int(exact_rational(scaled.lower()) // 1)
+    raise _undecided()
+
+
+def certainly_less(smaller: Formula, larger: Formula) -> bool:
+    """Return whether one real number is below another, for two that are not equal."""
+    for bits in _precisions():
+        with working_precision(bits):
+            left, right = smaller(), larger()
+            if left < right:
+                return True
+            if left > right:
+                return False
+    raise _undecided()
+
+
+def rounded_up(formula: Formula, *, digits: int = 64) -> Fraction:
+    """Return a rational at or above the number, within a relative 2^-digits of it where it is not zero."""
+    return _rounded(formula, digits, upward=True)
+
+
+def rounded_down(formula: Formula, *, digits: int = 64) -> Fraction:
+    """Return a rational at or below the number, within a relative 2^-digits of it where it is not zero."""
+    return _rounded(formula, digits, upward=False)
+
+
+def nearest_float(formula: Formula) -> float:
+    """Return a float within one unit in the last place of the number: for showing, never for a privacy argument."""
+    for bits in _precisions():
+        with working_precision(bits):
+            value = formula()
+            if value.rel_accuracy_bits() >= 60 or (value.is_exact() and value.is_finite()):
+                return float(value.mid())
+            if value.is_finite() and value.abs_upper() < arb(2) ** -1200:
+                return 0.0
+    raise _undecided()
+
+
+def exact_rational(value: arb) -> Fraction:
+    """Return the exact rational of a ball of radius zero."""
+    mantissa, exponent = value.man_exp()
+    mantissa, exponent = int(fmpz(mantissa)), int(fmpz(exponent))
+    return Fraction(mantissa * 2**exponent) if exponent >= 0 else Fraction(mantissa, 2**-exponent)
+
+
+def _rounded(formula: Formula, digits: int, *, upward: bool) -> Fraction:
+    for bits in _precisions():
+        with working_precision(bits):
+            value = formula()
+            if value.is_finite() and (value.rel_accuracy_bits() >= digits or value.is_exact()):
+                return exact_rational(value.upper() if upward else value.lower())
+    raise _undecided()
+
+
+def _precisions() -> Iterator[int]:
+    bits = PRECISION_FIRST
+    while bits <= PRECISION_LAST:
+        yield bits
+        bits *= 2
+
+
+def _undecided() -> TacitError:
+    return TacitError(
+        "a number could not be decided to enough digits; nothing was released\nhint: please report the parameters used"
+    )
