@@ -98,10 +98,10 @@ class SymmetricLaw(ABC):
         with working_precision(128):
             guess = self._guess(chance())
             begin = guess.mid().floor().unique_fmpz() if guess.is_finite() else None
-        return _first(holds, max(int(begin), 0) if begin is not None else 0)
+        return least_integer(holds, max(int(begin), 0) if begin is not None else 0)
 
 
-def _first(holds: Callable[[int], bool], begin: int) -> int:
+def least_integer(holds: Callable[[int], bool], begin: int) -> int:
     """Return the least a >= 0 at which `holds`, which once true stays true; quick when `begin` is near it."""
     if holds(begin):
         high = begin

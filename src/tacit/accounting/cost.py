@@ -1,0 +1,188 @@
+"""What one event costs, in every notion of loss: pure epsilon, zCDP, a Rényi curve, and (epsilon, delta).
+
+Exact where the law is known, rounded up where a function such as exp is involved. docs/proofs/losses.md derives each.
+"""
+
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb
+
+from tacit.accounting import hockey
+from tacit.accounting.convert import pure_to_zcdp, require_chance, zcdp_to_delta, zcdp_to_epsilon
+from tacit.accounting.digits import shortened, upward
+from tacit.accounting.search import crossing, log_excess
+from tacit.errors import InvalidParameter
+from tacit.privacy.event import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.loss import RenyiLoss, ZcdpLoss
+from tacit.privacy.number import show
+from tacit.privacy.rounding import ball, working_precision
+
+SEARCH_BITS = 128
+
+
+def pure_epsilon(event: Event) -> Fraction | None:
+    """Return the event's pure epsilon, or None where no finite one holds.
+
+    >>> pure_epsilon(LaplaceNoise(scale=Fraction(10), sensitivity=Fraction(1)))
+    Fraction(1, 10)
+    """
+    if isinstance(event, LaplaceNoise):
+        return event.sensitivity / event.scale
+    if isinstance(event, PureChoice | ExponentialChoice):
+        return event.epsilon
+    return None
+
+
+@lru_cache(maxsize=4096)
+def zcdp(event: Event) -> ZcdpLoss:
+    """Return the event's rho, and the chance delta that it does not hold.
+
+    >>> print(zcdp(GaussianNoise(sigma=Fraction(10), sensitivity_squared=Fraction(1))))
+    ρ = 0.005
+    """
+    if isinstance(event, LaplaceNoise):
+        return ZcdpLoss(upward(lambda: _laplace_relative_entropy(event)))
+    if isinstance(event, GaussianNoise):
+        return ZcdpLoss(event.sensitivity_squared / (2 * event.sigma**2))
+    if isinstance(event, KeyThreshold):
+        return ZcdpLoss(Fraction(0), event.delta)
+    if isinstance(event, PureChoice):
+        return ZcdpLoss(pure_to_zcdp(event.epsilon))
+    return ZcdpLoss(min(event.epsilon**2 / 8, pure_to_zcdp(event.epsilon)))
+
+
+def renyi(event: Event, orders: Iterable[Fraction]) -> RenyiLoss:
+    """Return the event's Rényi divergence at each order above 1."""
+    wanted = tuple(sorted(set(orders)))
+    if not wanted or wanted[0] <= 1:
+        raise InvalidParameter("orders must be one or more numbers above 1\nhint: e.g. orders=[2, 4, 8, 16]")
+    delta = event.delta if isinstance(event, KeyThreshold) else Fraction(0)
+    return RenyiLoss(tuple((order, _renyi_at(event, order)) for order in wanted), delta)
+
+
+@lru_cache(maxsize=4096)
+def delta_at(event: Event, epsilon: Fraction) -> Fraction:
+    """Return the least delta at which the event is (epsilon, delta)-DP, rounded up; for Gaussian vectors a bound on it.
+
+    >>> float(delta_at(GaussianNoise(Fraction(2), Fraction(1), scalar=True), Fraction(1)))
+    0.0072487...
+    """
+    if epsilon < 0:
+        raise InvalidParameter(f"epsilon must be at least 0, not {show(epsilon)}")
+    if isinstance(event, KeyThreshold):
+        return event.delta
+    formula = exact_delta(event)
+    if formula is not None:
+        return upward(lambda: formula(epsilon))
+    if not isinstance(event, GaussianNoise):
+        raise TypeError(f"no delta is known for {type(event).__name__}")
+    by_zcdp = zcdp_to_delta(zcdp(event).rho, epsilon)
+    smooth = hockey.smoothing(event.sensitivity_squared, epsilon)
+    return min(by_zcdp, upward(lambda: smooth.delta(event.sensitivity_squared, event.sigma, epsilon)))
+
+
+@lru_cache(maxsize=4096)
+def epsilon_at(event: Event, delta: Fraction) -> Fraction:
+    """Return the least epsilon at which the event is (epsilon, delta)-DP, rounded up by at most one part in 10^9.
+
+    >>> float(epsilon_at(GaussianNoise(Fraction(10), Fraction(1), scalar=True), Fraction(1, 10**6)))
+    0.3967900...
+    """
+    if isinstance(event, KeyThreshold):
+        if delta < event.delta:
+            raise InvalidParameter(
+                f"delta must be at least {show(event.delta)}, the chance that this threshold fails"
+                "\nhint: raise the threshold"
+            )
+        return Fraction(0)
+    most = pure_epsilon(event)
+    if most is not None and delta == 0:
+        return most
+    require_chance(delta)
+    formula = exact_delta(event)
+    if formula is None and isinstance(event, GaussianNoise):
+        return _vector_epsilon(event, delta)
+    if formula is None:
+        raise TypeError(f"no delta is known for {type(event).__name__}")
+    guess = most if most is not None else zcdp_to_epsilon(zcdp(event).rho, delta)
+    found = _least_epsilon(formula, delta, guess)
+    return found if most is None else min(found, most)
+
+
+def exact_delta(event: Event) -> Callable[[Fraction], arb] | None:
+    """Return the function from epsilon to the event's exact delta, or None where only a bound is known."""
+    if isinstance(event, LaplaceNoise):
+        return lambda epsilon: hockey.laplace_delta(event, epsilon)
+    if isinstance(event, PureChoice):
+        return lambda epsilon: hockey.pure_delta(event, epsilon)
+    if isinstance(event, ExponentialChoice):
+        return lambda epsilon: hockey.exponential_delta(event, epsilon)
+    shift = hockey.single_shift(event) if isinstance(event, GaussianNoise) else None
+    if isinstance(event, GaussianNoise) and shift is not None:
+        return lambda epsilon: hockey.gaussian_delta(event, shift, epsilon)
+    return None
+
+
+def _vector_epsilon(event: GaussianNoise, delta: Fraction) -> Fraction:
+    by_zcdp = zcdp_to_epsilon(zcdp(event).rho, delta)
+    smooth = hockey.smoothing(event.sensitivity_squared, by_zcdp)
+
+    def formula(epsilon: Fraction) -> arb:
+        return smooth.delta(event.sensitivity_squared, event.sigma, epsilon)
+
+    if event.sigma**2 <= smooth.blur_squared or not _reached(formula, by_zcdp, delta):
+        return by_zcdp
+    return min(by_zcdp, _least_epsilon(formula, delta, by_zcdp))
+
+
+def _least_epsilon(formula: Callable[[Fraction], arb], delta: Fraction, guess: Fraction) -> Fraction:
+    """Return the epsilon where a falling delta meets its goal: searched in floats, then verified, rounded up."""
+    if _reached(formula, Fraction(0), delta):
+        return Fraction(0)
+
+    def excess(epsilon: float) -> float:
+        with working_precision(SEARCH_BITS):
+            return log_excess(formula(Fraction(epsilon)), ball(delta))
+
+    start = max(min(float(min(guess, Fraction(10**300))), 1e300), 1e-300)
+    found, growth = Fraction(crossing(excess, start)), Fraction(1, 2**40)
+    while not _reached(formula, found * (1 + growth), delta):
+        growth *= 2
+    return shortened(found * (1 + growth), up=True)
+
+
+def _reached(formula: Callable[[Fraction], arb], epsilon: Fraction, delta: Fraction) -> bool:
+    return upward(lambda: formula(epsilon)) <= delta
+
+
+def _laplace_relative_entropy(event: LaplaceNoise) -> arb:
+    """Return the relative entropy of a move by the sensitivity, which is the least rho (docs/proofs/losses.md)."""
+    rate, whole = ball(1 / event.scale), ball(event.sensitivity / event.scale)
+    return whole + (-whole).expm1() * rate / rate.sinh()
+
+
+def _renyi_at(event: Event, order: Fraction) -> Fraction:
+    if isinstance(event, GaussianNoise):
+        return order * event.sensitivity_squared / (2 * event.sigma**2)
+    if isinstance(event, KeyThreshold):
+        return Fraction(0)
+    if isinstance(event, LaplaceNoise):
+        return upward(lambda: _laplace_renyi(event, order))
+    by_pure = upward(lambda: _pure_renyi(event.epsilon, order))
+    return min(by_pure, order * event.epsilon**2 / 8) if isinstance(event, ExponentialChoice) else by_pure
+
+
+def _laplace_renyi(event: LaplaceNoise, order: Fraction) -> arb:
+    """Return the exact divergence of a move by the sensitivity in one coordinate, the worst of all vectors."""
+    rate, whole, a = 1 / event.scale, event.sensitivity / event.scale, 2 * order - 1
+    near = -(-ball(rate * (a - 1))).expm1() * (-ball(rate)).exp()
+    share = near / ((1 + (-ball(rate)).exp()) * -(-ball(rate * a)).expm1())
+    return ball(whole) + (share * (-ball(whole * a)).expm1()).log1p() / ball(order - 1)
+
+
+def _pure_renyi(epsilon: Fraction, order: Fraction) -> arb:
+    """Return the divergence of randomized response, the worst of everything epsilon-DP."""
+    share = 1 / (1 + ball(epsilon).exp())
+    return ball(epsilon) + (share * (-2 * ball((order - 1) * epsilon)).expm1()).log1p() / ball(order - 1)
