@@ -25,6 +25,10 @@ class LedgerError(TacitError):
     """The ledger cannot be trusted or written, so nothing is answered. The message names the repair."""
 
 
+class DeadRequest(TacitError):
+    """This request id was charged and never answered. Ask again under a new id; that is a new charge."""
+
+
 class EngineError(TacitError):
     """The engine failed after the charge. One fixed message, whatever the cause; the curator's log has the class."""
 

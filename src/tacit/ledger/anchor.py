@@ -1,0 +1,151 @@
+"""The anchor: a small file, apart from the ledger, that remembers how far the ledger had come.
+
+A ledger put back from an old copy would let the budget be spent twice. The anchor is moved forward after each
+answer is in the ledger and before the answer leaves, and is on the disk by then. A ledger ahead of its anchor is
+normal (the process stopped in between); one that is behind, or that has another history at that number, is refused.
+
+Two slots are written in turn, each with its own checksum, so a torn write leaves the other one to read.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tacit.errors import LedgerError
+from tacit.ledger.chain import canonical, digest, sync_folder
+
+_SLOT = 1024
+
+HashOf = Callable[[int], str | None]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How far a ledger had come: an entry's number and hash, the key that signs it, and a hash of where it is kept."""
+
+    number: int
+    hash: str
+    key: str
+    place: str
+
+
+class Anchor:
+    """The anchor of one ledger, shared by every process that has the same home folder."""
+
+    def __init__(self, folder: Path, ledger: str) -> None:
+        self.path = folder / ledger
+        self._seen: Mark | None = None
+
+    def read(self) -> Mark | None:
+        """Return the mark, or None where the ledger has not been anchored on this machine."""
+        try:
+            with self.path.open("rb") as file:
+                content = file.read(2 * _SLOT)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise LedgerError(
+                f"the anchor {self.path} cannot be read ({error.strerror})\nhint: run as its owner"
+            ) from error
+        if not content.strip(b"\0\n"):
+            return None  # made, and stopped before the first mark was on the disk
+        marks = _marks(content)
+        if not any(marks):
+            raise LedgerError(
+                f"the anchor {self.path} is damaged, so an old copy of the ledger could not be told from the real one"
+                "\nhint: once you are sure of the ledger, remove the anchor; the next answer makes a new one"
+            )
+        return max((mark for mark in marks if mark), key=lambda mark: mark.number)
+
+    def check(self, hash_of: HashOf) -> Mark | None:
+        """Refuse a ledger that is behind its anchor or has another history; `hash_of` gives its entries' hashes."""
+        mark = self.read()
+        if mark is not None:
+            self._compare(mark, hash_of)
+        return mark
+
+    def advance(self, mark: Mark, hash_of: HashOf) -> None:
+        """Move the anchor forward to `mark`, on the disk on return; a ledger that has forked is refused instead."""
+        with self._locked() as descriptor:
+            marks = _marks(os.pread(descriptor, 2 * _SLOT, 0))
+            known = max((found for found in marks if found), key=lambda found: found.number, default=None)
+            if known is not None and known != self._seen:
+                self._compare(known, hash_of)
+            if known is None or known.number < mark.number:
+                self._write(descriptor, mark, marks)
+                self._seen = mark
+
+    def replace(self, mark: Mark) -> None:
+        """Set the anchor to `mark` whatever it was: the curator's override, after the ledger has an entry of it."""
+        with self._locked() as descriptor:
+            os.ftruncate(descriptor, 0)
+            self._write(descriptor, mark, [None, None])
+            self._seen = mark
+
+    def _compare(self, mark: Mark, hash_of: HashOf) -> None:
+        found = hash_of(mark.number)
+        if found == mark.hash:
+            return
+        fault = "is behind what this machine has answered from it" if found is None else "has another history"
+        raise LedgerError(
+            f"this ledger {fault}: the anchor {self.path} is at entry {mark.number}. It may be an old copy, and "
+            "answering from it could spend a budget twice; nothing was answered"
+            "\nhint: put the newest copy back; or, if that is lost, accept the old one for the record: "
+            "tacit ledger accept --reason '...'"
+        )
+
+    def _write(self, descriptor: int, mark: Mark, marks: "list[Mark | None]") -> None:
+        newest = max((0, 1), key=lambda slot: -1 if (found := marks[slot]) is None else found.number)
+        os.pwrite(descriptor, _slot(mark), (1 - newest) * _SLOT)
+        os.fdatasync(descriptor)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        try:
+            is_new = not self.path.exists()
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                yield descriptor
+            finally:
+                os.close(descriptor)
+            if is_new:
+                sync_folder(self.path.parent)
+        except OSError as error:
+            raise LedgerError(
+                f"the anchor {self.path} cannot be written ({error.strerror}); nothing was answered"
+                "\nhint: $TACIT_HOME must be a folder you may write, on a disk with space"
+            ) from error
+
+
+def anchored_at(folder: Path, place: str) -> Path | None:
+    """Return the anchor of a ledger that used to be at `place`, if one is remembered."""
+    if not folder.is_dir():
+        return None
+    for path in sorted(folder.iterdir()):
+        mark = Anchor(folder, path.name).read()
+        if mark is not None and mark.place == digest(place):
+            return path
+    return None
+
+
+def _slot(mark: Mark) -> bytes:
+    text = canonical([asdict(mark), digest(asdict(mark))]).encode()
+    return text.ljust(_SLOT, b"\n")
+
+
+def _marks(content: bytes) -> "list[Mark | None]":
+    return [_mark(content[:_SLOT]), _mark(content[_SLOT:])]
+
+
+def _mark(slot: bytes) -> Mark | None:
+    try:
+        record, checksum = json.loads(slot)
+        return Mark(**record) if digest(record) == checksum else None
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,143 @@
+"""Budgets: how much may be spent, by whom and in which period, and the rule each fixes when it is declared.
+
+A charge must fit every budget that applies to it, so the smallest wins. Leaves to the filter what fits.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.accounting.filter import Rule, rule_of
+from tacit.errors import InvalidParameter
+from tacit.ledger.entry import Record, amount_or_none, scope_of
+from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, ZcdpLoss
+from tacit.privacy.number import from_text, show, to_text, whole
+
+# Each analyst who has no budget of their own has this one's.
+EACH = "*"
+# How much of a time's text names the period it lies in: 2026-11-15T08:00:00.000000Z
+_PERIODS = {"day": 10, "month": 7, "year": 4}
+
+DELTA_MAX = Fraction(1, 10**6)
+POPULATION_SHARE = 100
+
+_KINDS: dict[str, type[PureLoss | ApproximateLoss | ZcdpLoss]] = {
+    "pure": PureLoss,
+    "approximate": ApproximateLoss,
+    "zcdp": ZcdpLoss,
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the people in some data may lose: for life or per period, to everyone together or to one analyst."""
+
+    people: str
+    loss: Loss
+    rule: Rule
+    analyst: str | None = None
+    period: str | None = None
+
+    def scope(self, *, analyst: str, time: str) -> str:
+        """Return the account this budget limits, for a charge by `analyst` at `time`."""
+        return scope_of(
+            self.people,
+            analyst=None if self.analyst is None else analyst,
+            period=None if self.period is None else period_of(time, self.period),
+        )
+
+    def __str__(self) -> str:
+        who = {None: "", EACH: " for each analyst"}.get(self.analyst, f" for {self.analyst}")
+        return f"{self.loss}{who}{f' per {self.period}' if self.period else ''}"
+
+
+def period_of(time: str, period: str) -> str:
+    """Return the calendar period (UTC) that a time lies in.
+
+    >>> period_of("2026-11-15T08:00:00.000000Z", "month")
+    'month 2026-11'
+    """
+    return f"{period} {time[: _PERIODS[period]]}"
+
+
+def new_budget(
+    people: str,
+    loss: Loss,
+    *,
+    analyst: str | None = None,
+    period: str | None = None,
+    population: int | None = None,
+    insist: bool = False,
+) -> Budget:
+    """Return a budget with its rule fixed, after the checks a budget must pass."""
+    if period is not None and period not in _PERIODS:
+        raise InvalidParameter(f"period must be one of {', '.join(_PERIODS)}, not {period!r}")
+    if not isinstance(loss, PureLoss | ApproximateLoss | ZcdpLoss):
+        raise InvalidParameter(
+            f"budget must be a loss, not {type(loss).__name__}\nhint: budget=tacit.epsilon(3, delta=1e-6)"
+        )
+    check_delta(loss, population=population, insist=insist)
+    return Budget(people, loss, rule_of(loss), analyst, period)
+
+
+def check_delta(loss: Loss, *, population: int | None, insist: bool) -> None:
+    """Refuse a delta so large that releasing a few people's rows in the clear would keep the promise."""
+    delta = Fraction(0) if isinstance(loss, PureLoss) else loss.delta
+    most = DELTA_MAX if population is None else Fraction(1, POPULATION_SHARE * whole(population, name="population"))
+    if delta <= most or insist:
+        return
+    why = "with no population declared" if population is None else f"for a population of {population}"
+    raise InvalidParameter(
+        f"delta = {show(delta)} is above {show(most)} {why}: it is the chance that the promise fails for somebody, and "
+        "showing every row in the clear with that chance would keep it"
+        f"\nhint: give delta={show(most)} or less"
+        + (", or population= if it is small" if population is None else "")
+        + ", or say insist=True"
+    )
+
+
+def budget_record(budget: Budget) -> Record:
+    """Return a budget as exact text for an entry, its rule included, so that a later version keeps the same one."""
+    rule = budget.rule
+    return {
+        "people": budget.people,
+        "analyst": budget.analyst,
+        "period": budget.period,
+        "budget": loss_record(budget.loss),
+        "rule": {
+            "epsilon": None if rule.epsilon is None else to_text(rule.epsilon),
+            "rho": None if rule.rho is None else to_text(rule.rho),
+            "delta": to_text(rule.delta),
+            "delta_convert": to_text(rule.delta_convert),
+        },
+    }
+
+
+def budget_from(record: Record) -> Budget:
+    """Return the budget that `budget_record` wrote."""
+    rule = record["rule"]
+    return Budget(
+        people=record["people"],
+        loss=loss_from(record["budget"]),
+        rule=Rule(
+            amount_or_none(rule["epsilon"]),
+            amount_or_none(rule["rho"]),
+            from_text(rule["delta"]),
+            from_text(rule["delta_convert"]),
+        ),
+        analyst=record["analyst"],
+        period=record["period"],
+    )
+
+
+def loss_record(loss: Loss) -> Record:
+    """Return a loss as exact text."""
+    for kind, of_kind in _KINDS.items():
+        if isinstance(loss, of_kind):
+            return {"kind": kind, **{name: to_text(value) for name, value in vars(loss).items()}}
+    raise InvalidParameter(f"a {type(loss).__name__} cannot be a budget\nhint: budget=tacit.epsilon(3, delta=1e-6)")
+
+
+def loss_from(record: Record) -> Loss:
+    """Return the loss that `loss_record` wrote."""
+    amounts = {name: from_text(value) for name, value in record.items() if name != "kind"}
+    return _KINDS[record["kind"]](**amounts)

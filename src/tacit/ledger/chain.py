@@ -1,0 +1,152 @@
+"""The chain: one way to write a record as bytes, the hash that ties it to the one before, and the signing key.
+
+Every entry's hash covers the hash before it, so the last hash stands for the whole history; it, and only it, is
+signed (Ed25519). The key is a file that only its owner may read, made on first use.
+"""
+
+import hashlib
+import json
+import os
+import stat
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from tacit.errors import LedgerError
+
+# What the first entry's hash covers in place of a hash before it.
+BEGINNING = "0" * 64
+
+
+def canonical(value: object) -> str:
+    """Return the one text of a JSON value: sorted keys, no spaces, ASCII; NaN and infinity are refused.
+
+    >>> canonical({"b": 1, "a": "ε"})
+    '{"a":"\\\\u03b5","b":1}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(*parts: object) -> str:
+    """Return a hash of JSON values that no other values have."""
+    return hashlib.sha256(canonical(parts).encode()).hexdigest()
+
+
+def link(previous: str, body: str) -> str:
+    """Return the hash of an entry whose text is `body` and that follows the entry hashed `previous`."""
+    return hashlib.sha256(f"{previous}\n{body}".encode()).hexdigest()
+
+
+def fresh_id() -> str:
+    """Return a random name of 122 bits that nothing else has."""
+    return uuid.uuid4().hex
+
+
+class SigningKey:
+    """The curator's key: signs the head of a ledger and its certificates."""
+
+    def __init__(self, private: Ed25519PrivateKey) -> None:
+        self._private = private
+        self.public = private.public_key().public_bytes_raw().hex()
+
+    def __repr__(self) -> str:
+        return f"SigningKey({fingerprint(self.public)})"
+
+    def sign(self, message: Mapping[str, Any]) -> str:
+        """Return the signature of a record, in hex."""
+        return self._private.sign(canonical(message).encode()).hex()
+
+
+def new_key() -> SigningKey:
+    """Return a fresh key that is written nowhere."""
+    return SigningKey(Ed25519PrivateKey.generate())
+
+
+def load_key(path: Path) -> SigningKey | None:
+    """Return the key in the file, or None where there is no file; one that others may read is refused."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LedgerError(
+            f"the signing key {path} cannot be read ({error.strerror})\nhint: run as its owner"
+        ) from error
+    if mode & 0o077:
+        raise LedgerError(f"the signing key {path} may be read by others (mode {mode:o})\nhint: chmod 600 {path}")
+    try:
+        private = serialization.load_pem_private_key(text, password=None)
+    except ValueError as error:
+        raise LedgerError(f"{path} is not a signing key\nhint: restore it from a backup") from error
+    if not isinstance(private, Ed25519PrivateKey):
+        raise LedgerError(f"{path} is not an Ed25519 key\nhint: restore it from a backup")
+    return SigningKey(private)
+
+
+def load_or_make_key(path: Path) -> SigningKey:
+    """Return the key in the file, made now if there is none; two processes that race here get the same key."""
+    existing = load_key(path)
+    if existing is not None:
+        return existing
+    text = Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    draft = path.with_name(f".{path.name}.{fresh_id()}")
+    write_privately(draft, text)
+    try:
+        path.hardlink_to(draft)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    sync_folder(path.parent)
+    made = load_key(path)
+    if made is None:
+        raise LedgerError(f"the signing key {path} vanished while it was made\nhint: try again")
+    return made
+
+
+def verify_signature(message: Mapping[str, Any], *, signature: str, public: str) -> bool:
+    """Return whether the holder of the key `public` signed the record."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(
+            bytes.fromhex(signature), canonical(message).encode()
+        )
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def fingerprint(public: str) -> str:
+    """Return a short name of a public key, for people to compare.
+
+    >>> fingerprint("00" * 32)
+    '6668-7aad-f862-bd77'
+    """
+    name = hashlib.sha256(bytes.fromhex(public)).hexdigest()[:16]
+    return "-".join(name[place : place + 4] for place in range(0, 16, 4))
+
+
+def write_privately(path: Path, text: bytes) -> None:
+    """Write a new file that only its owner may read, and have it on the disk on return."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.write(descriptor, text)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the folder's list of files on the disk on return."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

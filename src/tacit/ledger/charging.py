@@ -1,0 +1,186 @@
+"""Charging: the two steps every answer takes, reserve before a row is read and commit before it leaves.
+
+A reserve charges everything or refuses; nothing gives a charge back, whatever happens after it. A request id that
+was charged and not answered is dead, since answering it again would be a second noise for one charge.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tacit.accounting.filter import Charge, charge_of
+from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
+from tacit.ledger.budget import Budget
+from tacit.ledger.chain import digest, link
+from tacit.ledger.draft import Draft
+from tacit.ledger.entry import Entry, Record, charge_record, scope_of
+from tacit.ledger.naming import RegisteredTable
+from tacit.ledger.rows import Query, Rows, likely_reads
+from tacit.privacy.event import KINDS, Event, event_to_dict
+from tacit.privacy.number import show
+
+TEXT_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof that an answer is in the ledger: its entry's number and hash, and the charge that paid for it."""
+
+    ledger: str
+    number: int
+    hash: str
+    charge: int
+    time: str
+    durable: bool
+
+
+@dataclass(frozen=True)
+class StoredAnswer:
+    """An answer the ledger already holds, free, with the same numbers, and its receipt."""
+
+    answer: str
+    receipt: Receipt
+
+
+@dataclass(frozen=True)
+class Request:
+    """What an analyst asks to be charged for, checked and ready, before the ledger is looked at."""
+
+    table: RegisteredTable
+    analyst: str
+    charge: Charge
+    record: Record
+    question: str
+    request: str | None
+
+    def likely(self) -> list[Query]:
+        """Return the reads that charging will probably make."""
+        people = self.table.people
+        scopes = (scope_of(people), scope_of(people, analyst=self.analyst))
+        return likely_reads(scopes=scopes, request=self.request, question=self.question)
+
+
+def new_request(
+    table: RegisteredTable,
+    events: Sequence[Event],
+    *,
+    question_key: str,
+    request_id: str | None,
+    analyst: str | None,
+    ledger: str,
+) -> Request:
+    """Return the request, its cost computed; what is no event or no text is refused."""
+    for event in events:
+        if type(event).__name__ not in KINDS:
+            raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
+    if not events:
+        raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
+    charge = charge_of(events)
+    question, request = keys_of(table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=ledger)
+    record = {
+        "table": table.id,
+        "declared": table.entry,
+        "people": table.people,
+        "analyst": analyst,
+        "events": [event_to_dict(event) for event in events],
+        **charge_record(charge),
+        "request": request,
+        "question": question,
+    }
+    return Request(table, analyst or "", charge, record, question, request)
+
+
+def keys_of(
+    table: RegisteredTable, *, question_key: str, request_id: str | None, analyst: str | None, ledger: str
+) -> tuple[str, str | None]:
+    """Return the names by which a question on this version of a table, and one analyst's request, are found again."""
+    for name, text in (("question_key", question_key), ("request_id", request_id), ("analyst", analyst)):
+        if text is None and name != "question_key":
+            continue
+        if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
+            raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
+    question = digest("question", table.id, table.version, table.source, question_key)
+    request = None if request_id is None else digest("request", ledger, analyst, request_id)
+    return question, request
+
+
+def find_stored(
+    view: Draft | Rows, *, question: str, request: str | None, ledger: str, durable: bool
+) -> StoredAnswer | None:
+    """Return the answer already given to this request, or to this question; a dead request is refused."""
+    charge = None if request is None else view.charge_for(request)
+    if charge is None:
+        answer = view.answer_to(question)
+    else:
+        if charge.record["question"] != question:
+            raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
+        answer = view.answer_paid_by(charge.number)
+        if answer is None:
+            raise DeadRequest(
+                f"this request id was charged (entry {charge.number}) and has no answer: its process stopped, or is "
+                "still at it. Answering it again would be a second noise for one charge"
+                "\nhint: ask again under a new request id, which is a new charge"
+            )
+    return None if answer is None else _stored(view, answer, question, ledger=ledger, durable=durable)
+
+
+def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
+    """Charge a request and return the entry, or return the answer it already has; no room is a refusal entry."""
+    table = request.table
+    if draft.book.tables.get(table.id) is None:
+        raise LedgerError(f"this ledger does not know the table '{table.name}'\nhint: register it in this ledger")
+    ledger = draft.head.ledger
+    stored = find_stored(draft, question=request.question, request=request.request, ledger=ledger, durable=durable)
+    if stored is not None:
+        return stored
+    budgets = draft.book.applying(table.people, request.analyst)
+    scopes = {budget.scope(analyst=request.analyst, time=draft.time): budget for budget in budgets}
+    for scope, budget in scopes.items():
+        if not budget.rule.admits(draft.account(scope).spent + request.charge):
+            draft.append({"kind": "refusal", **request.record, "budget": scope})
+            raise _no_room(request, budget)
+    entry = draft.append({"kind": "charge", **request.record}, request=request.request)
+    for scope in {scope_of(table.people), scope_of(table.people, analyst=request.analyst), *scopes}:
+        draft.charge(scope, request.charge, number=entry.number)
+    return entry
+
+
+def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receipt:
+    """Store the answer a charge paid for, once, and return the receipt."""
+    found = draft.entry(charge.number)
+    if found is None or found.hash != charge.hash:
+        raise LedgerError(
+            f"the charge (entry {charge.number}) is not in this ledger any more; nothing was answered"
+            "\nhint: tacit ledger verify"
+        )
+    if draft.answer_paid_by(charge.number) is not None:
+        raise LedgerError(f"the charge (entry {charge.number}) has already paid for an answer\nhint: reserve again")
+    record = charge.record
+    question = record["question"]
+    entry = draft.append(
+        {"kind": "answer", "charge": charge.number, "table": record["table"], "question": question, "answer": answer},
+        question=question,
+        answers=charge.number,
+    )
+    return Receipt(draft.head.ledger, entry.number, entry.hash, charge.number, entry.record["time"], durable)
+
+
+def _stored(view: Draft | Rows, answer: Entry, question: str, *, ledger: str, durable: bool) -> StoredAnswer:
+    """Return a stored answer, after checking that it is the one its hash and its own text say it is."""
+    before = view.entry(answer.number - 1)
+    record = answer.record
+    if before is None or link(before.hash, answer.body) != answer.hash or record.get("question") != question:
+        raise LedgerError(f"the answer in entry {answer.number} is damaged\nhint: tacit ledger verify")
+    receipt = Receipt(ledger, answer.number, answer.hash, record["charge"], record["time"], durable)
+    return StoredAnswer(record["answer"], receipt)
+
+
+def _no_room(request: Request, budget: Budget) -> BudgetExceeded:
+    charge = request.charge
+    asked = [f"ε = {show(charge.epsilon)}"] if charge.epsilon is not None else [f"ρ = {show(charge.rho)}"]
+    asked += [f"δ = {show(charge.delta)}"] if charge.delta else []
+    name = request.table.name
+    return BudgetExceeded(
+        f"the budget of '{name}', {budget}, has no room for {', '.join(asked)}; nothing was charged or read"
+        "\nhint: ask for less ('tacit budget' shows what is left), or have the curator grant more: "
+        f"tacit budget grant {name} ..."
+    )

@@ -1,0 +1,91 @@
+"""A draft: what one transaction sees, which is what the store holds and what the transaction itself will add."""
+
+from dataclasses import replace
+
+from tacit.accounting.filter import Charge
+from tacit.errors import LedgerError
+from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
+from tacit.ledger.entry import Account, Entry, Head, Record, Writes
+from tacit.ledger.rows import Rows
+from tacit.ledger.rulebook import RuleBook, fold, pointers_of
+
+
+class Draft:
+    """The ledger as of one transaction, with the entries it is about to add."""
+
+    def __init__(self, rows: Rows, head: Head, *, time: str, book: RuleBook | None) -> None:
+        self.rows = rows
+        self.before: Head | None = head
+        self.head = head
+        # never earlier than an entry before it: a clock set back cannot re-open a period
+        self.time = max(time, head.time)
+        self.book = book if book is not None and book.number == head.rules else _read_book(rows)
+        self._entries: list[Entry] = []
+        self._accounts: dict[str, Account] = {}
+        self._pointers: dict[str, int] = {}
+
+    def account(self, scope: str) -> Account:
+        """Return the running total of a scope."""
+        found = self._accounts.get(scope)
+        return self.rows.account(scope) if found is None else found
+
+    def charge_for(self, request: str) -> Entry | None:
+        """Return the charge made for a request."""
+        drafted = next((entry for entry in self._entries if entry.request == request), None)
+        return drafted or self.rows.charge_for(request)
+
+    def answer_to(self, question: str) -> Entry | None:
+        """Return the first answer to a question."""
+        drafted = next((entry for entry in self._entries if entry.question == question), None)
+        return self.rows.answer_to(question) or drafted
+
+    def answer_paid_by(self, charge: int) -> Entry | None:
+        """Return the answer that a charge paid for."""
+        drafted = next((entry for entry in self._entries if entry.answers == charge), None)
+        return drafted or self.rows.answer_paid_by(charge)
+
+    def entry(self, number: int) -> Entry | None:
+        """Return one entry."""
+        drafted = next((entry for entry in self._entries if entry.number == number), None)
+        return drafted or self.rows.entry(number)
+
+    def append(
+        self, record: Record, *, request: str | None = None, question: str | None = None, answers: int | None = None
+    ) -> Entry:
+        """Add an entry at the end of the chain, at the draft's time, and return it."""
+        body = canonical({**record, "time": self.time})
+        number = self.head.number + 1
+        entry = Entry(number, body, link(self.head.hash, body), request, question, answers)
+        pointers = pointers_of(entry, self.book)
+        if pointers:
+            self._pointers |= pointers
+            self.book = self.book.with_entry(entry)
+        self._entries.append(entry)
+        self.head = replace(self.head, number=number, hash=entry.hash, time=self.time, rules=self.book.number)
+        return entry
+
+    def charge(self, scope: str, charge: Charge, *, number: int) -> None:
+        """Add a charge to a scope's running total."""
+        self._accounts[scope] = self.account(scope).add(charge, number=number)
+
+    def seal(self, key: SigningKey) -> Writes | None:
+        """Return what the transaction adds, its head signed; None where it adds nothing."""
+        if not self._entries:
+            return None
+        head = replace(self.head, signature=key.sign(self.head.signed()))
+        return Writes(self.before, head, self._entries, self._accounts, self._pointers)
+
+
+def first_draft(rows: Rows, *, ledger: str, time: str) -> Draft:
+    """Return the draft of a ledger's first entry."""
+    draft = Draft(rows, Head(ledger, 0, BEGINNING, "", time, 0), time=time, book=RuleBook())
+    draft.before = None
+    return draft
+
+
+def _read_book(rows: Rows) -> RuleBook:
+    entries = [rows.entry(number) for number in sorted(set(rows.pointers().values()))]
+    found = [entry for entry in entries if entry is not None]
+    if len(found) != len(entries):
+        raise LedgerError("the ledger is damaged: a table or a budget is missing\nhint: tacit ledger verify")
+    return fold(found)

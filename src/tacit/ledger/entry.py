@@ -1,0 +1,107 @@
+"""What the ledger holds, as values: entries, the head of their chain, and the running totals of each account.
+
+How they are stored is the stores' business; what they mean is in `charging.py`, `naming.py` and `budget.py`.
+"""
+
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from tacit.accounting.filter import Charge
+from tacit.ledger.chain import canonical
+from tacit.privacy.number import from_text, to_text
+
+# How the tables are laid out; a ledger of a larger number was written by a newer version.
+SCHEMA = 1
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the chain: its text, its hash, and the columns by which it is found again.
+
+    `request` names the request a charge was made for, `question` what an answer answers, `answers` the number of the
+    charge that paid for it. All three are also in the text, which is what the hash covers.
+    """
+
+    number: int
+    body: str
+    hash: str
+    request: str | None = None
+    question: str | None = None
+    answers: int | None = None
+
+    @cached_property
+    def record(self) -> Record:
+        """The entry's text as a record."""
+        record: Record = json.loads(self.body)
+        return record
+
+    @property
+    def kind(self) -> str:
+        """What the entry is: ledger, table, budget, charge, answer, refusal or override."""
+        return str(self.record["kind"])
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of the chain: the last entry's number and hash, signed; the latest time; the last change of rules."""
+
+    ledger: str
+    number: int
+    hash: str
+    signature: str
+    time: str
+    rules: int
+
+    def signed(self) -> Record:
+        """Return the record that the signature covers."""
+        return {"what": "tacit ledger head", "ledger": self.ledger, "number": self.number, "hash": self.hash}
+
+
+@dataclass(frozen=True)
+class Account:
+    """The running total of one scope: all it ever spent, in how many charges, and the number of the last."""
+
+    spent: Charge = Charge()
+    charges: int = 0
+    last: int = 0
+
+    def add(self, charge: Charge, *, number: int) -> "Account":
+        """Return the account after one more charge, entry `number`."""
+        return Account(self.spent + charge, self.charges + 1, number)
+
+
+@dataclass
+class Writes:
+    """What one transaction adds: entries and the rows that follow from them; `before` is the head they extend."""
+
+    before: Head | None
+    head: Head
+    entries: list[Entry] = field(default_factory=list)
+    accounts: dict[str, Account] = field(default_factory=dict)
+    pointers: dict[str, int] = field(default_factory=dict)
+
+
+def scope_of(people: str, *, analyst: str | None = None, period: str | None = None) -> str:
+    """Return the name of an account: the people in the data, one analyst's or everyone's, one period's or for life."""
+    return canonical([people, analyst, period])
+
+
+def charge_record(charge: Charge) -> Record:
+    """Return a charge as exact text for an entry."""
+    epsilon = None if charge.epsilon is None else to_text(charge.epsilon)
+    return {"epsilon": epsilon, "rho": to_text(charge.rho), "delta": to_text(charge.delta)}
+
+
+def charge_from(record: Record) -> Charge:
+    """Return the charge that `charge_record` wrote."""
+    return Charge(amount_or_none(record["epsilon"]), from_text(record["rho"]), from_text(record["delta"]))
+
+
+def amount_or_none(text: str | None) -> Fraction | None:
+    """Return the rational of a text that may be absent."""
+    return None if text is None else from_text(text)

@@ -1,0 +1,214 @@
+"""The ledger: no answer without a durable charge, nothing lost, nothing spent twice.
+
+`open_ledger` gives one; `register` names a table and its budget, `reserve` charges before a row is read, `commit`
+stores the answer before it leaves. Steps are in `charging.py` and `naming.py`, storage in the stores; this ties them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger import charging, naming
+from tacit.ledger.anchor import Anchor, Mark
+from tacit.ledger.chain import SigningKey, digest
+from tacit.ledger.charging import Receipt, StoredAnswer
+from tacit.ledger.clock import Clock, time_text
+from tacit.ledger.draft import Draft
+from tacit.ledger.entry import Entry, Head, Record, Writes
+from tacit.ledger.naming import RegisteredTable
+from tacit.ledger.rows import Rows
+from tacit.ledger.rulebook import RuleBook
+from tacit.ledger.store import Store
+from tacit.ledger.turnstile import Ticket, Turnstile
+from tacit.privacy.event import Event
+from tacit.privacy.loss import Loss
+
+KeySource = Callable[[], SigningKey]
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A charge that has been made: the answer it pays for may now be computed, and committed once."""
+
+    ledger: "Ledger"
+    charge: Entry
+
+    @property
+    def number(self) -> int:
+        """The number of the charge's entry."""
+        return self.charge.number
+
+    def commit(self, answer: str) -> Receipt:
+        """Store the released answer and return the receipt; on return it is durable and anchored, and may leave."""
+        return self.ledger.commit(self.charge, answer)
+
+
+class Ledger:
+    """A durable record of every charge, answer, refusal and change of budget.
+
+    `durable` is False for a ledger in memory: what it answers says so.
+    """
+
+    def __init__(
+        self, store: Store, *, id: str, public_key: str, key: KeySource, anchor: Anchor | None, clock: Clock
+    ) -> None:
+        self.id = id
+        self.public_key = public_key
+        self.durable = store.durable
+        self.place = store.place
+        self._store = store
+        self._key_source = key
+        self._key: SigningKey | None = None
+        self._anchor = anchor
+        self._clock = clock
+        self._book: RuleBook | None = None
+        self._seen: Head | None = None
+        self._turnstile = Turnstile(store, self._serve)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store; the ledger can be opened again."""
+        self._store.close()
+
+    def register(
+        self,
+        *,
+        name: str,
+        declaration: Record,
+        source: str | None = None,
+        budget: Loss | None = None,
+        population: int | None = None,
+        insist: bool = False,
+        same_people_as: str | None = None,
+    ) -> RegisteredTable:
+        """Return the table as this ledger knows it; a table that is new needs `budget`, for its lifetime.
+
+        `declaration` holds what is public about it (unit, neighbours, columns, bounds, version), `source` tells one
+        source from another, and nothing here is computed from rows.
+        """
+        said = naming.registration(
+            name=name,
+            declaration=declaration,
+            source=source,
+            budget=budget,
+            population=population,
+            insist=insist,
+            same_people_as=same_people_as,
+        )
+        return self._turnstile.take(lambda draft: naming.register(draft, said, ledger=self.id))
+
+    def reserve(
+        self,
+        table: RegisteredTable,
+        events: Sequence[Event],
+        *,
+        question_key: str,
+        request_id: str | None = None,
+        analyst: str | None = None,
+    ) -> Reservation | StoredAnswer:
+        """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
+
+        Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
+        is charged once: its answer comes back, or, if it has none, `DeadRequest`.
+        """
+        request = charging.new_request(
+            table, tuple(events), question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
+        )
+        outcome = self._turnstile.take(
+            lambda draft: charging.reserve(draft, request, durable=self.durable), likely=request.likely()
+        )
+        return outcome if isinstance(outcome, StoredAnswer) else Reservation(self, outcome)
+
+    def commit(self, charge: Entry, answer: str) -> Receipt:
+        """Store the answer that a charge paid for; see `Reservation.commit`."""
+        if not isinstance(answer, str):
+            raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
+        return self._turnstile.take(
+            lambda draft: charging.commit(draft, charge, answer, durable=self.durable), publishes=True
+        )
+
+    def recall(
+        self,
+        table: RegisteredTable,
+        *,
+        question_key: str,
+        request_id: str | None = None,
+        analyst: str | None = None,
+    ) -> StoredAnswer | None:
+        """Return the answer this request or this question already has, or None; charges nothing."""
+        question, request = charging.keys_of(
+            table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
+        )
+        with self._store.reading() as rows:
+            return charging.find_stored(rows, question=question, request=request, ledger=self.id, durable=self.durable)
+
+    def entries(self, first: int = 1) -> Iterator[Entry]:
+        """Yield the entries in order, from number `first`."""
+        with self._store.reading() as rows:
+            for columns in rows.columns(first):
+                yield Entry(*columns)
+
+    def check_anchor(self) -> None:
+        """Refuse a ledger that is behind what this machine has answered from it, or has another history."""
+        if self._anchor is not None:
+            self._anchor.check(self._hash_of)
+
+    def anchor_now(self) -> None:
+        """Anchor the ledger where it is."""
+        with self._store.reading() as rows:
+            head = self._checked_head(rows)
+        self._advance_anchor(head)
+
+    def _serve(self, tickets: Sequence[Ticket[object]]) -> None:
+        """Take every ticket's step in one durable transaction, then anchor it if an answer is about to leave."""
+        key = self._signing_key()
+        time = time_text(self._clock)
+        last: list[Draft] = []
+
+        def work(rows: Rows) -> Writes | None:
+            draft = Draft(rows, self._checked_head(rows), time=time, book=self._book)
+            for ticket in tickets:
+                ticket.attempt(draft)
+            last[:] = [draft]
+            return draft.seal(key)
+
+        self._store.transact([query for ticket in tickets for query in ticket.likely], work)
+        draft = last[0]
+        self._book, self._seen = draft.book, draft.head
+        if any(ticket.publishes and ticket.error is None for ticket in tickets):
+            self._advance_anchor(draft.head)
+
+    def _signing_key(self) -> SigningKey:
+        if self._key is None:
+            self._key = self._key_source()
+        return self._key
+
+    def _checked_head(self, rows: Rows) -> Head:
+        """Return the head; refuse a ledger that was swapped for another, or put back, while it was open."""
+        head, seen = rows.head(), self._seen
+        if head is None or head.ledger != self.id:
+            raise LedgerError(
+                "the ledger was replaced by another while it was open; nothing was answered\nhint: open it again"
+            )
+        if seen is not None and (head.number < seen.number or (head.number == seen.number and head.hash != seen.hash)):
+            raise LedgerError(
+                f"the ledger went back from entry {seen.number} to {head.number} while it was open; "
+                "nothing was answered\nhint: put the newest copy back, then: tacit ledger verify"
+            )
+        return head
+
+    def _advance_anchor(self, head: Head) -> None:
+        if self._anchor is not None:
+            mark = Mark(head.number, head.hash, self.public_key, digest(self.place))
+            self._anchor.advance(mark, self._hash_of)
+
+    def _hash_of(self, number: int) -> str | None:
+        with self._store.reading() as rows:
+            entry = rows.entry(number)
+            return None if entry is None else entry.hash

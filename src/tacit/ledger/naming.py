@@ -1,0 +1,200 @@
+"""Names: which table is which, and whose budget it spends.
+
+A budget belongs to the people in the data, not to a name. What is known by its name or by its source is the same
+people as before; a source under a second name is refused until the curator says whose people it holds. Nothing is
+ever computed from the rows, so a copy under another path and another name cannot be told from other people's data:
+that is the curator's to say (docs/sharp-edges.md).
+"""
+
+from dataclasses import dataclass
+
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger.budget import Budget, budget_record, new_budget
+from tacit.ledger.chain import canonical, digest, fresh_id
+from tacit.ledger.draft import Draft
+from tacit.ledger.entry import Record
+from tacit.ledger.rulebook import Declared, RuleBook
+from tacit.privacy.loss import Loss
+from tacit.privacy.number import whole
+
+NAME_MAX = 200
+
+
+@dataclass(frozen=True)
+class RegisteredTable:
+    """A table the ledger knows: a random id, its name and declared version, and its budget for life.
+
+    `people` is whose budget it is, `entry` the number of the entry that declares it, `source` a hash of its source.
+    """
+
+    id: str
+    name: str
+    version: int
+    budget: Loss
+    declaration_hash: str
+    people: str
+    entry: int
+    source: str | None
+
+
+@dataclass(frozen=True)
+class Registration:
+    """What the curator says about a table, checked."""
+
+    name: str
+    declaration: Record
+    version: int
+    source: str | None
+    budget: Loss | None
+    population: int | None
+    insist: bool
+    same_people_as: str | None
+
+
+def registration(
+    *,
+    name: str,
+    declaration: Record,
+    source: str | None,
+    budget: Loss | None,
+    population: int | None,
+    insist: bool,
+    same_people_as: str | None,
+) -> Registration:
+    """Return what the curator says, or refuse it, before the ledger is looked at."""
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_MAX:
+        raise InvalidParameter(f"name must be a text of 1 to {NAME_MAX} characters\nhint: name='pay'")
+    try:
+        canonical(declaration)
+    except (TypeError, ValueError) as error:
+        raise InvalidParameter("declaration must hold JSON values alone\nhint: write numbers as text") from error
+    version = whole(declaration.get("version", 1), name="version", least=0)
+    return Registration(name, declaration, version, source, budget, population, insist, same_people_as)
+
+
+def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTable:
+    """Return the table as the ledger knows it; one that is new, or declared anew, leaves an entry."""
+    source = None if said.source is None else digest("source", ledger, said.source)
+    known = draft.book.named(said.name)
+    people = _people(draft.book, said, known, source)
+    if people is None:
+        people = fresh_id()
+        _declare_budget(draft, people, said)
+    else:
+        _check_budget(draft.book, people, said)
+        _check_meaning(draft.book, people, said, known)
+    declaration_hash = digest("declaration", said.declaration)
+    if known is None or (known.declaration_hash, known.source) != (declaration_hash, source or known.source):
+        table = draft.append(
+            {
+                "kind": "table",
+                "table": fresh_id() if known is None else known.id,
+                "name": said.name,
+                "people": people,
+                "version": said.version,
+                "declaration": said.declaration,
+                "declaration_hash": declaration_hash,
+                "source": source or (known.source if known else None),
+            }
+        )
+        known = draft.book.tables[table.record["table"]]
+    return registered(draft.book, known)
+
+
+def registered(book: RuleBook, table: Declared) -> RegisteredTable:
+    """Return the handle of a declared table."""
+    return RegisteredTable(
+        id=table.id,
+        name=table.name,
+        version=table.version,
+        budget=lifetime_budget(book, table.people).loss,
+        declaration_hash=table.declaration_hash,
+        people=table.people,
+        entry=table.entry,
+        source=table.source,
+    )
+
+
+def lifetime_budget(book: RuleBook, people: str) -> Budget:
+    """Return the budget that every people has: for life, to everyone together."""
+    for budget in book.budgets.get(people, ()):
+        if budget.analyst is None and budget.period is None:
+            return budget
+    raise LedgerError("the ledger is damaged: a table has no budget\nhint: tacit ledger verify")
+
+
+def _people(book: RuleBook, said: Registration, known: Declared | None, source: str | None) -> str | None:
+    """Return whose data it is, or None for people not seen before."""
+    by_source = None if source is None else book.sources.get(source)
+    by_word = None
+    if said.same_people_as is not None:
+        other = book.named(said.same_people_as)
+        if other is None:
+            raise InvalidParameter(
+                f"same_people_as names '{said.same_people_as}', which this ledger does not know"
+                f"\nhint: its tables are: {', '.join(sorted(book.names)) or 'none yet'}"
+            )
+        by_word = other.people
+    by_name = None if known is None else known.people
+    if by_name is None and by_word is None and by_source is not None:
+        names = sorted(table.name for table in book.tables.values() if table.people == by_source)
+        raise InvalidParameter(
+            f"the source of '{said.name}' is already known as '{names[0]}', and a budget belongs to the people in the "
+            "data, not to a name"
+            f"\nhint: use that name, or share its budget: same_people_as='{names[0]}'"
+        )
+    found = {people for people in (by_name, by_word, by_source) if people is not None}
+    if len(found) > 1:
+        raise InvalidParameter(
+            f"'{said.name}' would belong to the budgets of two different people: its name, its source and "
+            "same_people_as do not agree\nhint: register the data under a new name with same_people_as= alone"
+        )
+    return found.pop() if found else None
+
+
+def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
+    if said.budget is None:
+        raise InvalidParameter(
+            f"'{said.name}' is new to this ledger and has no budget: how much may ever be learned about one unit?"
+            "\nhint: say it once, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+        )
+    budget = new_budget(people, said.budget, population=said.population, insist=said.insist)
+    draft.append(
+        {
+            "kind": "budget",
+            **budget_record(budget),
+            "population": said.population,
+            "insist": said.insist,
+            "reason": f"declared with '{said.name}'",
+        }
+    )
+
+
+def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
+    """A budget said again must be the one in force, or the one first declared, which a grant has since changed."""
+    in_force = lifetime_budget(book, people).loss
+    if said.budget is None or said.budget in (in_force, book.firsts.get(people)):
+        return
+    raise InvalidParameter(
+        f"'{said.name}' already has a budget of {in_force}, for its lifetime; a different one here would change "
+        "what was promised"
+        f"\nhint: leave budget= out, or have the curator change it for the record: tacit budget grant {said.name} ..."
+    )
+
+
+def _check_meaning(book: RuleBook, people: str, said: Registration, known: Declared | None) -> None:
+    """What a loss is about may not change while losses add up: the unit of a table, the neighbours of a budget."""
+    if known is not None:
+        _check_same(said, known, "unit")
+    for table in book.tables.values():
+        if table.people == people:
+            _check_same(said, table, "neighbours")
+
+
+def _check_same(said: Registration, table: Declared, word: str) -> None:
+    before, now = table.declaration.get(word), said.declaration.get(word)
+    if before != now:
+        raise InvalidParameter(
+            f"'{said.name}' declares {word} {now!r}, but what its budget has spent so far was for {word} {before!r}"
+            f"\nhint: keep {word}={before!r}"
+        )

@@ -1,0 +1,140 @@
+"""Opening: from a name to a ledger that is known to be ours, whole at its end, and not an old copy."""
+
+import os
+from pathlib import Path
+
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger.anchor import Anchor, anchored_at
+from tacit.ledger.chain import (
+    BEGINNING,
+    SigningKey,
+    fingerprint,
+    fresh_id,
+    link,
+    load_key,
+    load_or_make_key,
+    new_key,
+    verify_signature,
+)
+from tacit.ledger.clock import Clock, system_clock, time_text
+from tacit.ledger.draft import first_draft
+from tacit.ledger.entry import SCHEMA, Head, Writes
+from tacit.ledger.home import anchors_folder, default_ledger, key_file
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.rows import Rows
+from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file, damaged
+from tacit.ledger.store import Store
+
+POSTGRES = ("postgresql://", "postgres://")
+
+
+def open_ledger(
+    where: str | os.PathLike[str] | None = None, *, clock: Clock = system_clock, connect: Connect = connect_to_file
+) -> Ledger:
+    """Return the ledger at a path, in PostgreSQL (`postgresql://...`), or in memory (`:memory:`, not durable).
+
+    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made.
+
+    >>> open_ledger(":memory:").durable
+    False
+    """
+    store = _store(where, connect)
+    try:
+        return _open_durable(store, clock) if store.durable else _open_in_memory(store, clock)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _store(where: str | os.PathLike[str] | None, connect: Connect) -> Store:
+    if where is None:
+        return SqliteStore(default_ledger(), connect)
+    text = os.fspath(where)
+    if not isinstance(text, str) or not text:
+        raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
+    if text.startswith(POSTGRES):
+        from tacit.ledger.postgres import PostgresStore
+
+        return PostgresStore(text)
+    return SqliteStore(None if text == MEMORY else Path(text), connect)
+
+
+def _open_durable(store: Store, clock: Clock) -> Ledger:
+    with store.reading() as rows:
+        is_new = rows.head() is None
+    if is_new:
+        _refuse_if_lost(store.place)
+        _begin(store, load_or_make_key(key_file()), clock)
+    with store.reading() as rows:
+        head, public = _checked_ends(rows, store.place)
+    anchor = Anchor(anchors_folder(), head.ledger)
+    ledger = Ledger(store, id=head.ledger, public_key=public, key=lambda: _own_key(public), anchor=anchor, clock=clock)
+    ledger.check_anchor()
+    if is_new:
+        ledger.anchor_now()
+    return ledger
+
+
+def _open_in_memory(store: Store, clock: Clock) -> Ledger:
+    key = new_key()
+    _begin(store, key, clock)
+    with store.reading() as rows:
+        head, public = _checked_ends(rows, store.place)
+    return Ledger(store, id=head.ledger, public_key=public, key=lambda: key, anchor=None, clock=clock)
+
+
+def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
+    """Write the first entry, which names the ledger and its key, unless another process did so first."""
+
+    def work(rows: Rows) -> Writes | None:
+        if rows.head() is not None:
+            return None
+        ledger = fresh_id()
+        draft = first_draft(rows, ledger=ledger, time=time_text(clock))
+        draft.append({"kind": "ledger", "ledger": ledger, "public_key": key.public, "schema": SCHEMA})
+        return draft.seal(key)
+
+    store.transact((), work)
+
+
+def _refuse_if_lost(place: str) -> None:
+    lost = anchored_at(anchors_folder(), place)
+    if lost is not None:
+        raise LedgerError(
+            f"there was a ledger at {place} and it is gone; a new one would forget what was spent"
+            f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {lost}"
+        )
+
+
+def _checked_ends(rows: Rows, place: str) -> tuple[Head, str]:
+    """Return the head and the public key, after checking both ends of the chain and the signature."""
+    head, first = rows.head(), rows.entry(1)
+    last = None if head is None else rows.entry(head.number)
+    try:
+        whole = (
+            head is not None
+            and first is not None
+            and last is not None
+            and link(BEGINNING, first.body) == first.hash
+            and (first.kind, first.record["ledger"]) == ("ledger", head.ledger)
+            and last.hash == head.hash
+            and verify_signature(head.signed(), signature=head.signature, public=first.record["public_key"])
+        )
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole or head is None or first is None:
+        raise damaged(place)
+    return head, str(first.record["public_key"])
+
+
+def _own_key(public: str) -> SigningKey:
+    """Return the signing key of this home, if it is the one the ledger is signed by."""
+    path = key_file()
+    key = load_key(path)
+    if key is not None and key.public == public:
+        return key
+    fault = "there is none" if key is None else f"the one there is {fingerprint(key.public)}"
+    raise LedgerError(
+        f"this ledger is signed by the key {fingerprint(public)}, and at {path} {fault}; nothing was answered"
+        "\nhint: copy the key from the machine that made the ledger, or set TACIT_HOME to where it is"
+    )

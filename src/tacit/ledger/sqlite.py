@@ -1,0 +1,251 @@
+"""The SQLite store: one file, write-ahead log, synced in full at every commit.
+
+A transaction takes the write lock before it reads, so no other process decides on the same totals, and moves the
+head only from the one it read. An error of the disk leaves the outcome unknown: the connection is dropped, nothing
+is answered, and the next use reads what the disk really has.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol
+
+from tacit.errors import LedgerError
+from tacit.ledger.chain import sync_folder
+from tacit.ledger.entry import SCHEMA, Writes
+from tacit.ledger.rows import TABLES, Query, Rows, write_statements
+from tacit.ledger.store import Work
+
+BUSY_SECONDS = 60.0
+# "Tcit": says in the file's header whose file it is
+APPLICATION = 0x54636974
+MEMORY = ":memory:"
+
+
+class Connection(Protocol):
+    """The part of a database connection that the store uses."""
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+        """Run a statement and return its rows as an iterator."""
+        ...
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> Any:
+        """Run a statement once for each row."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+Connect = Callable[[str], Connection]
+
+
+def connect_to_file(path: str) -> Connection:
+    """Return the standard library's connection, which leaves transactions to us."""
+    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+class SqliteStore:
+    """A ledger's tables in one SQLite file, or in memory, where they last as long as the process."""
+
+    def __init__(self, path: Path | None, connect: Connect = connect_to_file) -> None:
+        self._path = path
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._process = os.getpid()
+        self.durable = path is not None
+        self.place = MEMORY if path is None else os.path.realpath(path)
+        self.turn = RLock()
+        if path is not None:
+            _make_file(path)
+
+    def transact(self, likely: Sequence[Query], work: Work) -> None:  # noqa: ARG002 (a file needs no reads ahead)
+        """Run `work` and write what it returns in one durable transaction (see `Store`)."""
+        with self.turn, self._opened() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            writes = work(_rows(connection))
+            if writes is None:
+                connection.execute("ROLLBACK")
+                return
+            _write(connection, writes)
+            connection.execute("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[Rows]:
+        """Return the rows as of one moment."""
+        with self.turn, self._opened() as connection:
+            connection.execute("BEGIN")
+            yield _rows(connection)
+            connection.execute("ROLLBACK")
+
+    def check(self) -> None:
+        """Refuse a file whose pages or indexes SQLite finds damaged."""
+        with self.turn, self._opened() as connection:
+            if list(connection.execute("PRAGMA integrity_check(1)")) != [("ok",)]:
+                raise damaged(self.place)
+
+    def disconnect(self) -> None:
+        """Close the file; a store in memory keeps its connection, which is all it is."""
+        if self._connection is not None and self._path is not None:
+            connection, self._connection = self._connection, None
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def enter_child(self) -> None:
+        """Let a child process open the file anew; what was in memory stays its parent's."""
+        if self._path is not None:
+            self._process = os.getpid()
+
+    def close(self) -> None:
+        """Close the file, or forget what was in memory."""
+        with self.turn:
+            self.disconnect()
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    @contextmanager
+    def _opened(self) -> Iterator[Connection]:
+        """Yield the connection; after any failure it is rolled back and dropped, and SQLite's errors become ours."""
+        if self._process != os.getpid():
+            raise LedgerError("this ledger was opened in another process\nhint: open it again in this one")
+        try:
+            if self._connection is None:
+                self._connection = self._open()
+            yield self._connection
+        except BaseException as error:
+            if self._connection is not None:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+            self.disconnect()
+            if isinstance(error, sqlite3.Error):
+                raise explained(error, self.place) from error
+            raise
+
+    def _open(self) -> Connection:
+        connection = self._connect(MEMORY if self._path is None else str(self._path))
+        try:
+            self._prepare(connection)
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: Connection) -> None:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        is_new = self._is_new(connection)
+        if self._path is not None:
+            mode = list(connection.execute("PRAGMA journal_mode = WAL"))[0][0]
+            if mode != "wal":
+                raise LedgerError(
+                    f"the file system of {self.place} cannot keep a write-ahead log"
+                    "\nhint: put the ledger on a local disk"
+                )
+            connection.execute("PRAGMA synchronous = FULL")
+        if is_new:
+            self._create(connection)
+        self._check_tables(connection)
+
+    def _is_new(self, connection: Connection) -> bool:
+        """Return whether there is nothing in the file yet; refuse what is not a ledger, before it is touched."""
+        application = list(connection.execute("PRAGMA application_id"))[0][0]
+        if application == APPLICATION:
+            return False
+        if application == 0 and not list(connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")):
+            return True
+        raise not_a_ledger(self.place)
+
+    def _create(self, connection: Connection) -> None:
+        """Create the tables, unless another process did so first."""
+        connection.execute("BEGIN IMMEDIATE")
+        if self._is_new(connection):
+            for statement in TABLES:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        connection.execute("COMMIT")
+
+    def _check_tables(self, connection: Connection) -> None:
+        """Refuse a newer layout, and any table, trigger or view that is not ours: it could undo a charge."""
+        version = list(connection.execute("PRAGMA user_version"))[0][0]
+        if version > SCHEMA:
+            raise newer_layout(self.place)
+        present = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
+        if version != SCHEMA or sorted(present) != sorted(TABLES):
+            raise damaged(self.place)
+
+
+def _rows(connection: Connection) -> Rows:
+    return Rows(
+        run=lambda statement, values: list(connection.execute(statement, values)),
+        scan=lambda statement, values: iter(connection.execute(statement, values)),
+    )
+
+
+def _write(connection: Connection, writes: Writes) -> None:
+    for statement, rows in write_statements(writes):
+        connection.executemany(statement, rows)
+    if list(connection.execute("SELECT changes()")) != [(1,)]:
+        raise LedgerError("the ledger's head moved while it was locked; nothing was written\nhint: tacit ledger verify")
+
+
+def _make_file(path: Path) -> None:
+    """Make an empty file that only its owner may read, if there is none, and have its name on the disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger {path} cannot be made ({error.strerror})"
+            "\nhint: choose a place you may write, with --ledger PATH"
+        ) from error
+    os.close(descriptor)
+    sync_folder(path.parent)
+
+
+def explained(error: sqlite3.Error, place: str) -> LedgerError:
+    """Return our error for one of SQLite's: what happened, that nothing was answered, and the repair."""
+    code = getattr(error, "sqlite_errorname", "") or ""
+    for prefix, (what, hint) in _MEANINGS.items():
+        if code.startswith(prefix):
+            return LedgerError(f"the ledger {place} {what}; nothing was answered\nhint: {hint}")
+    return LedgerError(
+        f"the ledger {place} cannot be used ({code or type(error).__name__}); nothing was answered"
+        "\nhint: tacit ledger verify says what is wrong with it"
+    )
+
+
+_MEANINGS = {
+    "SQLITE_NOTADB": ("is not a ledger", "give another path; this file is left as it is"),
+    "SQLITE_CORRUPT": ("is damaged", "restore it from a backup, then: tacit ledger verify"),
+    "SQLITE_READONLY": ("may not be written", "give its owner the right to write the file and its folder"),
+    "SQLITE_CANTOPEN": ("cannot be opened", "give its owner the right to write the file and its folder"),
+    "SQLITE_PERM": ("cannot be opened", "give its owner the right to write the file and its folder"),
+    "SQLITE_FULL": ("cannot be written: the disk is full", "free some space and ask again"),
+    "SQLITE_IOERR": ("cannot be written: the disk reports an error", "check the disk, then: tacit ledger verify"),
+    "SQLITE_BUSY": ("is held by another process", "wait for it to end and ask again"),
+}
+
+
+def not_a_ledger(place: str) -> LedgerError:
+    """Return the error for a database that is someone else's."""
+    return LedgerError(f"{place} is not a ledger\nhint: give another path; it is left as it is")
+
+
+def newer_layout(place: str) -> LedgerError:
+    """Return the error for a ledger that a later version wrote."""
+    return LedgerError(f"the ledger {place} was written by a newer version\nhint: update tacit")
+
+
+def damaged(place: str) -> LedgerError:
+    """Return the error for tables that are not as we wrote them."""
+    return LedgerError(f"the ledger {place} is damaged\nhint: restore it from a backup, then: tacit ledger verify")

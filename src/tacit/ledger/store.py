@@ -1,0 +1,51 @@
+"""What the ledger asks of a store: durable transactions on its tables, one at a time."""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from threading import RLock
+from typing import Protocol
+
+from tacit.ledger.entry import Writes
+from tacit.ledger.rows import Query, Rows
+
+Work = Callable[[Rows], Writes | None]
+
+
+class Store(Protocol):
+    """Keeps the tables of one ledger.
+
+    `durable` says whether a transaction survives the process and a power cut once `transact` has returned; `place`
+    names where the tables are, without a password; `turn` is held by the one thread that uses the connection.
+    """
+
+    durable: bool
+    place: str
+    turn: RLock
+
+    def transact(self, likely: Sequence[Query], work: Work) -> None:
+        """Run `work` on what the store holds and write what it returns, all or nothing, alone among all writers.
+
+        `work` may run again when the store asks for a retry, so it must not keep what it read. On return the writes
+        are on the disk. On an error nothing is known to be written, and nothing may be answered.
+        """
+        ...
+
+    def reading(self) -> AbstractContextManager[Rows]:
+        """Return the rows as of one moment."""
+        ...
+
+    def check(self) -> None:
+        """Refuse tables or files that the store itself finds damaged."""
+        ...
+
+    def disconnect(self) -> None:
+        """Let go of the connection, which the next use opens again."""
+        ...
+
+    def enter_child(self) -> None:
+        """Note that this process is a fork of the one that opened the store."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
