@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.threshold import WIDTH
-from tacit.privacy.number import Number, binary_meaning, show
+from tacit.privacy.number import Number, binary_meaning, show, whole
 from tacit.privacy.rounding import ball, certain_floor
 
 # length -> (floor(p·2^length), whether p·2^length is that integer exactly)
@@ -38,7 +38,7 @@ class Bernoulli:
 
         Privacy: each is True with chance p exactly, from a key used for this call alone.
         """
-        return self._draw(n, Keystream())
+        return self._draw(whole(n, name="n", least=0), Keystream())
 
     def _draw(self, n: int, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
         return _draw_below(rational_digits(self.p), n, bits, width)
@@ -61,7 +61,7 @@ class BernoulliExp:
 
         Privacy: each is True with chance exp(-x) exactly, from a key used for this call alone.
         """
-        return self._draw(n, Keystream())
+        return self._draw(whole(n, name="n", least=0), Keystream())
 
     def _draw(self, n: int, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
         return _draw_below(exp_digits(self.x), n, bits, width)

@@ -1,6 +1,6 @@
 """Random bits: a fresh key from the operating system for every release, stretched by AES-256-CTR within it.
 
-Nothing is kept between releases, so a fork, a pre-forked server, a raw clone, a thread or a restored snapshot has
+No key outlives its release, so a fork, a pre-forked server, a raw clone, a thread or a restored snapshot has
 nothing to repeat. There is no seed. If the operating system gives no randomness, nothing is answered.
 This is the only module that knows a cipher or asks the operating system.
 """
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tacit.errors import NoRandomness
 
 KEY_BYTES = 32
+MARK_BYTES = 16
 # One keystream request: large enough to amortise the call, small enough for the second-level cache.
 BLOCK_BYTES = 1 << 18
 _ZEROS = bytes(BLOCK_BYTES)
@@ -43,7 +44,7 @@ class Keystream:
         Privacy: computationally indistinguishable from uniform to anyone without the key, which is never stored.
         """
         words = np.empty(n, dtype=np.uint64)
-        room = memoryview(words).cast("B") if n else memoryview(b"")
+        room = words.view(np.uint8).data
         for start in range(0, 8 * n, BLOCK_BYTES):
             size = min(BLOCK_BYTES, 8 * n - start)
             source = _ZEROS if size == BLOCK_BYTES else _ZEROS[:size]
@@ -63,16 +64,20 @@ def fresh_bytes(n: int) -> bytes:
     return given
 
 
-_last_key = bytes(KEY_BYTES)
+_last_mark = bytes(MARK_BYTES)
 
 
 def _fresh_key() -> bytes:
-    """Return a new key; one of zeros, or the one before again, is a broken source and is refused."""
-    global _last_key
-    key = fresh_bytes(KEY_BYTES)
-    if key in (bytes(KEY_BYTES), _last_key):
+    """Return a new key, from more bytes than it needs: the rest is a mark that shows a source which repeats itself.
+
+    A source of zeros, or one that gave the same mark twice, is broken and is refused. The key itself is kept nowhere.
+    """
+    global _last_mark
+    given = fresh_bytes(KEY_BYTES + MARK_BYTES)
+    key, mark = given[:KEY_BYTES], given[KEY_BYTES:]
+    if mark == _last_mark or not any(given):
         raise _no_randomness()
-    _last_key = key
+    _last_mark = mark
     return key
 
 

@@ -17,14 +17,15 @@ from tacit.noise.bits import Bits, Keystream
 from tacit.noise.laplace import check_scale, laplace_tables
 from tacit.noise.threshold import WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
 from tacit.privacy.law import GaussianLaw
-from tacit.privacy.number import Number, binary_meaning, show
+from tacit.privacy.number import Number, binary_meaning, show, whole
 from tacit.privacy.rounding import ball, certain_floor, close_below, nearest_float
 
 # Up to here a table is built in a few milliseconds; up to the second mark it pays for itself on many draws.
 QUICK_TABLE_MOST = 128
 ONE_TABLE_MOST = 1024
 MANY = 10_000
-# The float filter's error is below 2^-44 (docs/proofs/gaussian.md); what lies within 2^-40 is decided in balls.
+# The float filter's error is below 2^-44 (docs/proofs/gaussian.md); what lies within 2^-40, and the width of a word's
+# own interval, is decided in balls.
 FILTER_MARGIN = 2.0**-40
 PIECE = 1 << 15
 
@@ -46,7 +47,7 @@ class DiscreteGaussian:
 
         Privacy: exactly the law, from a key used for this call alone.
         """
-        return self._draw(n, Keystream())
+        return self._draw(whole(n, name="n", least=0), Keystream())
 
     def _draw(self, n: int, bits: Bits) -> Integers:
         return gaussian_sampler(self.sigma, many=n >= MANY).draw(n, bits)
@@ -78,11 +79,12 @@ class WideGaussian:
     A candidate y is kept with chance exp(-(|y| - sigma²/t)² / (2 sigma²)), about three times in four.
     """
 
-    def __init__(self, sigma: Fraction) -> None:
+    def __init__(self, sigma: Fraction, width: int = WIDTH) -> None:
         self.sigma = sigma
+        self.width = width
         self.scale = int(sigma) + 1
         self._sigma_float, self._offset = float(sigma), float(sigma / self.scale)
-        self.candidates = laplace_tables(Fraction(self.scale), WIDTH)
+        self.candidates = laplace_tables(Fraction(self.scale), width)
 
     def draw(self, n: int, bits: Bits) -> Integers:
         """Return `n` draws.
@@ -99,19 +101,23 @@ class WideGaussian:
         return np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
 
     def _keep(self, tried: Integers, bits: Bits) -> NDArray[np.bool_]:
-        words = bits.words(len(tried))
-        distance = np.abs(tried).astype(np.float64) / self._sigma_float - self._offset
-        chance = np.exp(distance * distance * -0.5)
-        excess = chance - words.astype(np.float64) * 2.0**-64
+        words = bits.words(len(tried), self.width)
+        unit = 2.0**-self.width
+        excess = self._chance(tried) - words.astype(np.float64) * unit
         keep = excess > 0
-        near = np.abs(excess) <= FILTER_MARGIN
+        near = np.abs(excess) <= FILTER_MARGIN + unit
         for place in np.flatnonzero(near) if near.any() else ():
             keep[place] = self._keep_exactly(int(tried[place]), int(words[place]), bits)
         return keep
 
+    def _chance(self, tried: Integers) -> NDArray[np.float64]:
+        distance = np.abs(tried).astype(np.float64) / self._sigma_float - self._offset
+        chance: NDArray[np.float64] = np.exp(distance * distance * -0.5)
+        return chance
+
     def _keep_exactly(self, tried: int, word: int, bits: Bits) -> bool:
         distance = (abs(tried) - self.sigma**2 / self.scale) / self.sigma
-        return settle_below(word, exp_digits(distance * distance / 2), bits)
+        return settle_below(word, exp_digits(distance * distance / 2), bits, self.width)
 
 
 def gaussian_sampler(sigma: Fraction, *, many: bool) -> "ThresholdTable | WideGaussian":
@@ -121,7 +127,7 @@ def gaussian_sampler(sigma: Fraction, *, many: bool) -> "ThresholdTable | WideGa
     return WideGaussian(sigma)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def gaussian_table(sigma: Fraction, width: int) -> ThresholdTable:
     """Return one table of both signs.
 

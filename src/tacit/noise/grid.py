@@ -2,12 +2,11 @@
 
 The step is chosen from public parameters alone: 1 for integers, a power of two for floats. Rounding happens before
 noise and its effect is part of the sensitivity; nothing is rounded after. No value makes it fail: NaN counts as 0 and
-an infinity as the largest float of its sign.
+an infinity as the largest float of its sign. What comes back, its type included, depends on the noisy steps alone.
 """
 
-from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,11 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 
-# |steps| below this, plus noise below 2^62, fits int64.
+# Two integers below this in size have a sum that fits int64.
 SMALL = 1 << 62
 LARGEST = float(np.finfo(np.float64).max)
-
-
-@dataclass(frozen=True)
-class Steps:
-    """Exact values in whole steps, still secret, with what is needed to give noisy ones the same form."""
-
-    values: NDArray[Any]  # int64, or Python integers where they are large
-    is_float: bool
-    shape: tuple[int, ...] | None  # None: a scalar
+# Between these, int64 steps times the step are ordinary floats: neither too large nor subnormal.
+STEP_ORDINARY = (Fraction(2) ** -900, Fraction(2) ** 900)
 
 
 def float_step(sensitivity: Fraction, *, spread: int) -> Fraction:
@@ -44,72 +36,103 @@ def float_step(sensitivity: Fraction, *, spread: int) -> Fraction:
 def read(exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...] | None]:
     """Return the values as a flat array, whether they are floats, and their shape (None for a scalar).
 
-    What kind of thing it is, is public and may be refused; what it holds is secret and never refused.
+    What kind of thing it is, is public and may be refused; what it holds is secret and never refused. Kinds that a
+    64-bit float cannot hold exactly are refused: rounding them would move them by more than the grid accounts for.
     """
-    if isinstance(exact, bool | np.bool_):
-        raise _refuse(exact)
-    if isinstance(exact, Integral):
-        return np.array([int(exact)], dtype=object), False, None
-    if isinstance(exact, Real):
-        return np.array([float(exact)]), True, None
-    if isinstance(exact, str | bytes) or not (hasattr(exact, "__array__") or isinstance(exact, list | tuple)):
+    if _is_whole(exact):
+        return np.array([exact], dtype=object), False, None
+    if _is_float(exact):
+        return np.array([exact], dtype=np.float64), True, None
+    if isinstance(exact, list | tuple):
+        return _read_objects(np.array(exact, dtype=object), exact)
+    if not hasattr(exact, "__array__") or isinstance(exact, np.generic):
         raise _refuse(exact)
     array = np.asarray(exact)
-    if array.dtype.kind in "iu" or (array.dtype.kind == "O" and all(_is_whole(value) for value in array.flat)):
+    if array.dtype.kind in "iu":
         return array.ravel(), False, array.shape
-    if array.dtype.kind == "f":
+    if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
         return array.ravel().astype(np.float64), True, array.shape
+    if array.dtype.kind == "O":
+        return _read_objects(array, exact)
     raise _refuse(exact)
 
 
 def to_steps(values: NDArray[Any], step: Fraction) -> NDArray[Any]:
     """Return each value as its nearest whole number of steps (halves to even), without error."""
-    if values.dtype.kind != "f":
-        return _as_small(values)
-    finite = np.nan_to_num(values, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
-    with np.errstate(over="ignore", under="ignore"):
-        scaled = np.rint(finite * float(1 / step)) if _is_normal(1 / step) else np.full(len(finite), np.inf)
-    if not (np.abs(scaled) < SMALL).all():
-        return np.array([round(Fraction(float(value)) / step) for value in finite], dtype=object)
-    return scaled.astype(np.int64)
+    if values.dtype.kind == "f":
+        return _floats_to_steps(values, step)
+    if values.dtype.kind == "O":
+        return np.array([_nearest(value, step) for value in values], dtype=object)
+    return values.astype(np.int64) if np.can_cast(values.dtype, np.int64) else values.astype(object)
 
 
 def add_steps(exact: NDArray[Any], noise: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums, in Python integers unless both sides are small."""
-    if exact.dtype == object or noise.dtype == object:
-        return _as_small(exact.astype(object) + noise.astype(object))
-    if len(noise) and int(np.abs(noise).max()) >= SMALL:
-        return exact.astype(object) + noise.astype(object)
-    return exact + noise
+    """Return the sums: int64 where all of them fit it, Python integers otherwise, whatever the two sides were.
+
+    Privacy: the noise's own; it is added in full, without wrapping around.
+    """
+    sums: NDArray[Any]
+    if _is_small(exact) and _is_small(noise):
+        sums = exact + noise
+        return sums
+    sums = exact.astype(object) + noise.astype(object)
+    fits = all(-(1 << 63) <= value < 1 << 63 for value in sums)
+    return sums.astype(np.int64) if fits else sums
 
 
 def from_steps(noisy: NDArray[Any], step: Fraction, *, is_float: bool, shape: tuple[int, ...] | None) -> Any:
-    """Return noisy steps as numbers of the form that came in: post-processing."""
+    """Return noisy steps as numbers of the kind that came in: post-processing."""
     if not is_float:
         return int(noisy[0]) if shape is None else noisy.reshape(shape)
-    numbers = np.array([_float(int(value) * step) for value in noisy]) if noisy.dtype == object else noisy * float(step)
+    if noisy.dtype == np.int64 and STEP_ORDINARY[0] < step < STEP_ORDINARY[1]:
+        numbers = noisy * float(step)
+    else:
+        numbers = np.array([_to_float(int(value) * step) for value in noisy], dtype=np.float64)
     return float(numbers[0]) if shape is None else numbers.reshape(shape)
 
 
-def _as_small(values: NDArray[Any]) -> NDArray[Any]:
-    """Return int64 where every value is well inside it, otherwise Python integers."""
-    if values.dtype.kind == "i":
-        values = values.astype(np.int64)
-        return values if not len(values) or (values.min() > -SMALL and values.max() < SMALL) else values.astype(object)
-    integers = [int(value) for value in values]
-    small = all(-SMALL < value < SMALL for value in integers)
-    return np.array(integers, dtype=np.int64 if small else object)
+def _read_objects(array: NDArray[Any], exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...]]:
+    flat = array.ravel()
+    whole = [_is_whole(value) for value in flat]
+    if not all(is_whole or _is_float(value) for is_whole, value in zip(whole, flat, strict=True)):
+        raise _refuse(exact)
+    if not any(whole):  # floats alone, or nothing
+        return flat.astype(np.float64), True, array.shape
+    return flat, not all(whole), array.shape
+
+
+def _floats_to_steps(values: NDArray[np.float64], step: Fraction) -> NDArray[Any]:
+    finite = np.nan_to_num(values, nan=0.0, posinf=LARGEST, neginf=-LARGEST)
+    if STEP_ORDINARY[0] < step < STEP_ORDINARY[1]:
+        with np.errstate(over="ignore", under="ignore"):
+            scaled = np.rint(finite * float(1 / step))  # exact: the step is a power of two
+        if (np.abs(scaled) < SMALL).all():
+            return scaled.astype(np.int64)
+    return np.array([_nearest(float(value), step) for value in finite], dtype=object)
+
+
+def _nearest(value: float, step: Fraction) -> int:
+    """The same rounding as the vectorised one, for a number of any size."""
+    if _is_whole(value):
+        return int(value) if step == 1 else round(Fraction(int(value)) / step)
+    return round(Fraction(float(np.nan_to_num(value, nan=0.0, posinf=LARGEST, neginf=-LARGEST))) / step)
+
+
+def _is_small(values: NDArray[Any]) -> bool:
+    if values.dtype != np.int64:
+        return False
+    return not len(values) or bool(values.min() > -SMALL and values.max() < SMALL)
 
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_normal(value: Fraction) -> bool:
-    return Fraction(2) ** -1000 < value < Fraction(2) ** 1000
+def _is_float(value: object) -> bool:
+    return isinstance(value, float | np.float32 | np.float16)
 
 
-def _float(value: Fraction) -> float:
+def _to_float(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
@@ -118,6 +141,6 @@ def _float(value: Fraction) -> float:
 
 def _refuse(exact: object) -> InvalidParameter:
     return InvalidParameter(
-        f"release takes an integer, a float, or an array of them, not {type(exact).__name__}"
-        "\nhint: count or sum first; a bool is int(flag), a list of numbers is an array"
+        f"release takes an integer, a float of at most 64 bits, or an array of them, not {type(exact).__name__}"
+        "\nhint: count or sum first; a bool is int(flag), a fraction or a wider float is float(value)"
     )

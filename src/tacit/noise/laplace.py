@@ -14,12 +14,10 @@ from flint import arb
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.threshold import PIECE, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds, powers
-from tacit.privacy.law import LaplaceLaw
-from tacit.privacy.number import Number, binary_meaning, show
+from tacit.privacy.law import SCALE_MAX, SCALE_MIN, LaplaceLaw
+from tacit.privacy.number import Number, binary_meaning, show, whole
 from tacit.privacy.rounding import ball, certain_floor, nearest_float
 
-SCALE_LEAST = Fraction(1, 10**6)
-SCALE_MOST = Fraction(2**56)
 # Up to here one table of both signs is quick to build and stays in the cache.
 ONE_TABLE_MOST = 64
 DIGIT_BITS_MOST = 10
@@ -38,11 +36,11 @@ class DiscreteLaplace:
         self.law = LaplaceLaw(self.scale)
 
     def sample(self, n: int) -> Integers:
-        """Return `n` independent draws as int64 (Python integers in the one case in 2^184 where one does not fit).
+        """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).
 
         Privacy: exactly the law, from a key used for this call alone.
         """
-        return self._draw(n, Keystream())
+        return self._draw(whole(n, name="n", least=0), Keystream())
 
     def _draw(self, n: int, bits: Bits) -> Integers:
         return laplace_tables(self.scale, WIDTH).draw(n, bits)
@@ -71,7 +69,7 @@ class DiscreteLaplace:
 def check_scale(value: Number, *, name: str) -> Fraction:
     """Return a noise scale as an exact rational between 1/10^6 and 2^56, or refuse."""
     exact = binary_meaning(value, name=name)
-    if not SCALE_LEAST <= exact <= SCALE_MOST:
+    if not SCALE_MIN <= exact <= SCALE_MAX:
         raise InvalidParameter(
             f"{name} must lie between 1/10^6 and 2^56 grid steps, not {show(exact)}"
             "\nhint: measure in a coarser or a finer unit, so that the noise spans a number of steps in that range"
@@ -119,9 +117,8 @@ class DigitTables:
         top = self.top.draw(n, bits)
         negative = -(top & 1)
         top >>= 1
-        if int(top.max()) >> (62 - self.low_bits):
-            top = top.astype(object)  # a draw beyond 2^62: kept whole as Python integers
-            negative = negative.astype(object)
+        if int(top.max()) >> (63 - self.low_bits):
+            top, negative = top.astype(object), negative.astype(object)
         value = top << self.low_bits
         place = 0
         for size, table in zip(self.digit_bits, self.digits, strict=True):
@@ -131,7 +128,7 @@ class DigitTables:
         return value
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def laplace_tables(scale: Fraction, width: int) -> ThresholdTable | DigitTables:
     """Return the tables that draw this law, built once for each scale."""
     if scale <= ONE_TABLE_MOST:

@@ -14,10 +14,12 @@ from tacit.noise import grid
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.privacy.event import GaussianNoise, LaplaceNoise
+from tacit.privacy.law import SCALE_MAX
 from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning
 from tacit.privacy.number import Number, binary_meaning, decimal_meaning, positive, show, whole
 
 LARGE_EPSILON = 10
+TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
 
 
 class Laplace:
@@ -35,7 +37,7 @@ class Laplace:
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-        self._noise(1, is_float=False)  # refuses at once what cannot be drawn
+        self._noise(1, is_float=True)  # refuses at once what cannot be drawn at all
 
     @property
     def loss(self) -> PureLoss:
@@ -64,23 +66,24 @@ class Laplace:
         return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
 
     def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type = int) -> int | float:
-        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a."""
+        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
+
+        For floats that includes half a step, which rounding to the grid can add.
+        """
         size = whole(coordinates, name="coordinates")
         draw = self._noise(size, is_float=_is_float(dtype))
         steps = DiscreteLaplace(draw.scale).law.smallest_bound(1 - confidence_meaning(confidence), size)
-        return float(steps * draw.step) if _is_float(dtype) else steps
+        return float((steps + Fraction(1, 2)) * draw.step) if _is_float(dtype) else steps
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
-        scale = self.sensitivity / self.epsilon
+        moves = show(self.sensitivity)
+        noise = f"Integers get discrete Laplace noise of scale {moves}/{show(self.epsilon)}"
         return "\n".join(
             [
-                f"Laplace mechanism: {self.loss} for anything one unit moves by at most {show(self.sensitivity)} (L1).",
-                f"Integers get discrete Laplace noise of scale {show(self.sensitivity)}/{show(self.epsilon)} = {show(scale)}.",
-                f"95 % of answers are within {self.error()} of the truth, 99 % within {self.error(0.99)}; "
-                f"all of 100 at once within {self.error(coordinates=100)} (95 %).",
-                f"Floats are first put on a public grid of step {show(self._noise(1, is_float=True).step)}, "
-                "which adds at most 0.1 % to the sensitivity.",
+                f"Laplace mechanism: {self.loss} for anything one unit moves by at most {moves} (L1).",
+                *([f"{noise} = {show(self.event.scale)}."] if self._draws_integers() else [TOO_WIDE]),
+                *_error_lines(self),
                 *warning(self.epsilon),
             ]
         )
@@ -93,7 +96,10 @@ class Laplace:
         # rounding to the nearest step moves each coordinate's difference by at most one step
         steps = Fraction(int(self.sensitivity / step) + size) if is_float else self.sensitivity
         scale = laplace_scale(steps, self.epsilon)
-        return _LaplaceDraw(step=step, sensitivity=steps, scale=DiscreteLaplace(scale).scale)
+        return _LaplaceDraw(step=step, sensitivity=steps, scale=_drawable(scale))
+
+    def _draws_integers(self) -> bool:
+        return self.sensitivity / self.epsilon <= SCALE_MAX
 
 
 class Gaussian:
@@ -112,7 +118,7 @@ class Gaussian:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         self.delta = positive(delta_meaning(delta), name="delta")
-        self._noise(1, is_float=False)  # refuses at once what cannot be drawn
+        self._noise(1, is_float=True)  # refuses at once what cannot be drawn at all
 
     @property
     def loss(self) -> ApproximateLoss:
@@ -141,23 +147,28 @@ class Gaussian:
         return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
 
     def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type = int) -> int | float:
-        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a."""
+        """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
+
+        For floats that includes half a step, which rounding to the grid can add.
+        """
         size = whole(coordinates, name="coordinates")
         draw = self._noise(size, is_float=_is_float(dtype))
         steps = DiscreteGaussian(draw.sigma).law.smallest_bound(1 - confidence_meaning(confidence), size)
-        return float(steps * draw.step) if _is_float(dtype) else steps
+        return float((steps + Fraction(1, 2)) * draw.step) if _is_float(dtype) else steps
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
+        moves = show(self.sensitivity)
+        if self._draws_integers():
+            one, many = show(self.event.sigma), show(self.event_of(size=2).sigma)
+            noise = f"An integer gets discrete Gaussian noise of sigma {one}; each of several integers, {many}."
+        else:
+            noise = TOO_WIDE
         return "\n".join(
             [
-                f"Gaussian mechanism: {self.loss} for anything one unit moves by at most {show(self.sensitivity)} (L2).",
-                f"An integer gets discrete Gaussian noise of sigma {show(self.event.sigma)}; "
-                f"a vector of integers {show(self.event_of(size=2).sigma)} on each coordinate, whatever its length.",
-                f"95 % of answers are within {self.error()} of the truth, 99 % within {self.error(0.99)}; "
-                f"all of 100 at once within {self.error(coordinates=100)} (95 %).",
-                f"Floats are first put on a public grid of step {show(self._noise(1, is_float=True).step)}, "
-                "which adds at most 0.1 % to the sensitivity.",
+                f"Gaussian mechanism: {self.loss} for anything one unit moves by at most {moves} (L2).",
+                noise,
+                *_error_lines(self),
                 *warning(self.epsilon),
             ]
         )
@@ -174,7 +185,11 @@ class Gaussian:
             if size == 1
             else gaussian_sigma_vector(steps * steps, self.epsilon, self.delta)
         )
-        return _GaussianDraw(step=step, sensitivity_squared=steps * steps, sigma=DiscreteGaussian(sigma).sigma)
+        return _GaussianDraw(step=step, sensitivity_squared=steps * steps, sigma=_drawable(sigma))
+
+    def _draws_integers(self) -> bool:
+        squared = self.sensitivity**2
+        return gaussian_sigma_vector(squared, self.epsilon, self.delta) <= SCALE_MAX
 
 
 @dataclass(frozen=True)
@@ -210,6 +225,30 @@ def warning(epsilon: Fraction) -> list[str]:
     if epsilon <= LARGE_EPSILON:
         return []
     return [f"Warning: ε = {show(epsilon)} is above {LARGE_EPSILON}; the promise to one person is then close to none."]
+
+
+def _error_lines(mechanism: Laplace | Gaussian) -> list[str]:
+    kind = int if mechanism._draws_integers() else float
+
+    def within(confidence: float, coordinates: int = 1) -> str:
+        return f"{mechanism.error(confidence, coordinates=coordinates, dtype=kind):.10g}"
+
+    step = mechanism._noise(1, is_float=True).step
+    return [
+        f"95 % of answers are within {within(0.95)} of the truth, 99 % within {within(0.99)}; "
+        f"all of 100 at once within {within(0.95, 100)} (95 %).",
+        f"Floats are first put on a public grid of step {show(step)}, which adds at most 0.1 % to the sensitivity.",
+    ]
+
+
+def _drawable(scale: Fraction) -> Fraction:
+    """Return the noise's scale in grid steps, or refuse one wider than can be drawn."""
+    if scale > SCALE_MAX:
+        raise InvalidParameter(
+            f"epsilon and sensitivity ask for noise of {show(scale)} grid steps, and 2^56 is the most that can be drawn"
+            "\nhint: give a larger epsilon; integers of a wide range can be released as floats, on a coarser grid"
+        )
+    return scale
 
 
 def _is_float(dtype: type) -> bool:

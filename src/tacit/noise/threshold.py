@@ -132,7 +132,8 @@ def certain_thresholds(bounds: Callable[[int], Bounds], *, width: int) -> list[i
     """Return floor(2^width·F(i)) for each i in turn, from integer bounds that tighten with the guard bits.
 
     `bounds(guard)` yields (below, above) with below <= F(i)·2^(width + guard) <= above. Where the two sides do not
-    have the same floor the guard is doubled. No F(i)·2^width here is an integer (docs/proofs/thresholds.md), so that ends.
+    have the same floor the guard is doubled. That ends unless some F(i)·2^width is an integer, which
+    docs/proofs/thresholds.md rules out for Laplace and which for any law would end in an error, never in a wrong floor.
     """
     guard = GUARD_BITS_FIRST
     while guard <= 1 << 20:

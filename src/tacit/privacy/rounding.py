@@ -4,12 +4,13 @@ A formula is a function of no arguments that is evaluated at the working precisi
 The precision is one global of that library, so every evaluation here holds one lock.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx, fmpq
 
 from tacit.errors import TacitError
 
@@ -20,6 +21,15 @@ PRECISION_FIRST = 128
 PRECISION_LAST = 1 << 24
 
 _precision_lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    """Give a forked child its own lock: a thread that held this one is not there to let go of it."""
+    global _precision_lock
+    _precision_lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 @contextmanager
@@ -95,8 +105,7 @@ def nearest_float(formula: Formula) -> float:
 
 def exact_rational(value: arb) -> Fraction:
     """Return the exact rational of a ball of radius zero."""
-    mantissa, exponent = value.man_exp()
-    mantissa, exponent = int(fmpz(mantissa)), int(fmpz(exponent))
+    mantissa, exponent = (int(part) for part in value.man_exp())
     return Fraction(mantissa * 2**exponent) if exponent >= 0 else Fraction(mantissa, 2**-exponent)
 
 
