@@ -40,7 +40,7 @@ class Charge:
         return Charge(
             self.epsilon + other.epsilon if pure else None,  # type: ignore[operator]
             self.rho + other.rho,
-            self.delta + other.delta,
+            self.delta + other.delta if other.delta else self.delta,
         )
 
     def times(self, count: int) -> "Charge":
@@ -116,7 +116,7 @@ def charge_of(events: Iterable[Event]) -> Charge:
 
 
 def _check(event: Event) -> None:
-    """Refuse an event whose amounts are not exact, or that no noise could have: a cost computed from it means nothing."""
+    """Refuse an event whose amounts are not exact, or that no noise could have: its cost would mean nothing."""
     for field in fields(event):
         value = getattr(event, field.name)
         if isinstance(value, bool) and field.name == "scalar":

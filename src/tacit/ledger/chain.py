@@ -22,6 +22,8 @@ from tacit.errors import LedgerError
 # What the first entry's hash covers in place of a hash before it.
 BEGINNING = "0" * 64
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 
 def canonical(value: object) -> str:
     """Return the one text of a JSON value: sorted keys, no spaces, ASCII; NaN and infinity are refused.
@@ -29,7 +31,7 @@ def canonical(value: object) -> str:
     >>> canonical({"b": 1, "a": "ε"})
     '{"a":"\\\\u03b5","b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def digest(*parts: object) -> str:

@@ -14,7 +14,7 @@ from tacit.ledger.chain import digest, link
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, Record, charge_record, scope_of
 from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.rows import Query, Rows, likely_reads
+from tacit.ledger.rows import Query, Rows, reads_of_charge
 from tacit.privacy.event import KINDS, Event, event_to_dict
 from tacit.privacy.number import show
 
@@ -56,7 +56,7 @@ class Request:
         """Return the reads that charging will probably make."""
         people = self.table.people
         scopes = (scope_of(people), scope_of(people, analyst=self.analyst))
-        return likely_reads(scopes=scopes, request=self.request, question=self.question)
+        return reads_of_charge(scopes=scopes, request=self.request, question=self.question)
 
 
 def new_request(

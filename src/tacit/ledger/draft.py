@@ -1,5 +1,6 @@
 """A draft: what one transaction sees, which is what the store holds and what the transaction itself will add."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tacit.accounting.filter import Charge
@@ -9,11 +10,22 @@ from tacit.ledger.entry import Account, Entry, Head, Record, Writes
 from tacit.ledger.rows import Rows
 from tacit.ledger.rulebook import RuleBook, fold, pointers_of
 
+# How many accounts are kept at hand between transactions.
+KNOWN_MAX = 4096
+
 
 class Draft:
     """The ledger as of one transaction, with the entries it is about to add."""
 
-    def __init__(self, rows: Rows, head: Head, *, time: str, book: RuleBook | None) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        head: Head,
+        *,
+        time: str,
+        book: RuleBook | None,
+        accounts: Mapping[str, Account] | None = None,
+    ) -> None:
         self.rows = rows
         self.before: Head | None = head
         self.head = head
@@ -21,13 +33,20 @@ class Draft:
         self.time = max(time, head.time)
         self.book = book if book is not None and book.number == head.rules else _read_book(rows)
         self._entries: list[Entry] = []
+        self.sealed: Writes | None = None
+        self._known: dict[str, Account] = dict(accounts or {})
         self._accounts: dict[str, Account] = {}
         self._pointers: dict[str, int] = {}
 
     def account(self, scope: str) -> Account:
         """Return the running total of a scope."""
-        found = self._accounts.get(scope)
-        return self.rows.account(scope) if found is None else found
+        if scope not in self._known:
+            self._known[scope] = self.rows.account(scope)
+        return self._known[scope]
+
+    def known_accounts(self) -> dict[str, Account]:
+        """Return the accounts this draft has read or changed, as they will be once it is written."""
+        return self._known if len(self._known) <= KNOWN_MAX else {}
 
     def charge_for(self, request: str) -> Entry | None:
         """Return the charge made for a request."""
@@ -66,14 +85,15 @@ class Draft:
 
     def charge(self, scope: str, charge: Charge, *, number: int) -> None:
         """Add a charge to a scope's running total."""
-        self._accounts[scope] = self.account(scope).add(charge, number=number)
+        self._accounts[scope] = self._known[scope] = self.account(scope).add(charge, number=number)
 
     def seal(self, key: SigningKey) -> Writes | None:
         """Return what the transaction adds, its head signed; None where it adds nothing."""
         if not self._entries:
             return None
         head = replace(self.head, signature=key.sign(self.head.signed()))
-        return Writes(self.before, head, self._entries, self._accounts, self._pointers)
+        self.sealed = Writes(self.before, head, self._entries, self._accounts, self._pointers)
+        return self.sealed
 
 
 def first_draft(rows: Rows, *, ledger: str, time: str) -> Draft:

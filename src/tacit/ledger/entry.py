@@ -6,7 +6,7 @@ How they are stored is the stores' business; what they mean is in `charging.py`,
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from tacit.accounting.filter import Charge
@@ -86,6 +86,7 @@ class Writes:
     pointers: dict[str, int] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=4096)
 def scope_of(people: str, *, analyst: str | None = None, period: str | None = None) -> str:
     """Return the name of an account: the people in the data, one analyst's or everyone's, one period's or for life."""
     return canonical([people, analyst, period])

@@ -15,9 +15,9 @@ from tacit.ledger.chain import SigningKey, digest
 from tacit.ledger.charging import Receipt, StoredAnswer
 from tacit.ledger.clock import Clock, time_text
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import Entry, Head, Record, Writes
+from tacit.ledger.entry import Account, Entry, Head, Record, Writes
 from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.rows import Rows
+from tacit.ledger.rows import Rows, reads_of_answer
 from tacit.ledger.rulebook import RuleBook
 from tacit.ledger.store import Store
 from tacit.ledger.turnstile import Ticket, Turnstile
@@ -64,6 +64,7 @@ class Ledger:
         self._clock = clock
         self._book: RuleBook | None = None
         self._seen: Head | None = None
+        self._accounts: dict[str, Account] = {}
         self._turnstile = Turnstile(store, self._serve)
 
     def __enter__(self) -> Self:
@@ -130,7 +131,9 @@ class Ledger:
         if not isinstance(answer, str):
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._turnstile.take(
-            lambda draft: charging.commit(draft, charge, answer, durable=self.durable), publishes=True
+            lambda draft: charging.commit(draft, charge, answer, durable=self.durable),
+            likely=reads_of_answer(charge.number),
+            publishes=True,
         )
 
     def recall(
@@ -172,7 +175,10 @@ class Ledger:
         last: list[Draft] = []
 
         def work(rows: Rows) -> Writes | None:
-            draft = Draft(rows, self._checked_head(rows), time=time, book=self._book)
+            head = self._checked_head(rows)
+            # every write moves the head, so what was read or written under this one is still so
+            known = self._accounts if head == self._seen else {}
+            draft = Draft(rows, head, time=time, book=self._book, accounts=known)
             for ticket in tickets:
                 ticket.attempt(draft)
             last[:] = [draft]
@@ -180,7 +186,9 @@ class Ledger:
 
         self._store.transact([query for ticket in tickets for query in ticket.likely], work)
         draft = last[0]
-        self._book, self._seen = draft.book, draft.head
+        self._book = draft.book
+        if draft.sealed is not None:
+            self._seen, self._accounts = draft.sealed.head, draft.known_accounts()
         if any(ticket.publishes and ticket.error is None for ticket in tickets):
             self._advance_anchor(draft.head)
 

@@ -22,8 +22,8 @@ from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.home import anchors_folder, default_ledger, key_file
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.rows import Rows
-from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file, damaged
-from tacit.ledger.store import Store
+from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
+from tacit.ledger.store import Store, damaged
 
 POSTGRES = ("postgresql://", "postgres://")
 

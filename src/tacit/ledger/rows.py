@@ -108,19 +108,23 @@ class Rows:
         return Entry(*found[0]) if found else None
 
 
-def likely_reads(*, scopes: Sequence[str] = (), request: str | None = None, question: str | None = None) -> list[Query]:
+def reads_of_charge(*, scopes: Sequence[str], request: str | None, question: str) -> list[Query]:
     """Return the queries a charge will probably make, for a store that can send them ahead in one message."""
     reads: list[Query] = [(ACCOUNT, (scope,)) for scope in scopes]
     reads += [(BY_REQUEST, (request,))] if request is not None else []
-    reads += [(BY_QUESTION, (question,))] if question is not None else []
-    return reads
+    return [*reads, (BY_QUESTION, (question,))]
+
+
+def reads_of_answer(charge: int) -> list[Query]:
+    """Return the queries that storing an answer will make."""
+    return [(ENTRY, (charge,)), (BY_CHARGE, (charge,))]
 
 
 def write_statements(writes: Writes) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """Yield the statements that write a transaction, each with its rows; the head is the last and moves one row."""
     yield ADD_ENTRY, [(e.number, e.body, e.hash, e.request, e.question, e.answers) for e in writes.entries]
     if writes.accounts:
-        yield PUT_ACCOUNT, [_account_row(scope, account) for scope, account in writes.accounts.items()]
+        yield PUT_ACCOUNT, [account_row(scope, account) for scope, account in writes.accounts.items()]
     if writes.pointers:
         yield PUT_POINTER, list(writes.pointers.items())
     head, before = writes.head, writes.before
@@ -136,7 +140,8 @@ def _account(row: Sequence[Any]) -> Account:
     return Account(Charge(amount_or_none(epsilon), from_text(rho), from_text(delta)), int(charges), int(last))
 
 
-def _account_row(scope: str, account: Account) -> tuple[Any, ...]:
+def account_row(scope: str, account: Account) -> tuple[Any, ...]:
+    """Return an account as the columns of its row."""
     spent = account.spent
     epsilon = None if spent.epsilon is None else to_text(spent.epsilon)
     return (scope, epsilon, to_text(spent.rho), to_text(spent.delta), account.charges, account.last)

@@ -18,7 +18,7 @@ from tacit.errors import LedgerError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, Writes
 from tacit.ledger.rows import TABLES, Query, Rows, write_statements
-from tacit.ledger.store import Work
+from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger
 
 BUSY_SECONDS = 60.0
 # "Tcit": says in the file's header whose file it is
@@ -234,18 +234,3 @@ _MEANINGS = {
     "SQLITE_IOERR": ("cannot be written: the disk reports an error", "check the disk, then: tacit ledger verify"),
     "SQLITE_BUSY": ("is held by another process", "wait for it to end and ask again"),
 }
-
-
-def not_a_ledger(place: str) -> LedgerError:
-    """Return the error for a database that is someone else's."""
-    return LedgerError(f"{place} is not a ledger\nhint: give another path; it is left as it is")
-
-
-def newer_layout(place: str) -> LedgerError:
-    """Return the error for a ledger that a later version wrote."""
-    return LedgerError(f"the ledger {place} was written by a newer version\nhint: update tacit")
-
-
-def damaged(place: str) -> LedgerError:
-    """Return the error for tables that are not as we wrote them."""
-    return LedgerError(f"the ledger {place} is damaged\nhint: restore it from a backup, then: tacit ledger verify")

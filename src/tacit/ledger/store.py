@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from threading import RLock
 from typing import Protocol
 
+from tacit.errors import LedgerError
 from tacit.ledger.entry import Writes
 from tacit.ledger.rows import Query, Rows
 
@@ -49,3 +50,18 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of everything."""
         ...
+
+
+def not_a_ledger(place: str) -> LedgerError:
+    """Return the error for a database that is someone else's."""
+    return LedgerError(f"{place} is not a ledger\nhint: give another path; it is left as it is")
+
+
+def newer_layout(place: str) -> LedgerError:
+    """Return the error for a ledger that a later version wrote."""
+    return LedgerError(f"the ledger {place} was written by a newer version\nhint: update tacit")
+
+
+def damaged(place: str) -> LedgerError:
+    """Return the error for tables that are not as we wrote them."""
+    return LedgerError(f"the ledger {place} is damaged\nhint: restore it from a backup, then: tacit ledger verify")
