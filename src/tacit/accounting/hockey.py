@@ -49,7 +49,10 @@ def continuous_gaussian_delta(move: arb, epsilon: arb) -> arb:
     """Return the delta of continuous Gaussian noise of deviation 1 for a move of length `move`."""
     middle, half = epsilon / move, move / 2
     root = arb(2).sqrt()
-    return (((middle - half) / root).erfc() - epsilon.exp() * ((middle + half) / root).erfc()) / 2
+    likelier = ((middle - half) / root).erfc() / 2
+    less_likely = epsilon.exp() * ((middle + half) / root).erfc() / 2
+    # past what a ball can hold, e^epsilon leaves the first part as a bound
+    return likelier - less_likely if less_likely.is_finite() else arb(0).union(likelier)
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,9 @@ class Smoothing:
 
     def delta(self, sensitivity_squared: Fraction, sigma: Fraction, epsilon: Fraction) -> arb:
         """Return a bound on the delta of every whole move within the sensitivity; 1 where the noise is too narrow."""
-        left = sigma**2 - self.blur_squared
-        if left <= 0:
+        left, ripple = sigma**2 - self.blur_squared, self.ripple()
+        if left <= 0 or not ripple < 1:
             return arb(1)
-        ripple = self.ripple()
         loss = ball(epsilon) - self.moved * (2 * ripple.log1p() - (-ripple).log1p())
         move = ball(sensitivity_squared / left).sqrt()
         return (self.moved * ripple.log1p()).exp() * continuous_gaussian_delta(move, loss)
