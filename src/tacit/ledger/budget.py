@@ -36,6 +36,7 @@ class Budget:
     rule: Rule
     analyst: str | None = None
     period: str | None = None
+    population: int | None = None
 
     def scope(self, *, analyst: str, time: str) -> str:
         """Return the account this budget limits, for a charge by `analyst` at `time`."""
@@ -76,7 +77,7 @@ def new_budget(
             f"budget must be a loss, not {type(loss).__name__}\nhint: budget=tacit.epsilon(3, delta=1e-6)"
         )
     check_delta(loss, population=population, insist=insist)
-    return Budget(people, loss, rule_of(loss), analyst, period)
+    return Budget(people, loss, rule_of(loss), analyst, period, population)
 
 
 def check_delta(loss: Loss, *, population: int | None, insist: bool) -> None:
@@ -102,6 +103,7 @@ def budget_record(budget: Budget) -> Record:
         "people": budget.people,
         "analyst": budget.analyst,
         "period": budget.period,
+        "population": budget.population,
         "budget": loss_record(budget.loss),
         "rule": {
             "epsilon": None if rule.epsilon is None else to_text(rule.epsilon),
@@ -126,6 +128,7 @@ def budget_from(record: Record) -> Budget:
         ),
         analyst=record["analyst"],
         period=record["period"],
+        population=record["population"],
     )
 
 

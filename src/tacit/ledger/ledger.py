@@ -4,27 +4,37 @@
 stores the answer before it leaves. Steps are in `charging.py` and `naming.py`, storage in the stores; this ties them.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Self
 
+from tacit.accounting.filter import Charge
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import charging, naming
+from tacit.ledger import certificate, charging, naming
 from tacit.ledger.anchor import Anchor, Mark
+from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest
 from tacit.ledger.charging import Receipt, StoredAnswer
 from tacit.ledger.clock import Clock, time_text
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import Account, Entry, Head, Record, Writes
+from tacit.ledger.entry import Account, Entry, Head, Record, Writes, scope_of
 from tacit.ledger.naming import RegisteredTable
 from tacit.ledger.rows import Rows, reads_of_answer
 from tacit.ledger.rulebook import RuleBook
+from tacit.ledger.standing import Left, Standing, smallest, standings
 from tacit.ledger.store import Store
 from tacit.ledger.turnstile import Ticket, Turnstile
+from tacit.ledger.verify import Verified, verify
 from tacit.privacy.event import Event
 from tacit.privacy.loss import Loss
 
 KeySource = Callable[[], SigningKey]
+
+# Entries are read this many at a time, so that charges go on while they are shown.
+PAGE = 1000
 
 
 @dataclass(frozen=True)
@@ -151,11 +161,96 @@ class Ledger:
         with self._store.reading() as rows:
             return charging.find_stored(rows, question=question, request=request, ledger=self.id, durable=self.durable)
 
+    def grant(
+        self,
+        name: str,
+        budget: Loss,
+        *,
+        analyst: str | None = None,
+        period: str | None = None,
+        population: int | None = None,
+        insist: bool = False,
+        reason: str = "",
+    ) -> Budget:
+        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period where given.
+
+        Only with the signing key, and for the record. What was spent stays spent; a charge must fit every budget.
+        """
+        return self._turnstile.take(
+            lambda draft: naming.grant(
+                draft,
+                name,
+                budget,
+                analyst=analyst,
+                period=period,
+                population=population,
+                insist=insist,
+                reason=reason,
+            ),
+            publishes=True,
+        )
+
+    def tables(self) -> tuple[RegisteredTable, ...]:
+        """Return every table, by name, as last declared."""
+        with self._view() as draft:
+            book = draft.book
+            return tuple(naming.registered(book, book.tables[id]) for _, id in sorted(book.names.items()))
+
+    def standings(self, table: RegisteredTable, analyst: str | None = None) -> tuple[Standing, ...]:
+        """Return where each budget stands that applies to the table, and to an analyst if one is named."""
+        with self._view() as draft:
+            return standings(draft, table.people, analyst=analyst or "")
+
+    def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
+        """Return what one more question may cost: the smallest of all budgets that apply wins."""
+        return smallest(self.standings(table, analyst))
+
+    def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
+        """Return all that was ever spent on the people in a table, or by one analyst on them."""
+        with self._view() as draft:
+            return draft.account(scope_of(table.people, analyst=analyst)).spent
+
+    def analysts(self, table: RegisteredTable) -> tuple[str, ...]:
+        """Return the named analysts who have spent anything on the people in a table, by name."""
+        with self._store.reading() as rows:
+            scopes = [json.loads(scope) for scope in rows.accounts()]
+        return tuple(sorted({who for people, who, period in scopes if people == table.people and who and not period}))
+
+    def verify(self) -> Verified:
+        """Read the whole ledger again and recompute chain, signature and totals; damage is an error that names it."""
+        self._store.check()
+        with self._store.reading() as rows:
+            verified = verify(rows)
+        self.check_anchor()
+        return verified
+
+    def certificate(self, number: int) -> Record:
+        """Return the signed certificate of an answer, by its entry's number or its charge's."""
+        with self._store.reading() as rows:
+            facts = certificate.facts(rows, number, ledger=self.id, public_key=self.public_key)
+        return certificate.sign(facts, self._signing_key())
+
     def entries(self, first: int = 1) -> Iterator[Entry]:
         """Yield the entries in order, from number `first`."""
+        while True:
+            with self._store.reading() as rows:
+                page = [Entry(*columns) for columns in islice(rows.columns(first), PAGE)]
+            yield from page
+            if len(page) < PAGE:
+                return
+            first = page[-1].number + 1
+
+    def accept(self, reason: str) -> None:
+        """Accept a ledger that is behind its anchor, for the record: the curator's way on when the newest copy is lost.
+
+        What was answered after this copy was made is forgotten; lower the budget by as much as it may have spent.
+        """
+        if self._anchor is None or (mark := self._anchor.read()) is None or self._hash_of(mark.number) == mark.hash:
+            raise InvalidParameter("this ledger is not behind its anchor, so there is nothing to accept")
+        record = {"kind": "override", "reason": reason, "anchor": {"number": mark.number, "hash": mark.hash}}
+        self._turnstile.take(lambda draft: draft.append(record))
         with self._store.reading() as rows:
-            for columns in rows.columns(first):
-                yield Entry(*columns)
+            self._anchor.replace(self._mark(self._checked_head(rows)))
 
     def check_anchor(self) -> None:
         """Refuse a ledger that is behind what this machine has answered from it, or has another history."""
@@ -213,8 +308,16 @@ class Ledger:
 
     def _advance_anchor(self, head: Head) -> None:
         if self._anchor is not None:
-            mark = Mark(head.number, head.hash, self.public_key, digest(self.place))
-            self._anchor.advance(mark, self._hash_of)
+            self._anchor.advance(self._mark(head), self._hash_of)
+
+    def _mark(self, head: Head) -> Mark:
+        return Mark(head.number, head.hash, self.public_key, digest(self.place))
+
+    @contextmanager
+    def _view(self) -> Iterator[Draft]:
+        """Yield the ledger as it is, to read."""
+        with self._store.reading() as rows:
+            yield Draft(rows, self._checked_head(rows), time=time_text(self._clock), book=self._book)
 
     def _hash_of(self, number: int) -> str | None:
         with self._store.reading() as rows:

@@ -123,6 +123,29 @@ def lifetime_budget(book: RuleBook, people: str) -> Budget:
     raise LedgerError("the ledger is damaged: a table has no budget\nhint: tacit ledger verify")
 
 
+def grant(
+    draft: Draft,
+    name: str,
+    loss: Loss,
+    *,
+    analyst: str | None,
+    period: str | None,
+    population: int | None,
+    insist: bool,
+    reason: str,
+) -> Budget:
+    """Set a budget of the people in a table, from now on, and return it; leaves an entry with the reason."""
+    table = draft.book.named(name)
+    if table is None:
+        known = ", ".join(sorted(draft.book.names)) or "none yet"
+        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: its tables are: {known}")
+    if population is None:
+        population = lifetime_budget(draft.book, table.people).population
+    budget = new_budget(table.people, loss, analyst=analyst, period=period, population=population, insist=insist)
+    draft.append({"kind": "budget", **budget_record(budget), "insist": insist, "reason": reason})
+    return budget
+
+
 def _people(book: RuleBook, said: Registration, known: Declared | None, source: str | None) -> str | None:
     """Return whose data it is, or None for people not seen before."""
     by_source = None if source is None else book.sources.get(source)
@@ -163,7 +186,6 @@ def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
         {
             "kind": "budget",
             **budget_record(budget),
-            "population": said.population,
             "insist": said.insist,
             "reason": f"declared with '{said.name}'",
         }

@@ -29,18 +29,23 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 def open_ledger(
-    where: str | os.PathLike[str] | None = None, *, clock: Clock = system_clock, connect: Connect = connect_to_file
+    where: str | os.PathLike[str] | None = None,
+    *,
+    accept: str | None = None,
+    clock: Clock = system_clock,
+    connect: Connect = connect_to_file,
 ) -> Ledger:
     """Return the ledger at a path, in PostgreSQL (`postgresql://...`), or in memory (`:memory:`, not durable).
 
-    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made.
+    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made. One that is behind its anchor
+    is refused unless `accept` gives the curator's reason, which is kept as an entry.
 
     >>> open_ledger(":memory:").durable
     False
     """
     store = _store(where, connect)
     try:
-        return _open_durable(store, clock) if store.durable else _open_in_memory(store, clock)
+        return _open_durable(store, clock, accept) if store.durable else _open_in_memory(store, clock)
     except BaseException:
         store.close()
         raise
@@ -59,7 +64,7 @@ def _store(where: str | os.PathLike[str] | None, connect: Connect) -> Store:
     return SqliteStore(None if text == MEMORY else Path(text), connect)
 
 
-def _open_durable(store: Store, clock: Clock) -> Ledger:
+def _open_durable(store: Store, clock: Clock, accept: str | None) -> Ledger:
     with store.reading() as rows:
         is_new = rows.head() is None
     if is_new:
@@ -69,7 +74,10 @@ def _open_durable(store: Store, clock: Clock) -> Ledger:
         head, public = _checked_ends(rows, store.place)
     anchor = Anchor(anchors_folder(), head.ledger)
     ledger = Ledger(store, id=head.ledger, public_key=public, key=lambda: _own_key(public), anchor=anchor, clock=clock)
-    ledger.check_anchor()
+    if accept is None:
+        ledger.check_anchor()
+    else:
+        ledger.accept(accept)
     if is_new:
         ledger.anchor_now()
     return ledger

@@ -1,0 +1,125 @@
+"""Certificates: what was released and what it cost, signed, to be checked by anyone who has the file.
+
+A certificate holds the entries themselves (the table's declaration, the charge and the answer), so that whoever
+checks it recomputes their hashes and the loss instead of believing a summary. Nothing in it is computed from rows
+but the released answer.
+"""
+
+import json
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from tacit.accounting.filter import charge_of
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
+from tacit.ledger.entry import Entry, Record, charge_from
+from tacit.ledger.rows import Rows
+from tacit.privacy.event import event_from_dict
+
+WHAT = "tacit certificate 1"
+
+
+def facts(rows: Rows, number: int, *, ledger: str, public_key: str) -> Record:
+    """Return what a certificate says about an answer, by its entry's number or its charge's, unsigned."""
+    entry = rows.entry(number)
+    answer = rows.answer_paid_by(number) if entry is not None and entry.kind == "charge" else entry
+    if answer is None or answer.kind != "answer":
+        raise InvalidParameter(
+            f"entry {number} of this ledger is not an answer\nhint: 'tacit ledger show' lists the answers"
+        )
+    charge = _found(rows, answer.record["charge"])
+    table = _found(rows, charge.record["declared"])
+    chained = {"table": _chained(rows, table), "charge": _chained(rows, charge), "answer": _chained(rows, answer)}
+    return {"what": WHAT, "ledger": ledger, "software": software(), **summary(chained), "chain": chained} | {
+        "public_key": public_key
+    }
+
+
+def summary(chained: Record) -> Record:
+    """Return what the entries of a certificate say, for people to read."""
+    table, charge, answer = (json.loads(chained[name]["body"]) for name in ("table", "charge", "answer"))
+    declaration = table["declaration"]
+    return {
+        "number": chained["answer"]["number"],
+        "time": answer["time"],
+        "table": {name: table[name] for name in ("table", "name", "version", "declaration_hash")},
+        "unit": declaration.get("unit"),
+        "neighbours": declaration.get("neighbours"),
+        "events": charge["events"],
+        "loss": {name: charge[name] for name in ("epsilon", "rho", "delta")},
+        "answer": answer["answer"],
+    }
+
+
+def sign(certificate: Record, key: SigningKey) -> Record:
+    """Return the certificate with the ledger's signature."""
+    return {**certificate, "signature": key.sign(certificate)}
+
+
+def verify_certificate(certificate: Any) -> Record:
+    """Return a certificate's summary and its key's short name after checking everything in it, without the ledger."""
+    try:
+        return _verified(certificate)
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidParameter) as error:
+        raise _fault("it is not a certificate, or not a whole one") from error
+
+
+def software() -> str:
+    """Return the version of the code that runs."""
+    return f"tacit {_version()}"
+
+
+def _verified(certificate: Any) -> Record:
+    unsigned = {name: value for name, value in certificate.items() if name != "signature"}
+    public = certificate["public_key"]
+    if certificate["what"] != WHAT or not verify_signature(unsigned, signature=certificate["signature"], public=public):
+        raise _fault("its signature is not by its key")
+    chained = certificate["chain"]
+    for name, entry in chained.items():
+        if link(entry["previous"], entry["body"]) != entry["hash"]:
+            raise _fault(f"the hash of its {name} is wrong")
+    said = summary(chained)
+    table, charge, answer = (json.loads(chained[name]["body"]) for name in ("table", "charge", "answer"))
+    if any(certificate[name] != value for name, value in said.items()):
+        raise _fault("its summary is not what its entries say")
+    if (charge["declared"], answer["charge"], answer["table"], charge["table"]) != (
+        chained["table"]["number"],
+        chained["charge"]["number"],
+        table["table"],
+        table["table"],
+    ):
+        raise _fault("its entries do not belong together")
+    if digest("declaration", table["declaration"]) != table["declaration_hash"]:
+        raise _fault("the hash of the table's declaration is wrong")
+    cost, charged = charge_of(map(event_from_dict, charge["events"])), charge_from(charge)
+    pure = charged.epsilon is None or (cost.epsilon is not None and cost.epsilon <= charged.epsilon)
+    if not pure or cost.rho > charged.rho or cost.delta > charged.delta:
+        raise _fault("what ran cost more than what was charged")
+    return {**said, "ledger": certificate["ledger"], "software": certificate["software"], "key": fingerprint(public)}
+
+
+def _found(rows: Rows, number: int) -> Entry:
+    entry = rows.entry(number)
+    if entry is None:
+        raise LedgerError(f"entry {number} is missing\nhint: tacit ledger verify")
+    return entry
+
+
+def _chained(rows: Rows, entry: Entry) -> Record:
+    previous = BEGINNING if entry.number == 1 else _found(rows, entry.number - 1).hash
+    if link(previous, entry.body) != entry.hash:
+        raise LedgerError(f"entry {entry.number} is damaged\nhint: tacit ledger verify")
+    return {"number": entry.number, "previous": previous, "body": entry.body, "hash": entry.hash}
+
+
+@lru_cache(maxsize=1)
+def _version() -> str:
+    try:
+        return version("tacit")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _fault(what: str) -> LedgerError:
+    return LedgerError(f"the certificate does not verify: {what}\nhint: ask for it again from the ledger's curator")
