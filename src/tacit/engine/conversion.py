@@ -1,0 +1,178 @@
+"""From one type to another: implicit widening, the catalogue's casts, and the settling of raw results."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import ibis
+import ibis.expr.types as ir
+
+from tacit.errors import QueryRefused
+from tacit.query.kind import DIGITS_MAX, Kind, phrase
+
+_PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
+FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
+
+# Written so that RE2, Java and POSIX agree: no classes by name, and no newline can hide behind the $.
+_INT_TEXT = "^[+-]?[0-9]{1,30}$"
+_DECIMAL_TEXT = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
+_FLOAT_TEXT = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_DATE_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_TIME_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?)?$"
+_TEXT_CHARACTERS_MAX = 60
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A translated expression and what it yields."""
+
+    value: ir.Value
+    kind: Kind
+
+
+def type_name(kind: Kind) -> str:
+    """Return a kind as Ibis names it."""
+    if kind.type == "decimal":
+        return f"decimal({kind.digits}, {kind.scale})"
+    return "timestamp(6)" if kind.type == "timestamp" else _PLAIN[kind.type]
+
+
+def nothing(kind: Kind) -> ir.Value:
+    """Return NULL of a kind."""
+    return ibis.null(type_name(kind))
+
+
+def settle_float(value: ir.Value) -> ir.Value:
+    """Return a float with NaN as NULL and −0.0 as 0.0."""
+    zero = ibis.literal("0").cast("float64")
+    return ibis.cases((value.isnan(), ibis.null("float64")), (value == zero, zero), else_=value)
+
+
+def settle_int(wide: ir.Value) -> ir.Value:
+    """Return a wide whole number as an int, NULL where it is beyond 64 bits."""
+    return wide.try_cast("int64")
+
+
+def settle_time(value: ir.Value, kind: Kind) -> ir.Value:
+    """Return a date or timestamp, NULL outside years 1 to 9999."""
+    end = LAST_DAY if kind.type == "date" else f"{LAST_DAY} 23:59:59.999999"
+    low, high = (ibis.literal(day).cast(type_name(kind)) for day in (FIRST_DAY, end))
+    return ibis.cases(((value >= low) & (value <= high), value), else_=nothing(kind))
+
+
+def widen(cell: Cell, kind: Kind) -> ir.Value:
+    """Return a cell as a kind that holds all its values."""
+    if cell.kind.type == "null":
+        return nothing(kind)
+    if kind.type == "float" and cell.kind.type == "decimal":
+        return _decimal_text(cell).cast("float64")
+    if cell.kind == kind or kind.type in ("int", "text", "bool"):
+        return cell.value
+    return cell.value.cast(type_name(kind))
+
+
+def _to_bool(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type == "int":
+        return cell.value != ibis.literal(0, "int64")
+    text = cell.value.strip()
+    true, false = (_in_any_case(text, word) for word in ("true", "false"))
+    return ibis.cases((true, ibis.literal(True)), (false, ibis.literal(False)), else_=nothing(kind))
+
+
+def _to_int(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type == "bool":
+        return ibis.cases((cell.value, _int(1)), (~cell.value, _int(0)), else_=nothing(kind))
+    if cell.kind.type == "text":
+        # every engine reads a sign, though not every one reads '+'
+        return _shaped(cell.value.strip(), _INT_TEXT).re_replace("^[+]", "").try_cast("int64")
+    if cell.kind.type == "decimal":
+        return _decimal_text(cell).re_replace("[.][0-9]*$", "").try_cast("int64")
+    low, high = (ibis.literal(end).cast("float64") for end in ("-9223372036854775808", "9223372036854775808"))
+    inside = ibis.cases(((cell.value >= low) & (cell.value < high), cell.value), else_=ibis.null("float64"))
+    return ibis.cases((inside >= ibis.literal("0").cast("float64"), inside.floor()), else_=inside.ceil()).cast("int64")
+
+
+def _to_float(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type != "text":
+        return widen(cell, kind)
+    read = _shaped(_short(cell.value.strip()), _FLOAT_TEXT).re_replace("^[+]", "").try_cast("float64")
+    return settle_float(ibis.cases((read.isinf(), ibis.null("float64")), else_=read))
+
+
+def _to_decimal(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type == "text":
+        return _shaped(_short(cell.value.strip()), _DECIMAL_TEXT).re_replace("^[+]", "").try_cast(type_name(kind))
+    return cell.value.try_cast(type_name(kind))
+
+
+def _to_text(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type == "bool":
+        return ibis.cases((cell.value, "true"), (~cell.value, "false"), else_=nothing(kind))
+    return _decimal_text(cell) if cell.kind.type == "decimal" else cell.value.cast("string")
+
+
+def _to_date(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type == "timestamp":
+        return cell.value.cast("date")
+    return settle_time(_shaped(cell.value.strip(), _DATE_TEXT).try_cast("date"), kind)
+
+
+def _to_timestamp(cell: Cell, kind: Kind) -> ir.Value:
+    if cell.kind.type == "date":
+        return cell.value.cast(type_name(kind))
+    return settle_time(_shaped(cell.value.strip(), _TIME_TEXT).try_cast(type_name(kind)), kind)
+
+
+CASTS: dict[str, Callable[[Cell, Kind], ir.Value]] = {
+    "cast_bool": _to_bool,
+    "cast_int": _to_int,
+    "cast_float": _to_float,
+    "cast_decimal": _to_decimal,
+    "cast_text": _to_text,
+    "cast_date": _to_date,
+    "cast_timestamp": _to_timestamp,
+}
+
+
+def convert(cell: Cell, kind: Kind, *, name: str) -> ir.Value:
+    """Return a stored column as its declared type, by the catalogue's casts; refuse what no cast does."""
+    if cell.kind.type == kind.type and kind.type != "decimal":
+        return cell.value
+    if (cell.kind.type, kind.type) in _NO_CAST:
+        raise QueryRefused(
+            f"column '{name}' is stored as {phrase(cell.kind)} and declared as {phrase(kind)}"
+            f"\nhint: declare it as {cell.kind.type}, and use CAST in questions"
+        )
+    return CASTS[f"cast_{kind.type}"](cell, kind)
+
+
+_NO_CAST = {
+    *((source, "decimal") for source in ("float", "bool", "date", "timestamp")),
+    *((source, "text") for source in ("float", "timestamp")),
+    *((source, "bool") for source in ("float", "decimal", "date", "timestamp")),
+    *((source, target) for source in ("date", "timestamp") for target in ("int", "float")),
+    *((source, target) for source in ("bool", "int", "float", "decimal") for target in ("date", "timestamp")),
+    ("bool", "float"),
+}
+
+
+def _decimal_text(cell: Cell) -> ir.Value:
+    """A decimal in digits; one digit more than it needs, so that engines write the 0 before the point."""
+    wider = Kind("decimal", min(cell.kind.digits + 1, DIGITS_MAX), cell.kind.scale)
+    return cell.value.cast(type_name(wider)).cast("string")
+
+
+def _shaped(text: ir.Value, shape: str) -> ir.Value:
+    """The text where it has the shape, else NULL; an engine's own cast reads more than we promise."""
+    return ibis.cases((text.re_search(shape), text), else_=ibis.null("string"))
+
+
+def _short(text: ir.Value) -> ir.Value:
+    return ibis.cases((text.length() <= _TEXT_CHARACTERS_MAX, text), else_=ibis.null("string"))
+
+
+def _in_any_case(text: ir.Value, word: str) -> ir.Value:
+    return text.re_search("^" + "".join(f"[{letter}{letter.upper()}]" for letter in word) + "$")
+
+
+def _int(value: int) -> ir.Value:
+    return ibis.literal(value, "int64")

@@ -1,0 +1,183 @@
+"""Row expressions as Ibis, meaning exactly what the catalogue says; no expression can fail on any row.
+
+An operation that could raise gets NULL in place of the argument that would make it: engines may evaluate a branch
+that a CASE guards, so a guard around an operation is not enough. Numbers that could overflow are computed in wide
+decimals, whose digits the question's check has bounded. Floats meet engines as text, since a written 0.1 is first a
+decimal to some of them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import ibis
+import ibis.expr.types as ir
+
+from tacit.engine.conversion import CASTS, Cell, nothing, settle_float, settle_int, type_name, widen
+from tacit.engine.leaf import constant, read_column
+from tacit.engine.pattern import matches
+from tacit.errors import QueryRefused
+from tacit.query.canonical import kind_of
+from tacit.query.kind import BOOL, FLOAT, Kind, common
+from tacit.query.like import pattern_parts
+from tacit.query.nodes import Call, Column, Expression, Value
+
+Kinds = Mapping[str, Kind]
+
+_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+
+
+def to_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
+    """Return a checked expression over a table's columns; `kinds` says what each declared column yields."""
+    return _cell(expression, table, kinds).value
+
+
+def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
+    if isinstance(expression, Column):
+        return read_column(table, expression.name, kinds[expression.name])
+    if isinstance(expression, Value):
+        return constant(expression)
+    if expression.function not in TRANSLATIONS:
+        raise QueryRefused(f"there is no function '{expression.function}' in the engine\nhint: use the catalogue's")
+    made = _Made(
+        expression, tuple(_cell(each, table, kinds) for each in expression.arguments), kind_of(expression, kinds)
+    )
+    return Cell(TRANSLATIONS[expression.function](made), made.kind)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A call whose arguments are translated, and the kind its result must have."""
+
+    call: Call
+    cells: tuple[Cell, ...]
+    kind: Kind
+
+    def values(self, kind: Kind | None = None) -> list[ir.Value]:
+        """Return the arguments, all widened to one kind."""
+        shared = self.shared() if kind is None else kind
+        return [widen(cell, shared) for cell in self.cells]
+
+    def shared(self) -> Kind:
+        """Return the kind that all arguments widen to."""
+        result = Kind("null")
+        for cell in self.cells:
+            result = common(result, cell.kind, where="a call")
+        return result
+
+
+Translation = Callable[[_Made], ir.Value]
+
+
+def _compared(compare: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
+    def translate(made: _Made) -> ir.Value:
+        left, right = made.values()
+        return compare(left, right)
+
+    return translate
+
+
+def _joined(join: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
+    def translate(made: _Made) -> ir.Value:
+        first, *rest = made.values(BOOL)
+        for part in rest:
+            first = join(first, part)
+        return first
+
+    return translate
+
+
+def _in(made: _Made) -> ir.Value:
+    tested, *listed = made.values()
+    return tested.isin(listed)
+
+
+def _like(made: _Made) -> ir.Value:
+    _, pattern, *escape = made.call.arguments
+    return matches(made.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
+
+
+def _arithmetic(operate: Callable[[ir.Value, ir.Value], ir.Value], *, aligned: bool) -> Translation:
+    """Sums need both arguments on one scale; a product's scale is the sum of theirs."""
+
+    def translate(made: _Made) -> ir.Value:
+        if made.kind.type == "float":
+            return settle_float(operate(*made.values(FLOAT)))
+        if made.kind.type == "int":
+            wide = [cell.value.cast("decimal(19, 0)") for cell in made.cells]
+            return settle_int(operate(*wide))
+        if aligned:
+            return operate(*made.values(made.kind)).cast(type_name(made.kind))
+        exact = [widen(cell, Kind("decimal", cell.kind.digits, cell.kind.scale)) for cell in made.cells]
+        return operate(*exact).cast(type_name(made.kind))
+
+    return translate
+
+
+def _quotient(made: _Made) -> ir.Value:
+    top, bottom = made.values(FLOAT)
+    return settle_float(top / bottom.nullif(constant(Value(0.0, "float")).value))
+
+
+def _remainder(made: _Made) -> ir.Value:
+    top, bottom = (cell.value.cast("int64") for cell in made.cells)
+    # some engines raise on the least int % −1, whose answer is 0 as for every int
+    safe = ibis.cases((bottom.isin([0, -1]), nothing(made.kind)), else_=bottom)
+    return ibis.cases(((bottom == -1) & top.notnull(), ibis.literal(0, "int64")), else_=top % safe).cast("int64")
+
+
+def _negation(made: _Made) -> ir.Value:
+    (cell,) = made.cells
+    if made.kind.type == "int":
+        return settle_int(-cell.value.cast("decimal(19, 0)"))
+    return settle_float(-cell.value) if made.kind.type == "float" else -cell.value
+
+
+def _case(made: _Made) -> ir.Value:
+    conditions = [widen(cell, BOOL) for cell in made.cells[:-1:2]]
+    results = [widen(cell, made.kind) for cell in made.cells[1::2]]
+    return ibis.cases(*zip(conditions, results, strict=True), else_=widen(made.cells[-1], made.kind))
+
+
+def _coalesce(made: _Made) -> ir.Value:
+    return ibis.coalesce(*made.values(made.kind))
+
+
+def _nullif(made: _Made) -> ir.Value:
+    left, right = made.values()
+    return ibis.cases((left == right, nothing(made.kind)), else_=widen(made.cells[0], made.kind))
+
+
+def _cast(name: str) -> Translation:
+    def translate(made: _Made) -> ir.Value:
+        return CASTS[name](made.cells[0], made.kind)
+
+    return translate
+
+
+TRANSLATIONS: dict[str, Translation] = {
+    "=": _compared(lambda left, right: left == right),
+    "<>": _compared(lambda left, right: left != right),
+    "<": _compared(lambda left, right: left < right),
+    "<=": _compared(lambda left, right: left <= right),
+    ">": _compared(lambda left, right: left > right),
+    ">=": _compared(lambda left, right: left >= right),
+    "and": _joined(lambda left, right: left & right),
+    "or": _joined(lambda left, right: left | right),
+    "not": lambda made: ~widen(made.cells[0], BOOL),
+    "in": _in,
+    "like": _like,
+    "is_null": lambda made: made.cells[0].value.isnull(),
+    "+": _arithmetic(lambda left, right: left + right, aligned=True),
+    "-": _arithmetic(lambda left, right: left - right, aligned=True),
+    "*": _arithmetic(lambda left, right: left * right, aligned=False),
+    "/": _quotient,
+    "%": _remainder,
+    "negate": _negation,
+    "case": _case,
+    "coalesce": _coalesce,
+    "nullif": _nullif,
+    "lower": lambda made: made.cells[0].value.translate(_UPPER, _LOWER),
+    "upper": lambda made: made.cells[0].value.translate(_LOWER, _UPPER),
+    "trim": lambda made: made.cells[0].value.strip(),
+    **{name: _cast(name) for name in CASTS},
+}

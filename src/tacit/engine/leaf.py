@@ -1,0 +1,57 @@
+"""Where expressions begin: a stored column read as its declared type, and a constant of the question."""
+
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import ibis
+import ibis.expr.types as ir
+
+from tacit.engine.conversion import Cell, convert, settle_float, settle_int, settle_time, type_name
+from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
+from tacit.query.nodes import Value
+
+
+def read_column(table: ir.Table, name: str, kind: Kind) -> Cell:
+    """Return a column as what it was declared to be, total on everything an engine can store there."""
+    return Cell(convert(_stored(table[name]), kind, name=name), kind)
+
+
+def constant(value: Value) -> Cell:
+    """Return a constant. Numbers and times go as text and are cast, which every engine rounds correctly."""
+    kind = kind_of_value(value)
+    content = value.value
+    if content is None:
+        return Cell(ibis.null(), kind)
+    if isinstance(content, bool):
+        return Cell(ibis.literal(content, "boolean"), kind)
+    if kind.type == "int":
+        return Cell(ibis.literal(content, "int64"), kind)
+    if isinstance(content, str):
+        return Cell(ibis.literal(content, "string"), kind)
+    return Cell(ibis.literal(_written(content, kind)).cast(type_name(kind)), kind)
+
+
+def _written(content: object, kind: Kind) -> str:
+    if isinstance(content, Fraction):
+        return str(Decimal(int(content * 10**kind.scale)).scaleb(-kind.scale))
+    if isinstance(content, datetime):
+        return content.isoformat(sep=" ")
+    return repr(content) if isinstance(content, float) else str(content)
+
+
+def _stored(column: ir.Value) -> Cell:
+    dtype = column.type()
+    if dtype.is_boolean():
+        return Cell(column, BOOL)
+    if dtype.is_integer():
+        return Cell(settle_int(column) if dtype.is_uint64() else column.cast("int64"), INT)
+    if dtype.is_floating():
+        return Cell(settle_float(column.cast("float64")), FLOAT)
+    if dtype.is_decimal():
+        return Cell(column, decimal(dtype.precision or 38, dtype.scale or 0))
+    if dtype.is_date():
+        return Cell(settle_time(column, DATE), DATE)
+    if dtype.is_timestamp():
+        return Cell(settle_time(column.cast("timestamp(6)"), TIMESTAMP), TIMESTAMP)
+    return Cell(column if dtype.is_string() else column.try_cast("string"), TEXT)

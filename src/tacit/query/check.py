@@ -1,0 +1,164 @@
+"""A question held against what is declared: names, types, the unit, and one canonical tree for each question."""
+
+from dataclasses import replace
+
+from tacit.errors import QueryRefused
+from tacit.query.canonical import Kinds, canonical, column_kinds, columns_of, kind_of
+from tacit.query.kind import FLOAT, INT, Kind, phrase
+from tacit.query.limits import KEYS_MAX, OUTPUTS_MAX, PUBLIC_KEYS_MAX, limit_expression
+from tacit.query.literal import key_value
+from tacit.query.names import UNIT_HINT, UNIT_REASON
+from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Output, Query, Scalar, Type, Value
+from tacit.query.show import show
+from tacit.query.suggest import did_you_mean
+from tacit.tables.schema import Declaration, RowUnit
+
+__all__ = ["check", "columns_of", "type_of"]
+
+_NAME_CHARACTERS_MAX = 200
+_COUNTS = ("count", "count_units")
+
+
+def check(query: Query, declaration: Declaration) -> Query:
+    """Return the question in its canonical form, or refuse it with the words that would make it right.
+
+    Checking a checked question changes nothing. Only the question and public metadata are looked at.
+    """
+    kinds = column_kinds(declaration)
+    if query.table != declaration.name:
+        raise QueryRefused(f"the question is about '{query.table}'\nhint: this table is '{declaration.name}'")
+    where = None if query.where is None else _condition(query.where, declaration, kinds)
+    keys = tuple(Key(key.name, _row(key.expression, declaration, kinds)) for key in query.keys)
+    outputs = tuple(Output(out.name, _aggregate(out.aggregate, declaration, kinds)) for out in query.outputs)
+    _refuse_sizes(query)
+    _refuse_names(keys, outputs, declaration)
+    key_kinds = {key.name: kind_of(key.expression, kinds) for key in keys}
+    for key in keys:
+        if not columns_of(key.expression):
+            raise QueryRefused(
+                f"the key '{key.name}' reads no column\nhint: group by a column or something made of one"
+            )
+    return replace(
+        query,
+        outputs=outputs,
+        where=where,
+        keys=keys,
+        public_keys=None if query.public_keys is None else _public_keys(query.public_keys, key_kinds),
+        after=_after(query.after, key_kinds, outputs),
+        columns=query.columns or (*key_kinds, *(output.name for output in outputs)),
+    )
+
+
+def type_of(expression: Expression, declaration: Declaration) -> Type:
+    """Return the type of a row expression about a declared table."""
+    return kind_of(expression, column_kinds(declaration)).type
+
+
+def _row(expression: Expression, declaration: Declaration, kinds: Kinds) -> Expression:
+    limit_expression(expression)
+    read = columns_of(expression)
+    if isinstance(declaration.unit, str) and declaration.unit in read:
+        raise QueryRefused(f"'{declaration.unit}' {UNIT_REASON}\nhint: {UNIT_HINT.format(unit=declaration.unit)}")
+    for name in sorted(read):
+        facts = declaration.columns.get(name)
+        if facts is not None and facts.type == "other":
+            raise QueryRefused(
+                f"column '{name}' is of a type that questions cannot use"
+                f"\nhint: the curator can declare how to read it: columns={{'{name}': {{'type': 'text'}}}}"
+            )
+        if facts is None:
+            raise QueryRefused(
+                f"there is no column '{name}' in '{declaration.name}'{did_you_mean(name, declaration.columns)}"
+            )
+    return canonical(expression, kinds)
+
+
+def _condition(expression: Expression, declaration: Declaration, kinds: Kinds) -> Expression:
+    condition = _row(expression, declaration, kinds)
+    kind = kind_of(condition, kinds)
+    if kind.type != "bool":
+        raise QueryRefused(
+            f"{show(condition)} is {phrase(kind)}; a filter must be true or false\nhint: compare it, e.g. x > 0"
+        )
+    return condition
+
+
+def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: Kinds) -> Aggregate:
+    if aggregate.kind == "count_units" and isinstance(declaration.unit, RowUnit):
+        raise QueryRefused("every row is its own unit here\nhint: COUNT(*), in Python count(), counts units")
+    if aggregate.expression is None:
+        if aggregate.kind not in _COUNTS:
+            raise QueryRefused(f"{aggregate.kind} needs a column\nhint: {aggregate.kind}('x', between=(0, 100))")
+        return aggregate
+    if aggregate.kind == "count_units":
+        raise QueryRefused("count_units takes no column\nhint: it counts the units of each group")
+    expression = _row(aggregate.expression, declaration, kinds)
+    if isinstance(expression, Value):
+        if aggregate.kind == "count" and expression.value is not None:
+            return Aggregate("count")
+        raise QueryRefused(f"{aggregate.kind} of a constant says nothing about rows\nhint: COUNT(*), or name a column")
+    kind = kind_of(expression, kinds)
+    if aggregate.kind in ("sum", "mean") and not kind.is_number:
+        way = "CAST(x AS INT) makes a number of it" if kind.type in ("text", "bool") else "name a column of numbers"
+        raise QueryRefused(f"cannot take the {aggregate.kind} of {phrase(kind)}: {show(expression)}\nhint: {way}")
+    return replace(aggregate, expression=expression)
+
+
+def _refuse_sizes(query: Query) -> None:
+    if not query.outputs:
+        raise QueryRefused("the question has no aggregate\nhint: add one, e.g. COUNT(*); single rows are never shown")
+    if len(query.outputs) > OUTPUTS_MAX or len(query.keys) > KEYS_MAX:
+        raise QueryRefused(
+            f"at most {OUTPUTS_MAX} aggregates and {KEYS_MAX} keys fit in a question\nhint: ask for fewer"
+        )
+
+
+def _refuse_names(keys: tuple[Key, ...], outputs: tuple[Output, ...], declaration: Declaration) -> None:
+    names = [key.name for key in keys] + [output.name for output in outputs]
+    shown = names + [output.name + end for output in outputs for end in ("_low", "_high")]
+    for name in shown:
+        if not name or len(name) > _NAME_CHARACTERS_MAX:
+            raise QueryRefused("a column of the answer has no name, or an endless one\nhint: name it with AS")
+        if shown.count(name) > 1:
+            raise QueryRefused(
+                f"the answer would have two columns '{name}'\nhint: name them apart: AVG(x) AS x_mean, in Python"
+                " agg(x_mean=tacit.mean('x'))"
+            )
+    for key in keys:
+        if key.name in declaration.columns and key.expression != Column(key.name):
+            raise QueryRefused(
+                f"the key '{key.name}' is not the column '{key.name}'\nhint: give the key a name no column has"
+            )
+
+
+def _public_keys(given: tuple[tuple[Scalar, ...], ...], kinds: dict[str, Kind]) -> tuple[tuple[Scalar, ...], ...]:
+    if not kinds:
+        raise QueryRefused("public keys are given and nothing is grouped\nhint: group_by a column first")
+    if not given or len(given) > PUBLIC_KEYS_MAX:
+        raise QueryRefused(f"give from 1 to {PUBLIC_KEYS_MAX} public keys\nhint: keys=['A', 'B']")
+    if any(len(key) != len(kinds) for key in given):
+        raise QueryRefused(f"a public key must have {len(kinds)} part(s), one for each of {', '.join(kinds)}")
+    read = tuple(
+        tuple(key_value(part, kind, column=name) for part, (name, kind) in zip(key, kinds.items(), strict=True))
+        for key in given
+    )
+    if len(set(read)) != len(read):
+        raise QueryRefused("a public key is given twice\nhint: give each key once")
+    return read
+
+
+def _after(after: After, key_kinds: dict[str, Kind], outputs: tuple[Output, ...]) -> After:
+    kinds = key_kinds | {out.name: INT if out.aggregate.kind in _COUNTS else FLOAT for out in outputs}
+    having = after.having
+    if having is not None:
+        limit_expression(having)
+        unknown = sorted(columns_of(having) - set(kinds))
+        if unknown:
+            raise QueryRefused(f"'{unknown[0]}' is not a column of the answer{did_you_mean(unknown[0], kinds)}")
+        having = canonical(having, kinds)
+        if kind_of(having, kinds).type != "bool":
+            raise QueryRefused(f"HAVING {show(having)} is not true or false\nhint: compare it, e.g. n > 10")
+    for ordering in after.order:
+        if ordering.name not in kinds:
+            raise QueryRefused(f"'{ordering.name}' is not a column of the answer{did_you_mean(ordering.name, kinds)}")
+    return replace(after, having=having)

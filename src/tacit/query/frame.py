@@ -1,0 +1,179 @@
+"""The Python door: filters, derived columns, keys and aggregates become the same tree as SQL does.
+
+A derived column is put in place of its name when it is used, so it can never replace a column after that column was
+filtered, grouped or bounded; for the same reason its name must be new.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tacit.errors import QueryRefused
+from tacit.privacy.number import Number, decimal_meaning, positive
+from tacit.query.canonical import canonical, column_kinds
+from tacit.query.check import check
+from tacit.query.nodes import After, Aggregate, Call, Column, Expression, Key, Output, Query, Scalar
+from tacit.query.sql import parse_expression
+from tacit.query.suggest import did_you_mean
+from tacit.tables.schema import Declaration, read_between
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An aggregate as written in Python: `of` is a column, a derived name or an expression, read when it is used."""
+
+    kind: Literal["count", "count_units", "sum", "mean"]
+    of: str | None = None
+    between: object = None
+    step: object = None
+
+
+def count(of: str | None = None) -> Asked:
+    """Return a count of rows; with a column or an expression, of the rows where it is not NULL."""
+    return Asked("count", of)
+
+
+def count_units() -> Asked:
+    """Return a count of units."""
+    return Asked("count_units")
+
+
+def sum(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return the sum of a column or an expression; `between` is its public range where none is declared."""
+    return Asked("sum", of, between, step)
+
+
+def mean(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return the mean of a column or an expression; `between` is its public range where none is declared."""
+    return Asked("mean", of, between, step)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What has been asked so far: filters, derived columns and keys, each checked when it is added."""
+
+    declaration: Declaration
+    where: Expression | None = None
+    derived: Mapping[str, Expression] = field(default_factory=dict)
+    keys: tuple[Key, ...] = ()
+    public_keys: tuple[tuple[Scalar, ...], ...] | None = None
+
+
+def add_where(frame: Frame, text: str) -> Frame:
+    """Return the question about those of its rows where the expression is true."""
+    condition = _expression(frame, text)
+    both = condition if frame.where is None else Call("and", (frame.where, condition))
+    return replace(frame, where=canonical(both, column_kinds(frame.declaration)))
+
+
+def add_derived(frame: Frame, written: Mapping[str, str]) -> Frame:
+    """Return the question with new names for expressions, usable from here on."""
+    derived = dict(frame.derived)
+    for name, text in written.items():
+        taken = {*frame.declaration.columns, *derived}
+        if any(name.lower() == each.lower() for each in taken):
+            raise QueryRefused(
+                f"derive cannot name '{name}' again: a column has that name\nhint: use a new name, e.g. {name}_2"
+            )
+        derived[name] = _expression(replace(frame, derived=derived), text)
+    return replace(frame, derived=derived)
+
+
+def add_keys(frame: Frame, names: Sequence[str], keys: object = None) -> Frame:
+    """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame."""
+    if frame.keys:
+        raise QueryRefused("group_by was already said\nhint: name all keys in one group_by('a', 'b')")
+    if not names:
+        raise QueryRefused("group_by needs a name\nhint: group_by('ward')")
+    made = tuple(Key(name, _named(frame, name)) for name in names)
+    return replace(frame, keys=made, public_keys=None if keys is None else read_public_keys(keys, names))
+
+
+def make_query(frame: Frame, asked: Mapping[str, Asked] | Sequence[Asked], after: After | None = None) -> Query:
+    """Return the checked question for some aggregates; a list gets the names that SQL gives by default."""
+    named = asked.items() if isinstance(asked, Mapping) else [(default_name(frame, each), each) for each in asked]
+    outputs = tuple(Output(name, _aggregate(frame, name, each)) for name, each in named)
+    query = Query(
+        table=frame.declaration.name,
+        outputs=outputs,
+        where=frame.where,
+        keys=frame.keys,
+        public_keys=frame.public_keys,
+        after=after or After(),
+    )
+    return check(query, frame.declaration)
+
+
+def default_name(frame: Frame, asked: Asked) -> str:
+    """Return the name of an unnamed aggregate: that of its column, or what it does."""
+    known = asked.of in frame.derived or asked.of in frame.declaration.columns
+    return asked.of if asked.of is not None and known else asked.kind
+
+
+def read_public_keys(keys: object, names: Sequence[str]) -> tuple[tuple[Any, ...], ...]:
+    """Return public keys as tuples in the order of `names`, from values, tuples, or a frame with those columns."""
+    columns = _columns_of_frame(keys, names)
+    if columns is not None:
+        return tuple(zip(*columns, strict=True))
+    if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
+        raise QueryRefused("keys must be a list of values or tuples, or a frame\nhint: keys=['A', 'B']")
+    rows = tuple(tuple(key) if isinstance(key, tuple | list) else (key,) for key in keys)
+    if any(len(row) != len(names) for row in rows):
+        raise QueryRefused(
+            f"each public key needs {len(names)} part(s): {', '.join(names)}\nhint: keys=[('A', 1), ...]"
+        )
+    return rows
+
+
+def _columns_of_frame(keys: object, names: Sequence[str]) -> list[list[Any]] | None:
+    """A pandas, Polars or Arrow frame as lists, found by what it can do and not by what it is."""
+    if isinstance(keys, list | tuple) or not hasattr(keys, "columns"):
+        return None
+    frame: Any = keys
+    known = list(getattr(frame, "column_names", None) or frame.columns)
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise QueryRefused(f"the frame of keys has no column '{missing[0]}'{did_you_mean(missing[0], map(str, known))}")
+    return [_plain_list(frame[name]) for name in names]
+
+
+def _plain_list(column: Any) -> list[Any]:
+    listed = column.to_list() if hasattr(column, "to_list") else column.to_pylist()
+    return [_plain(value) for value in listed]
+
+
+def _plain(value: Any) -> Any:
+    """pandas writes missing values in three ways and dates as its own timestamps; both become Python's."""
+    if hasattr(value, "to_pydatetime"):
+        return value.to_pydatetime() if value == value else None  # NaT alone differs from itself
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
+
+
+def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
+    if not isinstance(asked, Asked):
+        raise QueryRefused(f"'{name}' must be an aggregate\nhint: {name}=tacit.count() or {name}=tacit.mean('x')")
+    between = None if asked.between is None else read_between(asked.of or name, asked.between)
+    step = None
+    if asked.step is not None:
+        step = positive(decimal_meaning(asked.step, name="step"), name="step")  # type: ignore[arg-type]
+    return Aggregate(asked.kind, None if asked.of is None else _named_or_expression(frame, asked.of), between, step)
+
+
+def _named_or_expression(frame: Frame, text: str) -> Expression:
+    known = text in frame.derived or text in frame.declaration.columns
+    return _named(frame, text) if known else _expression(frame, text)
+
+
+def _named(frame: Frame, name: str) -> Expression:
+    if not isinstance(name, str):
+        raise QueryRefused(f"a column is named by text, not {type(name).__name__}\nhint: group_by('ward')")
+    if name in frame.derived:
+        return frame.derived[name]
+    if name not in frame.declaration.columns:
+        hint = did_you_mean(name, [*frame.declaration.columns, *frame.derived])
+        raise QueryRefused(f"there is no column '{name}' in '{frame.declaration.name}'{hint}")
+    return Column(name)
+
+
+def _expression(frame: Frame, text: str) -> Expression:
+    return parse_expression(text, frame.declaration, derived=frame.derived)

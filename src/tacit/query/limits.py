@@ -1,0 +1,67 @@
+"""How large a question may be: static limits, so that no question can be a bomb, whatever the rows."""
+
+from tacit.errors import QueryRefused
+from tacit.query.nodes import Call, Expression, Value
+
+STATEMENT_CHARACTERS_MAX = 20_000
+BRACKETS_DEEP_MAX = 30
+TOKENS_MAX = 6_000
+NODES_MAX = 3_000
+DEPTH_MAX = 40
+IN_VALUES_MAX = 1_000
+TEXT_CHARACTERS_MAX = 1_000
+PATTERN_WILDCARDS_MAX = 20
+OUTPUTS_MAX = 100
+KEYS_MAX = 20
+PUBLIC_KEYS_MAX = 1_000_000
+
+
+def limit_text(text: str) -> None:
+    """Refuse a question too long, or bracketed too deeply, to be worth reading."""
+    if len(text) > STATEMENT_CHARACTERS_MAX:
+        raise QueryRefused(
+            f"the question has {len(text)} characters; {STATEMENT_CHARACTERS_MAX} is the most"
+            "\nhint: ask for less at once"
+        )
+    deep = deepest = 0
+    for character in text:
+        deep += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, deep)
+    if deepest > BRACKETS_DEEP_MAX:
+        raise QueryRefused(
+            f"the question has brackets {deepest} deep; {BRACKETS_DEEP_MAX} is the most"
+            "\nhint: leave out brackets that are not needed"
+        )
+
+
+def limit_expression(expression: Expression) -> None:
+    """Refuse an expression with too many parts, too deep, or with too large constants."""
+    nodes = 0
+    stack = [(expression, 1)]
+    while stack:
+        node, depth = stack.pop()
+        nodes += 1
+        if nodes > NODES_MAX or depth > DEPTH_MAX:
+            raise QueryRefused(
+                f"an expression has more than {NODES_MAX} parts or is more than {DEPTH_MAX} deep"
+                "\nhint: split the question, or use IN for a list of values"
+            )
+        if isinstance(node, Value) and isinstance(node.value, str) and len(node.value) > TEXT_CHARACTERS_MAX:
+            raise QueryRefused(f"a text constant is longer than {TEXT_CHARACTERS_MAX} characters\nhint: shorten it")
+        if isinstance(node, Call):
+            _limit_call(node)
+            stack.extend((argument, depth + 1) for argument in node.arguments)
+
+
+def _limit_call(call: Call) -> None:
+    if call.function == "in" and len(call.arguments) > IN_VALUES_MAX + 1:
+        raise QueryRefused(
+            f"IN lists {len(call.arguments) - 1} values; {IN_VALUES_MAX} is the most\nhint: use a range, or public keys"
+        )
+    if call.function == "like" and len(call.arguments) > 1:
+        pattern = call.arguments[1]
+        written = pattern.value if isinstance(pattern, Value) else ""
+        if isinstance(written, str) and written.count("%") + written.count("_") > PATTERN_WILDCARDS_MAX:
+            raise QueryRefused(
+                f"a LIKE pattern has more than {PATTERN_WILDCARDS_MAX} wildcards\nhint: use fewer % and _ in it"
+            )

@@ -1,0 +1,100 @@
+"""Constants as people write them in a question, read strictly: numbers, dates, timestamps and public keys."""
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+from tacit.errors import QueryRefused
+from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, phrase, value_of
+from tacit.query.nodes import Scalar, Value
+
+_NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE | re.ASCII)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?", re.ASCII)
+_CHARACTERS_MAX = 400
+
+
+def read_number(text: str) -> Value:
+    """Return a written number: whole ones are ints, those with a point decimals, those with an exponent floats.
+
+    >>> read_number("18.0"), read_number("1e3")
+    (Value(value=18, type='int'), Value(value=1000.0, type='float'))
+    """
+    found = _NUMBER.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
+    if found is None:
+        raise QueryRefused("a number is not written as one\nhint: write digits with an optional point, e.g. 12.5")
+    return value_of(float(text) if found.group(2) else Fraction(text))
+
+
+def read_date(text: str) -> date:
+    """Return a day written YYYY-MM-DD."""
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise QueryRefused(f"{_quoted(text)} is not a date\nhint: write it as DATE '2011-01-31'")
+
+
+def read_timestamp(text: str) -> datetime:
+    """Return a moment written YYYY-MM-DD HH:MM:SS, or a day, which is its midnight."""
+    try:
+        if _DATE.fullmatch(text) or _TIMESTAMP.fullmatch(text):
+            return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    raise QueryRefused(f"{_quoted(text)} is not a timestamp\nhint: write it as TIMESTAMP '2011-01-31 18:30:00'")
+
+
+def adapted(value: Value, kind: Kind) -> Value:
+    """Return a constant as `kind` where that loses nothing of what was meant; otherwise as it is."""
+    content = value.value
+    if kind.is_time and isinstance(content, str):
+        return value_of(read_date(content) if kind.type == "date" else read_timestamp(content))
+    if kind.type == "timestamp" and value.type == "date" and isinstance(content, date):
+        return value_of(datetime(content.year, content.month, content.day))  # noqa: DTZ001 - timestamps have no zone
+    if kind.type == "float" and value.type in ("int", "decimal") and isinstance(content, int | Fraction):
+        return value_of(float(content))
+    return value
+
+
+def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
+    """Return a public key as its column's kind reads it, so that it meets the rows' own values.
+
+    NaN is NULL and −0.0 is 0.0, as in rows; text stays as written, for a key is never trimmed or folded.
+    """
+    plain = written.item() if hasattr(written, "item") else written
+    if plain is None or (isinstance(plain, float) and plain != plain):
+        return None
+    if isinstance(plain, Decimal):
+        plain = Fraction(plain)
+    if kind.type == "float" and isinstance(plain, int | float | Fraction) and not isinstance(plain, bool):
+        return float(plain) + 0.0
+    if kind.type in ("int", "decimal") and isinstance(plain, float) and plain.is_integer():
+        plain = int(plain)
+    if isinstance(plain, float):
+        plain = Fraction(repr(plain))
+    return _as_key(adapted(value_of(plain), kind), kind, column)
+
+
+def _as_key(value: Value, kind: Kind, column: str) -> Scalar:
+    fits = value.type == kind.type or (kind.type == "decimal" and value.type == "int")
+    if not fits:
+        raise QueryRefused(
+            f"a public key of '{column}' is {phrase(kind_of_value(value))}, and the column is {phrase(kind)}"
+            f"\nhint: give each key as the column holds it"
+        )
+    if kind.type == "decimal" and isinstance(value.value, int | Fraction):
+        needed = kind_of_value(value)
+        if needed.scale > kind.scale or needed.digits - needed.scale > kind.digits - kind.scale:
+            raise QueryRefused(f"a public key of '{column}' has more digits than the column\nhint: leave it out")
+        return Fraction(value.value)
+    if kind.type == "int" and isinstance(value.value, int) and not INT_LEAST <= value.value <= INT_MOST:
+        raise QueryRefused(f"a public key of '{column}' is beyond 64 bits\nhint: leave it out")
+    return value.value
+
+
+def _quoted(text: str) -> str:
+    """The analyst's own constant, shortened; it comes from the question, never from a row."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

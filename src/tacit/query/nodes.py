@@ -1,0 +1,105 @@
+"""The question as frozen records: the one tree that both doors, SQL and Python, make.
+
+Three nodes are enough for row expressions: a column, a literal, and a call of a function from the catalogue
+(`query/catalogue.py`); operators are calls too. Nothing here knows SQL, an engine or a table's contents.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Literal as OneOf
+
+# What a row expression can be. A decimal is an exact base-ten number; an int or decimal never becomes a float unasked.
+Type = OneOf["bool", "int", "float", "decimal", "text", "date", "timestamp", "null"]
+Scalar = None | bool | int | float | Fraction | str | date | datetime
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the protected table."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """A constant written in the question."""
+
+    value: Scalar
+    type: Type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or operator of the catalogue, on row expressions."""
+
+    function: str
+    arguments: "tuple[Expression, ...]"
+
+
+Expression = Column | Value | Call
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One thing asked of each group's rows.
+
+    `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units;
+    `sum` and `mean` need an expression, and a public range either here or in the table's declaration.
+    """
+
+    kind: OneOf["count", "count_units", "sum", "mean"]
+    expression: Expression | None = None
+    between: tuple[Fraction, Fraction] | None = None
+    step: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Key:
+    """One column of the answer that rows are grouped by."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Output:
+    """One named aggregate of the answer."""
+
+    name: str
+    aggregate: Aggregate
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Sort the noisy answer by one of its columns."""
+
+    name: str
+    descending: bool = False
+
+
+@dataclass(frozen=True)
+class After:
+    """What is done with the noisy answer: post-processing, so it costs nothing.
+
+    `having` is an expression over the answer's own columns (keys and outputs), given as `Column` nodes.
+    """
+
+    having: Expression | None = None
+    order: tuple[Ordering, ...] = ()
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A whole question about one protected table."""
+
+    table: str
+    outputs: tuple[Output, ...]
+    where: Expression | None = None
+    keys: tuple[Key, ...] = ()
+    # the public list of keys, each a tuple in the order of `keys`; None: declared per column, or found privately
+    public_keys: tuple[tuple[Scalar, ...], ...] | None = None
+    after: After = After()
+    # the order of the answer's columns, by name
+    columns: tuple[str, ...] = ()

@@ -1,0 +1,319 @@
+"""The SQL door: one SELECT about one declared table becomes a checked `Query`; everything else is refused.
+
+sqlglot reads the text; only what `reading.py` and this module list is kept. Nothing here touches a row.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tacit.errors import QueryRefused
+from tacit.query.canonical import canonical, column_kinds
+from tacit.query.check import check
+from tacit.query.limits import TOKENS_MAX, limit_expression, limit_text
+from tacit.query.names import column_resolver, match, table_column
+from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
+from tacit.query.reading import AGGREGATES, Reader, only, refusal
+from tacit.tables.schema import Declaration, RowUnit
+
+_CLAUSES = {
+    "with_": "write one SELECT; ask what the WITH holds by itself",
+    "joins": "ask about one table",
+    "laterals": "ask about one table",
+    "distinct": "GROUP BY names each group once",
+    "offset": "take what you need from the answer afterwards",
+    "qualify": "windows need single rows; use HAVING on the answer",
+    "windows": "windows need single rows; group with GROUP BY",
+    "into": "save the answer afterwards",
+    "sample": "leave the sample out; a private answer needs no sampling",
+}
+
+
+def parse_query(text: str, declaration: Declaration) -> Query:
+    """Return the question a SELECT asks of a declared table, checked; refuse anything else with its position."""
+    tokens = _tokens(text)
+    if not tokens or tokens[0].token_type != TokenType.SELECT:
+        raise QueryRefused(
+            "a question is one SELECT, and this starts with something else"
+            f"\nhint: start with SELECT, then what to count or add up in '{declaration.name}'"
+        )
+    if tokens[-1].token_type == TokenType.SEMICOLON:
+        text = text[: tokens[-1].start]
+    parsed = _parsed(text, None)
+    if not isinstance(parsed, exp.Select):
+        raise refusal(parsed, "a question is one SELECT", "ask each SELECT by itself; there is no UNION")
+    return _Statement(parsed, declaration).query()
+
+
+def parse_expression(
+    text: str, declaration: Declaration, *, derived: Mapping[str, Expression] | None = None
+) -> Expression:
+    """Return a row expression about a declared table, such as the words of a WHERE.
+
+    A name in `derived` stands for its expression; derived names are never names of columns.
+    """
+    if not isinstance(text, str):
+        raise QueryRefused(f'an expression is a text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
+    tokens = _tokens(text)
+    if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
+        raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
+    reader = Reader(column_resolver(declaration, frozenset((declaration.name,)), derived or {}))
+    expression = reader.read(_parsed(text, exp.Condition))
+    limit_expression(expression)
+    return canonical(expression, column_kinds(declaration))
+
+
+def _tokens(text: str) -> list[Token]:
+    limit_text(text)
+    try:
+        tokens = sqlglot.tokenize(text)
+    except Exception as error:  # noqa: BLE001 - whatever the reader trips over comes from the question's text alone
+        raise _unreadable(error) from None
+    if len(tokens) > TOKENS_MAX:
+        raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask for less at once")
+    for token in tokens[:-1]:
+        if token.token_type == TokenType.SEMICOLON:
+            raise QueryRefused(
+                f"there is more than one statement (line {token.line}, column {token.col})\nhint: ask one at a time"
+            )
+    return tokens
+
+
+def _parsed(text: str, into: type[exp.Expr] | None) -> exp.Expr:
+    try:
+        parsed = sqlglot.parse_one(text, into=into) if into else sqlglot.parse_one(text)
+    except Exception as error:  # noqa: BLE001 - as above
+        raise _unreadable(error) from None
+    return parsed
+
+
+def _unreadable(error: Exception) -> QueryRefused:
+    where = ""
+    if isinstance(error, SqlglotError) and getattr(error, "errors", None):
+        first = error.errors[0]  # type: ignore[attr-defined]
+        width = max(len(str(first.get("highlight") or "")), 1)
+        where = f" (line {first.get('line')}, column {max(1, int(first.get('col') or 1) - width + 1)})"
+    return QueryRefused(
+        f"the question cannot be read as SQL{where}\nhint: text goes in 'single quotes', odd column names in \"double\""
+    )
+
+
+@dataclass
+class _Statement:
+    """One SELECT on its way to a Query."""
+
+    select: exp.Select
+    declaration: Declaration
+    reader: Reader = field(init=False)
+    table_names: frozenset[str] = field(init=False)
+    keys_shown: dict[str, Expression] = field(init=False, default_factory=dict)
+    outputs: list[Output] = field(init=False, default_factory=list)
+    columns: list[str] = field(init=False, default_factory=list)
+
+    def query(self) -> Query:
+        """Read every clause, and check the whole."""
+        allowed = ("expressions", "from_", "where", "group", "having", "order", "limit", "hint")
+        for name, part in self.select.args.items():
+            if part and name not in allowed:
+                at_node = part[0] if isinstance(part, list) else part
+                word = name.strip("_").upper()
+                raise refusal(
+                    at_node if isinstance(at_node, exp.Expr) else self.select,
+                    f"{word} is not in the language",
+                    _CLAUSES.get(name, "a question has SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT"),
+                )
+        self.table_names = self._table()
+        self.reader = Reader(column_resolver(self.declaration, self.table_names))
+        for projection in self.select.expressions:
+            self._project(projection)
+        where = self.select.args.get("where")
+        query = Query(
+            table=self.declaration.name,
+            outputs=tuple(self.outputs),
+            where=None if where is None else self._row(where.this),
+            keys=self._keys(),
+            after=self._after(),
+            columns=tuple(self.columns),
+        )
+        return check(query, self.declaration)
+
+    def _table(self) -> frozenset[str]:
+        source = self.select.args.get("from_")
+        table = None if source is None else source.this
+        if source is None or not isinstance(table, exp.Table):
+            raise refusal(table or self.select, "a question is about one table", f"FROM {self.declaration.name}")
+        if not isinstance(table.this, exp.Identifier):
+            raise refusal(table, "a function is no table", f"FROM {self.declaration.name}")
+        only(source, "this")
+        only(table, "this", "alias")
+        name = self.declaration.name
+        if match(table.this, [name]) is None:
+            raise refusal(table, f"there is no table '{table.this.this}' here", f"the table is '{name}'")
+        alias = table.args.get("alias")
+        if alias is None:
+            return frozenset((name,))
+        only(alias, "this")
+        return frozenset((str(alias.this.this),))
+
+    def _project(self, node: exp.Expr) -> None:
+        alias = None
+        if isinstance(node, exp.Alias):
+            only(node, "this", "alias")
+            alias, node = str(node.args["alias"].this), node.this
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, AGGREGATES):
+            aggregate = self._aggregate(node)
+            name = alias or _default_name(aggregate)
+            self.outputs.append(Output(name, aggregate))
+        else:
+            expression = self._row(node)
+            if alias is None and not isinstance(expression, Column):
+                raise refusal(node, "a key that is an expression needs a name", "write AS and a name after it")
+            name = alias or expression.name  # type: ignore[union-attr]
+            if name in self.keys_shown:
+                raise refusal(node, f"'{name}' is in the SELECT twice", "leave one out, or name it with AS")
+            self.keys_shown[name] = expression
+        self.columns.append(name)
+
+    def _aggregate(self, node: exp.Expr) -> Aggregate:
+        inner = node.this
+        if isinstance(node, exp.Count):
+            only(node, "this", "big_int")
+            if isinstance(inner, exp.Star):
+                only(inner)
+                return Aggregate("count")
+            if isinstance(inner, exp.Distinct):
+                return self._units(inner)
+        else:
+            only(node, "this")
+        if not isinstance(inner, exp.Expr):
+            raise refusal(node, "an aggregate needs an argument", "COUNT(*), SUM(x) or AVG(x)")
+        expression = self._row(inner)
+        if isinstance(node, exp.Count):
+            constant = isinstance(expression, Value) and expression.value is not None
+            return Aggregate("count") if constant else Aggregate("count", expression)
+        return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", expression)
+
+    def _units(self, node: exp.Distinct) -> Aggregate:
+        only(node, "expressions")
+        unit = self.declaration.unit
+        if isinstance(unit, RowUnit):
+            raise refusal(node, "every row is its own unit here", "COUNT(*) counts units")
+        counted = node.expressions[0] if len(node.expressions) == 1 else None
+        if isinstance(counted, exp.Column):
+            only(counted, "this", "table")
+            if table_column(counted, self.declaration, self.table_names) == unit:
+                return Aggregate("count_units")
+        raise refusal(node, "COUNT(DISTINCT ...) counts units alone", f"COUNT(DISTINCT {unit})")
+
+    def _row(self, node: exp.Expr) -> Expression:
+        expression = self.reader.read(node)
+        limit_expression(expression)
+        return canonical(expression, column_kinds(self.declaration))
+
+    def _keys(self) -> tuple[Key, ...]:
+        group = self.select.args.get("group")
+        keys: list[Key] = []
+        if group is not None:
+            only(group, "expressions")
+            keys = [self._key(node) for node in group.expressions]
+        named = {key.name for key in keys}
+        for name in self.keys_shown:
+            if name not in named:
+                raise QueryRefused(
+                    f"'{name}' is in the SELECT and neither an aggregate nor in the GROUP BY"
+                    f"\nhint: GROUP BY {name}, or leave it out"
+                )
+        return tuple(keys)
+
+    def _key(self, node: exp.Expr) -> Key:
+        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+            name = self._by_place(node)
+            if name not in self.keys_shown:
+                raise refusal(
+                    node, f"column {node.this} of the SELECT is an aggregate", "group by a column or its name"
+                )
+            return Key(name, self.keys_shown[name])
+        if isinstance(node, exp.Column) and "table" not in node.args:
+            alias = match(node.this, self.keys_shown) if isinstance(node.this, exp.Identifier) else None
+            if alias is not None and match(node.this, self.declaration.columns) is None:
+                return Key(alias, self.keys_shown[alias])
+        expression = self._row(node)
+        for name, shown in self.keys_shown.items():
+            if shown == expression:
+                return Key(name, expression)
+        if isinstance(expression, Column):
+            return Key(expression.name, expression)
+        raise refusal(node, "a key that is an expression needs a name", "put it in the SELECT with AS and a name")
+
+    def _after(self) -> After:
+        having, order, limit = (self.select.args.get(name) for name in ("having", "order", "limit"))
+        reader = Reader(self._answer_column, self._answer_aggregate)
+        orderings: list[Ordering] = []
+        if order is not None:
+            only(order, "expressions")
+            orderings = [self._ordering(node) for node in order.expressions]
+        return After(
+            having=None if having is None else reader.read(having.this),
+            order=tuple(orderings),
+            limit=None if limit is None else self._limit(limit),
+        )
+
+    def _answer_names(self) -> list[str]:
+        group = self.select.args.get("group")
+        hidden = [key.name for key in self._keys()] if group is not None else []
+        return [*dict.fromkeys([*self.columns, *hidden])]
+
+    def _answer_column(self, node: exp.Column) -> Expression:
+        only(node, "this", "table")
+        found = match(node.this, self._answer_names())
+        if found is not None:
+            return Column(found)
+        names = ", ".join(self._answer_names())
+        raise refusal(
+            node, f"'{node.this.this}' is not a column of the answer", f"it has {names}; filter rows in WHERE"
+        )
+
+    def _answer_aggregate(self, node: exp.Expr) -> Expression:
+        wanted = self._aggregate(node)
+        for output in self.outputs:
+            if output.aggregate == wanted:
+                return Column(output.name)
+        raise refusal(node, "this aggregate is not in the SELECT", "add it there, with AS and a name, and use the name")
+
+    def _ordering(self, node: exp.Expr) -> Ordering:
+        only(node, "this", "desc")
+        wanted, descending = node.this, bool(node.args.get("desc"))
+        if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string"):
+            return Ordering(self._by_place(wanted), descending)
+        if isinstance(wanted, exp.Column):
+            found = self._answer_column(wanted)
+        elif isinstance(wanted, AGGREGATES):
+            found = self._answer_aggregate(wanted)
+        else:
+            raise refusal(wanted, "ORDER BY takes columns of the answer", "give it a name with AS, and use the name")
+        return Ordering(found.name if isinstance(found, Column) else "", descending)
+
+    def _limit(self, node: exp.Expr) -> int:
+        only(node, "expression")
+        wanted = node.args.get("expression")
+        if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string") and str(wanted.this).isdigit():
+            return min(int(str(wanted.this)[:18]), 10**18)
+        raise refusal(node, "LIMIT takes a whole number", "LIMIT 10")
+
+    def _by_place(self, node: exp.Expr) -> str:
+        place = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
+        if not 1 <= place <= len(self.columns):
+            raise refusal(node, f"the SELECT has no column {str(node.this)[:20]}", "count from 1, or use a name")
+        return self.columns[place - 1]
+
+
+def _default_name(aggregate: Aggregate) -> str:
+    if isinstance(aggregate.expression, Column):
+        return aggregate.expression.name
+    return aggregate.kind
