@@ -39,8 +39,9 @@ def read(exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...] | None]:
     What kind of thing it is, is public and may be refused; what it holds is secret and never refused. Kinds that a
     64-bit float cannot hold exactly are refused: rounding them would move them by more than the grid accounts for.
     """
-    if _is_whole(exact):
-        return np.array([exact], dtype=object), False, None
+    if isinstance(exact, Integral) and not isinstance(exact, bool):
+        number = int(exact)
+        return np.array([number], dtype=np.int64 if -SMALL < number < SMALL else object), False, None
     if _is_float(exact):
         return np.array([exact], dtype=np.float64), True, None
     if isinstance(exact, list | tuple):

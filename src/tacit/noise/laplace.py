@@ -102,12 +102,15 @@ class DigitTables:
         return np.concatenate(pieces) if pieces else np.empty(0, dtype=np.int64)
 
     def _draw_one(self, bits: Bits) -> Integers:
-        """One draw in Python integers, which is quicker than arrays of one."""
-        first, *rest = bits.words(1 + len(self.digits), self.width).tolist()
-        top = self.top.settle(first, bits)
+        """One draw in Python integers, which is quicker than arrays of one.
+
+        Lower digits are nearly uniform, so that a search for them takes much the same time for each.
+        """
+        words = bits.words(1 + len(self.digits), self.width)
+        top = self.top.place_of(words[:1], bits)
         value = top >> 1 << self.low_bits
         place = 0
-        for word, size, table in zip(rest, self.digit_bits, self.digits, strict=True):
+        for word, size, table in zip(words[1:].tolist(), self.digit_bits, self.digits, strict=True):
             value |= table.settle(word, bits) << place
             place += size
         value ^= -(top & 1)

@@ -21,6 +21,8 @@ WIDTH = 64
 GUIDE_BITS_MAX = 16
 # Lookups run on pieces that stay in the second-level cache.
 PIECE = 1 << 15
+# Up to here a search of every word costs little more, and its time does not tell whether one fell in a crowded cell.
+SEARCH_MOST = 1 << 11
 # A guide cell with more than one threshold sends its words to a search; no table's values come near this mark.
 _CROWDED = 1 << 62
 GUARD_BITS_FIRST = 128
@@ -60,16 +62,33 @@ class ThresholdTable:
         Privacy: each follows the law exactly, given uniform bits.
         """
         values = np.empty(n, dtype=np.int64)
-        if n == 1:  # a search is quicker than a guide for one
-            values[0] = self.settle(int(bits.words(1, self.width)[0]), bits)
+        if n == 1:
+            values[0] = self.place_of(bits.words(1, self.width), bits)
+            values += self.first
             return values
+        look_up = self._search if self._is_crowded and n <= SEARCH_MOST else self._look_up
         for start in range(0, n, PIECE):
             piece = values[start : start + PIECE]
             words = bits.words(len(piece), self.width)
-            unsettled = self._look_up(words, piece)
-            for place in unsettled:
+            for place in look_up(words, piece):
                 piece[place] = self.settle(int(words[place]), bits)
         return values
+
+    def place_of(self, word: Words, bits: Bits) -> int:
+        """Return the draw that begins with this one word, counted from `first`, in the same time whichever it is.
+
+        Every threshold is compared: a search would be as quick, but quickest where draws often end.
+        """
+        place = int(np.count_nonzero(self._sorted < word))
+        if self._followed.item(place) == word.item():
+            return self.settle(word.item(), bits) - self.first
+        return place
+
+    def _search(self, words: Words, values: Integers) -> NDArray[np.intp]:
+        """Like `_look_up`, with the same work for every word, so that the time of a short draw shows no tail."""
+        found = np.searchsorted(self._sorted, words, side="left")
+        np.add(found, self.first, out=values)
+        return np.flatnonzero(self._followed[found] == words)
 
     def _look_up(self, words: Words, values: Integers) -> NDArray[np.intp]:
         """Fill `values` for the words that one comparison decides; return the places of the others."""
@@ -116,12 +135,14 @@ class ThresholdTable:
         guide_bits = min(GUIDE_BITS_MAX, self.width, max(4, count.bit_length() + 3))
         # A law with no beginning has a threshold of 0 first; below it only the undecided branch goes.
         self._lowest = None if self.thresholds and self.thresholds[0] == 0 else self.first
+        highest = np.uint64(2**64 - 1)
         self._sorted = np.array(self.thresholds, dtype=np.uint64)
+        self._followed = np.append(self._sorted, highest)
         self._guide_shift = np.uint64(self.width - guide_bits)
         starts = np.arange(1 << guide_bits, dtype=np.uint64) << self._guide_shift
         before = np.searchsorted(self._sorted, starts, side="left")
         inside = np.append(before[1:], count) - before
-        highest = np.uint64(2**64 - 1)
+        self._is_crowded = bool((inside > 1).any())
         nearest = np.full(len(starts), highest)
         nearest[inside == 1] = self._sorted[before[inside == 1]]
         self._cell_threshold = nearest
