@@ -42,6 +42,15 @@ class StoredAnswer:
 
 
 @dataclass(frozen=True)
+class Keys:
+    """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id."""
+
+    asked: str
+    question: str
+    request: str | None
+
+
+@dataclass(frozen=True)
 class Request:
     """What an analyst asks to be charged for, checked and ready, before the ledger is looked at."""
 
@@ -49,14 +58,13 @@ class Request:
     analyst: str
     charge: Charge
     record: Record
-    question: str
-    request: str | None
+    keys: "Keys"
 
     def likely(self) -> list[Query]:
         """Return the reads that charging will probably make."""
         people = self.table.people
         scopes = (scope_of(people), scope_of(people, analyst=self.analyst))
-        return reads_of_charge(scopes=scopes, request=self.request, question=self.question)
+        return reads_of_charge(scopes=scopes, request=self.keys.request, question=self.keys.question)
 
 
 def new_request(
@@ -75,7 +83,7 @@ def new_request(
     if not events:
         raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
     charge = charge_of(events)
-    question, request = keys_of(table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=ledger)
+    keys = keys_of(table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=ledger)
     record = {
         "table": table.id,
         "declared": table.entry,
@@ -83,35 +91,37 @@ def new_request(
         "analyst": analyst,
         "events": [event_to_dict(event) for event in events],
         **charge_record(charge),
-        "request": request,
-        "question": question,
+        "asked": keys.asked,
+        "request": keys.request,
+        "question": keys.question,
     }
-    return Request(table, analyst or "", charge, record, question, request)
+    return Request(table, analyst or "", charge, record, keys)
 
 
 def keys_of(
     table: RegisteredTable, *, question_key: str, request_id: str | None, analyst: str | None, ledger: str
-) -> tuple[str, str | None]:
-    """Return the names by which a question on this version of a table, and one analyst's request, are found again."""
+) -> Keys:
+    """Return the names by which a question and one analyst's request are found again."""
     for name, text in (("question_key", question_key), ("request_id", request_id), ("analyst", analyst)):
         if text is None and name != "question_key":
             continue
         if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
             raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
-    question = digest("question", table.id, table.version, table.source, question_key)
-    request = None if request_id is None else digest("request", ledger, analyst, request_id)
-    return question, request
+    return Keys(
+        asked=digest("asked", table.id, question_key),
+        question=digest("question", table.id, table.version, table.source, question_key),
+        request=None if request_id is None else digest("request", ledger, analyst, request_id),
+    )
 
 
-def find_stored(
-    view: Draft | Rows, *, question: str, request: str | None, ledger: str, durable: bool
-) -> StoredAnswer | None:
+def find_stored(view: Draft | Rows, keys: Keys, *, ledger: str, durable: bool) -> StoredAnswer | None:
     """Return the answer already given to this request, or to this question; a dead request is refused."""
-    charge = None if request is None else view.charge_for(request)
+    charge = None if keys.request is None else view.charge_for(keys.request)
     if charge is None:
-        answer = view.answer_to(question)
+        question, answer = keys.question, view.answer_to(keys.question)
     else:
-        if charge.record["question"] != question:
+        question = charge.record["question"]
+        if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
         answer = view.answer_paid_by(charge.number)
         if answer is None:
@@ -129,7 +139,7 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
     if draft.book.tables.get(table.id) is None:
         raise LedgerError(f"this ledger does not know the table '{table.name}'\nhint: register it in this ledger")
     ledger = draft.head.ledger
-    stored = find_stored(draft, question=request.question, request=request.request, ledger=ledger, durable=durable)
+    stored = find_stored(draft, request.keys, ledger=ledger, durable=durable)
     if stored is not None:
         return stored
     budgets = draft.book.applying(table.people, request.analyst)
@@ -138,7 +148,7 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
         if not budget.rule.admits(draft.account(scope).spent + request.charge):
             draft.append({"kind": "refusal", **request.record, "budget": scope})
             raise _no_room(request, budget)
-    entry = draft.append({"kind": "charge", **request.record}, request=request.request)
+    entry = draft.append({"kind": "charge", **request.record}, request=request.keys.request)
     for scope in {scope_of(table.people), scope_of(table.people, analyst=request.analyst), *scopes}:
         draft.charge(scope, request.charge, number=entry.number)
     return entry

@@ -29,10 +29,12 @@ class Draft:
         self.rows = rows
         self.before: Head | None = head
         self.head = head
-        # never earlier than an entry before it: a clock set back cannot re-open a period
-        self.time = max(time, head.time)
+        self.time = never_earlier(time, head.time)
         self.book = book if book is not None and book.number == head.rules else _read_book(rows)
         self._entries: list[Entry] = []
+        self._requests: dict[str, Entry] = {}
+        self._questions: dict[str, Entry] = {}
+        self._answers: dict[int, Entry] = {}
         self.sealed: Writes | None = None
         self._known: dict[str, Account] = dict(accounts or {})
         self._accounts: dict[str, Account] = {}
@@ -50,23 +52,20 @@ class Draft:
 
     def charge_for(self, request: str) -> Entry | None:
         """Return the charge made for a request."""
-        drafted = next((entry for entry in self._entries if entry.request == request), None)
-        return drafted or self.rows.charge_for(request)
+        return self._requests.get(request) or self.rows.charge_for(request)
 
     def answer_to(self, question: str) -> Entry | None:
         """Return the first answer to a question."""
-        drafted = next((entry for entry in self._entries if entry.question == question), None)
-        return self.rows.answer_to(question) or drafted
+        return self.rows.answer_to(question) or self._questions.get(question)
 
     def answer_paid_by(self, charge: int) -> Entry | None:
         """Return the answer that a charge paid for."""
-        drafted = next((entry for entry in self._entries if entry.answers == charge), None)
-        return drafted or self.rows.answer_paid_by(charge)
+        return self._answers.get(charge) or self.rows.answer_paid_by(charge)
 
     def entry(self, number: int) -> Entry | None:
         """Return one entry."""
-        drafted = next((entry for entry in self._entries if entry.number == number), None)
-        return drafted or self.rows.entry(number)
+        stored = 0 if self.before is None else self.before.number
+        return self._entries[number - stored - 1] if stored < number <= self.head.number else self.rows.entry(number)
 
     def append(
         self, record: Record, *, request: str | None = None, question: str | None = None, answers: int | None = None
@@ -80,6 +79,12 @@ class Draft:
             self._pointers |= pointers
             self.book = self.book.with_entry(entry)
         self._entries.append(entry)
+        if request is not None:
+            self._requests[request] = entry
+        if question is not None:
+            self._questions.setdefault(question, entry)
+        if answers is not None:
+            self._answers[answers] = entry
         self.head = replace(self.head, number=number, hash=entry.hash, time=self.time, rules=self.book.number)
         return entry
 
@@ -94,6 +99,11 @@ class Draft:
         head = replace(self.head, signature=key.sign(self.head.signed()))
         self.sealed = Writes(self.before, head, self._entries, self._accounts, self._pointers)
         return self.sealed
+
+
+def never_earlier(time: str, latest: str) -> str:
+    """Return the time of a new entry: never before an entry's, so a clock set back cannot re-open a period."""
+    return max(time, latest)
 
 
 def first_draft(rows: Rows, *, ledger: str, time: str) -> Draft:

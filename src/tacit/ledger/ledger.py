@@ -155,11 +155,11 @@ class Ledger:
         analyst: str | None = None,
     ) -> StoredAnswer | None:
         """Return the answer this request or this question already has, or None; charges nothing."""
-        question, request = charging.keys_of(
+        keys = charging.keys_of(
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
         )
         with self._store.reading() as rows:
-            return charging.find_stored(rows, question=question, request=request, ledger=self.id, durable=self.durable)
+            return charging.find_stored(rows, keys, ledger=self.id, durable=self.durable)
 
     def grant(
         self,

@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
 from typing import Any
 
 from tacit.accounting.filter import GRAIN, Charge, Rule
 from tacit.errors import LedgerError
-from tacit.ledger.chain import BEGINNING, fingerprint, verify_signature
+from tacit.ledger.chain import BEGINNING, fingerprint, link, verify_signature
 from tacit.ledger.entry import Account, Entry, Head, Record, scope_of
 from tacit.ledger.rows import Rows
 from tacit.ledger.rulebook import RuleBook, pointers_of
@@ -71,8 +70,7 @@ class Replay:
         number, body, hash, *copies = columns
         self.number += 1
         try:
-            linked = sha256(f"{self.hash}\n{body}".encode()).hexdigest()
-            if number != self.number or hash != linked:
+            if number != self.number or hash != link(self.hash, body):
                 raise _fault(f"the chain is broken at entry {self.number}")
             record, end = _decode(body)
             if end != len(body):
