@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tacit.door import table
     from tacit.errors import (
         BudgetExceeded,
         EngineError,
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
     )
     from tacit.noise.mechanism import Gaussian, Laplace
     from tacit.privacy.loss import epsilon, rho
+    from tacit.query.frame import count, count_units, mean, sum  # noqa: A004
+    from tacit.release.answer import Answer
+    from tacit.tables.schema import ROW
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ROW",
+    "Answer",
     "BudgetExceeded",
     "EngineError",
     "Gaussian",
@@ -35,12 +41,18 @@ __all__ = [
     "NoRandomness",
     "QueryRefused",
     "TacitError",
+    "count",
+    "count_units",
     "epsilon",
+    "mean",
     "rho",
+    "sum",
+    "table",
 ]
 
 # public name -> the module it lives in
 _HOMES = {
+    "Answer": "tacit.release.answer",
     "BudgetExceeded": "tacit.errors",
     "EngineError": "tacit.errors",
     "Gaussian": "tacit.noise.mechanism",
@@ -49,9 +61,15 @@ _HOMES = {
     "LedgerError": "tacit.errors",
     "NoRandomness": "tacit.errors",
     "QueryRefused": "tacit.errors",
+    "ROW": "tacit.tables.schema",
     "TacitError": "tacit.errors",
+    "count": "tacit.query.frame",
+    "count_units": "tacit.query.frame",
     "epsilon": "tacit.privacy.loss",
+    "mean": "tacit.query.frame",
     "rho": "tacit.privacy.loss",
+    "sum": "tacit.query.frame",
+    "table": "tacit.door",
 }
 
 

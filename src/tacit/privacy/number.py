@@ -68,11 +68,13 @@ def whole(value: object, *, name: str, least: int = 1) -> int:
     return int(value)
 
 
-def show(value: Fraction) -> str:
-    """Return `value` for people: its decimal where that is short and exact, otherwise six digits rounded up.
+def show(value: Fraction, *, up: bool = True) -> str:
+    """Return `value` for people: its decimal where that is short and exact, otherwise six digits.
 
-    >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(1, 10**6))
-    ('0.1', '0.333334', '1e-06')
+    They are rounded up, so that a loss never looks smaller than it is; what is left of a budget is rounded down.
+
+    >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(1, 3), up=False), show(Fraction(1, 10**6))
+    ('0.1', '0.333334', '0.333333', '1e-06')
     """
     if value == 0:
         return "0"
@@ -81,7 +83,7 @@ def show(value: Fraction) -> str:
         short = f"{as_float:.10g}"
         if Fraction(short) == value:
             return short
-    return _six_digits_up(value)
+    return _six_digits(value, up=up)
 
 
 def to_text(value: Fraction) -> str:
@@ -130,12 +132,13 @@ def _to_float(value: Fraction) -> float | None:
         return None
 
 
-def _six_digits_up(value: Fraction) -> str:
-    """Six significant digits, rounded away from zero so that a loss never looks smaller than it is."""
+def _six_digits(value: Fraction, *, up: bool) -> str:
+    """Six significant digits, rounded away from zero or towards it."""
     sign, size = ("-", -value) if value < 0 else ("", value)
     exponent = len(str(size.numerator)) - len(str(size.denominator))
     if size < Fraction(10) ** exponent:
         exponent -= 1
-    digits = -((-size * Fraction(10) ** (5 - exponent)) // 1)
+    scaled = size * Fraction(10) ** (5 - exponent)
+    digits = -(-scaled // 1) if up else scaled // 1
     shown = Decimal(int(digits)).scaleb(exponent - 5)
     return f"{sign}{shown.normalize():g}" if -5 <= exponent < 12 else f"{sign}{shown.normalize():.6g}"

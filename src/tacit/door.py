@@ -1,0 +1,299 @@
+"""`tacit.table(...)`: a protected table to ask questions of, in Python or SQL.
+
+It ties together what is declared, the two doors, and a session. Every question can be planned for free; answering it
+goes through the session and its ledger, and there is no other way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tacit.engine.engine import Engine
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.opening import open_ledger
+from tacit.noise.mechanism import confidence_meaning
+from tacit.plan.plan import Plan
+from tacit.plan.planner import make_plan
+from tacit.plan.spend import make_spend
+from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
+from tacit.privacy.number import Number, show, whole
+from tacit.query import frame as words
+from tacit.query.after import apply_after
+from tacit.query.frame import Asked, Frame
+from tacit.query.kind import kind_of_column
+from tacit.query.literal import key_value
+from tacit.query.nodes import Query
+from tacit.query.sql import parse_query
+from tacit.query.suggest import did_you_mean
+from tacit.release.answer import Answer, Facts
+from tacit.release.columns import noisy_columns
+from tacit.release.explain import explain
+from tacit.session import Answered, Session
+from tacit.tables.schema import (
+    ROW,
+    ColumnFacts,
+    Declaration,
+    RowUnit,
+    read_bound,
+    read_facts,
+)
+from tacit.tables.source import Source, open_source
+
+NEIGHBOURS = ("add-remove", "replace")
+NAME_LENGTH_MAX = 100
+
+
+def table(
+    source: Any,
+    *,
+    unit: str | RowUnit,
+    budget: Loss | None = None,
+    name: str | None = None,
+    ledger: Any = None,
+    neighbours: Literal["add-remove", "replace"] = "add-remove",
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    rows_per_unit: int | None = None,
+    groups_per_unit: int | None = None,
+    population: int | None = None,
+    version: int = 1,
+    insist: bool = False,
+    same_people_as: str | None = None,
+) -> "Table":
+    """Return a protected table to ask questions of.
+
+    `source` is a path or glob of Parquet or CSV files, a pandas, Polars or Arrow frame, (a DuckDB connection, a table's
+    name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what may ever
+    be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns` declares what is
+    public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
+    Nothing is read from the rows here.
+    """
+    facts = {column: read_facts(column, said) for column, said in (columns or {}).items()}
+    opened = open_source(source, facts)
+    declaration = Declaration(
+        name=_table_name(name or opened.stem),
+        unit=_unit(unit, opened),
+        columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
+        neighbours=_neighbours(neighbours),
+        rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
+        groups_per_unit=read_bound(groups_per_unit, "groups_per_unit"),
+        population=read_bound(population, "population"),
+        version=whole(version, name="version"),
+    )
+    book = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+    registered = book.register(
+        name=declaration.name,
+        declaration=declaration.public_record(),
+        source=opened.identity,
+        budget=budget,
+        population=declaration.population,
+        insist=insist,
+        same_people_as=same_people_as,
+    )
+    return Table(Session(declaration, registered, Engine(opened), book), Frame(declaration))
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A protected table, perhaps filtered and grouped: ask it for a count, a sum, a mean, or several at once.
+
+    Every step returns a new one; nothing is read until `.answer()`.
+    """
+
+    session: Session
+    frame: Frame
+
+    def where(self, condition: str) -> "Table":
+        """Return the table's rows where a condition holds, e.g. "age >= 18 AND ward = 'A'"."""
+        return Table(self.session, words.add_where(self.frame, condition))
+
+    def derive(self, **expressions: str) -> "Table":
+        """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
+        return Table(self.session, words.add_derived(self.frame, expressions))
+
+    def group_by(self, *names: str, keys: Any = None) -> "Table":
+        """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame."""
+        return Table(self.session, words.add_keys(self.frame, names, keys))
+
+    def agg(self, **aggregates: Asked) -> "Question":
+        """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days"))."""
+        return Question(self.session, words.make_query(self.frame, aggregates))
+
+    def count(self, column: str | None = None) -> "Question":
+        """Return the question how many rows; with a column, how many have a value there."""
+        return self._one(words.count(column))
+
+    def count_units(self) -> "Question":
+        """Return the question how many units."""
+        return self._one(words.count_units())
+
+    def sum(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for the sum of a column; `between` is its public range where none is declared."""
+        return self._one(words.sum(column, between=between, step=step))
+
+    def mean(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for the mean of a column; `between` is its public range where none is declared."""
+        return self._one(words.mean(column, between=between, step=step))
+
+    def sql(self, text: str) -> "Question":
+        """Return the question a SELECT asks; FROM names this table."""
+        if self.frame != Frame(self.frame.declaration):
+            raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
+        return Question(self.session, parse_query(text, self.frame.declaration))
+
+    @property
+    def left(self) -> str:
+        """How much may still be asked, in words."""
+        return str(_left(self.session, None)["text"])
+
+    def _one(self, asked: Asked) -> "Question":
+        return Question(self.session, words.make_query(self.frame, [asked]))
+
+    def __repr__(self) -> str:
+        declared = self.frame.declaration
+        return f"<protected table '{declared.name}', unit {declared.unit}, budget {self.session.registered.budget}>"
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """A plan that prints as words and numbers; `plan` has it as data."""
+
+    plan: Plan
+    confidence: Any
+
+    @property
+    def loss(self) -> Loss:
+        """What the call would cost."""
+        return self.plan.loss
+
+    def __str__(self) -> str:
+        return explain(self.plan, self.confidence)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class Question:
+    """A checked question: `plan` it for free, `answer` it for what it costs."""
+
+    session: Session
+    query: Query
+
+    def plan(
+        self, epsilon: Number, delta: Number | None = None, *, noise: str | None = None, confidence: Number = 0.95
+    ) -> PlanReport:
+        """Return what answering would do, cost and give: free, and no row is read."""
+        spend = make_spend(epsilon, delta, noise, self.session.registered.budget)
+        return PlanReport(make_plan(self.query, self.session.declaration, spend), confidence_meaning(confidence))
+
+    def answer(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        request_id: str | None = None,
+        analyst: str | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+    ) -> Answer:
+        """Return the private answer, after charging for it; `epsilon` is for the whole call.
+
+        The same question asked again is answered from the record, with the same numbers, for free.
+        """
+        level = confidence_meaning(confidence)
+        spend = make_spend(epsilon, delta, noise, self.session.registered.budget)
+        answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
+        return _answer(self.session, self.query, answered, level, analyst)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(output.name for output in self.query.outputs)
+        return (
+            f"<question about '{self.query.table}': {asked}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>"
+        )
+
+
+def _answer(session: Session, query: Query, answered: Answered, confidence: Any, analyst: str | None) -> Answer:
+    """Make an answer of noisy integers: post-processing only."""
+    plan, noisy = answered.plan, answered.noisy
+    types: dict[str, str] = {key.name: key.type for key in plan.keys}
+    rows: list[dict[str, Any]] = [dict(zip((key.name for key in plan.keys), key, strict=True)) for key in noisy.keys]
+    for output, column in zip(plan.outputs, noisy_columns(plan, noisy, confidence), strict=True):
+        whole_steps = output.kind == "sum" and plan.measured[output.column or 0].step.denominator == 1
+        kind = "int" if output.kind in ("count", "count_units") or whole_steps else "float"
+        for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
+            types[column.name + end] = kind
+            for row, value in zip(rows, values, strict=True):
+                row[column.name + end] = value
+    receipt = answered.receipt
+    facts = Facts(
+        loss=_loss_record(plan.loss),
+        left=_left(session, analyst),
+        unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
+        neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",
+        confidence=confidence,
+        durable=receipt.durable,
+        free=answered.free,
+        receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
+        notes=_notes(plan),
+    )
+    shown = apply_after(rows, query.after)
+    return Answer(shown, plan.columns, types, tuple(output.name for output in plan.outputs), facts)
+
+
+def _notes(plan: Plan) -> tuple[str, ...]:
+    if plan.threshold is None:
+        return ()
+    return (f"Groups are shown where the noisy count of units is at least {plan.threshold.least}; others may exist.",)
+
+
+def _table_name(name: str) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > NAME_LENGTH_MAX:
+        raise InvalidParameter(f"name must be text of 1 to {NAME_LENGTH_MAX} characters\nhint: name='visits'")
+    return name
+
+
+def _unit(unit: object, opened: Source) -> str | RowUnit:
+    if unit is ROW:
+        return ROW
+    if not isinstance(unit, str):
+        raise InvalidParameter(
+            "unit must name the column that says whose row it is"
+            "\nhint: unit='person_id', or unit=tacit.ROW if each row is its own person"
+        )
+    if unit not in opened.columns:
+        raise QueryRefused(f"the table has no column '{unit}' for the unit{did_you_mean(unit, opened.columns)}")
+    return unit
+
+
+def _neighbours(neighbours: str) -> Literal["add-remove", "replace"]:
+    if neighbours == "add-remove":
+        return "add-remove"
+    if neighbours == "replace":
+        return "replace"
+    raise InvalidParameter("neighbours must be 'add-remove' or 'replace'")
+
+
+def _with_checked_keys(column: str, facts: ColumnFacts) -> ColumnFacts:
+    """Read declared keys as the column's type does, so that they meet the rows' own values."""
+    if facts.keys is None:
+        return facts
+    kind = kind_of_column(column, facts)
+    keys = tuple(key_value(key, kind, column=column) for key in facts.keys)
+    if len(set(keys)) != len(keys):
+        raise InvalidParameter(f"the keys of '{column}' name one key twice\nhint: give each key once")
+    return replace(facts, keys=keys)
+
+
+def _loss_record(loss: Loss) -> dict[str, Any]:
+    delta = loss.delta if isinstance(loss, ApproximateLoss) else 0
+    epsilon = loss.epsilon if isinstance(loss, PureLoss | ApproximateLoss) else None
+    return {"epsilon": None if epsilon is None else float(epsilon), "delta": float(delta), "text": str(loss)}
+
+
+def _left(session: Session, analyst: str | None) -> dict[str, Any]:
+    """Say what is left: composition is not a plain sum, so it is the largest epsilon one more question could have."""
+    left = session.ledger.left(session.registered, analyst)
+    text = f"up to ε = {show(left.epsilon, up=False)} for one more question"
+    if left.questions:
+        text += f", or about {left.questions:,} more like the last"
+    return {"epsilon": float(left.epsilon), "questions": left.questions, "text": text}

@@ -1,0 +1,1 @@
+"""Engines: read rows and add up exact, bounded integers. They never see noise."""

@@ -1,0 +1,83 @@
+"""Run a plan on a source and return its exact table. Whatever goes wrong inside says one fixed thing to the analyst.
+
+An engine's own error text may quote a cell, and whether it fails may depend on one, so neither leaves: the curator's
+log gets the class of the error and nothing else.
+"""
+
+import logging
+from typing import Any
+
+import pyarrow as pa
+
+from tacit.engine.relation import KEY_PLACE, exact_relation
+from tacit.errors import EngineError
+from tacit.plan.exact import ExactTable
+from tacit.plan.plan import Plan
+from tacit.query.kind import kind_of_column
+from tacit.query.nodes import Scalar
+from tacit.tables.arrow import keys_to_arrow, to_scalar
+from tacit.tables.source import Source
+
+log = logging.getLogger("tacit.engine")
+
+FAILED = (
+    "the engine could not finish this question; the charge stands, since how it failed may depend on the data."
+    "\nhint: the curator's log has the kind of error; ask the curator"
+)
+
+
+class Engine:
+    """Answers plans about one source, exactly and in secret."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._kinds = {
+            name: kind_of_column(name, facts) for name, facts in source.columns.items() if facts.type != "other"
+        }
+
+    def aggregate(self, plan: Plan, salt: str) -> ExactTable:
+        """Return each group's exact sums, every unit bounded."""
+        try:
+            return self._aggregate(plan, salt)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
+            log.error(  # noqa: TRY400 - a traceback may quote a cell
+                "engine failed: %s", type(problem).__name__
+            )
+            raise EngineError(FAILED) from None
+
+    def _aggregate(self, plan: Plan, salt: str) -> ExactTable:
+        listed = None
+        if plan.keys and plan.public_keys is not None:
+            listed = keys_to_arrow(plan.public_keys, [key.type for key in plan.keys], place=KEY_PLACE)
+        with self._source.with_table(listed) as listed_table:
+            relation = exact_relation(plan, self._source.table, self._kinds, salt, listed_table)
+            found = self._source.fetch(relation)
+        if plan.public_keys is None:
+            return _found_groups(found, plan)
+        return _listed_groups(found, plan)
+
+
+def _found_groups(found: pa.Table, plan: Plan) -> ExactTable:
+    columns = [found.column(f"k{place}").to_pylist() for place in range(len(plan.keys))]
+    keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
+    names = [name for name in found.column_names if not name.startswith("k")]
+    return ExactTable(keys, {name: _integers(found, name) for name in names})
+
+
+def _listed_groups(found: pa.Table, plan: Plan) -> ExactTable:
+    """Every listed key in its place; those without rows are zero."""
+    listed = plan.public_keys or ((),)
+    places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
+    sums = {}
+    for name in found.column_names:
+        if name == KEY_PLACE:
+            continue
+        column = [0] * len(listed)
+        for place, value in zip(places, _integers(found, name), strict=True):
+            column[place] = value
+        sums[name] = column
+    return ExactTable(listed, sums)
+
+
+def _integers(found: pa.Table, name: str) -> list[int]:
+    return [0 if text is None else int(text) for text in found.column(name).to_pylist()]

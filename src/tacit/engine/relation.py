@@ -1,0 +1,111 @@
+"""A plan as a relation: filter, key, bound each unit, and add up integers, in Ibis, so that every engine runs the same.
+
+Which groups and rows of a unit are kept depends on that unit's own values and a fresh salt and on nothing else in the
+table: groups in the order of (hash of salt, unit and key; key), rows of one unit and key in the order of (hash of salt,
+unit, key and values; values). What still ties is identical rows. So adding one unit leaves every other unit's kept rows
+as they were.
+"""
+
+from collections.abc import Mapping
+
+import ibis
+import ibis.expr.types as ir
+
+from tacit.engine.expression import to_ibis
+from tacit.engine.fixed_point import steps_above_low
+from tacit.plan.plan import Plan
+from tacit.query.kind import Kind
+
+UNIT = "unit"
+KEY_PLACE = "key_place"
+
+
+def exact_relation(
+    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> ir.Table:
+    """Return one row for each group with its exact sums, as text so that no engine's integer is too narrow.
+
+    `listed` holds the public keys and their places; groups are then named by place, otherwise by their key columns.
+    """
+    rows, keys = _rows(plan, table, kinds, listed)
+    if plan.unit is None:
+        sums = {"rows": rows.count(), "units": rows.count()}
+        for place in range(len(plan.measured)):
+            sums[f"counted_{place}"] = rows[f"x{place}"].count()
+            sums[f"total_{place}"] = rows[f"x{place}"].sum()
+        return _as_text(rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums), keys)
+    each = _one_row_per_unit_and_group(_bound_rows(rows, keys, plan, salt), keys, plan)
+    kept = _bound_groups(each, keys, plan, salt)
+    sums = {"rows": kept["rows"].sum(), "units": kept.count()}
+    for place in range(len(plan.measured)):
+        sums[f"counted_{place}"] = kept[f"counted_{place}"].sum()
+        sums[f"total_{place}"] = kept[f"total_{place}"].sum()
+    return _as_text(kept.group_by(keys).agg(**sums) if keys else kept.agg(**sums), keys)
+
+
+def _rows(
+    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
+) -> tuple[ir.Table, list[str]]:
+    """Return the rows that count, as (unit, keys, values in steps): nobody's rows and unlisted keys are gone."""
+    conditions = []
+    if plan.unit is not None:
+        conditions.append(_belongs_to_someone(table[plan.unit]))
+    if plan.where is not None:
+        conditions.append(to_ibis(plan.where, table, kinds))
+    kept = table.filter(conditions) if conditions else table
+    columns = {f"k{place}": to_ibis(key.expression, kept, kinds) for place, key in enumerate(plan.keys)}
+    keys = list(columns)
+    if plan.unit is not None:
+        columns[UNIT] = kept[plan.unit]
+    for place, column in enumerate(plan.measured):
+        value = to_ibis(column.expression, kept, kinds)
+        counted = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
+        columns[f"x{place}"] = counted if column.counts_only else steps_above_low(value, column)
+    if not columns:
+        columns["one"] = ibis.literal(1, "int8")
+    rows = kept.select(**columns)
+    if listed is None:
+        return rows, keys
+    matches = [rows[key].identical_to(listed[f"listed_{key}"]) for key in keys]
+    joined = rows.inner_join(listed, matches)
+    return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
+
+
+def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
+    known = unit.notnull()
+    return known & ~unit.isnan() if isinstance(unit, ir.FloatingValue) else known
+
+
+def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
+    if not plan.needs_rows:
+        return rows
+    values = [f"x{place}" for place in range(len(plan.measured))]
+    order = [_salted(rows, [UNIT, *keys, *values], salt), *[rows[name] for name in values]]
+    place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
+    ranked = rows.mutate(row_place=place)
+    return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
+
+
+def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> ir.Table:
+    sums = {"rows": rows.count()}
+    for place in range(len(plan.measured)):
+        sums[f"counted_{place}"] = rows[f"x{place}"].count()
+        sums[f"total_{place}"] = rows[f"x{place}"].sum()
+    return rows.group_by([UNIT, *keys]).agg(**sums)
+
+
+def _bound_groups(each: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
+    if not keys:
+        return each
+    order = [_salted(each, [UNIT, *keys], salt), *[each[key] for key in keys]]
+    ranked = each.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
+    return ranked.filter(ranked["group_place"] < plan.groups_per_unit)
+
+
+def _salted(rows: ir.Table, names: list[str], salt: str) -> ir.IntegerValue:
+    return ibis.struct({"salt": ibis.literal(salt), **{name: rows[name] for name in names}}).hash()
+
+
+def _as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
+    sums = {name: summed[name].cast("string") for name in summed.columns if name not in keys}
+    return summed.select(*keys, **sums)

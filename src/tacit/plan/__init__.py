@@ -1,0 +1,1 @@
+"""Plans: from a question and public facts alone, what will be read, bounded, noised and charged."""

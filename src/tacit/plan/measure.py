@@ -1,0 +1,92 @@
+"""Put each numeric expression on its public grid: the step, and the range in whole steps.
+
+Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. Where the noise would
+span more than the sampler draws, the step is coarsened; that depends on public facts alone.
+"""
+
+from fractions import Fraction
+
+from tacit.errors import QueryRefused
+from tacit.plan.plan import Measured
+from tacit.privacy.law import SCALE_MAX
+from tacit.query.check import type_of
+from tacit.query.nodes import Aggregate, Column, Expression
+from tacit.tables.schema import ColumnFacts, Declaration
+
+FLOAT_STEPS = 2**20
+# A grid of at most this many steps keeps a row, and a sum of 10^9 rows, inside what every engine adds exactly.
+STEPS_MOST = 2**32
+STEPS_LEAST = 2**6
+
+
+def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int) -> int:
+    """Return how many steps a range may have so that the noise it needs can be drawn: fewer where noise dwarfs them."""
+    drawable = SCALE_MAX / 8 * epsilon / (rows * groups * releases)
+    return max(STEPS_LEAST, min(STEPS_MOST, int(drawable)))
+
+
+def measured_column(aggregate: Aggregate, declaration: Declaration, *, steps_most: int) -> Measured:
+    """Return the aggregate's expression on its public grid, or refuse with the words to add."""
+    expression = aggregate.expression
+    if expression is None:
+        raise QueryRefused(f"{aggregate.kind} needs a column\nhint: e.g. {aggregate.kind}('age', between=(0, 120))")
+    facts = declaration.columns.get(expression.name) if isinstance(expression, Column) else None
+    kind = type_of(expression, declaration)
+    between = aggregate.between or (facts.between if facts else None)
+    if between is None:
+        raise QueryRefused(_missing_range(aggregate, expression))
+    step = aggregate.step or (facts.step if facts else None) or _own_step(kind, facts, between)
+    while (between[1] - between[0]) / step > steps_most:
+        step *= 2
+    low, high = _ends(between, step, exact=kind in ("int", "decimal"))
+    if low >= high:
+        raise QueryRefused(
+            f"the range of {describe(expression)} holds no two steps of {step}"
+            "\nhint: give a wider range or a finer step"
+        )
+    return Measured(expression=expression, type=kind, step=step, low=low, high=high)
+
+
+def describe(expression: Expression) -> str:
+    """Return how an expression is named in messages."""
+    return f"'{expression.name}'" if isinstance(expression, Column) else "this expression"
+
+
+def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction]) -> Fraction:
+    if kind == "int":
+        return Fraction(1)
+    if kind == "decimal" and facts is not None:
+        return Fraction(1, 10**facts.scale)
+    return _power_of_two_at_most((between[1] - between[0]) / FLOAT_STEPS)
+
+
+def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:
+    """Return the range in steps.
+
+    An exact type's own step keeps inside the range; a coarser one starts below it; a float's is nearest, as its
+    rows are.
+    """
+    low, high = between[0] / step, between[1] / step
+    if not exact:
+        return (low + Fraction(1, 2)) // 1, (high + Fraction(1, 2)) // 1
+    return (-(-low // 1) if step <= 1 else low // 1), high // 1
+
+
+def _power_of_two_at_most(value: Fraction) -> Fraction:
+    power = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
+    return power if power <= value else power / 2
+
+
+def _missing_range(aggregate: Aggregate, expression: Expression) -> str:
+    name = expression.name if isinstance(expression, Column) else None
+    written = f"'{name}'" if name else "the expression"
+    how = (
+        f"{aggregate.kind}('{name}', between=(0, 100)), or columns={{'{name}': {{'between': (0, 100)}}}} in the"
+        f" declaration, or --between {name}=0:100"
+        if name
+        else f"derive it under a name and give {aggregate.kind}(name, between=(0, 100))"
+    )
+    return (
+        f"cannot {aggregate.kind} {written}: it has no public range, so one unit could change the answer without"
+        f" limit.\nhint: give the range it is known to have, whatever the data: {how}"
+    )

@@ -1,0 +1,47 @@
+"""How far one unit can move what is released, from the bounds alone (docs/proofs/sensitivity.md)."""
+
+from typing import Literal
+
+from tacit.plan.plan import Measured, Part, Sensitivity
+
+
+def sensitivity_of(
+    parts: tuple[Part, ...],
+    measured: tuple[Measured, ...],
+    *,
+    rows_per_unit: int,
+    groups_per_unit: int,
+    neighbours: Literal["add-remove", "replace"],
+) -> Sensitivity:
+    """Return the exact L0, L1, squared L2 and L-infinity sensitivity of these parts over all groups.
+
+    A unit touches at most g groups with at most r rows in each. The parts of one column are never negative and add up
+    to the column's height in every row, so in one group they move by at most r·height in L1, and no more in L2.
+    """
+    groups = groups_per_unit
+    most, spread = _reach_in_one_group(parts, measured, rows_per_unit)
+    if neighbours == "add-remove":
+        return Sensitivity(l0=groups * len(parts), l1=most * groups, l2_squared=most * most * groups, linf=most)
+    # the unit's old groups empty and its new groups fill: 2g groups; or both in the same groups, if signs can differ
+    return Sensitivity(
+        l0=2 * groups * len(parts),
+        l1=2 * most * groups,
+        l2_squared=max(2 * most * most, spread * spread) * groups,
+        linf=max(most, spread),
+    )
+
+
+def _reach_in_one_group(parts: tuple[Part, ...], measured: tuple[Measured, ...], rows: int) -> tuple[int, int]:
+    """Return the largest size of one unit's part of a group, and the largest difference of two such."""
+    first = parts[0]
+    if first.kind == "units":
+        return 1, 1
+    if first.kind == "rows":
+        return rows, rows
+    if first.column is None:
+        raise ValueError("a part of a column must name it")
+    column = measured[first.column]
+    if first.kind == "total":
+        lowest, highest = min(column.low, 0), max(column.high, 0)
+        return max(-lowest, highest) * rows, (highest - lowest) * rows
+    return column.height * rows, column.height * rows

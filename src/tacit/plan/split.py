@@ -1,0 +1,81 @@
+"""Divide a call's loss between its releases, and choose the noise that errs less.
+
+Every release gets the same share. Laplace noise is charged in epsilon and Gaussian noise in rho, so the two are
+compared at the same total (epsilon, delta), and one kind serves the whole call.
+"""
+
+from fractions import Fraction
+from math import isqrt, log
+
+from tacit.accounting.calibrate import gaussian_sigma_vector, laplace_scale
+from tacit.accounting.convert import rho_within
+from tacit.errors import QueryRefused
+from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Sensitivity, Spend
+from tacit.privacy.event import GaussianNoise, LaplaceNoise
+from tacit.privacy.law import SCALE_MAX
+
+# sigma is rounded up to so many binary digits
+SIGMA_BITS = 40
+
+
+def with_noise(wanted: list[tuple[tuple[Part, ...], Sensitivity]], spend: Spend) -> tuple[NoisyRelease, ...]:
+    """Return each release with the noise it gets."""
+    share = Fraction(1, len(wanted))
+    laplace = tuple(_laplace(parts, how_far, share, spend) for parts, how_far in wanted)
+    if spend.noise == "laplace" or (spend.noise is None and spend.delta_noise == 0):
+        return laplace
+    if spend.delta_noise == 0:
+        raise QueryRefused(
+            "Gaussian noise needs a delta, and this budget is pure"
+            "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+        )
+    gaussian = tuple(_gaussian(parts, how_far, share, spend, alone=len(wanted) == 1) for parts, how_far in wanted)
+    if spend.noise == "gaussian":
+        return gaussian
+    return gaussian if _log_error(gaussian) < _log_error(laplace) else laplace
+
+
+def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
+    """Return about how far such noise strays, for choosing and showing."""
+    return float(scale) * (2**0.5 if noise == "laplace" else 1.0)
+
+
+def _laplace(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend) -> NoisyRelease:
+    scale = laplace_scale(Fraction(how_far.l1), spend.epsilon * share)
+    _refuse_if_too_wide(scale)
+    event = LaplaceNoise(scale=scale, sensitivity=Fraction(how_far.l1))
+    return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="laplace", scale=scale, event=event)
+
+
+def _gaussian(
+    parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend, *, alone: bool
+) -> NoisyRelease:
+    squared = Fraction(how_far.l2_squared)
+    if alone:
+        sigma = gaussian_sigma_vector(squared, spend.epsilon, spend.delta_noise)
+    else:
+        rho = rho_within(spend.epsilon, spend.delta_noise) * share
+        sigma = _root_up(squared / (2 * rho))
+    _refuse_if_too_wide(sigma)
+    scalar = how_far.l2_squared == 1
+    event = GaussianNoise(sigma=sigma, sensitivity_squared=squared, scalar=scalar)
+    return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="gaussian", scale=sigma, event=event)
+
+
+def _root_up(value: Fraction) -> Fraction:
+    """Return a rational at or just above the square root."""
+    shift = max(0, SIGMA_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    scaled = -(-(value.numerator << 2 * shift) // value.denominator)
+    return Fraction(isqrt(scaled - 1) + 1, 1 << shift)
+
+
+def _log_error(releases: tuple[NoisyRelease, ...]) -> float:
+    return sum(log(standard_deviation(release.noise, release.scale)) for release in releases)
+
+
+def _refuse_if_too_wide(scale: Fraction) -> None:
+    if scale > SCALE_MAX:
+        raise QueryRefused(
+            "the noise would span more steps than can be drawn: the range is very wide, or epsilon very small, for"
+            " these bounds per unit\nhint: give a coarser step, e.g. step=1000, a narrower range, or a larger epsilon"
+        )

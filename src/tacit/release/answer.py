@@ -1,0 +1,155 @@
+"""An answer as people use it: rows with an error bar on every cell, what it cost, and its way into other tools.
+
+Everything in it is released already; nothing here can reach a row.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tacit.errors import InvalidParameter
+from tacit.release.show import html_table, text_table
+
+Row = Mapping[str, Any]
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "bool": pa.bool_(),
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "decimal": pa.float64(),
+    "text": pa.string(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "null": pa.string(),
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What an answer says about itself: all public, or read from the ledger."""
+
+    loss: Mapping[str, Any]  # epsilon and delta as numbers, and text
+    left: Mapping[str, Any]  # the largest epsilon of one more question, how many more like this, and text
+    unit: str
+    neighbours: str
+    confidence: Fraction
+    durable: bool
+    free: bool  # answered from the record, at no charge
+    receipt: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Answer:
+    """A private answer: `print` it, or take it `to_pandas`, `to_polars`, `to_arrow`, `to_dicts`, `to_csv`, `to_json`.
+
+    Each aggregate X has the columns X, X_low and X_high; the last two hold the truth at the stated confidence.
+    """
+
+    rows: Sequence[Row]
+    columns: tuple[str, ...]  # as asked: keys and aggregates
+    types: Mapping[str, str]  # every column's type, X_low and X_high included
+    aggregates: tuple[str, ...]
+    facts: Facts
+
+    def __str__(self) -> str:
+        return text_table(self)
+
+    def __repr__(self) -> str:
+        return text_table(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(self)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the answer as data: each aggregate is followed by its low and high end."""
+        names: list[str] = []
+        for name in self.columns:
+            names.append(name)
+            if name in self.aggregates:
+                names.extend((f"{name}_low", f"{name}_high"))
+        return names
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dict for each row."""
+        return [{name: row[name] for name in self.names} for row in self.rows]
+
+    def to_arrow(self) -> pa.Table:
+        """Return an Arrow table, typed by the question."""
+        arrays = [_array([row[name] for row in self.rows], self.types[name]) for name in self.names]
+        return pa.table(dict(zip(self.names, arrays, strict=True)))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas frame."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return a Polars frame."""
+        try:
+            import polars as pl
+        except ImportError:
+            raise InvalidParameter("polars is not installed\nhint: pip install polars, or use to_arrow()") from None
+        return pl.from_arrow(self.to_arrow())
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """Return the answer as CSV, and write it to `path` if given; text that a spreadsheet would run is defused."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow([_defused(name) for name in self.names])
+        for row in self.rows:
+            writer.writerow([_defused(plain(row[name])) for name in self.names])
+        return _written(out.getvalue(), path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return one JSON object {rows, loss, left, unit, neighbours, confidence, receipt}, and write it if asked."""
+        facts = self.facts
+        record = {
+            "rows": [{name: plain(value) for name, value in row.items()} for row in self.to_dicts()],
+            "loss": dict(facts.loss),
+            "left": dict(facts.left),
+            "unit": facts.unit,
+            "neighbours": facts.neighbours,
+            "confidence": float(facts.confidence),
+            "free": facts.free,
+            "durable": facts.durable,
+            "notes": list(facts.notes),
+            "receipt": dict(facts.receipt),
+        }
+        return _written(json.dumps(record, ensure_ascii=False, indent=2), path)
+
+
+def plain(value: Any) -> Any:
+    """Return a cell as JSON and CSV write it."""
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return value
+
+
+def _array(values: list[Any], kind: str) -> pa.Array:
+    try:
+        return pa.array([float(v) if isinstance(v, Fraction) else v for v in values], ARROW_TYPES[kind])
+    except (pa.ArrowInvalid, OverflowError):  # a noisy sum beyond 64 bits
+        return pa.array([None if v is None else float(v) for v in values], pa.float64())
+
+
+def _defused(value: Any) -> Any:
+    return "'" + value if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        Path(path).write_text(text, encoding="utf-8")
+    return text

@@ -1,0 +1,176 @@
+"""How far off a noisy number may be: from the law of the noise alone, so it costs nothing and depends on no row.
+
+Intervals cover at least at the rate they state. One noise has its exact bound; a weighted sum of several Laplace or
+Gaussian noises has a bound rounded up (docs/proofs/error-bars.md). Floating point here widens a bar and decides
+nothing.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from tacit.plan.plan import NoiseKind
+from tacit.privacy.law import GaussianLaw, LaplaceLaw
+from tacit.privacy.rounding import nearest_float
+
+# Equal scales are spread by this much, upwards, so that the tail of a sum of Laplace noises is a plain sum.
+SPREAD = 1.004
+SAFETY = 1 + 1e-9
+
+
+@lru_cache(maxsize=4096)
+def single_bound(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> int:
+    """Return the least whole a with Pr[|Z| <= a] at least the confidence, exactly."""
+    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
+    return law.smallest_bound(1 - confidence)
+
+
+def weighted_bound(noise: NoiseKind, scale: Fraction, weights: Sequence[float], confidence: Fraction) -> float:
+    """Return an a with Pr[|w1·Z1 + w2·Z2 + …| <= a] at least the confidence, for independent noises of one law."""
+    sizes = tuple(sorted((abs(weight) for weight in weights if weight != 0), reverse=True))
+    if not sizes:
+        return 0.0
+    if len(sizes) == 1:
+        return sizes[0] * single_bound(noise, scale, confidence)
+    return _sum_bound(noise, float(scale), sizes, float(1 - confidence))
+
+
+@lru_cache(maxsize=65536)
+def _sum_bound(noise: NoiseKind, scale: float, sizes: tuple[float, ...], miss: float) -> float:
+    # a discrete noise strays at most one step further than its continuous likeness at the same chance
+    step = sum(sizes)
+    if noise == "gaussian":
+        spread = scale * math.sqrt(sum(size * size for size in sizes))
+        return _normal_bound(miss) * spread * SAFETY + step
+    scales = _spread_apart([size * scale for size in sizes])
+    low, high = 0.0, scales[0] * (math.log(1 / miss) + len(sizes) * 8)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _laplace_sum_tail(scales, middle) > miss else (low, middle)
+    return high * SAFETY + step
+
+
+def _spread_apart(scales: list[float]) -> list[float]:
+    """Return scales at least as large, largest first, with no two close together."""
+    rising = sorted(scales)
+    for place in range(1, len(rising)):
+        rising[place] = max(rising[place], rising[place - 1] * SPREAD)
+    return rising[::-1]
+
+
+def _laplace_sum_tail(scales: list[float], distance: float) -> float:
+    """Return Pr[|sum| > distance] for independent Laplace noises of distinct scales, by partial fractions."""
+    total = 0.0
+    for place, scale in enumerate(scales):
+        factor = 1.0
+        for other_place, other in enumerate(scales):
+            if other_place != place:
+                factor *= scale * scale / (scale * scale - other * other)
+        total += factor * math.exp(-distance / scale)
+    return total
+
+
+def _normal_bound(miss: float) -> float:
+    low, high = 0.0, 40.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if math.erfc(middle / math.sqrt(2)) > miss else (low, middle)
+    return high
+
+
+# Means are bounded by a table over where in its range the mean lies, each cell rounded up to its wider end.
+MEAN_CELLS = 256
+
+
+@dataclass(frozen=True)
+class MeanBounds:
+    """Bounds for a mean's noise, by where in its range it lies; wider ones for groups that are only just shown."""
+
+    usual: tuple[float, ...]
+    wider: tuple[float, ...]
+
+    @property
+    def least_total(self) -> float:
+        """Noisy parts that add up to no more than this say too little."""
+        return 2 * self.usual[0]
+
+    @property
+    def ample_total(self) -> float:
+        """From here on, being shown at all says little about the noise."""
+        return 4 * self.usual[0]
+
+
+@lru_cache(maxsize=256)
+def mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> MeanBounds:
+    """Return bounds at this confidence, and at a fifth of its chance to miss."""
+    strict = 1 - (1 - confidence) / 5
+    return MeanBounds(_mean_bounds(noise, scale, confidence), _mean_bounds(noise, scale, strict))
+
+
+def _mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> tuple[float, ...]:
+    """Return bounds of |(1-p)·Z1 - p·Z2| for p in each of the cells of [0, 1/2]; it is symmetric about 1/2."""
+    return tuple(
+        weighted_bound(noise, scale, (1 - cell / (2 * MEAN_CELLS), cell / (2 * MEAN_CELLS)), confidence)
+        for cell in range(MEAN_CELLS + 1)
+    )
+
+
+def mean_interval(bounds: MeanBounds, below: int, above: int) -> tuple[float, float] | None:
+    """Return the range of p = above/(below + above) that the noisy parts allow, or None where they allow any.
+
+    Every p with |(1-p)·above - p·below| within its bound is kept. The bound is largest at the ends of [0, 1], so
+    starting from its largest value and narrowing keeps every such p.
+    """
+    total = below + above
+    if total <= bounds.least_total:
+        return None
+    chosen = bounds.usual if total >= bounds.ample_total else bounds.wider
+    bound = chosen[0]
+    for _ in range(3):
+        low = min(max((above - bound) / total, 0.0), 1.0)
+        high = min(max((above + bound) / total, 0.0), 1.0)
+        bound = max(_at(chosen, low), _at(chosen, high))
+    return min(max((above - bound) / total, 0.0), 1.0), min(max((above + bound) / total, 0.0), 1.0)
+
+
+def _at(bounds: tuple[float, ...], p: float) -> float:
+    return bounds[int(min(p, 1 - p) * 2 * MEAN_CELLS)]
+
+
+@lru_cache(maxsize=65536)
+def shown_count_reach(
+    noise: NoiseKind, scale: Fraction, confidence: Fraction, above_threshold: int
+) -> tuple[int | None, int]:
+    """Return how far below and above a shown count of units the truth may lie, given that it is shown.
+
+    It covers at the stated rate among groups that are shown: one barely above the threshold may be a small group with
+    lucky noise. None: any lower count is possible. Beyond a few bounds above the threshold it no longer matters.
+    """
+    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
+    miss = (1 - confidence) / 2
+    reach = 4 * single_bound(noise, scale, confidence) + 4
+    gap = min(above_threshold, reach)
+
+    def tail(distance: int) -> float:
+        return nearest_float(lambda: law.upper_tail(distance))
+
+    def too_far_down(down: int) -> bool:  # so high a count would be too rare among the shown
+        return tail(down) < float(miss) * tail(down - gap)
+
+    def too_far_up(up: int) -> bool:  # so low a count would be too rare among the shown
+        shown = tail(-gap - up)
+        return shown - tail(1 - up) < float(miss) * shown
+
+    down = _first(too_far_down, 0, reach + gap)
+    up = _first(too_far_up, 1, reach + 1)
+    return (None if down == reach + gap else down), up
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the first whole number in low … high at which a condition that stays true holds, or `high`."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low

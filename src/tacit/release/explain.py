@@ -1,0 +1,118 @@
+"""A plan in words and numbers: what will be read, bounded, noised and charged, and how far off to expect each cell."""
+
+from fractions import Fraction
+
+from tacit.accounting.group import for_group
+from tacit.plan.plan import NoisyRelease, Part, Plan, PlannedOutput
+from tacit.privacy.loss import PureLoss
+from tacit.privacy.number import show
+from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
+
+GROUP_SIZES = (2, 5)
+PEOPLE = (100, 10_000)
+LARGE_EPSILON = 10
+PART_WORDS = {
+    "rows": "rows",
+    "units": "units",
+    "missing": "rows without a value",
+    "counted": "rows with a value",
+    "below": "Σ(high − x)",
+    "above": "Σ(x − low)",
+    "total": "Σx",
+}
+
+
+def explain(plan: Plan, confidence: Fraction = Fraction(95, 100)) -> str:
+    """Return the plan for people. It costs nothing and reads no row."""
+    lines = [f"Plan for {plan.table}: costs nothing, reads nothing.", *_reading(plan), *_groups(plan)]
+    for number, release in enumerate(plan.releases, 1):
+        lines.extend(_release(number, release, plan))
+    percent = f"{float(confidence) * 100:g} %"
+    lines.append(f"Expected error ({percent} of answers are within):")
+    lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
+    lines.extend(_promise(plan))
+    return "\n".join(lines)
+
+
+def _reading(plan: Plan) -> list[str]:
+    if plan.unit is None:
+        return ["Unit: each row is its own. Neighbours: " + plan.neighbours + "."]
+    bound = f"at most {plan.groups_per_unit} groups" if plan.keys else "one group"
+    rows = f"{plan.rows_per_unit} rows in each" if plan.needs_rows else "counted once in each"
+    return [
+        f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. "
+        f"Neighbours: {plan.neighbours}."
+    ]
+
+
+def _groups(plan: Plan) -> list[str]:
+    if not plan.keys:
+        return ["Groups: one, the whole table."]
+    if plan.threshold is None:
+        return [f"Groups: the {len(plan.public_keys or ()):,} public keys, all shown, empty ones with noise."]
+    return [
+        f"Groups: found privately; a key is shown where the noisy count of units is at least {plan.threshold.least} "
+        f"(δ = {show(plan.threshold.delta)})."
+    ]
+
+
+def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
+    what = " and ".join(_part(part, plan) for part in release.parts)
+    far = release.sensitivity
+    law = "Laplace noise of scale" if release.noise == "laplace" else "Gaussian noise of sigma"
+    of = "" if release.share == 1 else f", {show(release.share)} of the loss"
+    return [
+        f"Release {number}: {what}{of}.",
+        f"  sensitivity: L0 {far.l0}, L1 {far.l1:,}, L2 {_root(far.l2_squared)}, L∞ {far.linf:,} (in steps); "
+        f"discrete {law} {show(release.scale)} on each.",
+    ]
+
+
+def _part(part: Part, plan: Plan) -> str:
+    words = PART_WORDS[part.kind]
+    if part.column is None:
+        return words
+    column = plan.measured[part.column]
+    name = getattr(column.expression, "name", f"expression {part.column + 1}")
+    if column.counts_only:
+        return f"{words} ({name})"
+    ends = f"{show(column.low * column.step)} to {show(column.high * column.step)}, step {show(column.step)}"
+    return f"{words} of {name} ({ends})"
+
+
+def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
+    release = plan.releases[output.release]
+    kinds = [part.kind for part in release.parts]
+    if output.kind == "count_units" or kinds == ["rows"]:
+        bound = single_bound(release.noise, release.scale, confidence)
+        if output.kind == "count_units" and plan.threshold is not None:
+            return f"± {bound:,}, more on the low side for groups barely above the threshold"
+        return f"± {bound:,}"
+    column = plan.measured[output.column if output.column is not None else 0]
+    if output.kind == "count":
+        counted = [kind for kind in kinds if kind != "missing" or output.column is None]
+        weights = [1 / column.height] * len(counted)
+        return f"± {weighted_bound(release.noise, release.scale, weights, confidence) + 0.5:,.3g}"
+    if output.kind == "sum":
+        weights = [1.0] if kinds == ["total"] else [column.low / column.height, column.high / column.height]
+        return f"± {weighted_bound(release.noise, release.scale, weights, confidence) * float(column.step):,.4g}"
+    bounds = mean_bounds(release.noise, release.scale, confidence)
+    shown = [f"± {bounds.usual[0] * float(column.step) / people:,.3g} for a group of {people:,}" for people in PEOPLE]
+    return "at most " + ", ".join(shown) + " rows"
+
+
+def _promise(plan: Plan) -> list[str]:
+    loss = plan.loss
+    groups = [f"{size} together get {for_group(loss, size)}" for size in GROUP_SIZES]
+    lines = [f"Loss: {loss} for one unit; {'; '.join(groups)}."]
+    if plan.spend.epsilon > LARGE_EPSILON:
+        lines.append(
+            f"Warning: ε = {show(plan.spend.epsilon)} is above {LARGE_EPSILON}: close to no promise to one person."
+        )
+    if isinstance(loss, PureLoss):
+        lines.append("Pure: the promise holds without exception (δ = 0).")
+    return lines
+
+
+def _root(squared: int) -> str:
+    return f"{squared**0.5:,.6g}"

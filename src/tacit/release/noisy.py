@@ -1,0 +1,106 @@
+"""Noise enters here and nowhere else: from an exact table to noisy integers, and those as text for the ledger.
+
+What is kept for ever are the noisy integers themselves, so that an answer asked for again has the same numbers,
+whatever names, order or confidence it is asked with.
+"""
+
+import json
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any
+
+from tacit.errors import LedgerError
+from tacit.noise.gaussian import DiscreteGaussian
+from tacit.noise.laplace import DiscreteLaplace
+from tacit.plan.exact import ExactTable
+from tacit.plan.plan import NoisyRelease, Plan
+
+KeyValue = None | bool | int | float | Fraction | str | date | datetime
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """The groups that are shown, and for each release and part the noisy integers, one for each group."""
+
+    keys: tuple[tuple[KeyValue, ...], ...]
+    parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
+
+    def to_json(self) -> str:
+        """Return it as text, for the ledger."""
+        keys = [[_key_to_json(part) for part in key] for key in self.keys]
+        return json.dumps({"format": FORMAT, "keys": keys, "parts": self.parts}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "NoisyTable":
+        """Return what `to_json` wrote."""
+        record = json.loads(text)
+        if record.get("format") != FORMAT:
+            raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")
+        keys = tuple(tuple(_key_from_json(part) for part in key) for key in record["keys"])
+        return cls(keys, tuple(tuple(tuple(part) for part in release) for release in record["parts"]))
+
+
+def release(plan: Plan, exact: ExactTable) -> NoisyTable:
+    """Return the plan's noisy integers.
+
+    Privacy: every part of every group gets independent noise of the plan's law, which hides one unit's largest move
+    (docs/proofs/sensitivity.md); a group whose key is not public is shown only if its noisy count of units reaches the
+    plan's threshold; and shown groups are put in the order of their keys, so that nothing depends on the order of rows.
+    """
+    parts = [_with_noise(each, plan, exact) for each in plan.releases]
+    shown = list(range(len(exact)))
+    if plan.threshold is not None:
+        counts = parts[plan.threshold.release][0]
+        shown = [place for place in shown if counts[place] >= plan.threshold.least]
+        shown.sort(key=lambda place: tuple(_rank(part) for part in exact.keys[place]))
+    return NoisyTable(
+        tuple(tuple(exact.keys[place]) for place in shown),
+        tuple(tuple(tuple(part[place] for place in shown) for part in each) for each in parts),
+    )
+
+
+def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[int]]:
+    size = len(exact)
+    law = DiscreteLaplace(each.scale) if each.noise == "laplace" else DiscreteGaussian(each.scale)
+    noise = law.sample(size * len(each.parts)).tolist()
+    noisy = []
+    for place, part in enumerate(each.parts):
+        drawn = noise[place * size : (place + 1) * size]
+        noisy.append([value + extra for value, extra in zip(exact.part(part, plan), drawn, strict=True)])
+    return noisy
+
+
+def _rank(part: KeyValue) -> tuple[int, Any]:
+    """NULL first, then by value; the values of one column are of one type."""
+    if part is None:
+        return (0, 0)
+    return (1, part)
+
+
+def _key_to_json(part: KeyValue) -> Any:
+    if isinstance(part, datetime):
+        return {"timestamp": part.isoformat()}
+    if isinstance(part, date):
+        return {"date": part.isoformat()}
+    if isinstance(part, Fraction):
+        return {"decimal": str(part)}
+    if isinstance(part, float):
+        return {"float": repr(part)}
+    return part
+
+
+def _key_from_json(part: Any) -> KeyValue:
+    if not isinstance(part, dict):
+        plain: KeyValue = part
+        return plain
+    (kind, text), *_ = part.items()
+    readers: dict[str, Any] = {
+        "timestamp": datetime.fromisoformat,
+        "date": date.fromisoformat,
+        "decimal": Fraction,
+        "float": float,
+    }
+    read: KeyValue = readers[kind](text)
+    return read

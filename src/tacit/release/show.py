@@ -1,0 +1,110 @@
+"""Draw an answer for people: a table in the terminal or a notebook, ± where the interval is even, and what it cost."""
+
+from __future__ import annotations
+
+import html
+import io
+from datetime import date, datetime
+from fractions import Fraction
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.release.answer import Answer
+
+ROWS_SHOWN = 60
+
+
+def text_table(answer: Answer) -> str:
+    """Return the answer as a plain-text table with its closing lines."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    head, body = cells(answer)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name, right in head:
+        table.add_column(Text(name), justify="right" if right else "left", no_wrap=True)
+    for row in body[:ROWS_SHOWN]:
+        table.add_row(*[Text(cell) for cell in row])
+    out = io.StringIO()
+    width = sum(
+        max([len(name), *[len(row[place]) for row in body[:ROWS_SHOWN]]]) + 3 for place, (name, _) in enumerate(head)
+    )
+    Console(file=out, width=max(80, width), color_system=None).print(table)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    if len(body) > ROWS_SHOWN:
+        lines.append(f"… and {len(body) - ROWS_SHOWN} more rows")
+    return "\n".join([*lines, *closing_lines(answer)]).strip("\n")
+
+
+def html_table(answer: Answer) -> str:
+    """Return the answer as an HTML table, every cell escaped."""
+    head, body = cells(answer)
+    names = "".join(f"<th>{html.escape(name)}</th>" for name, _ in head)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body[:ROWS_SHOWN]
+    )
+    closing = "<br>".join(html.escape(line) for line in closing_lines(answer))
+    return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{closing}</p>"
+
+
+def closing_lines(answer: Answer) -> list[str]:
+    """Return what the answer cost and promises."""
+    facts = answer.facts
+    spent = "free: this question was already answered" if facts.free else f"spent {facts.loss['text']}"
+    lines = [f"{spent}; left {facts.left['text']}. Protected: {facts.unit}; neighbours: {facts.neighbours}."]
+    if not facts.durable:
+        lines.append("Not durable: this ledger is in memory and forgets what was spent when the process ends.")
+    return [*lines, *facts.notes]
+
+
+def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
+    """Return the shown columns (name, whether right-aligned) and every row's cells as text."""
+    percent = f"{float(answer.facts.confidence) * 100:g} %"
+    head: list[tuple[str, bool]] = []
+    columns: list[list[str]] = []
+    for name in answer.columns:
+        if name not in answer.aggregates:
+            head.append((name, False))
+            columns.append([key_text(row[name]) for row in answer.rows])
+            continue
+        head.append((name, True))
+        head.append((f"± {percent}", True))
+        shown = [_value_and_bar(row[name], row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
+        columns.append([value for value, _ in shown])
+        columns.append([bar for _, bar in shown])
+    return head, [list(row) for row in zip(*columns, strict=True)]
+
+
+def key_text(value: Any) -> str:
+    """Return a key for people; NULL is said as such."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, datetime | date):
+        return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()
+    if isinstance(value, Fraction):
+        return f"{float(value):g}"
+    return str(value).replace("\n", "⏎").replace("\r", "⏎")
+
+
+def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:
+    if value is None:
+        return "–", "not enough people"
+    digits = _digits(max(high - value, value - low))
+    number = _number_text(value, digits)
+    if abs((high - value) - (value - low)) <= 1e-9 * max(abs(high - low), 1e-300):
+        return number, _number_text(high - value, digits)
+    return number, f"{_number_text(low, digits)} … {_number_text(high, digits)}"
+
+
+def _digits(bar: float) -> int:
+    """Return how many decimals to show so that the bar has two digits that count."""
+    if bar <= 0:
+        return 6
+    return min(max(1 - floor(log10(bar)), 0), 12)
+
+
+def _number_text(value: Any, digits: int) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"

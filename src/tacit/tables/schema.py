@@ -1,0 +1,145 @@
+"""What is declared public about a table: whose privacy is protected, and each column's type, range, step and keys.
+
+A declaration is checked when it is made, from what was written alone; no row is read for it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any, Literal
+
+from tacit.errors import InvalidParameter
+from tacit.privacy.number import decimal_meaning, positive, whole
+
+ColumnType = Literal["bool", "int", "float", "decimal", "text", "date", "timestamp", "other"]
+COLUMN_TYPES: tuple[ColumnType, ...] = ("bool", "int", "float", "decimal", "text", "date", "timestamp")
+Neighbours = Literal["add-remove", "replace"]
+KeyValue = None | bool | int | float | Fraction | str | date | datetime
+FACTS = ("between", "step", "keys", "type")
+
+
+class RowUnit:
+    """`tacit.ROW`: every row is its own unit."""
+
+    def __repr__(self) -> str:
+        return "tacit.ROW"
+
+
+ROW = RowUnit()
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What is public about one column."""
+
+    type: ColumnType
+    between: tuple[Fraction, Fraction] | None = None
+    step: Fraction | None = None
+    keys: tuple[KeyValue, ...] | None = None
+    scale: int = 0  # a decimal column's digits after the point
+    digits: int = 18  # a decimal column's digits in all, at most 38; what needs more reads as NULL
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """All that is public about a protected table."""
+
+    name: str
+    unit: str | RowUnit
+    columns: Mapping[str, ColumnFacts]
+    neighbours: Neighbours = "add-remove"
+    rows_per_unit: int | None = None
+    groups_per_unit: int | None = None
+    population: int | None = None
+    version: int = 1
+
+    def public_record(self) -> dict[str, Any]:
+        """Return the declaration as plain JSON values, for the ledger and certificates."""
+        return {
+            "name": self.name,
+            "unit": None if isinstance(self.unit, RowUnit) else self.unit,
+            "neighbours": self.neighbours,
+            "rows_per_unit": self.rows_per_unit,
+            "groups_per_unit": self.groups_per_unit,
+            "population": self.population,
+            "version": self.version,
+            "columns": {name: _facts_record(facts) for name, facts in sorted(self.columns.items())},
+        }
+
+
+@dataclass(frozen=True)
+class WrittenFacts:
+    """One entry of `columns=`, as the curator wrote it, checked."""
+
+    type: ColumnType | None = None
+    between: tuple[Fraction, Fraction] | None = None
+    step: Fraction | None = None
+    keys: tuple[KeyValue, ...] | None = None
+
+
+def read_facts(column: str, written: Mapping[str, Any]) -> WrittenFacts:
+    """Return one column's declared facts, or refuse with the words to write instead."""
+    if not isinstance(written, Mapping):
+        raise InvalidParameter(
+            f"columns['{column}'] must be a dict\nhint: e.g. columns={{'{column}': {{'between': (0, 100)}}}}"
+        )
+    unknown = [fact for fact in written if fact not in FACTS]
+    if unknown:
+        raise InvalidParameter(f"columns['{column}'] has no fact '{unknown[0]}'\nhint: it knows {', '.join(FACTS)}")
+    kind = written.get("type")
+    if kind is not None and kind not in COLUMN_TYPES:
+        raise InvalidParameter(f"columns['{column}']['type'] must be one of {', '.join(COLUMN_TYPES)}")
+    step = written.get("step")
+    return WrittenFacts(
+        type=kind,
+        between=None if written.get("between") is None else read_between(column, written["between"]),
+        step=None if step is None else positive(decimal_meaning(step, name="step"), name="step"),
+        keys=None if written.get("keys") is None else read_keys(column, written["keys"]),
+    )
+
+
+def read_between(column: str, written: object) -> tuple[Fraction, Fraction]:
+    """Return a public range as two rationals, the first below the second."""
+    if not isinstance(written, tuple | list) or len(written) != 2:
+        raise InvalidParameter(
+            f"the range of '{column}' must be a pair (lowest, highest)\nhint: e.g. between=(0, 100), from what is known"
+            " beforehand and not from the data"
+        )
+    low = decimal_meaning(written[0], name=f"the lowest of '{column}'")
+    high = decimal_meaning(written[1], name=f"the highest of '{column}'")
+    if low >= high:
+        raise InvalidParameter(f"the range of '{column}' must go up: its lowest is not below its highest")
+    return low, high
+
+
+def read_keys(column: str, written: object) -> tuple[KeyValue, ...]:
+    """Return a public list of keys, each once, in the order given."""
+    if isinstance(written, str | bytes) or not hasattr(written, "__iter__"):
+        raise InvalidParameter(f"the keys of '{column}' must be a list\nhint: e.g. keys=['A', 'B']")
+    keys = tuple(key.item() if hasattr(key, "item") else key for key in written)
+    for key in keys:
+        if key is not None and not isinstance(key, bool | int | float | str | date | datetime | Fraction):
+            raise InvalidParameter(
+                f"a key of '{column}' is a {type(key).__name__}; keys are text, numbers, dates or None"
+            )
+    distinct = tuple(dict.fromkeys((type(key) is bool, key) for key in keys))
+    if len(distinct) != len(keys):
+        raise InvalidParameter(f"the keys of '{column}' name one key twice\nhint: give each key once")
+    if not keys:
+        raise InvalidParameter(f"the keys of '{column}' are an empty list\nhint: give at least one key")
+    return keys
+
+
+def read_bound(value: object, name: str) -> int | None:
+    """Return a per-unit bound, or None where it was not given."""
+    return None if value is None else whole(value, name=name)
+
+
+def _facts_record(facts: ColumnFacts) -> dict[str, Any]:
+    return {
+        "type": facts.type,
+        "between": None if facts.between is None else [str(end) for end in facts.between],
+        "step": None if facts.step is None else str(facts.step),
+        "keys": None if facts.keys is None else [repr(key) for key in facts.keys],
+    }
