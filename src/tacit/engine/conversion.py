@@ -12,21 +12,34 @@ from tacit.query.kind import DIGITS_MAX, Kind, phrase
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 
-# Written so that RE2, Java and POSIX agree: no classes by name, and no newline can hide behind the $.
+# Written so that RE2, Java and POSIX agree; what matches is taken out whole, what does not becomes '' and so NULL.
+_DIGITS = "([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})"
 _INT_TEXT = "^[+-]?[0-9]{1,30}$"
-_DECIMAL_TEXT = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)$"
-_FLOAT_TEXT = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})?$"
+_DECIMAL_TEXT = f"^[+-]?{_DIGITS}$"
+_FLOAT_TEXT = f"^[+-]?{_DIGITS}([eE][+-]?[0-9]{{1,3}})?$"
 _DATE_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?)?$"
-_TEXT_CHARACTERS_MAX = 60
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A translated expression and what it yields."""
+    """A translated expression and what it yields.
+
+    A raw float may still be NaN or −0.0. Arithmetic carries NaN along, so it takes raw floats and is settled once, at
+    its end: settling every step would mention each argument twice, and the text of a question would double each time.
+    """
 
     value: ir.Value
     kind: Kind
+    raw: bool = False
+
+    def settled(self) -> "Cell":
+        """Return the cell with NaN as NULL and −0.0 as 0.0."""
+        if not self.raw:
+            return self
+        zero = ibis.literal("0").cast("float64")
+        value = ibis.cases((self.value.isnan(), ibis.null("float64")), else_=self.value + zero)
+        return Cell(value, self.kind)
 
 
 def type_name(kind: Kind) -> str:
@@ -39,12 +52,6 @@ def type_name(kind: Kind) -> str:
 def nothing(kind: Kind) -> ir.Value:
     """Return NULL of a kind."""
     return ibis.null(type_name(kind))
-
-
-def settle_float(value: ir.Value) -> ir.Value:
-    """Return a float with NaN as NULL and −0.0 as 0.0."""
-    zero = ibis.literal("0").cast("float64")
-    return ibis.cases((value.isnan(), ibis.null("float64")), (value == zero, zero), else_=value)
 
 
 def settle_int(wide: ir.Value) -> ir.Value:
@@ -80,10 +87,9 @@ def _to_bool(cell: Cell, kind: Kind) -> ir.Value:
 
 def _to_int(cell: Cell, kind: Kind) -> ir.Value:
     if cell.kind.type == "bool":
-        return ibis.cases((cell.value, _int(1)), (~cell.value, _int(0)), else_=nothing(kind))
+        return cell.value.cast(type_name(kind))
     if cell.kind.type == "text":
-        # every engine reads a sign, though not every one reads '+'
-        return _shaped(cell.value.strip(), _INT_TEXT).re_replace("^[+]", "").try_cast("int64")
+        return _shaped(cell, _INT_TEXT).try_cast("int64")
     if cell.kind.type == "decimal":
         return _decimal_text(cell).re_replace("[.][0-9]*$", "").try_cast("int64")
     low, high = (ibis.literal(end).cast("float64") for end in ("-9223372036854775808", "9223372036854775808"))
@@ -94,32 +100,29 @@ def _to_int(cell: Cell, kind: Kind) -> ir.Value:
 def _to_float(cell: Cell, kind: Kind) -> ir.Value:
     if cell.kind.type != "text":
         return widen(cell, kind)
-    read = _shaped(_short(cell.value.strip()), _FLOAT_TEXT).re_replace("^[+]", "").try_cast("float64")
-    return settle_float(ibis.cases((read.isinf(), ibis.null("float64")), else_=read))
+    read = _shaped(cell, _FLOAT_TEXT).try_cast("float64")
+    finite = ibis.cases((read.isinf(), ibis.null("float64")), else_=read)
+    return Cell(finite, kind, raw=True).settled().value
 
 
 def _to_decimal(cell: Cell, kind: Kind) -> ir.Value:
-    if cell.kind.type == "text":
-        return _shaped(_short(cell.value.strip()), _DECIMAL_TEXT).re_replace("^[+]", "").try_cast(type_name(kind))
-    return cell.value.try_cast(type_name(kind))
+    return (_shaped(cell, _DECIMAL_TEXT) if cell.kind.type == "text" else cell.value).try_cast(type_name(kind))
 
 
-def _to_text(cell: Cell, kind: Kind) -> ir.Value:
-    if cell.kind.type == "bool":
-        return ibis.cases((cell.value, "true"), (~cell.value, "false"), else_=nothing(kind))
+def _to_text(cell: Cell, _kind: Kind) -> ir.Value:
     return _decimal_text(cell) if cell.kind.type == "decimal" else cell.value.cast("string")
 
 
 def _to_date(cell: Cell, kind: Kind) -> ir.Value:
     if cell.kind.type == "timestamp":
         return cell.value.cast("date")
-    return settle_time(_shaped(cell.value.strip(), _DATE_TEXT).try_cast("date"), kind)
+    return settle_time(_shaped(cell, _DATE_TEXT).try_cast("date"), kind)
 
 
 def _to_timestamp(cell: Cell, kind: Kind) -> ir.Value:
     if cell.kind.type == "date":
         return cell.value.cast(type_name(kind))
-    return settle_time(_shaped(cell.value.strip(), _TIME_TEXT).try_cast(type_name(kind)), kind)
+    return settle_time(_shaped(cell, _TIME_TEXT).try_cast(type_name(kind)), kind)
 
 
 CASTS: dict[str, Callable[[Cell, Kind], ir.Value]] = {
@@ -133,16 +136,16 @@ CASTS: dict[str, Callable[[Cell, Kind], ir.Value]] = {
 }
 
 
-def convert(cell: Cell, kind: Kind, *, name: str) -> ir.Value:
+def convert(cell: Cell, kind: Kind, *, name: str) -> Cell:
     """Return a stored column as its declared type, by the catalogue's casts; refuse what no cast does."""
-    if cell.kind.type == kind.type and kind.type != "decimal":
-        return cell.value
+    if cell.kind == kind or (cell.kind.type == kind.type and kind.type != "decimal"):
+        return cell
     if (cell.kind.type, kind.type) in _NO_CAST:
         raise QueryRefused(
             f"column '{name}' is stored as {phrase(cell.kind)} and declared as {phrase(kind)}"
             f"\nhint: declare it as {cell.kind.type}, and use CAST in questions"
         )
-    return CASTS[f"cast_{kind.type}"](cell, kind)
+    return Cell(CASTS[f"cast_{kind.type}"](cell.settled(), kind), kind)
 
 
 _NO_CAST = {
@@ -161,18 +164,10 @@ def _decimal_text(cell: Cell) -> ir.Value:
     return cell.value.cast(type_name(wider)).cast("string")
 
 
-def _shaped(text: ir.Value, shape: str) -> ir.Value:
-    """The text where it has the shape, else NULL; an engine's own cast reads more than we promise."""
-    return ibis.cases((text.re_search(shape), text), else_=ibis.null("string"))
-
-
-def _short(text: ir.Value) -> ir.Value:
-    return ibis.cases((text.length() <= _TEXT_CHARACTERS_MAX, text), else_=ibis.null("string"))
+def _shaped(cell: Cell, shape: str) -> ir.Value:
+    """The trimmed text where it has the shape, else ''; an engine's own cast reads more than we promise."""
+    return cell.value.strip().re_extract(shape, 0)
 
 
 def _in_any_case(text: ir.Value, word: str) -> ir.Value:
     return text.re_search("^" + "".join(f"[{letter}{letter.upper()}]" for letter in word) + "$")
-
-
-def _int(value: int) -> ir.Value:
-    return ibis.literal(value, "int64")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import ibis
 import ibis.expr.types as ir
 
-from tacit.engine.conversion import CASTS, Cell, nothing, settle_float, settle_int, type_name, widen
+from tacit.engine.conversion import CASTS, Cell, nothing, settle_int, type_name, widen
 from tacit.engine.leaf import constant, read_column
 from tacit.engine.pattern import matches
 from tacit.errors import QueryRefused
@@ -23,12 +23,14 @@ from tacit.query.nodes import Call, Column, Expression, Value
 
 Kinds = Mapping[str, Kind]
 
+# These pass NaN on unharmed, so their float arguments need no settling before.
+_TAKE_RAW = ("+", "-", "*", "/", "negate", "case")
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 
 
 def to_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
     """Return a checked expression over a table's columns; `kinds` says what each declared column yields."""
-    return _cell(expression, table, kinds).value
+    return _cell(expression, table, kinds).settled().value
 
 
 def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
@@ -38,10 +40,13 @@ def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
         return constant(expression)
     if expression.function not in TRANSLATIONS:
         raise QueryRefused(f"there is no function '{expression.function}' in the engine\nhint: use the catalogue's")
+    cells = tuple(_cell(each, table, kinds) for each in expression.arguments)
+    takes_raw = expression.function in _TAKE_RAW
     made = _Made(
-        expression, tuple(_cell(each, table, kinds) for each in expression.arguments), kind_of(expression, kinds)
+        expression, cells if takes_raw else tuple(cell.settled() for cell in cells), kind_of(expression, kinds)
     )
-    return Cell(TRANSLATIONS[expression.function](made), made.kind)
+    raw = takes_raw and made.kind.type == "float"
+    return Cell(TRANSLATIONS[expression.function](made), made.kind, raw)
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ def _arithmetic(operate: Callable[[ir.Value, ir.Value], ir.Value], *, aligned: b
 
     def translate(made: _Made) -> ir.Value:
         if made.kind.type == "float":
-            return settle_float(operate(*made.values(FLOAT)))
+            return operate(*made.values(FLOAT))
         if made.kind.type == "int":
             wide = [cell.value.cast("decimal(19, 0)") for cell in made.cells]
             return settle_int(operate(*wide))
@@ -115,11 +120,15 @@ def _arithmetic(operate: Callable[[ir.Value, ir.Value], ir.Value], *, aligned: b
 
 def _quotient(made: _Made) -> ir.Value:
     top, bottom = made.values(FLOAT)
-    return settle_float(top / bottom.nullif(constant(Value(0.0, "float")).value))
+    if _is_safe_divisor(made.call.arguments[1]):
+        return top / bottom
+    return top / bottom.nullif(constant(Value(0.0, "float")).value)
 
 
 def _remainder(made: _Made) -> ir.Value:
     top, bottom = (cell.value.cast("int64") for cell in made.cells)
+    if _is_safe_divisor(made.call.arguments[1]):
+        return top % bottom
     # some engines raise on the least int % −1, whose answer is 0 as for every int
     safe = ibis.cases((bottom.isin([0, -1]), nothing(made.kind)), else_=bottom)
     return ibis.cases(((bottom == -1) & top.notnull(), ibis.literal(0, "int64")), else_=top % safe).cast("int64")
@@ -129,7 +138,11 @@ def _negation(made: _Made) -> ir.Value:
     (cell,) = made.cells
     if made.kind.type == "int":
         return settle_int(-cell.value.cast("decimal(19, 0)"))
-    return settle_float(-cell.value) if made.kind.type == "float" else -cell.value
+    return -cell.value
+
+
+def _is_safe_divisor(argument: Expression) -> bool:
+    return isinstance(argument, Value) and argument.value not in (0, -1)
 
 
 def _case(made: _Made) -> ir.Value:

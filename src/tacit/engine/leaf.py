@@ -7,14 +7,14 @@ from fractions import Fraction
 import ibis
 import ibis.expr.types as ir
 
-from tacit.engine.conversion import Cell, convert, settle_float, settle_int, settle_time, type_name
+from tacit.engine.conversion import Cell, convert, settle_int, settle_time, type_name
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
 from tacit.query.nodes import Value
 
 
 def read_column(table: ir.Table, name: str, kind: Kind) -> Cell:
     """Return a column as what it was declared to be, total on everything an engine can store there."""
-    return Cell(convert(_stored(table[name]), kind, name=name), kind)
+    return convert(_stored(table[name]), kind, name=name)
 
 
 def constant(value: Value) -> Cell:
@@ -47,7 +47,7 @@ def _stored(column: ir.Value) -> Cell:
     if dtype.is_integer():
         return Cell(settle_int(column) if dtype.is_uint64() else column.cast("int64"), INT)
     if dtype.is_floating():
-        return Cell(settle_float(column.cast("float64")), FLOAT)
+        return Cell(column.cast("float64"), FLOAT, raw=True)
     if dtype.is_decimal():
         return Cell(column, decimal(dtype.precision or 38, dtype.scale or 0))
     if dtype.is_date():

@@ -214,15 +214,15 @@ _ENTRIES = (
     Function(
         "cast_float",
         "CAST(a AS FLOAT)",
-        "the nearest float; text, trimmed: sign, digits with an optional point, an optional exponent (e or E, sign, at"
-        " most 3 digits), 60 characters at most, else NULL; beyond the largest float is NULL",
+        "the nearest float; text, trimmed: sign, at most 40 digits on each side of an optional point, an optional"
+        " exponent (e or E, sign, at most 3 digits), else NULL; text beyond the largest float is NULL",
         _cast(FLOAT, "int", "decimal", "float", "text"),
     ),
     Function(
         "cast_decimal",
         "CAST(a AS DECIMAL(p, s))",
         "rounded to s digits after the point, halves away from 0; NULL if it needs over p digits; text, trimmed: sign,"
-        " digits with an optional point, 60 characters at most, else NULL",
+        " at most 40 digits on each side of an optional point, else NULL",
         _cast_decimal,
     ),
     Function(
