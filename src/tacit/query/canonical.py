@@ -47,6 +47,13 @@ def columns_of(expression: Expression | None) -> frozenset[str]:
     return frozenset()
 
 
+def functions_of(expression: Expression) -> frozenset[str]:
+    """Return the names of all functions an expression calls."""
+    if not isinstance(expression, Call):
+        return frozenset()
+    return frozenset((expression.function,)).union(*(functions_of(argument) for argument in expression.arguments))
+
+
 def kind_of(expression: Expression, kinds: Kinds) -> Kind:
     """Return what an expression yields; refuse unknown columns and functions and arguments of the wrong type."""
     if isinstance(expression, Value):

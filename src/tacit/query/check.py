@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical import Kinds, canonical, column_kinds, columns_of, kind_of
+from tacit.query.after import EVALUATED
+from tacit.query.canonical import Kinds, canonical, column_kinds, columns_of, functions_of, kind_of
 from tacit.query.kind import FLOAT, INT, Kind, phrase
 from tacit.query.limits import KEYS_MAX, OUTPUTS_MAX, PUBLIC_KEYS_MAX, limit_expression
 from tacit.query.literal import key_value
@@ -156,6 +157,12 @@ def _after(after: After, key_kinds: dict[str, Kind], outputs: tuple[Output, ...]
         if unknown:
             raise QueryRefused(f"'{unknown[0]}' is not a column of the answer{did_you_mean(unknown[0], kinds)}")
         having = canonical(having, kinds)
+        missing = sorted(functions_of(having) - set(EVALUATED))
+        if missing:
+            raise QueryRefused(
+                f"HAVING {show(having)} uses what only rows have ({missing[0].replace('_', ' ')})"
+                "\nhint: use it in a key or a filter, or compute it from the answer afterwards"
+            )
         if kind_of(having, kinds).type != "bool":
             raise QueryRefused(f"HAVING {show(having)} is not true or false\nhint: compare it, e.g. n > 10")
     for ordering in after.order:

@@ -54,3 +54,22 @@ def _constant(expression: Expression) -> str:
     if isinstance(expression, Value) and isinstance(expression.value, str):
         return expression.value
     raise QueryRefused("a LIKE pattern must be a constant\nhint: x LIKE 'A%'")
+
+
+def like(text: str, pattern: Pattern) -> bool:
+    """Return whether all of the text matches, in time proportional to text times pattern at most."""
+    units: list[str | Wild] = [unit for part in pattern.parts for unit in (part if isinstance(part, str) else (part,))]
+    here = place = 0
+    star, resume = -1, 0
+    while here < len(text):
+        if place < len(units) and units[place] is Wild.ANY:
+            star, resume = place, here
+            place += 1
+        elif place < len(units) and (units[place] is Wild.ONE or units[place] == text[here]):
+            here, place = here + 1, place + 1
+        elif star >= 0:
+            resume += 1
+            here, place = resume, star + 1
+        else:
+            return False
+    return all(unit is Wild.ANY for unit in units[place:])

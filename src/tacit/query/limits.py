@@ -8,6 +8,7 @@ BRACKETS_DEEP_MAX = 30
 TOKENS_MAX = 6_000
 NODES_MAX = 3_000
 DEPTH_MAX = 40
+WEIGHT_MAX = 20_000
 IN_VALUES_MAX = 1_000
 TEXT_CHARACTERS_MAX = 1_000
 PATTERN_WILDCARDS_MAX = 20
@@ -51,6 +52,28 @@ def limit_expression(expression: Expression) -> None:
         if isinstance(node, Call):
             _limit_call(node)
             stack.extend((argument, depth + 1) for argument in node.arguments)
+    limit_weight(expression)
+
+
+def limit_weight(expression: Expression) -> None:
+    """Refuse an expression whose guards, written out for an engine, would multiply beyond reason."""
+    if _weight(expression) > WEIGHT_MAX:
+        raise QueryRefused(
+            "an expression nests too many divisions, remainders and casts\nhint: split it into several questions"
+        )
+
+
+# how often the translation for an engine mentions each argument, where that is more than once
+_MENTIONS = {"/": 2, "%": 3, "nullif": 4, "coalesce": 2, "cast_int": 9, "cast_bool": 2, "cast_float": 4, "cast_date": 3}
+
+
+def _weight(expression: Expression) -> int:
+    if not isinstance(expression, Call):
+        return 1
+    mentions = _MENTIONS.get(expression.function, 2 if expression.function.startswith("cast_") else 1)
+    constant = isinstance(expression.arguments[-1], Value)
+    mentions = 1 if constant and expression.function in ("/", "%") else mentions
+    return min(1 + mentions * sum(_weight(argument) for argument in expression.arguments), 2 * WEIGHT_MAX)
 
 
 def _limit_call(call: Call) -> None:
