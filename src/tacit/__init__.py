@@ -11,7 +11,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tacit.door import table
+    from tacit.door import catalog, table
     from tacit.errors import (
         BudgetExceeded,
         EngineError,
@@ -41,6 +41,7 @@ __all__ = [
     "NoRandomness",
     "QueryRefused",
     "TacitError",
+    "catalog",
     "count",
     "count_units",
     "epsilon",
@@ -63,6 +64,7 @@ _HOMES = {
     "QueryRefused": "tacit.errors",
     "ROW": "tacit.tables.schema",
     "TacitError": "tacit.errors",
+    "catalog": "tacit.door",
     "count": "tacit.query.frame",
     "count_units": "tacit.query.frame",
     "epsilon": "tacit.privacy.loss",

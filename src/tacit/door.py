@@ -4,7 +4,7 @@ It ties together what is declared, the two doors, and a session. Every question 
 goes through the session and its ledger, and there is no other way.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from tacit.release.answer import Answer, Facts
 from tacit.release.columns import noisy_columns
 from tacit.release.explain import explain
 from tacit.session import Answered, Session
+from tacit.tables.catalog import FILE_NAME, CatalogFile, read_catalog
 from tacit.tables.schema import (
     ROW,
     ColumnFacts,
@@ -62,10 +63,10 @@ def table(
 ) -> "Table":
     """Return a protected table to ask questions of.
 
-    `source` is a path or glob of Parquet or CSV files, a pandas, Polars or Arrow frame, (a DuckDB connection, a table's
-    name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what may ever
-    be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns` declares what is
-    public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
+    `source` is a path or glob of Parquet or CSV files, a pandas, Polars or Arrow frame, (a DuckDB connection, a
+    table's name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what
+    may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns`
+    declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
     Nothing is read from the rows here.
     """
     facts = {column: read_facts(column, said) for column, said in (columns or {}).items()}
@@ -91,6 +92,39 @@ def table(
         same_people_as=same_people_as,
     )
     return Table(Session(declaration, registered, Engine(opened), book), Frame(declaration))
+
+
+def catalog(path: str = FILE_NAME) -> "Catalog":
+    """Return the tables a curator declared in a tacit.toml, each opened when it is first used.
+
+    `tacit.catalog("tacit.toml")["visits"].count().answer(epsilon=1)`
+    """
+    return Catalog(read_catalog(path))
+
+
+class Catalog(Mapping[str, "Table"]):
+    """The tables of a tacit.toml, by name."""
+
+    def __init__(self, file: CatalogFile) -> None:
+        self.file = file
+        self._opened: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> "Table":
+        if name not in self._opened:
+            entry = self.file.tables.get(name)
+            if entry is None:
+                raise QueryRefused(f"{self.file.path} has no table '{name}'{did_you_mean(name, self.file.tables)}")
+            self._opened[name] = table(entry.source, name=name, ledger=self.file.ledger, **entry.words)
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.file.tables)
+
+    def __len__(self) -> int:
+        return len(self.file.tables)
+
+    def __repr__(self) -> str:
+        return f"<catalog {self.file.path}: {', '.join(self)}>"
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,0 +1,78 @@
+"""A tacit.toml gives an analyst tables by name, and says of a mistake its line and the fix."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tacit
+
+GOOD = """\
+ledger = "ledger.db"
+
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+rows_per_unit = 2
+groups_per_unit = 1
+budget = { epsilon = 3, delta = 1e-6 }
+
+[tables.visits.columns.days]
+between = [0, 30.5]
+
+[tables.visits.columns.ward]
+keys = ["A", "B"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TACIT_HOME", str(tmp_path / "home"))
+    table = pa.table({"patient": [1, 2, 3], "ward": ["A", "A", "B"], "days": [1.0, 2.0, 3.0]})
+    pq.write_table(table, tmp_path / "visits.parquet")
+    return tmp_path
+
+
+def test_a_question_needs_only_the_tables_name(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(GOOD)
+    visits = tacit.catalog(str(folder / "tacit.toml"))["visits"]
+    answer = visits.group_by("ward").mean("days").answer(epsilon=1)
+    assert [row["ward"] for row in answer.to_dicts()] == ["A", "B"]
+    assert (folder / "ledger.db").exists()
+
+
+def test_a_decimal_in_the_file_is_exact(folder: Path) -> None:
+    (folder / "tacit.toml").write_text(GOOD.replace("epsilon = 3", "epsilon = 0.1"))
+    visits = tacit.catalog(str(folder / "tacit.toml"))["visits"]
+    assert visits.session.registered.budget == tacit.epsilon("0.1", delta="0.000001")
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "word"),
+    [
+        (('unit = "patient"', ""), 3, "unit"),
+        (("rows_per_unit = 2", "rows_per_person = 2"), 6, "rows_per_person"),
+        (("epsilon = 3", "epsilon = -3"), 8, "epsilon"),
+        (("{ epsilon = 3, delta = 1e-6 }", "3"), 8, "budget"),
+        (("[0, 30.5]", "[31, 30.5]"), 10, "days"),
+        (("between", "betwixt"), 10, "betwixt"),
+        (('["A", "B"]', '["A", "A"]'), 13, "ward"),
+        (("budget = {", "budget = {{"), 8, "line 8"),
+    ],
+)
+def test_a_bad_file_names_the_line_and_the_fix(folder: Path, change: tuple[str, str], line: int, word: str) -> None:
+    (folder / "tacit.toml").write_text(GOOD.replace(*change))
+    with pytest.raises(tacit.InvalidParameter) as refused:
+        tacit.catalog(str(folder / "tacit.toml"))
+    assert f"line {line}" in str(refused.value)
+    assert word in str(refused.value)
+    assert "hint:" in str(refused.value)
+
+
+def test_a_missing_file_and_a_missing_table_say_what_to_do(folder: Path) -> None:
+    with pytest.raises(tacit.InvalidParameter, match="tacit init"):
+        tacit.catalog(str(folder / "none.toml"))
+    (folder / "tacit.toml").write_text(GOOD)
+    with pytest.raises(tacit.QueryRefused, match="visits"):
+        tacit.catalog(str(folder / "tacit.toml"))["visit"]
