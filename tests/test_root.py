@@ -44,12 +44,13 @@ def test_a_loss_is_a_value_and_loads_no_numpy():
 @pytest.mark.parametrize("name", tacit.__all__)
 def test_every_root_name_resolves_to_something_documented(name: str):
     value = getattr(tacit, name)
-    assert value.__name__ == name
+    assert getattr(value, "__name__", repr(value).removeprefix("tacit.")) == name
     assert value.__doc__
 
 
 def test_the_table_of_homes_and_the_public_names_agree():
-    assert sorted(tacit._HOMES) == tacit.__all__ == sorted(tacit.__all__)
+    assert sorted(tacit._HOMES) == sorted(tacit.__all__)
+    assert len(set(tacit.__all__)) == len(tacit.__all__)
 
 
 def test_dir_lists_the_public_names():
