@@ -7,6 +7,12 @@ the list by hand, so that what runs can be read in one place.
 import importlib
 
 MODULES = (
+    "tacit.auditing.gauntlet.ledger_cases",
+    "tacit.auditing.gauntlet.ledger_damage",
+    "tacit.auditing.gauntlet.ledger_filter",
+    "tacit.auditing.gauntlet.ledger_kills",
+    "tacit.auditing.gauntlet.ledger_mutants",
+    "tacit.auditing.gauntlet.ledger_races",
     "tacit.auditing.gauntlet.noise_cases",
     "tacit.auditing.gauntlet.noise_mutants",
 )

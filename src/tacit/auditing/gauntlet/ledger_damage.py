@@ -1,0 +1,242 @@
+"""Old copies and damaged ones: a ledger put back, forked, flipped, cut or rewritten (L04, L05)."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+
+from tacit.auditing.gauntlet.case import Evidence, Size, case
+from tacit.auditing.gauntlet.ledger_stage import ask, charge, private_home, refused, register, reopened
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger import Ledger, chain, open_ledger
+from tacit.privacy.number import to_text
+
+
+@case("L04", title="an old copy of the ledger is put back, extended, or used beside the real one", feature="ledger")
+def rollback(size: Size) -> Evidence:  # noqa: ARG001 (the six scenarios are the full size)
+    """Each scenario would let a budget be spent twice: each is refused before an answer leaves."""
+    scenarios: list[Callable[[Path], bool]] = [
+        _restored,
+        _restored_and_extended,
+        _removed,
+        _two_copies_at_once,
+        _put_back_while_open,
+        _accepted_for_the_record,
+    ]
+    survived = {}
+    for scenario in scenarios:
+        with private_home() as home:
+            path = home / "ledger.db"
+            with open_ledger(path) as ledger:
+                ask(ledger, register(ledger), "before")
+            survived[scenario.__name__.strip("_").replace("_", " ")] = scenario(path)
+    return Evidence(all(survived.values()), survived)
+
+
+def _restored(path: Path) -> bool:
+    old = _copied(path)
+    _asked(path, "after")
+    shutil.copy(old, path)
+    return refused(lambda: open_ledger(path), LedgerError)
+
+
+def _restored_and_extended(path: Path) -> bool:
+    """The copy is extended where no anchor looks, past the number the anchor has, and brought back."""
+    old = _copied(path)
+    _asked(path, "after")
+    with private_home() as elsewhere:
+        shutil.copy(path.parent / "signing.key", elsewhere)
+        for turn in range(4):
+            _asked(old, f"again {turn}")
+    shutil.copy(old, path)
+    return refused(lambda: open_ledger(path), LedgerError)
+
+
+def _removed(path: Path) -> bool:
+    path.unlink()
+    return refused(lambda: open_ledger(path), LedgerError)
+
+
+def _two_copies_at_once(path: Path) -> bool:
+    twin = _copied(path)
+    here, there = reopened(path), reopened(twin)
+    ask(*here, "once")
+    reserved = charge(*there, "twice")
+    stopped = refused(lambda: reserved.commit('"a second answer"'), LedgerError)
+    here[0].close()
+    there[0].close()
+    return stopped
+
+
+def _put_back_while_open(path: Path) -> bool:
+    ledger, table = reopened(path)
+    with closing(sqlite3.connect(path)) as other, other:
+        head = other.execute("SELECT number, hash, signature, time, rules FROM tacit_head").fetchone()
+        ask(ledger, table, "after")
+        other.execute("DELETE FROM tacit_entry WHERE number > ?", (head[0],))
+        other.execute("UPDATE tacit_head SET number = ?, hash = ?, signature = ?, time = ?, rules = ?", head)
+    stopped = refused(lambda: ask(ledger, table, "more"), LedgerError)
+    ledger.close()
+    return stopped
+
+
+def _accepted_for_the_record(path: Path) -> bool:
+    old = _copied(path)
+    _asked(path, "after")
+    shutil.copy(old, path)
+    with open_ledger(path, accept="the disk of the newest copy is lost") as ledger:
+        ledger.verify()
+        kinds = [entry.kind for entry in ledger.entries()]
+    _asked(path, "more")
+    return kinds[-1] == "override" and refused(lambda: open_ledger(path, accept="for no reason"), InvalidParameter)
+
+
+def _copied(path: Path) -> Path:
+    copy = path.with_name("old.db")
+    shutil.copy(path, copy)
+    return copy
+
+
+def _asked(path: Path, question: str) -> None:
+    ledger, table = reopened(path)
+    ask(ledger, table, question)
+    ledger.close()
+
+
+@case("L05", title="bytes are flipped, cut, swapped, doubled and rewritten", feature="ledger")
+def damage(size: Size) -> Evidence:
+    """Every damage is found by verifying, or changes no entry, no total and no answer."""
+    with private_home() as home:
+        path = home / "ledger.db"
+        with open_ledger(path) as ledger:
+            table = register(ledger)
+            for question in ("one", "two", "three"):
+                ask(ledger, table, question, request_id=question, analyst="ann")
+        whole, before = path.read_bytes(), _contents(path)
+        tried = unnoticed = 0
+        for tampered in _flips(whole, 173 if size == "quick" else 1):
+            tried += 1
+            unnoticed += _goes_unnoticed(path, tampered, before)
+        missed = [what for what, tampered in _forgeries(home, whole) if _goes_unnoticed(path, tampered, before)]
+    details = {"flips and cuts": tried, "unnoticed": unnoticed, "forgeries unnoticed": ", ".join(missed) or "none"}
+    return Evidence(unnoticed == 0 and not missed, details)
+
+
+def _flips(whole: bytes, stride: int) -> Iterator[bytes]:
+    """Yield the file with one bit flipped, in turn at every `stride`-th byte, and cut short at every page."""
+    for place in range(0, len(whole), stride):
+        flipped = bytes([whole[place] ^ (1 << place % 8)])
+        yield whole[:place] + flipped + whole[place + 1 :]
+    for length in range(0, len(whole), 4096):
+        yield whole[:length]
+
+
+def _forgeries(home: Path, whole: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the file as rewritten by somebody who knows how it works and does not have the key."""
+    for what, forge in FORGERIES.items():
+        draft = home / "forged.db"
+        draft.write_bytes(whole)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode = DELETE")
+            forge(database)
+        yield what, draft.read_bytes()
+
+
+def _swap(database: sqlite3.Connection) -> None:
+    rows = database.execute("SELECT number, body, hash FROM tacit_entry WHERE number IN (4, 6)").fetchall()
+    for number, (_, body, hash) in zip((6, 4), rows, strict=True):
+        database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = ?", (body, hash, number))
+
+
+def _double(database: sqlite3.Connection) -> None:
+    database.execute(
+        "INSERT INTO tacit_entry (number, body, hash) SELECT 10, body, hash FROM tacit_entry WHERE number = 9"
+    )
+
+
+def _drop_the_last(database: sqlite3.Connection) -> None:
+    """Undo the last answer, its head included, as far as it goes without the key."""
+    database.execute("DELETE FROM tacit_entry WHERE number = 9")
+    database.execute("UPDATE tacit_head SET number = 8, hash = (SELECT hash FROM tacit_entry WHERE number = 8)")
+
+
+def _cheapen(database: sqlite3.Connection) -> None:
+    """Make an old charge smaller, and its own hash and every total agree with that."""
+    (body,) = database.execute("SELECT body FROM tacit_entry WHERE number = 4").fetchone()
+    (previous,) = database.execute("SELECT hash FROM tacit_entry WHERE number = 3").fetchone()
+    record = json.loads(body)
+    saved = Fraction(record["epsilon"]) - Fraction(1, 1000)
+    record["epsilon"] = "1/1000"
+    cheap = chain.canonical(record)
+    database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 4", (cheap, chain.link(previous, cheap)))
+    for scope, epsilon in database.execute("SELECT scope, epsilon FROM tacit_account").fetchall():
+        lowered = to_text(Fraction(epsilon) - saved)
+        database.execute("UPDATE tacit_account SET epsilon = ? WHERE scope = ?", (lowered, scope))
+
+
+def _lower_the_total(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE tacit_account SET epsilon = '0', rho = '0'")
+
+
+def _forget_the_total(database: sqlite3.Connection) -> None:
+    database.execute("DELETE FROM tacit_account")
+
+
+def _point_elsewhere(database: sqlite3.Connection) -> None:
+    database.execute("UPDATE tacit_pointer SET number = 1")
+
+
+def _redirect_the_answer(database: sqlite3.Connection) -> None:
+    rows = database.execute("SELECT number, question FROM tacit_entry WHERE question IS NOT NULL").fetchall()
+    for (number, _), (_, question) in zip(rows, reversed(rows), strict=True):
+        database.execute("UPDATE tacit_entry SET question = ? WHERE number = ?", (question, number))
+
+
+def _plant_a_trigger(database: sqlite3.Connection) -> None:
+    database.execute(
+        "CREATE TRIGGER free AFTER UPDATE ON tacit_account BEGIN UPDATE tacit_account SET epsilon = '0'; END"
+    )
+
+
+FORGERIES = {
+    "two entries swapped": _swap,
+    "an entry doubled": _double,
+    "the last answer undone": _drop_the_last,
+    "an old charge made cheaper": _cheapen,
+    "a total lowered": _lower_the_total,
+    "a total forgotten": _forget_the_total,
+    "a budget's pointer moved": _point_elsewhere,
+    "an answer given to another question": _redirect_the_answer,
+    "a trigger that refunds": _plant_a_trigger,
+}
+
+
+def _goes_unnoticed(path: Path, tampered: bytes, before: object) -> bool:
+    """Return whether the ledger opens and verifies although it says something else than before."""
+    path.write_bytes(tampered)
+    for rest in ("-wal", "-shm"):
+        path.with_name(path.name + rest).unlink(missing_ok=True)
+    try:
+        return _contents(path) != before
+    except LedgerError:
+        return False
+
+
+def _contents(path: Path) -> object:
+    """Return all that a ledger says, once it has verified: entries, totals, and the answers it would give again."""
+    with open_ledger(path) as ledger:
+        ledger.verify()
+        return [(entry.number, entry.body, entry.hash) for entry in ledger.entries()], _said(ledger)
+
+
+def _said(ledger: Ledger) -> object:
+    table = next(table for table in ledger.tables() if table.name == "pay")
+    answers = [
+        ledger.recall(table, question_key=question, request_id=request, analyst="ann")
+        for question in ("one", "two", "three")
+        for request in (None, question)
+    ]
+    return table, ledger.spent(table), ledger.spent(table, "ann"), answers
