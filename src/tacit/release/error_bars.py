@@ -34,22 +34,21 @@ def weighted_bound(noise: NoiseKind, scale: Fraction, weights: Sequence[float], 
         return 0.0
     if len(sizes) == 1:
         return sizes[0] * single_bound(noise, scale, confidence)
-    return _sum_bound(noise, float(scale), sizes, float(1 - confidence))
+    # a discrete noise strays at most one step further than its continuous likeness at the same chance
+    return _unit_sum_bound(noise, sizes, float(1 - confidence)) * float(scale) + sum(sizes)
 
 
 @lru_cache(maxsize=65536)
-def _sum_bound(noise: NoiseKind, scale: float, sizes: tuple[float, ...], miss: float) -> float:
-    # a discrete noise strays at most one step further than its continuous likeness at the same chance
-    step = sum(sizes)
+def _unit_sum_bound(noise: NoiseKind, sizes: tuple[float, ...], miss: float) -> float:
+    """Return the bound for continuous noises of scale 1; it grows in proportion to the scale, so it is found once."""
     if noise == "gaussian":
-        spread = scale * math.sqrt(sum(size * size for size in sizes))
-        return _normal_bound(miss) * spread * SAFETY + step
-    scales = _spread_apart([size * scale for size in sizes])
+        return _normal_bound(miss) * math.sqrt(sum(size * size for size in sizes)) * SAFETY
+    scales = _spread_apart(list(sizes))
     low, high = 0.0, scales[0] * (math.log(1 / miss) + len(sizes) * 8)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _laplace_sum_tail(scales, middle) > miss else (low, middle)
-    return high * SAFETY + step
+    return high * SAFETY
 
 
 def _spread_apart(scales: list[float]) -> list[float]:

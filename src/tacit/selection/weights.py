@@ -1,0 +1,108 @@
+"""Draw one candidate with chance proportional to exp(-rate·distance), exactly, from one lazily extended uniform.
+
+The candidates' weights in turn cover [0, W); u·W falls to one of them. Running sums in floats decide where their proved
+margin allows. Otherwise the same u gets more bits and the two ends are compared without error: an integer combination
+of powers of e is zero only if every coefficient is, and else balls find its sign (docs/proofs/selection.md).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from tacit.noise.bits import Bits
+from tacit.noise.threshold import WIDTH, Integers
+from tacit.privacy.rounding import ball, certainly_less
+
+# The relative error of a weight is below 2^-41 and that of a running sum of n below 2^-41 + n·2^-53.
+WEIGHT_MARGIN = 2.0**-39
+SUM_MARGIN = 2.0**-51
+
+
+def draw_weighted(
+    distances: Integers, rate: Fraction, bits: Bits, width: int = WIDTH, *, times: Integers | None = None
+) -> int:
+    """Return a place with chance proportional to exp(-rate·distances[place]), for distances of at least 0, one of them 0.
+
+    With `times`, each place stands for so many candidates of the same distance, below 2^50 in all.
+
+    Privacy: exactly that law, given uniform bits.
+    """
+    word = int(bits.words(1, width)[0])
+    weights = np.exp(distances * -float(rate))
+    sums = np.cumsum(weights if times is None else weights * times)
+    last = len(sums) - 1
+    total = float(sums[last])
+    target = word * 2.0**-width * total
+    margin = (WEIGHT_MARGIN + len(sums) * SUM_MARGIN + 2.0**-width) * total
+    low, high = (int(place) for place in np.searchsorted(sums, [target - margin, target + margin], side="right"))
+    low, high = min(low, last), min(high, last)
+    if low == high:
+        return low
+    return _settle(ExactSums(distances, rate, times), word, low, high, bits, width)
+
+
+def _settle(sums: "ExactSums", word: int, low: int, high: int, bits: Bits, width: int) -> int:
+    """Return the place whose weights hold every u that begins with `word`, which lies between `low` and `high`."""
+    length = width
+    while True:
+        while low < high:  # the last place that begins at or before u
+            middle = (low + high + 1) // 2
+            if sums.compare(middle, word, length) <= 0:
+                low = middle
+            else:
+                high = middle - 1
+        if low == len(sums) - 1 or sums.compare(low + 1, word + 1, length) >= 0:
+            return low
+        word = (word << width) | int(bits.words(1, width)[0])
+        length += width
+        high = len(sums) - 1
+
+
+@dataclass
+class ExactSums:
+    """The running sums of the weights as integer combinations of exp(-rate·level), one level per distinct distance."""
+
+    distances: Integers
+    rate: Fraction
+    times: Integers | None = None
+
+    def __post_init__(self) -> None:
+        levels, self._level_of = np.unique(self.distances, return_inverse=True)
+        self._levels = [int(level) for level in levels]
+        self._counts = self._before(len(self.distances))
+
+    def __len__(self) -> int:
+        return len(self.distances)
+
+    def compare(self, place: int, word: int, length: int) -> int:
+        """Return the sign of the weights before `place` minus word/2^length of all of them."""
+        excess = self._before(place) * (1 << length) - self._counts * word
+        terms = [(level, part) for level, part in zip(self._levels, excess, strict=True) if part]
+        if not terms:
+            return 0
+        if len(terms) == 1:
+            return 1 if terms[0][1] > 0 else -1
+        return 1 if certainly_less(lambda: arb(0), lambda: self._sum(terms)) else -1
+
+    def _before(self, place: int) -> NDArray[Any]:
+        """Return how many candidates of each level come before a place; a float sum of integers below 2^53 is exact."""
+        times = None if self.times is None else self.times[:place]
+        counts = np.bincount(self._level_of[:place], weights=times, minlength=len(self._levels))
+        return counts.astype(np.int64).astype(object)
+
+    def _sum(self, terms: list[tuple[int, int]]) -> arb:
+        """Return Σ part·exp(-rate·(level - first level)) as a ball; what is too small to matter becomes its radius."""
+        first = terms[0][0]
+        rest = sum(abs(part) for _, part in terms)
+        total = arb(0)
+        for level, part in terms:
+            weight = ball(-self.rate * (level - first)).exp()
+            if rest * weight < arb(2) ** -ctx.prec:
+                return total + (rest * weight).union(-rest * weight)
+            total += part * weight
+            rest -= abs(part)
+        return total
