@@ -13,12 +13,13 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import demo
-from tacit.errors import BudgetExceeded, TacitError
+from tacit.cli import ask, demo, plan
+from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 EXIT_UNEXPECTED = 1
 EXIT_REFUSED = 2
 EXIT_BUDGET = 3
+EXIT_FAILED = 4
 
 app = typer.Typer(
     name="tacit",
@@ -28,10 +29,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog=(
         "Exit codes: 0 answered, 2 refused (the message says what to write instead), 3 the budget has no room, "
-        "1 anything unexpected."
+        "4 charged and then failed (the charge stands), 1 anything unexpected."
     ),
 )
 app.command(name="demo")(demo.demo)
+app.command(name="ask")(ask.ask)
+app.command(name="plan")(plan.plan)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)
@@ -55,7 +58,9 @@ def tacit_command(
 
     `tacit demo` shows what it does, in a few seconds and on made-up data.
 
-    `tacit demo --help` explains one command; each has examples.
+    `tacit plan` shows what a question would cost and give, for free; `tacit ask`, with the same words, answers it.
+
+    `tacit ask --help` explains one command; each has examples.
     """
 
 
@@ -66,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(args=words, prog_name="tacit")
     except TacitError as error:
         typer.echo(f"tacit: {error}", err=True)
-        sys.exit(EXIT_BUDGET if isinstance(error, BudgetExceeded) else EXIT_REFUSED)
+        sys.exit(_exit_code(error))
     except Exception as error:
         if os.environ.get("TACIT_DEBUG"):
             raise
@@ -76,3 +81,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             err=True,
         )
         sys.exit(EXIT_UNEXPECTED)
+
+
+def _exit_code(error: TacitError) -> int:
+    if isinstance(error, BudgetExceeded):
+        return EXIT_BUDGET
+    return EXIT_FAILED if isinstance(error, EngineError | NoRandomness) else EXIT_REFUSED

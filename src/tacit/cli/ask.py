@@ -1,0 +1,74 @@
+"""`tacit ask`: a private answer from the command line, charged to the ledger before a row is read."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tacit.cli.progress import working
+from tacit.cli.words import FORMATS, Words, open_question, with_words
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.release.answer import Answer
+
+
+@with_words
+def ask(words: Words) -> None:
+    """Ask a table in SQL and get a private answer, with an error bar on every cell.
+
+    The charge is kept in the ledger before a row is read; the same question asked again is free.
+
+    Example, for a table that the ledger does not know yet:
+
+    `tacit ask pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --rows-per-unit 1
+    --groups-per-unit 1 --between income=0:500000 --budget 3 --delta 1e-6 --epsilon 1`
+
+    Exit codes: 0 answered, 2 refused, 3 the budget has no room, 4 charged and then failed.
+    """
+    check_output(words)
+    with working("working"):
+        answer = open_question(words, ledger=words.ledger).answer(
+            words.epsilon,
+            words.call_delta,
+            request_id=words.request_id,
+            analyst=words.analyst,
+            noise=words.noise,
+            confidence=words.confidence,
+        )
+    write_answer(answer, words)
+
+
+def check_output(words: Words) -> None:
+    """Refuse, before anything is charged, a format that is not one and a file that could not be written."""
+    if words.format not in FORMATS:
+        raise InvalidParameter(f"--format must be one of {', '.join(FORMATS)}")
+    if words.output is None:
+        if words.format == "parquet":
+            raise InvalidParameter("--format parquet needs a file\nhint: --output answer.parquet")
+        return
+    path = Path(words.output)
+    writable = os.access(path if path.exists() else path.parent, os.W_OK)
+    if path.is_dir() or not writable:
+        raise InvalidParameter("--output cannot be written there\nhint: name a file in a folder you may write to")
+
+
+def write_answer(answer: "Answer", words: Words) -> None:
+    """Print the answer, or write it to the file asked for."""
+    if words.format == "parquet":
+        import pyarrow.parquet as pq
+
+        pq.write_table(answer.to_arrow(), words.output)
+        return
+    written = {"table": answer.__str__, "json": answer.to_json, "csv": answer.to_csv}
+    write_text(written[words.format](), words.output)
+
+
+def write_text(text: str, output: str | None) -> None:
+    """Print a text, or write it to a file, ending with one newline."""
+    text = text.rstrip("\n") + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        Path(output).write_text(text, encoding="utf-8")
