@@ -169,6 +169,22 @@ def test_extreme_targets_get_a_drawable_sigma(epsilon: Fraction) -> None:
         assert calibrated.numerator.bit_length() < 200
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**400), Fraction(1, 10**20), Fraction(10**13), Fraction(10**400)])
+@pytest.mark.parametrize("delta", [Fraction(1, 10**600), Fraction(1, 10**9), 1 - Fraction(1, 10**20)])
+@pytest.mark.parametrize("shift", [1, 2**60])
+def test_targets_past_what_floats_can_hold_are_met_or_refused_by_name(
+    epsilon: Fraction, delta: Fraction, shift: int
+) -> None:
+    for calibrated, size in ((gaussian_sigma, Fraction(shift)), (gaussian_sigma_vector, Fraction(4 * shift**2))):
+        if epsilon < Fraction(1, 10**300) and delta < Fraction(1, 10**300):
+            with pytest.raises(InvalidParameter, match="wider than can be drawn"):
+                calibrated(size, epsilon, delta)
+            continue
+        scalar = calibrated is gaussian_sigma
+        event = GaussianNoise(calibrated(size, epsilon, delta), size**2 if scalar else size, scalar=scalar)
+        assert cost.delta_at(event, epsilon) <= delta
+
+
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1), Fraction(-1)])
 def test_gaussian_noise_needs_a_delta(delta: Fraction) -> None:
     for calibrated in (gaussian_sigma, gaussian_sigma_vector, textbook_sigma):

@@ -113,6 +113,11 @@ def test_a_conversion_needs_a_delta_that_is_a_chance(delta: Fraction) -> None:
         convert.renyi_to_epsilon(renyi([(2, 1)]), delta)
 
 
+def test_a_delta_below_what_is_told_apart_is_refused() -> None:
+    with pytest.raises(InvalidParameter, match="at least 2\\^-2048"):
+        convert.zcdp_to_epsilon(Fraction(1), Fraction(1, 2**2049))
+
+
 def test_any_loss_can_be_read_as_epsilon_and_delta() -> None:
     assert convert.to_approximate(epsilon(1), MILLIONTH) == ApproximateLoss(Fraction(1), MILLIONTH)
     assert convert.to_approximate(epsilon(1, delta=1e-9), MILLIONTH) == ApproximateLoss(Fraction(1), MILLIONTH)

@@ -56,6 +56,25 @@ def test_a_gaussian_tail_holds_the_true_sum_however_it_was_computed(sigma: Fract
         assert value.rel_accuracy_bits() > bits - 30
 
 
+@pytest.mark.parametrize("far", [10, 10**3, 10**6, 10**9])
+def test_a_far_tail_of_a_wide_gaussian_keeps_its_relative_accuracy(far: int) -> None:
+    sigma = Fraction(2**50)
+    with working_precision(256):
+        x = far * 2**50
+        tail, mass = GaussianLaw(sigma).upper_tail(x), GaussianLaw(sigma).pmf(x)
+        assert tail.rel_accuracy_bits() > 128
+        # far out, Mills' ratio: between 1 - 1/far² and 1 of sigma/far, in units of the mass
+        ratio = tail / mass * far / 2**50
+        assert arb(1) - arb(1) / far**2 < ratio < arb(1) + arb(far) / 2**40
+
+
+def test_a_mass_too_small_for_any_ball_still_has_a_tail_that_holds_zero() -> None:
+    with working_precision(128):
+        tail = GaussianLaw(Fraction(1, 10**6)).upper_tail(10**40)
+        assert tail.contains(0) or tail > 0
+        assert tail < arb(2) ** -(10**6)
+
+
 def test_the_remainder_in_the_radius_is_what_keeps_a_short_expansion_honest() -> None:
     """A mutant without the remainder gives a ball that misses the true sum where the expansion stops early."""
     sigma, x = Fraction(3), 7

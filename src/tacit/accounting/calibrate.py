@@ -25,6 +25,8 @@ from tacit.privacy.symmetric import least_integer
 
 # From here on the grid's steps no longer show in delta beyond a relative 1e-9, and sigma is searched as a real number.
 SIGMA_SMOOTH = 1 << 14
+# No table's noise is as wide; past it floats could not even search.
+SIGMA_BEYOND = 1e200
 # Sigmas are multiples of a power of two that is about 2^-30 of them; finer only where that overshoots.
 SIGMA_BITS = (30, 38, 46, 54)
 
@@ -50,7 +52,11 @@ def gaussian_sigma(sensitivity: Fraction, epsilon: Fraction, delta: Fraction) ->
     """
     _require(epsilon, delta)
     shift = math.floor(positive(sensitivity, name="sensitivity"))
-    if shift == 0:  # on whole steps nothing moves
+
+    def holds(sigma: Fraction) -> bool:
+        return delta_at(GaussianNoise(sigma, Fraction(shift) ** 2, scalar=True), epsilon) <= delta
+
+    if holds(SCALE_MIN):  # always where the sensitivity is below one step, since then nothing moves
         return SCALE_MIN
 
     def excess(sigma: float) -> float:
@@ -58,14 +64,10 @@ def gaussian_sigma(sensitivity: Fraction, epsilon: Fraction, delta: Fraction) ->
             return log_excess(GaussianLaw(Fraction(sigma)).delta(shift, epsilon), ball(delta))
 
     continuous = _continuous_sigma(lambda: ball(shift), epsilon, delta)
-    if continuous > SIGMA_SMOOTH:
+    if continuous > SIGMA_SMOOTH or 2 * epsilon < shift:  # delta then falls with sigma all the way
         found = crossing(excess, continuous)
     else:
         found = _first_crossing(excess, shift, epsilon, continuous)
-
-    def holds(sigma: Fraction) -> bool:
-        return delta_at(GaussianNoise(sigma, Fraction(shift) ** 2, scalar=True), epsilon) <= delta
-
     return _verified(holds, found)
 
 
@@ -80,15 +82,17 @@ def gaussian_sigma_vector(sensitivity_squared: Fraction, epsilon: Fraction, delt
     positive(sensitivity_squared, name="sensitivity_squared")
     if sensitivity_squared < 2:
         return gaussian_sigma(sensitivity_squared, epsilon, delta)
+
+    def holds(sigma: Fraction) -> bool:
+        return delta_at(GaussianNoise(sigma, sensitivity_squared), epsilon) <= delta
+
+    if holds(SCALE_MIN):
+        return SCALE_MIN
     rho = rho_within(epsilon, delta)
     by_zcdp = math.sqrt(sensitivity_squared / (2 * rho)) if rho else math.inf
     blur = hockey.smoothing(sensitivity_squared, epsilon).blur_squared
     continuous = _continuous_sigma(lambda: ball(sensitivity_squared).sqrt(), epsilon, delta)
     found = min(by_zcdp, math.hypot(continuous, math.sqrt(blur)))
-
-    def holds(sigma: Fraction) -> bool:
-        return delta_at(GaussianNoise(sigma, sensitivity_squared), epsilon) <= delta
-
     return _verified(holds, found)
 
 
@@ -125,7 +129,12 @@ def _continuous_sigma(move: Callable[[], arb], epsilon: Fraction, delta: Fractio
             return log_excess(hockey.continuous_gaussian_delta(move() / width, ball(epsilon)), ball(delta))
 
     with working_precision(SEARCH_BITS):
-        guess = move() * (2 * (1 / ball(delta)).log() + ball(epsilon)).sqrt() / ball(epsilon)
+        # for a wide move's delta; where epsilon is next to nothing, delta alone asks for noise of about move/delta
+        guess = move() * ((2 * (1 / ball(delta)).log() + ball(epsilon)).sqrt() / ball(epsilon)).min(1 / ball(delta))
+        if not guess < SIGMA_BEYOND:
+            raise InvalidParameter(
+                "this epsilon and delta ask for noise far wider than can be drawn\nhint: give a larger epsilon or delta"
+            )
     return crossing(excess, float(guess))
 
 

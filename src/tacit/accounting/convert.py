@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from tacit.accounting.digits import downward, upward
+from tacit.accounting.digits import TINY, downward, upward
 from tacit.accounting.search import rising_root
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
@@ -102,9 +102,11 @@ def to_approximate(loss: Loss, delta: Fraction) -> ApproximateLoss:
 
 
 def require_chance(delta: Fraction) -> None:
-    """Refuse a delta that is not above 0 and below 1."""
+    """Refuse a delta that is not above 0 and below 1, or too small to compute with."""
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must be above 0 and below 1, not {show(delta)}\nhint: e.g. delta=1e-6")
+    if delta < TINY:
+        raise InvalidParameter("delta must be at least 2^-2048: less is not told apart from it\nhint: e.g. delta=1e-6")
 
 
 def _delta_at_order(b: Fraction, divergence: Fraction, epsilon: Fraction) -> Fraction:

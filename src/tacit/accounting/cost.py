@@ -138,7 +138,10 @@ def _vector_epsilon(event: GaussianNoise, delta: Fraction) -> Fraction:
 
 
 def _least_epsilon(formula: Callable[[Fraction], arb], delta: Fraction, guess: Fraction) -> Fraction:
-    """Return the epsilon where a falling delta meets its goal: searched in floats, then verified, rounded up."""
+    """Return the epsilon where a falling delta meets its goal: searched in floats, then verified, rounded up.
+
+    `guess` is an epsilon known to be enough, and the answer where the search finds none below it.
+    """
     if _reached(formula, Fraction(0), delta):
         return Fraction(0)
 
@@ -150,6 +153,8 @@ def _least_epsilon(formula: Callable[[Fraction], arb], delta: Fraction, guess: F
     found, growth = Fraction(crossing(excess, start)), Fraction(1, 2**40)
     while not _reached(formula, found * (1 + growth), delta):
         growth *= 2
+        if growth > 1:
+            return guess
     return shortened(found * (1 + growth), up=True)
 
 

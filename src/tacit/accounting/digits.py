@@ -5,7 +5,8 @@ from fractions import Fraction
 
 from flint import arb
 
-from tacit.privacy.rounding import rounded_down, rounded_up, working_precision
+from tacit.errors import TacitError
+from tacit.privacy.rounding import exact_rational, working_precision
 
 Formula = Callable[[], arb]
 
@@ -13,6 +14,8 @@ Formula = Callable[[], arb]
 BITS = 64
 # Below this a chance is not told apart from it: some have more zeros than a memory can hold.
 TINY = Fraction(1, 2**2048)
+# Formulas settle long before; at this many bits a ball's own end is the bound.
+BITS_LAST = 1 << 14
 
 
 def upward(formula: Formula) -> Fraction:
@@ -20,16 +23,22 @@ def upward(formula: Formula) -> Fraction:
 
     An exact zero stays zero.
     """
-    if _below_tiny(formula):
+    value = _settled(formula)
+    if value.is_zero():
+        return Fraction(0)
+    if _below_tiny(value):
         return TINY
-    return shortened(rounded_up(formula, digits=BITS), up=True)
+    with working_precision(2 * BITS):
+        return shortened(exact_rational(value.upper()), up=True)
 
 
 def downward(formula: Formula) -> Fraction:
     """Return a rational of 64 significant bits at or below a number that is not negative."""
-    if _below_tiny(formula):
+    value = _settled(formula)
+    if _below_tiny(value) or not value > 0:
         return Fraction(0)
-    return shortened(rounded_down(formula, digits=BITS), up=False)
+    with working_precision(2 * BITS):
+        return shortened(exact_rational(value.lower()), up=False)
 
 
 def shortened(value: Fraction, *, up: bool, bits: int = BITS) -> Fraction:
@@ -43,9 +52,19 @@ def shortened(value: Fraction, *, up: bool, bits: int = BITS) -> Fraction:
     return Fraction(mantissa, 1 << shift) if shift >= 0 else Fraction(mantissa << -shift)
 
 
-def _below_tiny(formula: Formula) -> bool:
-    with working_precision(128):
-        value = formula()
-        if value.is_zero():
-            return False
-        return bool(value.is_finite() and value.abs_upper() < arb(2) ** -2048)
+def _settled(formula: Formula) -> arb:
+    """Return a ball known to 64 bits, or too near zero to matter, or as good as the last precision gives."""
+    bits = 128
+    while True:
+        with working_precision(bits):
+            value = formula()
+        known = value.rel_accuracy_bits() >= BITS + 4 or value.is_exact() or _below_tiny(value)
+        if value.is_finite() and (known or bits >= BITS_LAST):
+            return value
+        if bits >= BITS_LAST:
+            raise TacitError("a loss could not be computed to any precision\nhint: please report the parameters used")
+        bits *= 2
+
+
+def _below_tiny(value: arb) -> bool:
+    return bool(value.is_finite() and value.abs_upper() < arb(2) ** -2048)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from flint import arb
 
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, LaplaceNoise, PureChoice
+from tacit.privacy.gaussian_law import scaled_erfc
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.rounding import ball
 
@@ -47,12 +48,12 @@ def exponential_delta(event: ExponentialChoice, epsilon: Fraction) -> arb:
 
 def continuous_gaussian_delta(move: arb, epsilon: arb) -> arb:
     """Return the delta of continuous Gaussian noise of deviation 1 for a move of length `move`."""
-    middle, half = epsilon / move, move / 2
     root = arb(2).sqrt()
-    likelier = ((middle - half) / root).erfc() / 2
-    less_likely = epsilon.exp() * ((middle + half) / root).erfc() / 2
-    # past what a ball can hold, e^epsilon leaves the first part as a bound
-    return likelier - less_likely if less_likely.is_finite() else arb(0).union(likelier)
+    near, far = (epsilon / move - move / 2) / root, (epsilon / move + move / 2) / root
+    # e^epsilon·erfc(far) = e^(-near²)·(e^(far²)·erfc(far)), as far² - near² = epsilon
+    less_likely = (-(near**2)).exp() * scaled_erfc(far**2)
+    likelier = (-(near**2)).exp() * scaled_erfc(near**2) if near > 9 else near.erfc()
+    return (likelier - less_likely) / 2
 
 
 @dataclass(frozen=True)

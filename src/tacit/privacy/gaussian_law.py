@@ -110,6 +110,9 @@ def _square_series(exponent: arb, power: int) -> arb:
 
 def _tail_sum(sigma: Fraction, x: int) -> arb:
     """Return the sum of exp(-j²/(2 sigma²)) over j >= x, for x >= 1."""
+    first = _mass(sigma, x)
+    if not first > 0:  # too small for a ball; the sum is at most first·(1 + the integral of the mass from 0)
+        return _between_zero_and(first * ball(1 + 2 * sigma))
     terms = _terms_needed(sigma, x)
     if terms <= TERMS_QUICK:
         return _summed(sigma, x, terms)
@@ -119,9 +122,11 @@ def _tail_sum(sigma: Fraction, x: int) -> arb:
 
 def _terms_needed(sigma: Fraction, x: int) -> int:
     """Return about how many terms fall by 2^-precision from the first: n with n² + 2nx >= precision·ln2·2sigma²."""
-    needed = (ctx.prec + 8) * math.log(2) * 2 * float(min(sigma, Fraction(10**100))) ** 2
-    start = float(min(x, 10**100))
-    return min(math.ceil(needed / (math.sqrt(start * start + needed) + start)) + 2, 1 << 62)
+    depth, far = 2 * (ctx.prec + 8) * math.log(2), x / sigma
+    if far > 10**6:  # then n is at most depth·sigma²/(2x), and far may be past a float
+        return math.ceil(Fraction(depth) * sigma / (2 * far)) + 2
+    away = float(far)
+    return math.ceil(sigma * Fraction(depth / (math.sqrt(away * away + depth) + away))) + 2
 
 
 def _summed(sigma: Fraction, x: int, terms: int) -> arb:
@@ -144,7 +149,7 @@ def _euler_maclaurin(sigma: Fraction, x: int) -> tuple[arb, bool]:
     """
     u, spread = ball(x / sigma), ball(sigma)
     mass = _mass(sigma, x)
-    integral = (arb.pi() / 2).sqrt() * ball(x * x / (2 * sigma**2)).sqrt().erfc() / mass
+    integral = (arb.pi() / 2).sqrt() * scaled_erfc(ball(x * x / (2 * sigma**2)))
     value = spread * integral + arb(0.5)
     goal = arb(2) ** -ctx.prec * value
     hermite = [arb(1), u]  # He_{n-2}, He_{n-1}
@@ -157,13 +162,20 @@ def _euler_maclaurin(sigma: Fraction, x: int) -> tuple[arb, bool]:
         value += arb(fmpq.bernoulli(n)) / factorial * hermite[1] * scale / spread
         scale = scale / spread**2
         remainder = (arb(3.3) * bound * spread * scale / two_pi_squared ** (n // 2)).abs_upper()
-        if remainder < goal or (best is not None and remainder > best):
+        if remainder < goal or not (best is None or remainder < best):
             break
         best = remainder
         for row, sign in ((hermite, -1), (absolute, 1)):
             even = u * row[1] + sign * (n - 1) * row[0]
             row[:] = [even, u * even + sign * n * row[1]]
     return mass * (value + (-remainder).union(remainder)), bool(remainder < goal)
+
+
+def scaled_erfc(square: arb) -> arb:
+    """Return e^w·erfc(√w) for w >= 0: erfc itself is given far too wide a ball where w is large and not exact."""
+    if square < 100:
+        return square.exp() * square.sqrt().erfc()
+    return square.hypgeom_u(arb(0.5), arb(0.5)) / arb.pi().sqrt()
 
 
 def _between_zero_and(bound: arb) -> arb:
