@@ -37,19 +37,23 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100)) -> str:
 def _reading(plan: Plan) -> list[str]:
     if plan.unit is None:
         return ["Unit: each row is its own. Neighbours: " + plan.neighbours + "."]
-    bound = f"at most {plan.groups_per_unit} groups" if plan.keys else "one group"
-    rows = f"{plan.rows_per_unit} rows in each" if plan.needs_rows else "counted once in each"
+    bound = f"at most {_many(plan.groups_per_unit, 'group')}" if plan.keys else "one group"
+    rows = f"{_many(plan.rows_per_unit, 'row')} in each" if plan.needs_rows else "counted once in each"
     return [
         f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. "
         f"Neighbours: {plan.neighbours}."
     ]
 
 
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def _groups(plan: Plan) -> list[str]:
     if not plan.keys:
         return ["Groups: one, the whole table."]
     if plan.threshold is None:
-        return [f"Groups: the {len(plan.public_keys or ()):,} public keys, all shown, empty ones with noise."]
+        return [f"Groups: {_many(len(plan.public_keys or ()), 'public key')}, all shown, empty ones with noise."]
     return [
         f"Groups: found privately; a key is shown where the noisy count of units is at least {plan.threshold.least} "
         f"(δ = {show(plan.threshold.delta)})."

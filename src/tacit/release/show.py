@@ -54,9 +54,9 @@ def closing_lines(answer: Answer) -> list[str]:
     """Return what the answer cost and promises."""
     facts = answer.facts
     spent = "free: this question was already answered" if facts.free else f"spent {facts.loss['text']}"
-    lines = [f"{spent}; left {facts.left['text']}. Protected: {facts.unit}; neighbours: {facts.neighbours}."]
+    lines = [f"{spent}; left: {facts.left['text']}", f"protected: {facts.unit}; neighbours: {facts.neighbours}"]
     if not facts.durable:
-        lines.append("Not durable: this ledger is in memory and forgets what was spent when the process ends.")
+        lines.append("not durable: this ledger is in memory and forgets what was spent when the process ends.")
     return [*lines, *facts.notes]
 
 
