@@ -15,7 +15,7 @@ from tacit.accounting import hockey
 from tacit.accounting.convert import require_chance, rho_within
 from tacit.accounting.cost import SEARCH_BITS, delta_at
 from tacit.accounting.digits import shortened, upward
-from tacit.accounting.search import crossing, log_excess
+from tacit.accounting.search import crossing, crossing_between, log_excess
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import GaussianNoise
 from tacit.privacy.law import SCALE_MIN, GaussianLaw
@@ -151,20 +151,10 @@ def _first_crossing(excess: Callable[[float], float], shift: int, epsilon: Fract
 
     begin = math.floor(epsilon * Fraction(about) ** 2 / shift + Fraction(shift, 2)) - first
     n = least_integer(lambda n: excess(turning(n)) <= 0, max(begin, 0))
-    return _falling_side(excess, turning(n), turning(n - 1) if n else 0.0)
-
-
-def _falling_side(excess: Callable[[float], float], high: float, low: float) -> float:
-    """Return where delta crosses its goal between two of its local minima; the lower is still above the goal."""
-    for _ in range(200):
-        if high - low <= 1e-13 * high:
-            break
-        middle = math.sqrt(low * high) if low > 0 else high / 2
-        if excess(middle) <= 0:
-            high = middle
-        else:
-            low = middle
-    return high
+    low = turning(n - 1) if n else turning(0) / 2
+    while excess(low) <= 0:  # only below the first turning, where delta falls all the way from 1
+        low /= 2
+    return crossing_between(excess, low, turning(n))
 
 
 def _verified(holds: Callable[[Fraction], bool], found: float) -> Fraction:

@@ -15,7 +15,7 @@ from tacit.privacy.rounding import ball, working_precision
 from tacit.privacy.symmetric import SymmetricLaw
 
 # Term by term up to this many terms; beyond, Euler–Maclaurin, whose few terms do the work of a whole sum.
-TERMS_QUICK = 64
+TERMS_QUICK = 160
 # Where Euler–Maclaurin cannot reach the precision, sum up to this many terms; beyond, the ball is honestly wide.
 TERMS_MOST = 1 << 22
 
