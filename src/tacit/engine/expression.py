@@ -15,9 +15,10 @@ import ibis.expr.types as ir
 from tacit.engine.conversion import CASTS, Cell, nothing, settle_int, type_name, widen
 from tacit.engine.leaf import constant, read_column
 from tacit.engine.pattern import matches
+from tacit.engine.product import product
 from tacit.errors import QueryRefused
 from tacit.query.canonical import kind_of
-from tacit.query.kind import BOOL, FLOAT, Kind, common
+from tacit.query.kind import BOOL, FLOAT, Kind, common, decimal
 from tacit.query.like import pattern_parts
 from tacit.query.nodes import Call, Column, Expression, Value
 
@@ -101,21 +102,23 @@ def _like(made: _Made) -> ir.Value:
     return matches(made.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
 
 
-def _arithmetic(operate: Callable[[ir.Value, ir.Value], ir.Value], *, aligned: bool) -> Translation:
-    """Sums need both arguments on one scale; a product's scale is the sum of theirs."""
-
+def _sum(operate: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
     def translate(made: _Made) -> ir.Value:
-        if made.kind.type == "float":
-            return operate(*made.values(FLOAT))
         if made.kind.type == "int":
-            wide = [cell.value.cast("decimal(19, 0)") for cell in made.cells]
-            return settle_int(operate(*wide))
-        if aligned:
-            return operate(*made.values(made.kind)).cast(type_name(made.kind))
-        exact = [widen(cell, Kind("decimal", cell.kind.digits, cell.kind.scale)) for cell in made.cells]
-        return operate(*exact).cast(type_name(made.kind))
+            return settle_int(operate(*(cell.value.cast("decimal(19, 0)") for cell in made.cells)))
+        total = operate(*made.values(made.kind))
+        return total if made.kind.type == "float" else total.cast(type_name(made.kind))
 
     return translate
+
+
+def _product(made: _Made) -> ir.Value:
+    if made.kind.type == "float":
+        left, right = made.values(FLOAT)
+        return left * right
+    if made.kind.type == "int":
+        return settle_int(product(*(cell.value.cast("decimal(19, 0)") for cell in made.cells)))
+    return product(*(widen(cell, decimal(cell.kind.digits, cell.kind.scale)) for cell in made.cells))
 
 
 def _quotient(made: _Made) -> ir.Value:
@@ -180,9 +183,9 @@ TRANSLATIONS: dict[str, Translation] = {
     "in": _in,
     "like": _like,
     "is_null": lambda made: made.cells[0].value.isnull(),
-    "+": _arithmetic(lambda left, right: left + right, aligned=True),
-    "-": _arithmetic(lambda left, right: left - right, aligned=True),
-    "*": _arithmetic(lambda left, right: left * right, aligned=False),
+    "+": _sum(lambda left, right: left + right),
+    "-": _sum(lambda left, right: left - right),
+    "*": _product,
     "/": _quotient,
     "%": _remainder,
     "negate": _negation,

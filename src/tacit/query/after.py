@@ -23,7 +23,7 @@ def apply_after(rows: Sequence[Row], after: After) -> list[dict[str, Any]]:
     for ordering in reversed(after.order):
         known = [row for row in kept if row[ordering.name] is not None]
         unknown = [row for row in kept if row[ordering.name] is None]
-        known.sort(key=lambda row: _comparable(row[ordering.name]), reverse=ordering.descending)  # noqa: B023
+        known.sort(key=lambda row: _comparable(row[ordering.name]), reverse=ordering.descending)
         kept = known + unknown
     return kept if after.limit is None else kept[: after.limit]
 

@@ -56,6 +56,8 @@ _CASTS: dict[object, str] = {
     exp.DataType.Type.TIMESTAMP: "cast_timestamp",
 }
 
+_AGGREGATES_ARE = "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x) and AVG(x)"
+
 # what to write instead of something people often try
 _INSTEAD: dict[type[exp.Expr], str] = {
     exp.ILike: "fold the case first: LOWER(x) LIKE 'a%'",
@@ -72,7 +74,40 @@ _INSTEAD: dict[type[exp.Expr], str] = {
     exp.Parameter: "write the value itself",
     exp.RegexpLike: "LIKE with % and _",
     exp.NullSafeEQ: "a = b OR (a IS NULL AND b IS NULL)",
-    exp.AggFunc: "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x) and AVG(x)",
+    exp.Distinct: "COUNT(DISTINCT unit) is the only DISTINCT; GROUP BY names each group once",
+    exp.In: "IN takes a list of constants: x IN (1, 2)",
+    exp.Any: "IN takes a list of constants: x IN (1, 2)",
+    exp.All: "compare with one value at a time",
+    exp.Order: "ORDER BY goes at the end, by columns of the answer",
+    exp.Group: "GROUP BY takes columns and named expressions; ask each grouping by itself",
+    exp.Cube: "GROUP BY takes columns and named expressions; ask each grouping by itself",
+    exp.Rollup: "GROUP BY takes columns and named expressions; ask each grouping by itself",
+    exp.GroupingSets: "GROUP BY takes columns and named expressions; ask each grouping by itself",
+    exp.Table: "FROM names the table, with an alias at most",
+    exp.TableAlias: "FROM names the table, with an alias at most",
+    exp.WithinGroup: _AGGREGATES_ARE,
+    exp.AggFunc: _AGGREGATES_ARE,
+}
+# names of nodes that people would not recognise
+_WORDS: dict[type[exp.Expr], str] = {
+    exp.Star: "*",
+    exp.Subquery: "a SELECT inside another",
+    exp.Select: "a SELECT inside another",
+    exp.DPipe: "||",
+    exp.WithinGroup: "WITHIN GROUP",
+    exp.GroupingSets: "GROUPING SETS",
+    exp.Window: "a window (OVER)",
+    exp.Placeholder: "a parameter",
+    exp.Group: "GROUP BY",
+    exp.Order: "ORDER BY inside an aggregate",
+    exp.Table: "FROM",
+    exp.TableAlias: "an alias",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseRightShift: ">>",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^",
+    exp.NEQ: "<>",
 }
 
 
@@ -258,6 +293,8 @@ def name_of(node: exp.Expr) -> str:
     """Return a node's name as people write it."""
     if isinstance(node, exp.Anonymous):
         return f"the function {str(node.this)[:40]}"
+    if type(node) in _WORDS:
+        return _WORDS[type(node)]
     if isinstance(node, exp.Func) and node.sql_names():
         return f"the function {node.sql_name()}"
     return type(node).__name__.upper()
@@ -271,7 +308,7 @@ def instead(node: exp.Expr) -> str:
         if isinstance(node, kind):
             return way
     if isinstance(node, exp.Func | exp.Anonymous):
-        return "the functions are LOWER, UPPER, TRIM, COALESCE, NULLIF, CASE and CAST"
+        return f"the functions are LOWER, UPPER, TRIM, COALESCE, NULLIF, CASE and CAST; {_AGGREGATES_ARE}"
     return "rows can be compared, combined with AND, OR, NOT, and computed with + - * / % and CASE"
 
 

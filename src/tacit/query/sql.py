@@ -32,15 +32,15 @@ _CLAUSES = {
     "sample": "leave the sample out; a private answer needs no sampling",
 }
 
+_CLAUSE_WORDS = {"joins": "a second table", "laterals": "LATERAL", "windows": "WINDOW"}
+
 
 def parse_query(text: str, declaration: Declaration) -> Query:
     """Return the question a SELECT asks of a declared table, checked; refuse anything else with its position."""
+    if not isinstance(text, str):
+        raise QueryRefused(f"a question is a text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     tokens = _tokens(text)
-    if not tokens or tokens[0].token_type != TokenType.SELECT:
-        raise QueryRefused(
-            "a question is one SELECT, and this starts with something else"
-            f"\nhint: start with SELECT, then what to count or add up in '{declaration.name}'"
-        )
+    _refuse_other_statements(tokens, declaration)
     if tokens[-1].token_type == TokenType.SEMICOLON:
         text = text[: tokens[-1].start]
     parsed = _parsed(text, None)
@@ -65,6 +65,14 @@ def parse_expression(
     expression = reader.read(_parsed(text, exp.Condition))
     limit_expression(expression)
     return canonical(expression, column_kinds(declaration))
+
+
+def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> None:
+    if not tokens or tokens[0].token_type != TokenType.SELECT:
+        raise QueryRefused(
+            "a question is one SELECT, and this starts with something else"
+            f"\nhint: start with SELECT, then what to count or add up in '{declaration.name}'"
+        )
 
 
 def _tokens(text: str) -> list[Token]:
@@ -93,6 +101,8 @@ def _parsed(text: str, into: type[exp.Expr] | None) -> exp.Expr:
 
 def _unreadable(error: Exception) -> QueryRefused:
     where = ""
+    if isinstance(error, RecursionError):
+        return QueryRefused("the question is nested too deeply\nhint: split it, or use IN for a list of values")
     if isinstance(error, SqlglotError) and getattr(error, "errors", None):
         first = error.errors[0]  # type: ignore[attr-defined]
         width = max(len(str(first.get("highlight") or "")), 1)
@@ -111,6 +121,7 @@ class _Statement:
     reader: Reader = field(init=False)
     table_names: frozenset[str] = field(init=False)
     keys_shown: dict[str, Expression] = field(init=False, default_factory=dict)
+    places: dict[str, exp.Expr] = field(init=False, default_factory=dict)
     outputs: list[Output] = field(init=False, default_factory=list)
     columns: list[str] = field(init=False, default_factory=list)
 
@@ -120,7 +131,7 @@ class _Statement:
         for name, part in self.select.args.items():
             if part and name not in allowed:
                 at_node = part[0] if isinstance(part, list) else part
-                word = name.strip("_").upper()
+                word = _CLAUSE_WORDS.get(name, name.strip("_").upper())
                 raise refusal(
                     at_node if isinstance(at_node, exp.Expr) else self.select,
                     f"{word} is not in the language",
@@ -177,7 +188,7 @@ class _Statement:
             name = alias or expression.name  # type: ignore[union-attr]
             if name in self.keys_shown:
                 raise refusal(node, f"'{name}' is in the SELECT twice", "leave one out, or name it with AS")
-            self.keys_shown[name] = expression
+            self.keys_shown[name], self.places[name] = expression, node
         self.columns.append(name)
 
     def _aggregate(self, node: exp.Expr) -> Aggregate:
@@ -225,9 +236,10 @@ class _Statement:
         named = {key.name for key in keys}
         for name in self.keys_shown:
             if name not in named:
-                raise QueryRefused(
-                    f"'{name}' is in the SELECT and neither an aggregate nor in the GROUP BY"
-                    f"\nhint: GROUP BY {name}, or leave it out"
+                raise refusal(
+                    self.places[name],
+                    f"'{name}' is in the SELECT and neither an aggregate nor in the GROUP BY",
+                    f"GROUP BY {name}, or leave it out",
                 )
         return tuple(keys)
 
