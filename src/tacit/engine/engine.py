@@ -5,10 +5,12 @@ log gets the class of the error and nothing else.
 """
 
 import logging
+import threading
 from typing import Any
 
 import pyarrow as pa
 
+from tacit.engine.leaf import read_column
 from tacit.engine.relation import KEY_PLACE, exact_relation
 from tacit.errors import EngineError
 from tacit.plan.exact import ExactTable
@@ -34,16 +36,20 @@ class Engine:
         self._kinds = {
             name: kind_of_column(name, facts) for name, facts in source.columns.items() if facts.type != "other"
         }
+        for name, kind in self._kinds.items():
+            read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
+        self._turn = threading.Lock()
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        """Return each group's exact sums, every unit bounded."""
-        try:
-            return self._aggregate(plan, salt)
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
-            log.error(  # noqa: TRY400 - a traceback may quote a cell
-                "engine failed: %s", type(problem).__name__
-            )
-            raise EngineError(FAILED) from None
+        """Return each group's exact sums, every unit bounded; one question at a time, as connections want it."""
+        with self._turn:
+            try:
+                return self._aggregate(plan, salt)
+            except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
+                log.error(  # noqa: TRY400 - a traceback may quote a cell
+                    "engine failed: %s", type(problem).__name__
+                )
+        raise EngineError(FAILED)  # out here, where the engine's own error is not its context
 
     def _aggregate(self, plan: Plan, salt: str) -> ExactTable:
         listed = None

@@ -1,7 +1,8 @@
 """Put each numeric expression on its public grid: the step, and the range in whole steps.
 
 Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. Where the noise would
-span more than the sampler draws, the step is coarsened; that depends on public facts alone.
+span more than the sampler draws, or a float could not tell two steps apart, the step is coarsened; that depends on
+public facts alone. What a row cannot be scaled by without overflow is refused here, before any row is read.
 """
 
 from fractions import Fraction
@@ -9,7 +10,9 @@ from fractions import Fraction
 from tacit.errors import QueryRefused
 from tacit.plan.plan import Measured
 from tacit.privacy.law import SCALE_MAX
+from tacit.privacy.number import show
 from tacit.query.check import type_of
+from tacit.query.kind import INT_LEAST, INT_MOST
 from tacit.query.nodes import Aggregate, Column, Expression
 from tacit.tables.schema import ColumnFacts, Declaration
 
@@ -17,6 +20,11 @@ FLOAT_STEPS = 2**20
 # A grid of at most this many steps keeps a row, and a sum of 10^9 rows, inside what every engine adds exactly.
 STEPS_MOST = 2**32
 STEPS_LEAST = 2**6
+# A float tells whole numbers apart up to here, with room for the roundings of its scaling.
+STEPS_FROM_ZERO_MOST = 2**50
+# Beyond these a float's scaling, or the sum of many rows, would leave the floats.
+RANGE_MOST = 2**900
+STEP_LEAST = Fraction(1, 2**1000)
 
 
 def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int) -> int:
@@ -35,13 +43,14 @@ def measured_column(aggregate: Aggregate, declaration: Declaration, *, steps_mos
     between = aggregate.between or (facts.between if facts else None)
     if between is None:
         raise QueryRefused(_missing_range(aggregate, expression))
+    between = _holdable(between, kind, expression)
     step = aggregate.step or (facts.step if facts else None) or _own_step(kind, facts, between)
-    while (between[1] - between[0]) / step > steps_most:
+    while _is_too_fine(step, between, kind, steps_most):
         step *= 2
     low, high = _ends(between, step, exact=kind in ("int", "decimal"))
     if low >= high:
         raise QueryRefused(
-            f"the range of {describe(expression)} holds no two steps of {step}"
+            f"the range of {describe(expression)} holds no two steps of {show(step)}"
             "\nhint: give a wider range or a finer step"
         )
     return Measured(expression=expression, type=kind, step=step, low=low, high=high)
@@ -50,6 +59,26 @@ def measured_column(aggregate: Aggregate, declaration: Declaration, *, steps_mos
 def describe(expression: Expression) -> str:
     """Return how an expression is named in messages."""
     return f"'{expression.name}'" if isinstance(expression, Column) else "this expression"
+
+
+def _holdable(between: tuple[Fraction, Fraction], kind: str, expression: Expression) -> tuple[Fraction, Fraction]:
+    """Return the range with what no value of the type can reach left out; refuse one that floats cannot add up."""
+    low, high = between
+    if kind == "int":
+        return max(low, Fraction(INT_LEAST)), min(high, Fraction(INT_MOST))
+    if max(-low, high) > RANGE_MOST:
+        raise QueryRefused(
+            f"the range of {describe(expression)} goes beyond ±8e270, where sums are no longer numbers"
+            "\nhint: give a narrower range"
+        )
+    return between
+
+
+def _is_too_fine(step: Fraction, between: tuple[Fraction, Fraction], kind: str, steps_most: int) -> bool:
+    low, high = between
+    if (high - low) / step > steps_most:
+        return True
+    return kind != "int" and (step < STEP_LEAST or max(-low, high) / step > STEPS_FROM_ZERO_MOST)
 
 
 def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction]) -> Fraction:

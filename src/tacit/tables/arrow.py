@@ -4,8 +4,9 @@ An object column of a frame is text, whatever it holds: guessing its type would 
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
+from numbers import Real
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,11 @@ import pyarrow as pa
 from tacit.errors import InvalidParameter
 from tacit.tables.schema import KeyValue
 
+EXACT = Context(prec=100)
 KEY_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int": pa.int64(),
     "float": pa.float64(),
-    "decimal": pa.decimal128(38, 12),
     "text": pa.string(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
@@ -33,7 +34,7 @@ def frame_to_arrow(frame: Any) -> pa.Table | None:
         return _plain(pa.Table.from_batches([frame]))
     module = type(frame).__module__.partition(".")[0]
     if module == "polars" and hasattr(frame, "to_arrow"):
-        return _plain(frame.to_arrow())
+        return _plain(_from_polars(frame))
     if module == "pandas" and hasattr(frame, "columns"):
         return _from_pandas(frame)
     return None
@@ -43,8 +44,8 @@ def keys_to_arrow(keys: Sequence[tuple[KeyValue, ...]], types: Sequence[str], *,
     """Return the public keys as columns listed_k0, listed_k1, … and each key's place in the list."""
     columns: dict[str, pa.Array] = {place: pa.array(range(len(keys)), pa.int64())}
     for position, kind in enumerate(types):
-        values = [_storable(key[position], kind) for key in keys]
-        columns[f"listed_k{position}"] = pa.array(values, KEY_TYPES[kind])
+        values = [key[position] for key in keys]
+        columns[f"listed_k{position}"] = _decimals(values) if kind == "decimal" else _listed(values, kind)
     return pa.table(columns)
 
 
@@ -53,12 +54,31 @@ def to_scalar(value: Any) -> KeyValue:
     return Fraction(value) if isinstance(value, Decimal) else value
 
 
-def _storable(value: KeyValue, kind: str) -> Any:
-    if kind == "decimal" and isinstance(value, Fraction | int):
-        return Decimal(value.numerator) / Decimal(value.denominator)
-    if kind == "float" and isinstance(value, int | Fraction) and not isinstance(value, bool):
-        return float(value)
-    return value
+def _listed(values: Sequence[KeyValue], kind: str) -> pa.Array:
+    if kind == "float":
+        values = [float(value) if isinstance(value, int | Fraction) else value for value in values]
+    return pa.array(values, KEY_TYPES[kind])
+
+
+def _decimals(values: Sequence[KeyValue]) -> pa.Array:
+    """Decimals with just the digits they need, so that comparing them widens no stored value."""
+    exact = [None if value is None else Fraction(value) for value in values]  # type: ignore[arg-type]
+    scale = 0
+    while any(value is not None and (value * 10**scale).denominator != 1 for value in exact):
+        scale += 1
+    whole = [None if value is None else int(value * 10**scale) for value in exact]
+    digits = max([len(str(abs(value))) for value in whole if value is not None], default=1)
+    written = [None if value is None else Decimal(value).scaleb(-scale, EXACT) for value in whole]
+    return pa.array(written, pa.decimal128(max(digits, scale), scale))
+
+
+def _from_polars(frame: Any) -> pa.Table:
+    try:
+        return frame.to_arrow()
+    except Exception:  # noqa: BLE001 - its text may quote a cell
+        raise InvalidParameter(
+            "the Polars frame has a column of a type that Arrow has not\nhint: convert it, or leave it out"
+        ) from None
 
 
 def _from_pandas(frame: Any) -> pa.Table:
@@ -67,30 +87,44 @@ def _from_pandas(frame: Any) -> pa.Table:
         if not isinstance(name, str):
             raise InvalidParameter(f"column {position} is not named by text\nhint: rename the frame's columns to text")
         names.append(name)
-        series = frame.iloc[:, position]
-        if str(series.dtype) == "category":
-            series = series.astype(series.cat.categories.dtype)
-        if str(series.dtype) == "object":
-            columns.append(pa.array([_text(cell) for cell in series], pa.string()))
-        else:
-            columns.append(_series(series))
+        columns.append(_series(frame.iloc[:, position], name))
     return _plain(pa.Table.from_arrays(columns, names=names))
 
 
-def _series(series: Any) -> pa.ChunkedArray:
-    array = pa.array(series, from_pandas=True)
+def _series(series: Any, name: str) -> pa.ChunkedArray:
+    """Return a column typed by its dtype alone; the codes of a category are replaced by what they stand for."""
+    if str(series.dtype) == "category":
+        codes = series.cat.codes.to_numpy()
+        values = _series(series.cat.categories, name)
+        return values.take(pa.array(codes, pa.int64(), mask=codes < 0))
+    if str(series.dtype) == "object":
+        return pa.chunked_array([pa.array([_text(cell) for cell in series], pa.string())])
+    try:
+        array = pa.array(series, from_pandas=True)
+    except Exception:  # noqa: BLE001 - its text may quote a cell
+        raise InvalidParameter(
+            f"column '{name}' of the frame has the dtype {series.dtype}, which cannot be read"
+            "\nhint: convert it, or leave it out"
+        ) from None
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 
 def _text(cell: Any) -> str | None:
-    """Return an object cell as text; None and NaN, which pandas writes for nothing, are NULL."""
-    return None if cell is None or cell != cell else str(cell)
+    """Return an object cell as text: None, NaN, NaT and NA are NULL, and so is what has no text; nothing fails."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, Real) and cell != cell):
+        return None
+    try:
+        return str(cell).encode("utf-8", "replace").decode("utf-8")
+    except Exception:  # noqa: BLE001 - a cell's own code may do anything
+        return None
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Return the table with dictionary codes replaced by the values they stand for."""
+    """Return the table with dictionary codes replaced by the values they stand for, and halves widened."""
     for position, column in enumerate(table.schema):
         if pa.types.is_dictionary(column.type):
             plain = table.column(position).cast(column.type.value_type)
             table = table.set_column(position, column.name, plain)
+        if pa.types.is_float16(column.type):
+            table = table.set_column(position, column.name, table.column(position).cast(pa.float32()))
     return table

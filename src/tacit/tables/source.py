@@ -22,20 +22,17 @@ import pyarrow as pa
 
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.arrow import frame_to_arrow
+from tacit.tables.delimited import read_csv
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 
-CAST_TO: Mapping[str, str] = {
-    "bool": "boolean",
-    "int": "int64",
-    "float": "float64",
-    "decimal": "decimal(38, 12)",
-    "text": "string",
-    "date": "date",
-    "timestamp": "timestamp(6)",
-}
 OURS = "protected"
 PARQUET = {".parquet", ".pq"}
 CSV = {".csv", ".tsv", ".txt"}
+# What a decimal declared over text or ints holds; a stored decimal has its own digits.
+DECLARED_DIGITS, DECLARED_SCALE = 18, 6
+# DuckDB's own functions between text and its bytes.
+_encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=(("string",), "binary"))
+_decode = ibis.udf.scalar.builtin(lambda data: data, name="decode", signature=(("binary",), "string"))
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
     if isinstance(source, str | os.PathLike):
         return _from_files(os.fspath(source), written)
     if isinstance(source, ir.Table):
-        return _described(source, source.get_backend(), written, stem="data", identity=f"ibis:{source.get_name()}")
+        return _from_ibis(source, written)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         return _from_connection(source[0], source[1], written)
     frame = frame_to_arrow(source)
@@ -78,7 +75,12 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         )
     _refuse_duplicates(frame.column_names)
     backend = ibis.duckdb.connect()
-    backend.con.register(OURS, frame)
+    try:
+        backend.con.register(OURS, frame)
+    except Exception:  # noqa: BLE001 - the engine's text may quote a cell
+        raise InvalidParameter(
+            "the frame has no columns, or one of a type that cannot be read\nhint: leave out or convert the odd column"
+        ) from None
     _lock(backend, [])
     return _described(backend.table(OURS), backend, written, stem="data", identity=None)
 
@@ -100,7 +102,9 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
         if endings <= PARQUET:
             table = backend.read_parquet(paths, table_name=OURS)
         else:
-            table = backend.read_csv(paths, table_name=OURS, all_varchar=True, header=True)
+            table = read_csv(backend, paths, name=OURS)
+    except QueryRefused:
+        raise
     except Exception:  # noqa: BLE001 - the engine's text may quote a cell
         raise QueryRefused(
             f"{pattern!r} cannot be read as what its ending says\nhint: check that it is a whole file"
@@ -116,36 +120,70 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
             "the first of the pair must be a DuckDB connection\nhint: (duckdb.connect('file.db'), 'visits')"
         )
     backend = ibis.duckdb.from_connection(connection)
-    if name not in backend.list_tables():
-        raise QueryRefused(f"this DuckDB connection has no table {name!r}")
-    database = connection.execute(
-        "SELECT path FROM duckdb_databases() WHERE database_name = current_database()"
-    ).fetchone()
-    identity = f"duckdb:{os.path.realpath(database[0])}:{name}" if database and database[0] else None
-    return _described(backend.table(name), backend, written, stem=name, identity=identity)
+    try:
+        table = backend.table(name)
+    except Exception:  # noqa: BLE001 - whatever it is, there is no such table to ask
+        raise QueryRefused(f"this DuckDB connection has no table {name!r}") from None
+    return _described(_plain_text(table, backend), backend, written, stem=name, identity=_identity(backend, name))
+
+
+def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
+    backend = table.get_backend()
+    name = getattr(table.op(), "name", None)  # only a stored table has one
+    identity = None if name is None else _identity(backend, name)
+    return _described(_plain_text(table, backend), backend, written, stem="data", identity=identity)
+
+
+def _identity(backend: Any, name: str) -> str | None:
+    if backend.name != "duckdb":
+        return f"ibis:{backend.name}:{name}"
+    found = backend.con.execute("SELECT path FROM duckdb_databases() WHERE database_name = current_database()")
+    path = found.fetchall()[0][0]
+    return f"duckdb:{os.path.realpath(path)}:{name}" if path else None
+
+
+def _plain_text(table: ir.Table, backend: Any) -> ir.Table:
+    """Return a DuckDB user's table with every text compared by its bytes.
+
+    An ENUM is hashed by its code, which another row's value can move, and a collation takes different units or keys
+    for one; by way of bytes both are gone.
+    """
+    if backend.name != "duckdb":
+        return table
+    if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
+        raise QueryRefused(
+            "this DuckDB connection has a default collation, which takes different units for one"
+            "\nhint: RESET default_collation, or open another connection"
+        )
+    texts = [name for name, found in table.schema().items() if found.is_string()]
+    return table.mutate(**{name: _decode(_encode(table[name])) for name in texts}) if texts else table
 
 
 def _described(
     table: ir.Table, backend: Any, written: Mapping[str, WrittenFacts], *, stem: str, identity: str | None
 ) -> Source:
-    """Give every column its public facts: the declared type wins, read by a cast that cannot fail."""
+    """Give every column its public facts; a declared type wins, and the engine reads the column as that."""
     _refuse_duplicates(table.columns)
     for name in written:
         if name not in table.columns:
             raise QueryRefused(
                 f"columns= names '{name}', which the table does not have\nhint: it has {', '.join(table.columns)}"
             )
-    columns, casts = {}, {}
+    columns = {}
     for name, found in table.schema().items():
         said = written.get(name, WrittenFacts())
-        kind = said.type or _type_of(found)
-        if said.type is not None and said.type != _type_of(found):
-            casts[name] = table[name].try_cast(CAST_TO[said.type])
-        elif kind in ("int", "float", "timestamp") and str(found) != CAST_TO[kind]:
-            casts[name] = table[name].try_cast(CAST_TO[kind])  # an integer beyond int64 is NULL
-        scale = (found.scale or 0) if isinstance(found, dt.Decimal) else 12
-        columns[name] = ColumnFacts(type=kind, between=said.between, step=said.step, keys=said.keys, scale=scale)
-    return Source(table.mutate(**casts) if casts else table, backend, columns, stem, identity)
+        digits, scale = DECLARED_DIGITS, DECLARED_SCALE
+        if isinstance(found, dt.Decimal):
+            digits, scale = found.precision or 38, found.scale or 0
+        columns[name] = ColumnFacts(
+            type=said.type or _type_of(found),
+            between=said.between,
+            step=said.step,
+            keys=said.keys,
+            scale=scale,
+            digits=digits,
+        )
+    return Source(table, backend, columns, stem, identity)
 
 
 def _type_of(found: dt.DataType) -> ColumnType:
@@ -178,6 +216,7 @@ def _lock(backend: Any, paths: list[str]) -> None:
         f"SET allowed_paths = [{listed}]" if paths else None,
         f"SET temp_directory = '{spill}'",
         "SET enable_progress_bar = false",
+        "SET TimeZone = 'UTC'",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
