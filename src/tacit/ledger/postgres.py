@@ -87,10 +87,10 @@ class PostgresStore:
     """A ledger's tables in a PostgreSQL schema: the first one on the connection's search path."""
 
     durable = True
+    _link: "Link | None" = None
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._link: Link | None = None
         self._last: Head | None = None
         self._process = os.getpid()
         self.turn = RLock()
@@ -99,6 +99,9 @@ class PostgresStore:
             info = link.info
             schema = link.execute("SELECT current_schema()").fetchall()[0][0]
             self.place = f"postgresql {info.host}:{info.port}/{info.dbname}.{schema}"
+
+    def __del__(self) -> None:
+        self.disconnect()
 
     def transact(self, likely: Sequence[Query], work: Work) -> None:
         """Run `work` and write what it returns in one durable transaction (see `Store`)."""

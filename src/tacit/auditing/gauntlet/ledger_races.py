@@ -52,6 +52,7 @@ def race_threads(where: str | Path, *, switch: float, callers: int = CALLERS) ->
         run_together([lambda caller=caller: one(caller) for caller in range(callers)])  # type: ignore[misc]
     finally:
         sys.setswitchinterval(before)
+        ledger.close()
     return _settled(where, len(winners))
 
 
