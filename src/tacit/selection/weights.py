@@ -25,7 +25,7 @@ SUM_MARGIN = 2.0**-51
 def draw_weighted(
     distances: Integers, rate: Fraction, bits: Bits, width: int = WIDTH, *, times: Integers | None = None
 ) -> int:
-    """Return a place with chance proportional to exp(-rate·distances[place]), for distances of at least 0, one of them 0.
+    """Return a place with chance proportional to exp(-rate·distances[place]), distances >= 0 and one of them 0.
 
     With `times`, each place stands for so many candidates of the same distance, below 2^50 in all.
 

@@ -1,0 +1,1 @@
+"""Selection: choose the best of many candidates by noisy scores, and release the choice alone."""

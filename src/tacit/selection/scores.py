@@ -1,0 +1,133 @@
+"""Read scores as whole steps of a public grid, without error and whatever they hold.
+
+Whole-number scores are their own grid. Floats need a public `step`: each becomes the nearest multiple, halves upward,
+so two scores at most x steps apart end at most ⌈x⌉ apart (docs/proofs/selection.md). What kind of thing the scores are,
+and how many, is public and may be refused; what they hold is secret and never refused: what lies beyond ±2^62 counts
+as that bound, and NaN as the lowest.
+"""
+
+from fractions import Fraction
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidParameter
+from tacit.noise.threshold import Integers
+
+# Two scores within these bounds have a difference that fits int64.
+HIGHEST = (1 << 62) - 1
+# Above this many steps every float is looked at exactly.
+FLOAT_MOST = 2.0**45
+
+
+def read_scores(scores: object, step: Fraction | None, *, least: int) -> Integers:
+    """Return one whole number of steps for each candidate; there must be at least `least` of them."""
+    values = _read(scores)
+    if values.ndim != 1:
+        raise InvalidParameter(
+            f"scores must be one row of numbers, not an array of {values.ndim} dimensions\nhint: scores.ravel()"
+        )
+    if len(values) < least:
+        raise _too_few(len(values), least)
+    if values.dtype.kind == "O":
+        return _objects_to_steps(values, step)
+    if values.dtype.kind == "f":
+        if step is None:
+            raise _refuse_floats()
+        return _floats_to_steps(values.astype(np.float64), step)
+    if step is not None and step != 1:
+        return _objects_to_steps(values.astype(object), step)
+    if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+        return np.minimum(values, np.uint64(HIGHEST)).astype(np.int64)
+    steps: Integers = np.clip(values.astype(np.int64), -HIGHEST, HIGHEST)
+    return steps
+
+
+def read_score(score: object, step: Fraction | None) -> int:
+    """Return one score as a whole number of steps."""
+    return int(read_scores([score], step, least=1)[0])
+
+
+def _read(scores: object) -> NDArray[Any]:
+    if isinstance(scores, list | tuple):
+        values = np.empty(len(scores), dtype=object)
+        values[:] = scores
+        kinds = set(map(type, scores))
+        if kinds == {int}:
+            try:
+                return np.array(scores, dtype=np.int64)
+            except OverflowError:
+                return values
+        return values if kinds != {float} else values.astype(np.float64)
+    if not hasattr(scores, "__array__") or isinstance(scores, np.generic):
+        raise _refuse(scores)
+    array = np.asarray(scores)
+    is_number = array.dtype.kind in "iuO" or (array.dtype.kind == "f" and array.dtype.itemsize <= 8)
+    if not is_number:
+        raise _refuse(scores)
+    return array
+
+
+def _objects_to_steps(values: NDArray[Any], step: Fraction | None) -> Integers:
+    if not all(_is_whole(value) or isinstance(value, float | np.float32 | np.float16) for value in values):
+        raise InvalidParameter(
+            "every score must be a whole number, or a float of at most 64 bits with a public step"
+            "\nhint: count or sum first; a bool is int(flag)"
+        )
+    if step is None and not all(map(_is_whole, values)):
+        raise _refuse_floats()
+    return np.array([_nearest(value, step or Fraction(1)) for value in values], dtype=np.int64)
+
+
+def _floats_to_steps(values: NDArray[np.float64], step: Fraction) -> Integers:
+    """Return ⌊x/step + ½⌋, by floats where their error cannot reach a half."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        scaled = values / float(step)
+        floor = np.floor(scaled)
+        over = scaled - floor - 0.5
+        near = np.abs(over) <= 2.0**-50 * np.abs(scaled) + 2.0**-50
+    near |= ~(np.abs(scaled) < FLOAT_MOST)  # NaN and infinities too
+    steps = (np.where(near, 0.0, floor) + (over >= 0)).astype(np.int64)
+    for place in np.flatnonzero(near):
+        steps[place] = _nearest(float(values[place]), step)
+    return steps
+
+
+def _nearest(value: Any, step: Fraction) -> int:
+    """Return the nearest whole number of steps, halves upward, for any number at all."""
+    if not _is_whole(value):
+        value = float(value)
+        if not -np.inf < value < np.inf:
+            return HIGHEST if value > 0 else -HIGHEST
+    exact = Fraction(int(value)) if _is_whole(value) else Fraction(value)
+    steps = (2 * exact / step + 1) // 2
+    return min(max(int(steps), -HIGHEST), HIGHEST)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _too_few(found: int, least: int) -> InvalidParameter:
+    if found == 0:
+        return InvalidParameter("there are no scores, so there is nothing to choose from\nhint: give one per candidate")
+    return InvalidParameter(
+        f"scores must be of at least {least} candidates, not {found}: a choice of one says nothing"
+        "\nhint: the list of candidates is public; name them all"
+    )
+
+
+def _refuse_floats() -> InvalidParameter:
+    return InvalidParameter(
+        "scores must be whole numbers: how far one unit moves a float's last digits is not known exactly"
+        "\nhint: give a public grid, e.g. step=0.01, and each score is first put on it"
+    )
+
+
+def _refuse(scores: object) -> InvalidParameter:
+    return InvalidParameter(
+        f"scores must be a list or an array of numbers, one per candidate, not {type(scores).__name__}"
+        "\nhint: e.g. release([120, 98, 131])"
+    )
