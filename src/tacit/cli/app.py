@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import ask, demo, plan
+from tacit.cli import ask, budget, certificate, demo, ledger, plan
 from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 EXIT_UNEXPECTED = 1
@@ -35,6 +35,9 @@ app = typer.Typer(
 app.command(name="demo")(demo.demo)
 app.command(name="ask")(ask.ask)
 app.command(name="plan")(plan.plan)
+app.add_typer(budget.app, name="budget")
+app.add_typer(ledger.app, name="ledger")
+app.command(name="certificate")(certificate.certificate)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)

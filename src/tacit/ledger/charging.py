@@ -145,9 +145,10 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
     budgets = draft.book.applying(table.people, request.analyst)
     scopes = {budget.scope(analyst=request.analyst, time=draft.time): budget for budget in budgets}
     for scope, budget in scopes.items():
-        if not budget.rule.admits(draft.account(scope).spent + request.charge):
+        spent = draft.account(scope).spent
+        if not budget.rule.admits(spent + request.charge):
             draft.append({"kind": "refusal", **request.record, "budget": scope})
-            raise _no_room(request, budget)
+            raise _no_room(request, budget, spent)
     entry = draft.append({"kind": "charge", **request.record}, request=request.keys.request)
     for scope in {scope_of(table.people), scope_of(table.people, analyst=request.analyst), *scopes}:
         draft.charge(scope, request.charge, number=entry.number)
@@ -184,13 +185,16 @@ def _stored(view: Draft | Rows, answer: Entry, question: str, *, ledger: str, du
     return StoredAnswer(record["answer"], receipt)
 
 
-def _no_room(request: Request, budget: Budget) -> BudgetExceeded:
+def _no_room(request: Request, budget: Budget, spent: Charge) -> BudgetExceeded:
     charge = request.charge
+    pure_left = charge.epsilon is None and budget.rule.admits_purely(spent) and not budget.rule.admits_by_rho(spent)
     asked = [f"ε = {show(charge.epsilon)}"] if charge.epsilon is not None else [f"ρ = {show(charge.rho)}"]
     asked += [f"δ = {show(charge.delta)}"] if charge.delta else []
     name = request.table.name
     return BudgetExceeded(
         f"the budget of '{name}', {budget}, has no room for {', '.join(asked)}; nothing was charged or read"
-        "\nhint: ask for less ('tacit budget' shows what is left), or have the curator grant more: "
-        f"tacit budget grant {name} ..."
+        + ("; what was asked before leaves room for pure noise alone" if pure_left else "")
+        + "\nhint: "
+        + ("ask for Laplace noise, or for less" if pure_left else "ask for less")
+        + f" ('tacit budget' shows what is left), or have the curator grant more: tacit budget grant {name} ..."
     )

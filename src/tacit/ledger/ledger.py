@@ -216,6 +216,11 @@ class Ledger:
             scopes = [json.loads(scope) for scope in rows.accounts()]
         return tuple(sorted({who for people, who, period in scopes if people == table.people and who and not period}))
 
+    def length(self) -> int:
+        """Return how many entries there are."""
+        with self._store.reading() as rows:
+            return self._checked_head(rows).number
+
     def verify(self) -> Verified:
         """Read the whole ledger again and recompute chain, signature and totals; damage is an error that names it."""
         self._store.check()

@@ -31,44 +31,48 @@ POSTGRES = ("postgresql://", "postgres://")
 def open_ledger(
     where: str | os.PathLike[str] | None = None,
     *,
+    create: bool = True,
     accept: str | None = None,
     clock: Clock = system_clock,
     connect: Connect = connect_to_file,
 ) -> Ledger:
     """Return the ledger at a path, in PostgreSQL (`postgresql://...`), or in memory (`:memory:`, not durable).
 
-    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made. One that is behind its anchor
-    is refused unless `accept` gives the curator's reason, which is kept as an entry.
+    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made, unless `create` is False. One
+    that is behind its anchor is refused unless `accept` gives the curator's reason, which is kept as an entry.
 
     >>> open_ledger(":memory:").durable
     False
     """
-    store = _store(where, connect)
+    store = _store(where, connect, create=create)
     try:
-        return _open_durable(store, clock, accept) if store.durable else _open_in_memory(store, clock)
+        return _open_durable(store, clock, accept, create=create) if store.durable else _open_in_memory(store, clock)
     except BaseException:
         store.close()
         raise
 
 
-def _store(where: str | os.PathLike[str] | None, connect: Connect) -> Store:
-    if where is None:
-        return SqliteStore(default_ledger(), connect)
-    text = os.fspath(where)
+def _store(where: str | os.PathLike[str] | None, connect: Connect, *, create: bool) -> Store:
+    text = os.fspath(default_ledger() if where is None else where)
     if not isinstance(text, str) or not text:
         raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
     if text.startswith(POSTGRES):
         from tacit.ledger.postgres import PostgresStore
 
         return PostgresStore(text)
-    return SqliteStore(None if text == MEMORY else Path(text), connect)
+    path = None if text == MEMORY else Path(text)
+    if path is not None and not create and not path.exists():
+        raise _no_ledger(os.path.realpath(path))
+    return SqliteStore(path, connect)
 
 
-def _open_durable(store: Store, clock: Clock, accept: str | None) -> Ledger:
+def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: bool) -> Ledger:
     with store.reading() as rows:
         is_new = rows.head() is None
     if is_new:
         _refuse_if_lost(store.place)
+        if not create:
+            raise _no_ledger(store.place)
         _begin(store, load_or_make_key(key_file()), clock)
     with store.reading() as rows:
         head, public = _checked_ends(rows, store.place)
@@ -103,6 +107,10 @@ def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
         return draft.seal(key)
 
     store.transact((), work)
+
+
+def _no_ledger(place: str) -> LedgerError:
+    return LedgerError(f"there is no ledger at {place}\nhint: say where it is, with --ledger PATH or TACIT_HOME")
 
 
 def _refuse_if_lost(place: str) -> None:

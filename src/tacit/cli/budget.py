@@ -1,0 +1,131 @@
+"""`tacit budget`: what each table may lose, what is spent and what is left; `tacit budget grant` changes it."""
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.ledger.ledger import Ledger
+    from tacit.ledger.naming import RegisteredTable
+    from tacit.ledger.standing import Standing
+    from tacit.privacy.loss import Loss
+
+BAR = 20
+
+LedgerPath = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", metavar="PATH", help="Where the ledger is, if not in $TACIT_HOME: a file, or postgresql://..."
+    ),
+]
+
+app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+
+@app.callback(invoke_without_command=True)
+def budget(context: typer.Context, *, ledger: LedgerPath = None) -> None:
+    """Show, for each table and analyst, the budget, what is spent and what is left.
+
+    Example: `tacit budget --ledger study.db`
+    """
+    context.obj = ledger
+    if context.invoked_subcommand is None:
+        from tacit.ledger.opening import open_ledger
+
+        with open_ledger(ledger, create=False) as opened:
+            typer.echo(describe(opened))
+
+
+@app.command()
+def grant(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The table's name.")],
+    *,
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The new budget's epsilon.")] = None,
+    delta: Annotated[str, typer.Option(metavar="D", help="Its delta.")] = "0",
+    rho: Annotated[str | None, typer.Option(metavar="R", help="Or a budget in rho (zCDP).")] = None,
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="For one analyst; '*' for each.")] = None,
+    period: Annotated[
+        str | None, typer.Option(metavar="P", help="Per day, month or year; without it, for life.")
+    ] = None,
+    population: Annotated[int | None, typer.Option(metavar="N", help="How many people the data is about.")] = None,
+    insist: Annotated[bool, typer.Option("--insist", help="Accept a delta that is too large.")] = False,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    ledger: LedgerPath = None,
+) -> None:
+    """Set a budget from now on, with the curator's key and for the record; what was spent stays spent.
+
+    Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
+    """
+    from tacit.ledger.opening import open_ledger
+
+    loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
+    with open_ledger(ledger or context.obj, create=False) as opened:
+        given = opened.grant(
+            table, loss, analyst=analyst, period=period, population=population, insist=insist, reason=reason
+        )
+    typer.echo(f"{table}: {given} from now on")
+
+
+def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":
+    """Return the loss that a command line's words mean."""
+    from tacit.privacy import loss
+
+    if (epsilon is None) == (rho is None):
+        raise InvalidParameter("give the budget as --epsilon or as --rho\nhint: --epsilon 3 --delta 1e-6")
+    return loss.epsilon(epsilon, delta=delta) if epsilon is not None else loss.rho(str(rho), delta=delta)
+
+
+def describe(ledger: "Ledger") -> str:
+    """Return every table's budgets as text, the tables in order of their names."""
+    lines: list[str] = []
+    for table in ledger.tables():
+        lines += [*_describe_table(ledger, table), ""]
+    return "\n".join(lines).rstrip() or "no table is registered in this ledger yet"
+
+
+def _describe_table(ledger: "Ledger", table: "RegisteredTable") -> list[str]:
+    shared = [other.name for other in ledger.tables() if other.people == table.people and other.name != table.name]
+    title = f"{table.name} (version {table.version})" + (f", same people as {', '.join(shared)}" if shared else "")
+    rows = []
+    for who in (None, *ledger.analysts(table)):
+        for standing in ledger.standings(table, who):
+            own = standing.budget.analyst is not None
+            if own == (who is not None):
+                rows.append((who or "everyone", standing))
+    width = max(len(who) for who, _ in rows)
+    return [title, *(f"  {who:{width}}  {_describe(standing)}" for who, standing in rows)]
+
+
+def _describe(standing: "Standing") -> str:
+    from tacit.privacy.number import show
+
+    budget, room = standing.budget, standing.room
+    spent = standing.epsilon_spent
+    if spent is None:
+        share = float(standing.spent.rho / budget.rule.rho) if budget.rule.rho else 1.0
+        figures = f"spent ρ = {show(standing.spent.rho)}, left ρ = {_down(room.rho or Fraction(0))}"
+    else:
+        share = float(spent / (budget.rule.epsilon or 1))
+        figures = f"spent ε = {show(spent)}, left ε = {_down(room.epsilon)}"
+    filled = min(BAR, max(round(BAR * share), int(share > 0)))
+    if standing.questions is None:
+        more = "nothing asked yet" if not standing.charges else "any number of questions like the last"
+    else:
+        more = f"about {standing.questions:,} more like the last"
+    return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(budget.period)}: {figures}, {more}"
+
+
+def _per(period: str | None) -> str:
+    return f" per {period}" if period else ""
+
+
+def _down(amount: Fraction) -> str:
+    """An amount to six digits, rounded down, so that what is shown as left is there."""
+    from tacit.privacy.number import show
+
+    short = show(amount)
+    return short if Fraction(short) <= amount else show(Fraction(f"{float(amount * (1 - Fraction(1, 10**6))):.6g}"))

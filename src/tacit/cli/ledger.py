@@ -1,0 +1,131 @@
+"""`tacit ledger`: show, verify and export the record of every charge, and accept an old copy of it."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.budget import LedgerPath
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.ledger.entry import Entry
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+
+@app.callback()
+def ledger_command() -> None:
+    """Show, verify and export the ledger: every charge, answer, refusal and change of budget."""
+
+
+@app.command()
+def show(
+    *,
+    last: Annotated[int, typer.Option("--last", metavar="N", help="How many entries, from the end.")] = 20,
+    ledger: LedgerPath = None,
+) -> None:
+    """Show the last entries, one line each.
+
+    Example: `tacit ledger show --last 5`
+    """
+    from tacit.ledger.opening import open_ledger
+
+    if last < 1:
+        raise InvalidParameter("--last must be at least 1")
+    with open_ledger(ledger, create=False) as opened:
+        names = {table.id: table.name for table in opened.tables()}
+        first = max(1, opened.length() - last + 1)
+        for entry in opened.entries(first):
+            typer.echo(line(entry, names))
+
+
+@app.command()
+def verify(*, ledger: LedgerPath = None) -> None:
+    """Recompute the chain, its signature and every total; exit 2 and name the fault if anything is wrong.
+
+    Example: `tacit ledger verify --ledger study.db`
+    """
+    from tacit.ledger.opening import open_ledger
+
+    with open_ledger(ledger, create=False) as opened:
+        found = opened.verify()
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
+    typer.echo(f"whole: {found.entries:,} entries ({kinds})")
+    typer.echo(f"head {found.hash}, signed by {found.key}")
+
+
+@app.command()
+def export(
+    *,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Write every entry as a line of JSON, with its number and hashes.
+
+    Example: `tacit ledger export --output ledger.jsonl`
+    """
+    from tacit.ledger.chain import BEGINNING
+    from tacit.ledger.opening import open_ledger
+
+    with ExitStack() as stack:
+        opened = stack.enter_context(open_ledger(ledger, create=False))
+        target = None if output is None else stack.enter_context(Path(output).open("w", encoding="utf-8"))
+        previous = BEGINNING
+        for entry in opened.entries():
+            row = {"number": entry.number, "previous": previous, "hash": entry.hash, "body": entry.body}
+            typer.echo(json.dumps(row), file=target)
+            previous = entry.hash
+
+
+@app.command()
+def accept(
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why this copy is the one to go on with.")],
+    ledger: LedgerPath = None,
+) -> None:
+    """Go on with a ledger that is older than what this machine has answered from it, for the record.
+
+    Only when the newest copy is lost. What was answered since this copy was made is forgotten: lower the budget by as
+    much as it may have spent, with `tacit budget grant`.
+
+    Example: `tacit ledger accept --reason "disk lost, restored last night's backup"`
+    """
+    from tacit.ledger.opening import open_ledger
+
+    with open_ledger(ledger, create=False, accept=reason) as opened:
+        typer.echo(f"accepted at entry {opened.length()}, for the record")
+
+
+def line(entry: "Entry", names: dict[str, str]) -> str:
+    """Return one entry as a line: number, time, kind, and what it is about."""
+    return f"{entry.number:>7}  {entry.record['time'][:19]}  {entry.kind:8}  {_about(entry.kind, entry.record, names)}"
+
+
+def _about(kind: str, record: dict[str, Any], names: dict[str, str]) -> str:
+    if kind in {"charge", "refusal"}:
+        who = f" by {record['analyst']}" if record["analyst"] else ""
+        return f"{names.get(record['table'], '?')}{who} {_cost(record)}"
+    if kind == "answer":
+        return f"{names.get(record['table'], '?')} for charge {record['charge']}"
+    if kind == "budget":
+        return f"{_budget(record)} {record['reason']}".rstrip()
+    if kind == "table":
+        return f"{record['name']} version {record['version']}"
+    return str(record["reason"] if kind == "override" else record["ledger"])
+
+
+def _cost(record: dict[str, Any]) -> str:
+    from tacit.privacy.number import from_text, show
+
+    main = ("ε", record["epsilon"]) if record["epsilon"] is not None else ("ρ", record["rho"])
+    parts = [main] + ([("δ", record["delta"])] if record["delta"] != "0" else [])
+    return ", ".join(f"{sign} = {show(from_text(amount))}" for sign, amount in parts)
+
+
+def _budget(record: dict[str, Any]) -> str:
+    from tacit.ledger.budget import budget_from
+
+    return str(budget_from(record))
