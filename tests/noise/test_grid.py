@@ -103,7 +103,7 @@ def test_nan_counts_as_zero_and_infinities_as_the_largest_float(kind):
         (np.array([2**70, -(2**70)]), object),
         ([1, 2, 3], np.int64),
         ([[1.5], [2.5]], np.float64),
-        ([2**63, -1], object),
+        ([2**65, -1], object),
         ([1, 2.5, 10**400], np.float64),
         ((), np.float64),
     ],
