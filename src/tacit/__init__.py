@@ -21,26 +21,38 @@ if TYPE_CHECKING:
         QueryRefused,
         TacitError,
     )
+    from tacit.local.randomized_response import RandomizedResponse
     from tacit.noise.mechanism import Gaussian, Laplace
     from tacit.privacy.loss import epsilon, rho
     from tacit.query.frame import count, count_units, mean, sum  # noqa: A004
     from tacit.release.answer import Answer
+    from tacit.selection.exponential import Exponential
+    from tacit.selection.noisy_max import NoisyMax
+    from tacit.selection.permute_and_flip import PermuteAndFlip
+    from tacit.selection.sparse_vector import AboveThreshold
+    from tacit.selection.top_k import TopK
     from tacit.tables.schema import ROW
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ROW",
+    "AboveThreshold",
     "Answer",
     "BudgetExceeded",
     "EngineError",
+    "Exponential",
     "Gaussian",
     "InvalidParameter",
     "Laplace",
     "LedgerError",
     "NoRandomness",
+    "NoisyMax",
+    "PermuteAndFlip",
     "QueryRefused",
+    "RandomizedResponse",
     "TacitError",
+    "TopK",
     "catalog",
     "count",
     "count_units",
@@ -53,17 +65,23 @@ __all__ = [
 
 # public name -> the module it lives in
 _HOMES = {
+    "AboveThreshold": "tacit.selection.sparse_vector",
     "Answer": "tacit.release.answer",
     "BudgetExceeded": "tacit.errors",
     "EngineError": "tacit.errors",
+    "Exponential": "tacit.selection.exponential",
     "Gaussian": "tacit.noise.mechanism",
     "InvalidParameter": "tacit.errors",
     "Laplace": "tacit.noise.mechanism",
     "LedgerError": "tacit.errors",
     "NoRandomness": "tacit.errors",
+    "NoisyMax": "tacit.selection.noisy_max",
+    "PermuteAndFlip": "tacit.selection.permute_and_flip",
     "QueryRefused": "tacit.errors",
     "ROW": "tacit.tables.schema",
+    "RandomizedResponse": "tacit.local.randomized_response",
     "TacitError": "tacit.errors",
+    "TopK": "tacit.selection.top_k",
     "catalog": "tacit.door",
     "count": "tacit.query.frame",
     "count_units": "tacit.query.frame",

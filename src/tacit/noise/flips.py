@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.noise.bernoulli import exp_digits, settle_below
+from tacit.noise.bernoulli import Digits, exp_digits, settle_below
 from tacit.noise.bits import Bits
 from tacit.noise.threshold import PIECE, WIDTH, Integers
 
@@ -35,4 +35,18 @@ def draw_flips(distances: Integers, rate: Fraction, bits: Bits, width: int = WID
         for place in np.flatnonzero(near) if near.any() else ():
             digits = exp_digits(rate * int(piece[place]))
             heads[place] = settle_below(int(words[place]), digits, bits, width)
+    return answers
+
+
+def draw_chance(digits: Digits, n: int, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
+    """Return `n` independent answers, each True with the one chance below 1 whose binary digits are given.
+
+    Privacy: the chance is exact, given uniform bits.
+    """
+    floor, exact = digits(width)
+    words = bits.words(n, width)
+    answers = words < np.uint64(floor)
+    if not exact:
+        for place in np.flatnonzero(words == np.uint64(floor)):
+            answers[place] = settle_below(int(words[place]), digits, bits, width)
     return answers

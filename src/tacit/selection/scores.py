@@ -40,7 +40,7 @@ def read_scores(scores: object, step: Fraction | None, *, least: int) -> Integer
     if step is not None and step != 1:
         return _objects_to_steps(values.astype(object), step)
     if values.dtype.kind == "u" and values.dtype.itemsize == 8:
-        return np.minimum(values, np.uint64(HIGHEST)).astype(np.int64)
+        values = np.minimum(values, np.uint64(HIGHEST))
     steps: Integers = np.clip(values.astype(np.int64), -HIGHEST, HIGHEST)
     return steps
 
