@@ -6,7 +6,7 @@ import pytest
 
 import tacit
 from tacit.cli import app as door
-from tacit.errors import BudgetExceeded, InvalidParameter
+from tacit.errors import BudgetExceeded, EngineError, InvalidParameter, NoRandomness
 
 
 def run(*words: str) -> int:
@@ -47,7 +47,13 @@ def test_an_unknown_command_is_refused_by_name(capsys):
 
 
 @pytest.mark.parametrize(
-    ("error", "code"), [(InvalidParameter("epsilon must be above 0"), 2), (BudgetExceeded("no room for epsilon 1"), 3)]
+    ("error", "code"),
+    [
+        (InvalidParameter("epsilon must be above 0"), 2),
+        (BudgetExceeded("no room for epsilon 1"), 3),
+        (EngineError("the charge stands"), 4),
+        (NoRandomness("no randomness, no answer"), 4),
+    ],
 )
 def test_our_error_is_its_message_on_stderr_and_a_code(failing, capsys, error, code):
     failing(error)
@@ -71,8 +77,3 @@ def test_the_curator_can_ask_for_the_trace(failing, monkeypatch):
     failing(ValueError("the whole story"))
     with pytest.raises(ValueError, match="the whole story"):
         door.main(["demo"])
-
-
-def test_the_demo_runs(capsys):
-    assert run("demo") == 0
-    assert "ε" in capsys.readouterr().out

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tacit.cli.progress import working
-from tacit.cli.words import FORMATS, Words, open_question, with_words
+from tacit.cli.words import FORMATS, Words, open_question, plan_question, with_words
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def ask(words: Words) -> None:
     """
     check_output(words)
     with working("working"):
+        if words.budget is not None:
+            plan_question(words)  # a budget is for life: it is not declared by a question that is refused
         answer = open_question(words, ledger=words.ledger).answer(
             words.epsilon,
             words.call_delta,

@@ -1,72 +1,156 @@
-"""`tacit demo`: what exists so far, shown on made-up numbers. Everything it prints as private was really drawn."""
+"""`tacit demo`: the whole story on a made-up table, in a few seconds. Everything it prints as private was really drawn.
+
+It works in a folder of its own, with a ledger of its own, and leaves nothing behind unless asked to.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-# A made-up survey: how many people in each region said yes. One person is in one region only.
-EXACT_COUNTS = {"north": 1_204, "east": 86, "south": 3_377, "west": 0}
-EPSILON = 1
+from tacit.cli.demo_table import PEOPLE, RARE_PEOPLE, RARE_WARD, VISITS_MOST, WARDS_MOST, exact_visits, write_visits
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.door import Question, Table
+
+DECLARED = f"""\
+visits = tacit.table("visits.parquet", unit="patient_id", rows_per_unit={VISITS_MOST}, groups_per_unit={WARDS_MOST},
+                     columns={{"days": {{"between": (0, 30)}}}}, budget=tacit.epsilon(2, delta=1e-6))"""
+BY_WARD = 'visits.group_by("ward").agg(people=tacit.count_units(), stay=tacit.mean("days"))'
+ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
+BOUNDS = f"--unit patient_id --rows-per-unit {VISITS_MOST} --groups-per-unit {WARDS_MOST} --between days=0:30"
+NEXT = f"""\
+tacit demo --keep visits.parquet         keeps the made-up table, to ask it yourself:
+tacit plan visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" \\
+      {BOUNDS} --budget 3 --delta 1e-6 --epsilon 1
+tacit ask ...                            the same words, for an answer; tacit ask --help explains each"""  # noqa: S608
 
 
-def demo() -> None:
+def demo(
+    *,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the made-up table here too, to ask it yourself.")
+    ] = None,
+) -> None:
     """Show what Tacit does, on made-up data, in a few seconds.
 
     Example: `tacit demo`
     """
-    show_counts()
-    show_many_numbers()
-    show_losses()
-    show_refusal()
+    with own_folder() as folder:
+        path = folder / "visits.parquet"
+        write_visits(path)
+        if keep is not None:
+            keep_table(path, keep)
+        visits = show_table(path)
+        by_ward = show_plan(visits)
+        show_answer(by_ward, path)
+        show_sql(visits)
+        show_end(visits)
+    say("Try next", NEXT)
 
 
-def show_counts() -> None:
-    """Print private counts beside the exact ones, with their error bars."""
+def show_table(path: Path) -> "Table":
+    """Declare the table, and print what was declared."""
     import tacit
 
-    mechanism = tacit.Laplace(sensitivity=1, epsilon=EPSILON)
-    noisy_counts = mechanism.release(list(EXACT_COUNTS.values()))
-    bar = mechanism.error(confidence=0.95)
-    typer.echo("A made-up survey. Private counts, and the exact ones that are never shown outside a demo:\n")
-    typer.echo(f"  {'region':<8} {'private':>9} {'± 95 %':>7} {'(exact)':>9}")
-    for (region, exact), noisy in zip(EXACT_COUNTS.items(), noisy_counts, strict=True):
-        typer.echo(f"  {region:<8} {noisy:>9,} {bar:>7} {f'({exact:,})':>9}")
-    typer.echo(f"\n  spent: {mechanism.loss} for the whole table, since one person is in one region\n")
-    typer.echo(indented(mechanism.explain()))
-
-
-def show_many_numbers() -> None:
-    """Print which of the two mechanisms is better where one person touches many numbers."""
-    import tacit
-
-    typer.echo(
-        "\nWhere one person touches all of k counts, none is off by more than (95 %, ε = 1, Gaussian δ = 1e-6):\n"
+    visits = tacit.table(
+        path,
+        unit="patient_id",
+        rows_per_unit=VISITS_MOST,
+        groups_per_unit=WARDS_MOST,
+        columns={"days": {"between": (0, 30)}},
+        budget=tacit.epsilon(2, delta=1e-6),
     )
-    typer.echo(f"  {'k':>5} {'Laplace':>9} {'Gaussian':>9}")
-    for k in (1, 4, 25, 100):
-        laplace = tacit.Laplace(sensitivity=k, epsilon=EPSILON)
-        gaussian = tacit.Gaussian(sensitivity=int(k**0.5), epsilon=EPSILON, delta=1e-6)
-        typer.echo(f"  {k:>5} {laplace.error(coordinates=k):>9} {gaussian.error(coordinates=k):>9}")
+    columns = ", ".join(f"{name} ({facts.type})" for name, facts in visits.frame.declaration.columns.items())
+    say(
+        f"1. A table: hospital visits of {PEOPLE:,} made-up people\n"
+        "   Its curator says whose rows they are, what is public, and how much may ever be learned of one person.",
+        f"{DECLARED}\n\n{columns}",
+    )
+    return visits
 
 
-def show_losses() -> None:
-    """Print how losses add, exactly."""
+def show_plan(visits: "Table") -> "Question":
+    """Print the plan of a question, which is free."""
     import tacit
 
-    tenth = tacit.epsilon(0.1)
-    typer.echo("\nLosses are exact and add:\n")
-    typer.echo(f"  {tenth} three times is {tenth + tenth + tenth}; as floats, 0.1 + 0.1 + 0.1 is {0.1 + 0.1 + 0.1}")
+    by_ward = visits.group_by("ward").agg(people=tacit.count_units(), stay=tacit.mean("days"))
+    say("2. A plan: free, and no row is read", f"q = {BY_WARD}\nprint(q.plan(epsilon=1))\n\n{by_ward.plan(epsilon=1)}")
+    return by_ward
 
 
-def show_refusal() -> None:
-    """Print what a mistake looks like."""
+def show_answer(by_ward: "Question", path: Path) -> None:
+    """Print the answer, and how it compares with the truth."""
+    answer = by_ward.answer(epsilon=1)
+    say("3. An answer: charged first, then read, with an error bar on every cell", f"q.answer(epsilon=1)\n\n{answer}")
+    exact = exact_visits(path)
+    lines = [f"{'ward':<12} {'people':>7} {'(exact)':>9}   {'stay':>6} {'(exact)':>9}"]
+    for row in answer.to_dicts():
+        people, stay = exact[row["ward"]]
+        lines.append(
+            f"{row['ward']:<12} {row['people']:>7,} {f'({people:,})':>9}   {row['stay']:>6.3f} {f'({stay:.3f})':>9}"
+        )
+    lines.append(f"\nNot shown: the ward '{RARE_WARD}', where only {RARE_PEOPLE} people were. Few people are no group.")
+    say("   Beside the truth, which only a demo may show", "\n".join(lines))
+
+
+def show_sql(visits: "Table") -> None:
+    """Ask in SQL, twice: the second time is free."""
+    question = visits.sql(ADULTS)
+    say(
+        "4. The same in SQL; asked again, it is free and has the same numbers",
+        f'visits.sql("{ADULTS}")\n      .answer(epsilon=0.5)\n\n{question.answer(epsilon=0.5)}\n\n'
+        f"{question.answer(epsilon=0.5)}",
+    )
+
+
+def show_end(visits: "Table") -> None:
+    """Spend what is left, and print the refusal."""
     import tacit
 
-    typer.echo("\nA mistake is refused, with the rule and the way out:\n")
+    lines = []
+    for age in (30, 40, 50):
+        text = f"visits.where('age < {age}').count().answer(epsilon=0.4)"
+        try:
+            answer = visits.where(f"age < {age}").count().answer(epsilon=0.4)
+        except tacit.BudgetExceeded as refusal:
+            lines.append(f"{text}\n  {type(refusal).__name__}: " + str(refusal).replace("\n", "\n  "))
+            break
+        row = answer.to_dicts()[0]
+        lines.append(f"{text}\n  {row['count']:,}, from {row['count_low']:,} to {row['count_high']:,} (95 %)")
+    say("5. The budget ends, and so do the answers", "\n".join(lines))
+
+
+def keep_table(path: Path, keep: Path) -> None:
+    """Leave the made-up table where it was asked for."""
     try:
-        tacit.epsilon(1, delta=1)
-    except tacit.TacitError as error:
-        typer.echo(indented(f"tacit.epsilon(1, delta=1)\n{error}"))
+        shutil.copyfile(path, keep)
+    except OSError:
+        raise InvalidParameter("--keep cannot be written there\nhint: tacit demo --keep visits.parquet") from None
 
 
-def indented(text: str) -> str:
-    """Return the text two spaces in."""
-    return "\n".join(f"  {line}" for line in text.splitlines())
+@contextmanager
+def own_folder() -> Iterator[Path]:
+    """Lend a folder for the table, the ledger and its key, and remove it afterwards."""
+    before = os.environ.get("TACIT_HOME")
+    with tempfile.TemporaryDirectory(prefix="tacit-demo-") as folder:
+        os.environ["TACIT_HOME"] = str(Path(folder) / "home")
+        try:
+            yield Path(folder)
+        finally:
+            if before is None:
+                del os.environ["TACIT_HOME"]
+            else:
+                os.environ["TACIT_HOME"] = before
+
+
+def say(title: str, text: str) -> None:
+    """Print a step of the story: its title, and what belongs to it two spaces in."""
+    typer.echo(f"\n{title}\n")
+    typer.echo("\n".join(f"  {line}".rstrip() for line in text.splitlines()))

@@ -3,10 +3,8 @@
 import json
 
 from tacit.cli.ask import check_output, write_text
-from tacit.cli.words import Words, open_question, with_words
+from tacit.cli.words import Words, plan_question, with_words
 from tacit.errors import InvalidParameter
-
-MEMORY = ":memory:"
 
 
 @with_words
@@ -24,8 +22,7 @@ def plan(words: Words) -> None:
     check_output(words)
     if words.format not in ("table", "json"):
         raise InvalidParameter("a plan is words, not rows\nhint: --format table or --format json")
-    question = open_question(words, ledger=words.ledger if words.budget is None else MEMORY)
-    report = question.plan(words.epsilon, words.call_delta, noise=words.noise, confidence=words.confidence)
+    report = plan_question(words)
     text = str(report)
     if words.format == "json":
         text = json.dumps({"plan": text.splitlines(), "loss": str(report.loss)}, ensure_ascii=False, indent=2)

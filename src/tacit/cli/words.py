@@ -15,9 +15,10 @@ import typer
 from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
-    from tacit.door import Question
+    from tacit.door import PlanReport, Question
 
 ROW_WORD = "ROW"
+MEMORY = ":memory:"
 FORMATS = ("table", "json", "csv", "parquet")
 TABLE = "The table"
 ANSWER = "The answer"
@@ -174,6 +175,12 @@ def open_question(words: Words, *, ledger: str | None) -> "Question":
             "\nhint: rename the column, or say tacit.ROW in Python"
         )
     return table.sql(words.sql)
+
+
+def plan_question(words: Words) -> "PlanReport":
+    """Return what answering would do; with --budget in a ledger that is forgotten, so that nothing is declared."""
+    question = open_question(words, ledger=words.ledger if words.budget is None else MEMORY)
+    return question.plan(words.epsilon, words.call_delta, noise=words.noise, confidence=words.confidence)
 
 
 def _columns(words: Words) -> dict[str, dict[str, Any]]:

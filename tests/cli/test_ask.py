@@ -1,0 +1,167 @@
+"""`tacit ask`: an answer and a zero, or a reason and a code; what is refused is neither charged nor declared."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.ledger.home import default_ledger
+from tacit.ledger.opening import open_ledger
+from tacit.tables.source import Source
+
+BOUNDS = ("--unit", "patient", "--rows-per-unit", 1, "--groups-per-unit", 1)
+BUDGET = ("--budget", 3, "--delta", "1e-6")
+BY_WARD = "SELECT ward, COUNT(*) AS n, AVG(days) AS stay FROM visits GROUP BY ward"
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+def charges() -> int:
+    """How often the ledger was charged."""
+    if not default_ledger().exists():
+        return 0
+    with open_ledger() as ledger:
+        return sum(entry.kind == "charge" for entry in ledger.entries())
+
+
+def test_an_answer_has_bars_what_it_cost_and_whom_it_protects(tacit_command, visits):
+    ran = tacit_command("ask", visits, BY_WARD, *BOUNDS, *BUDGET, "--between", "days=0:10", "--epsilon", 1)
+    assert (ran.code, ran.err) == (0, "")
+    assert "± 95 %" in ran.out
+    assert "spent ε = 1" in ran.out
+    assert "all rows of one patient" in ran.out
+    assert charges() == 1
+
+
+def test_json_is_one_object(tacit_command, visits):
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", "0.1", "--format", "json")
+    answer = json.loads(ran.out)
+    assert {"rows", "loss", "left", "unit", "neighbours", "receipt"} <= set(answer)
+    assert answer["loss"]["epsilon"] == 0.1
+    (row,) = answer["rows"]
+    assert row["n_low"] <= row["n"] <= row["n_high"]
+
+
+def test_csv_has_a_low_and_a_high_column(tacit_command, visits):
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--format", "csv")
+    assert ran.out.splitlines()[0] == "n,n_low,n_high"
+    assert len(ran.out.splitlines()) == 2
+
+
+def test_parquet_goes_to_a_file(tacit_command, visits, tmp_path):
+    file = tmp_path / "answer.parquet"
+    words = ("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--format", "parquet")
+    assert tacit_command(*words, "--output", file).code == 0
+    assert pq.read_table(file).column_names == ["n", "n_low", "n_high"]
+
+
+def test_the_same_question_again_is_free_and_the_same(tacit_command, visits):
+    words = ("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--format", "csv")
+    assert tacit_command(*words).out == tacit_command(*words).out
+    assert charges() == 1
+
+
+def test_no_room_is_code_3_with_the_reason_on_stderr(tacit_command, visits):
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 4)
+    assert (ran.code, ran.out) == (3, "")
+    assert "has no room" in ran.err
+    assert charges() == 0
+
+
+@pytest.mark.parametrize(
+    ("extra", "reason"),
+    [
+        (("--format", "xml"), "--format must be one of"),
+        (("--format", "parquet"), "--output answer.parquet"),
+        (("--output", "/no/such/folder/answer.csv"), "--output cannot be written"),
+        (("--between", "days"), "COLUMN=VALUE"),
+        (("--between", "days=5"), "--between days=0:100"),
+        (("--between", "=0:1"), "COLUMN=VALUE"),
+        (("--between", "days=0:9", "--between", "days=0:8"), "names 'days' twice"),
+        (("--between", "dayz=0:9"), "dayz"),
+        (("--keys", "floor=ground"), "a key of 'floor' must be a number"),
+        (("--type", "floor=number"), "must be one of bool, int"),
+        (("--neighbours", "next-door"), "add-remove"),
+        (("--noise", "pink"), "laplace"),
+        (("--confidence", "2"), "confidence"),
+        (("--epsilon", "nan"), "finite"),
+        (("--unit", "patent"), "did you mean 'patient'"),
+    ],
+)
+def test_a_mistake_is_code_2_before_anything_is_charged(tacit_command, visits, extra, reason):
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, *extra)
+    assert (ran.code, ran.out) == (2, "")
+    assert reason in ran.err
+    assert "Traceback" not in ran.err
+    assert charges() == 0
+
+
+def test_a_refused_question_declares_no_budget(tacit_command, visits):
+    """A budget is for life, so a mistyped first question must not fix it."""
+    assert tacit_command("ask", visits, COUNT, "--unit", "patient", "--budget", 3, "--epsilon", 1).code == 2
+    assert tacit_command("ask", visits, COUNT, *BOUNDS, "--budget", 5, "--epsilon", 1).code == 0
+
+
+def test_a_new_table_needs_a_budget(tacit_command, visits):
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, "--epsilon", 1)
+    assert ran.code == 2
+    assert "budget" in ran.err
+
+
+def test_delta_belongs_to_the_budget_with_one_and_to_the_call_without(tacit_command, visits):
+    words = ("ask", visits, BY_WARD, *BOUNDS, "--between", "days=0:10", "--epsilon", 1, "--format", "json")
+    first = json.loads(tacit_command(*words, *BUDGET).out)
+    assert 0 < first["loss"]["delta"] <= 1e-6 / 3  # a third of the budget's epsilon has a third of its delta
+    call = json.loads(tacit_command(*words, "--delta", "1e-7").out)
+    assert 0 < call["loss"]["delta"] <= 1e-7
+
+
+@pytest.mark.parametrize(
+    ("column", "written", "keys"),
+    [
+        ("ward", 'A,"B, west"', ["A", "B, west"]),
+        ("floor", "1, 2,3", [1, 2, 3]),
+        ("urgent", "true,false", [True, False]),
+        ("day", "2026-01-01,2026-01-02", ["2026-01-01", "2026-01-02"]),
+        ("days", "1,2.0", [1.0, 2.0]),
+    ],
+)
+def test_keys_are_read_as_the_columns_type(tacit_command, visits, column, written, keys):
+    sql = f"SELECT {column}, COUNT(*) AS n FROM visits GROUP BY {column}"
+    words = (*BOUNDS, "--budget", 30, "--epsilon", 20, "--keys", f"{column}={written}", "--format", "json")
+    rows = json.loads(tacit_command("ask", visits, sql, *words).out)["rows"]
+    assert [row[column] for row in rows] == keys
+    assert all(row["n"] > 100 for row in rows)  # they met the rows' own values
+
+
+def test_csv_columns_are_text_unless_typed(tacit_command, tmp_path):
+    path = tmp_path / "pay.csv"
+    path.write_text("who,pay\n" + "".join(f"{who},{who % 7}\n" for who in range(2000)))
+    words = ("ask", path, "SELECT AVG(pay) AS pay FROM pay", "--unit", "who", "--rows-per-unit", 1, *BUDGET)
+    assert tacit_command(*words, "--epsilon", 1, "--between", "pay=0:7").code == 2
+    assert tacit_command(*words, "--epsilon", 1, "--between", "pay=0:7", "--type", "pay=int").code == 0
+
+
+def test_each_row_can_be_its_own_unit(tacit_command, visits):
+    ran = tacit_command("ask", visits, COUNT, "--unit", "ROW", "--budget", 3, "--epsilon", 1)
+    assert ran.code == 0
+    assert "protected: each row" in ran.out
+
+
+def test_a_column_named_row_is_not_taken_for_the_row(tacit_command, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("ROW\n1\n1\n")
+    ran = tacit_command("ask", path, "SELECT COUNT(*) FROM t", "--unit", "ROW", "--budget", 3, "--epsilon", 1)
+    assert ran.code == 2
+    assert "a column of that name" in ran.err
+
+
+def test_a_failure_after_the_charge_is_code_4_and_quotes_nothing(tacit_command, visits, monkeypatch):
+    def fail(self, relation):
+        raise ValueError("Ada Lovelace has 12 visits")
+
+    monkeypatch.setattr(Source, "fetch", fail)
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1)
+    assert (ran.code, ran.out) == (4, "")
+    assert "Ada" not in ran.err
+    assert "the charge stands" in ran.err
+    assert charges() == 1

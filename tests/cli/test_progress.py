@@ -1,0 +1,45 @@
+"""A sign of life: after a while, on a terminal alone, and with no number that rows could have set."""
+
+import io
+import time
+
+import pytest
+
+from tacit.cli import progress
+
+
+class Terminal(io.StringIO):
+    """A stderr that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def stand_at(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Put a screen in the place of stderr: in the test itself, since capturing starts anew after its fixtures."""
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    return screen
+
+
+def test_quick_work_shows_nothing(monkeypatch):
+    screen = stand_at(Terminal(), monkeypatch)
+    with progress.working("working"):
+        pass
+    assert screen.getvalue() == ""
+
+
+def test_long_work_shows_a_sign_of_life(monkeypatch):
+    screen = stand_at(Terminal(), monkeypatch)
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    with progress.working("working"):
+        time.sleep(0.2)
+    assert "working" in screen.getvalue()
+
+
+def test_a_pipe_gets_nothing(monkeypatch):
+    pipe = stand_at(io.StringIO(), monkeypatch)
+    monkeypatch.setattr(progress, "PATIENCE", 0.01)
+    with progress.working("working"):
+        time.sleep(0.05)
+    assert pipe.getvalue() == ""
