@@ -92,9 +92,13 @@ def _to_int(cell: Cell, kind: Kind) -> ir.Value:
         return _shaped(cell, _INT_TEXT).try_cast("int64")
     if cell.kind.type == "decimal":
         return _decimal_text(cell).re_replace("[.][0-9]*$", "").try_cast("int64")
-    low, high = (ibis.literal(end).cast("float64") for end in ("-9223372036854775808", "9223372036854775808"))
-    inside = ibis.cases(((cell.value >= low) & (cell.value < high), cell.value), else_=ibis.null("float64"))
-    return ibis.cases((inside >= ibis.literal("0").cast("float64"), inside.floor()), else_=inside.ceil()).cast("int64")
+    return trunc(cell.value).try_cast("int64")
+
+
+@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+def trunc(number: float) -> float:
+    """Return the engine's own: digits after the point dropped, toward 0; it says NaN and ±Inf for these."""
+    raise NotImplementedError
 
 
 def _to_float(cell: Cell, kind: Kind) -> ir.Value:

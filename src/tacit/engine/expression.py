@@ -24,8 +24,8 @@ from tacit.query.nodes import Call, Column, Expression, Value
 
 Kinds = Mapping[str, Kind]
 
-# These pass NaN on unharmed, so their float arguments need no settling before.
-_TAKE_RAW = ("+", "-", "*", "/", "negate", "case")
+# These pass NaN on, or make NULL of it, so their float arguments need no settling before.
+_TAKE_RAW = ("+", "-", "*", "/", "negate", "case", "cast_int")
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 
 

@@ -23,7 +23,7 @@ from tacit.query.kind import (
 from tacit.query.like import pattern_parts
 from tacit.query.literal import adapted
 from tacit.query.nodes import Call, Column, Expression, Value
-from tacit.query.show import show
+from tacit.query.show import Shown, show
 from tacit.query.suggest import did_you_mean
 from tacit.tables.schema import Declaration
 
@@ -65,7 +65,7 @@ def kind_of(expression: Expression, kinds: Kinds) -> Kind:
     arguments = tuple(kind_of(argument, kinds) for argument in expression.arguments)
     if expression.function == "cast_decimal":
         return _decimal_cast_kind(expression, arguments)
-    return function(expression.function).rule(arguments, show(expression))
+    return function(expression.function).rule(arguments, Shown(expression))
 
 
 def canonical(expression: Expression, kinds: Kinds) -> Expression:
@@ -87,9 +87,9 @@ def _with_adapted_constants(call: Call, kinds: Kinds) -> Call:
     """Turn constants into the type of the columns they meet: '2011-01-31' beside a date is that date."""
     name, arguments = call.function, call.arguments
     if name in _MIRRORED or name in ("in", "nullif", "coalesce"):
-        return Call(name, _adapted_together(arguments, kinds, show(call)))
+        return Call(name, _adapted_together(arguments, kinds, Shown(call)))
     if name == "case":
-        results = _adapted_together((*arguments[1::2], arguments[-1]), kinds, show(call))
+        results = _adapted_together((*arguments[1::2], arguments[-1]), kinds, Shown(call))
         pairs = zip(arguments[:-1:2], results[:-1], strict=True)
         return Call(name, (*(part for pair in pairs for part in pair), results[-1]))
     if name == "/":
@@ -99,7 +99,7 @@ def _with_adapted_constants(call: Call, kinds: Kinds) -> Call:
     return call
 
 
-def _adapted_together(arguments: tuple[Expression, ...], kinds: Kinds, where: str) -> tuple[Expression, ...]:
+def _adapted_together(arguments: tuple[Expression, ...], kinds: Kinds, where: object) -> tuple[Expression, ...]:
     found = [kind_of(argument, kinds) for argument in arguments if not isinstance(argument, Value)]
     target = Kind("null")
     for kind in found:
@@ -189,7 +189,7 @@ _REWRITES: dict[str, Callable[[Call], Expression]] = {
 
 def _decimal_cast_kind(call: Call, arguments: tuple[Kind, ...]) -> Kind:
     if len(arguments) != 3:
-        return function(call.function).rule(arguments, show(call))
+        return function(call.function).rule(arguments, Shown(call))
     source, (digits, scale) = arguments[0], (_size(argument) for argument in call.arguments[1:])
     if source.type not in ("int", "decimal", "text"):
         raise QueryRefused(

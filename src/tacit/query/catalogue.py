@@ -22,14 +22,14 @@ from tacit.errors import QueryRefused
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, fits, phrase
 
 Kinds = tuple[Kind, ...]
-Rule = Callable[[Kinds, str], Kind]
+Rule = Callable[[Kinds, object], Kind]
 
 
 @dataclass(frozen=True)
 class Function:
     """One entry: its name in the tree, how it is written, what it means, and its result's kind.
 
-    `rule` takes the arguments' kinds and the call as text (for its error), and returns the result's kind or refuses.
+    `rule` takes the arguments' kinds and the call (written out in its error), and returns the result's kind or refuses.
     """
 
     name: str
@@ -38,20 +38,20 @@ class Function:
     rule: Rule
 
 
-def _comparison(kinds: Kinds, where: str) -> Kind:
+def _comparison(kinds: Kinds, where: object) -> Kind:
     _refuse_null(kinds, where)
     common(kinds[0], kinds[1], where=where)
     return BOOL
 
 
-def _membership(kinds: Kinds, where: str) -> Kind:
+def _membership(kinds: Kinds, where: object) -> Kind:
     _refuse_null(kinds, where)
     for kind in kinds[1:]:
         common(kinds[0], kind, where=where)
     return BOOL
 
 
-def _logic(kinds: Kinds, where: str) -> Kind:
+def _logic(kinds: Kinds, where: object) -> Kind:
     for kind in kinds:
         if kind.type not in ("bool", "null"):
             raise QueryRefused(
@@ -60,43 +60,43 @@ def _logic(kinds: Kinds, where: str) -> Kind:
     return BOOL
 
 
-def _sum(kinds: Kinds, where: str) -> Kind:
+def _sum(kinds: Kinds, where: object) -> Kind:
     both = _numbers(kinds, where)
     if both.type == "decimal":
         return fits(both.digits + 1, both.scale, where=where)
     return INT if both.type == "int" else both
 
 
-def _product(kinds: Kinds, where: str) -> Kind:
+def _product(kinds: Kinds, where: object) -> Kind:
     both = _numbers(kinds, where, align=False)
     if both.type == "decimal":
         return fits(kinds[0].digits + kinds[1].digits, kinds[0].scale + kinds[1].scale, where=where)
     return INT if both.type == "int" else both
 
 
-def _quotient(kinds: Kinds, where: str) -> Kind:
+def _quotient(kinds: Kinds, where: object) -> Kind:
     _numbers(kinds, where, align=False)
     return FLOAT
 
 
-def _remainder(kinds: Kinds, where: str) -> Kind:
+def _remainder(kinds: Kinds, where: object) -> Kind:
     _numbers(kinds, where, align=False)
     if any(kind.type != "int" for kind in kinds):
         raise QueryRefused(f"{where}: % is for whole numbers\nhint: CAST(x AS INT) % 10")
     return INT
 
 
-def _negation(kinds: Kinds, where: str) -> Kind:
+def _negation(kinds: Kinds, where: object) -> Kind:
     kind = _numbers((kinds[0], kinds[0]), where)
     return INT if kind.type == "int" else kind
 
 
-def _case(kinds: Kinds, where: str) -> Kind:
+def _case(kinds: Kinds, where: object) -> Kind:
     _logic(kinds[:-1:2], where)
     return _one_kind((*kinds[1::2], kinds[-1]), where)
 
 
-def _one_kind(kinds: Kinds, where: str) -> Kind:
+def _one_kind(kinds: Kinds, where: object) -> Kind:
     result = Kind("null")
     for kind in kinds:
         result = common(result, kind, where=where)
@@ -105,29 +105,29 @@ def _one_kind(kinds: Kinds, where: str) -> Kind:
     return INT if result.type == "int" else result
 
 
-def _nullif(kinds: Kinds, where: str) -> Kind:
+def _nullif(kinds: Kinds, where: object) -> Kind:
     _comparison(kinds, where)
     return INT if kinds[0].type == "int" else kinds[0]
 
 
-def _text(kinds: Kinds, where: str) -> Kind:
+def _text(kinds: Kinds, where: object) -> Kind:
     for kind in kinds:
         if kind.type != "text":
             raise QueryRefused(f"{where} is for text, and has {phrase(kind)}\nhint: CAST(x AS TEXT) first")
     return TEXT
 
 
-def _like(kinds: Kinds, where: str) -> Kind:
+def _like(kinds: Kinds, where: object) -> Kind:
     _text(kinds, where)
     return BOOL
 
 
-def _is_null(_kinds: Kinds, _where: str) -> Kind:
+def _is_null(_kinds: Kinds, _where: object) -> Kind:
     return BOOL
 
 
 def _cast(target: Kind, *sources: str) -> Rule:
-    def rule(kinds: Kinds, where: str) -> Kind:
+    def rule(kinds: Kinds, where: object) -> Kind:
         if kinds[0].type not in sources:
             raise QueryRefused(
                 f"{where}: {phrase(kinds[0])} cannot become {phrase(target)}"
@@ -138,11 +138,11 @@ def _cast(target: Kind, *sources: str) -> Rule:
     return rule
 
 
-def _cast_decimal(_kinds: Kinds, where: str) -> Kind:
+def _cast_decimal(_kinds: Kinds, where: object) -> Kind:
     raise QueryRefused(f"{where} has no digits\nhint: CAST(x AS DECIMAL(12, 2))")
 
 
-def _numbers(kinds: Kinds, where: str, *, align: bool = True) -> Kind:
+def _numbers(kinds: Kinds, where: object, *, align: bool = True) -> Kind:
     _refuse_null(kinds, where)
     for kind in kinds:
         if not kind.is_number:
@@ -154,7 +154,7 @@ def _numbers(kinds: Kinds, where: str, *, align: bool = True) -> Kind:
     return FLOAT if "float" in types else decimal(1, 0) if "decimal" in types else INT
 
 
-def _refuse_null(kinds: Kinds, where: str) -> None:
+def _refuse_null(kinds: Kinds, where: object) -> None:
     if any(kind.type == "null" for kind in kinds):
         raise QueryRefused(f"{where} is NULL whatever the row\nhint: write x IS NULL or x IS NOT NULL")
 

@@ -86,7 +86,7 @@ def fraction_of(value: Scalar) -> Fraction:
     return Fraction(value)
 
 
-def common(left: Kind, right: Kind, *, where: str) -> Kind:
+def common(left: Kind, right: Kind, *, where: object) -> Kind:
     """Return the kind that holds every value of both; refuse where there is none."""
     if left.type == "null" or right.type == "null":
         return right if left.type == "null" else left
@@ -104,7 +104,7 @@ def phrase(kind: Kind) -> str:
     return f"{'an' if kind.type == 'int' else 'a'} {kind.type}"
 
 
-def fits(digits: int, scale: int, *, where: str) -> Kind:
+def fits(digits: int, scale: int, *, where: object) -> Kind:
     """Return decimal(digits, scale), or refuse it for needing more than 38 digits."""
     if digits > DIGITS_MAX:
         raise QueryRefused(
@@ -114,7 +114,7 @@ def fits(digits: int, scale: int, *, where: str) -> Kind:
     return decimal(digits, scale)
 
 
-def _common_number(left: Kind, right: Kind, *, where: str) -> Kind:
+def _common_number(left: Kind, right: Kind, *, where: object) -> Kind:
     if "float" in (left.type, right.type):
         return FLOAT
     scale = max(left.scale, right.scale)

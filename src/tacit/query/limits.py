@@ -8,7 +8,7 @@ BRACKETS_DEEP_MAX = 30
 TOKENS_MAX = 6_000
 NODES_MAX = 3_000
 DEPTH_MAX = 40
-WEIGHT_MAX = 20_000
+WEIGHT_MAX = 10_000
 IN_VALUES_MAX = 1_000
 TEXT_CHARACTERS_MAX = 1_000
 PATTERN_WILDCARDS_MAX = 20
@@ -64,13 +64,17 @@ def limit_weight(expression: Expression) -> None:
 
 
 # how often the translation for an engine mentions each argument, where that is more than once
-_MENTIONS = {"/": 2, "%": 3, "nullif": 4, "coalesce": 2, "cast_int": 9, "cast_bool": 2, "cast_float": 4, "cast_date": 3}
+_MENTIONS = {
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "coalesce", "/", "cast_bool"), 2),
+    **dict.fromkeys(("%", "cast_date", "cast_timestamp"), 3),
+    **dict.fromkeys(("nullif", "cast_float"), 4),
+}
 
 
 def _weight(expression: Expression) -> int:
     if not isinstance(expression, Call):
         return 1
-    mentions = _MENTIONS.get(expression.function, 2 if expression.function.startswith("cast_") else 1)
+    mentions = _MENTIONS.get(expression.function, 1)
     constant = isinstance(expression.arguments[-1], Value)
     mentions = 1 if constant and expression.function in ("/", "%") else mentions
     return min(1 + mentions * sum(_weight(argument) for argument in expression.arguments), 2 * WEIGHT_MAX)

@@ -1,5 +1,6 @@
 """Expressions written back as SQL, for plans and errors; reading the text again gives the same tree."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
@@ -20,6 +21,16 @@ def show(expression: Expression) -> str:
     if isinstance(expression, Value):
         return _show_value(expression.value)
     return _show_call(expression)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An expression that is written out only where an error needs its text."""
+
+    expression: Expression
+
+    def __str__(self) -> str:
+        return show(self.expression)
 
 
 def show_name(name: str) -> str:

@@ -41,7 +41,7 @@ def parse_query(text: str, declaration: Declaration) -> Query:
         raise QueryRefused(f"a question is a text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     tokens = _tokens(text)
     _refuse_other_statements(tokens, declaration)
-    if tokens[-1].token_type == TokenType.SEMICOLON:
+    if tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         text = text[: tokens[-1].start]
     parsed = _parsed(text, None)
     if not isinstance(parsed, exp.Select):

@@ -15,6 +15,8 @@ MODULES = (
     "tacit.auditing.gauntlet.ledger_races",
     "tacit.auditing.gauntlet.noise_cases",
     "tacit.auditing.gauntlet.noise_mutants",
+    "tacit.auditing.gauntlet.query_cases",
+    "tacit.auditing.gauntlet.query_mutants",
 )
 
 

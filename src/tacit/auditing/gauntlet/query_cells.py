@@ -182,10 +182,16 @@ DAYS = [
 ]
 MOMENTS = [
     None,
-    *map(
-        datetime.fromisoformat,
-        ("0001-01-01", "9999-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999", "2011-01-31")
-        + ("2011-01-31T18:30:00.123456", "0001-01-01T00:00:00.000001"),
+    *(
+        datetime.fromisoformat(day)
+        for day in (
+            "0001-01-01",
+            "9999-12-31T23:59:59.999999",
+            "1969-12-31T23:59:59.999999",
+            "2011-01-31",
+            "2011-01-31T18:30:00.123456",
+            "0001-01-01T00:00:00.000001",
+        )
     ),
 ]
 PRICES = [
@@ -286,8 +292,8 @@ def every_form() -> dict[str, list[Expression]]:
 
 
 def _written_forms() -> Iterator[Call]:
-    columns = [Column(name) for name in CELLS]
-    constants = [value_of(constant) for constant in CONSTANTS]
+    columns: list[Expression] = [Column(name) for name in CELLS]
+    constants: list[Expression] = [value_of(constant) for constant in CONSTANTS]
     for name in _BINARY:
         yield from (Call(name, (left, right)) for left in columns for right in [*columns, *constants])
         yield from (Call(name, (constant, right)) for constant in constants for right in columns)
@@ -303,6 +309,7 @@ def _written_forms() -> Iterator[Call]:
     yield from (Call("in", (column, *constants[:2])) for column in columns)
     for name, listed in LISTED.items():
         yield Call("in", (Column(name), *(value_of(constant) for constant in listed)))
+    no_value = value_of(None)
     for left in columns:
-        yield from (Call("case", (Column("b"), left, Column("c"), right, value_of(None))) for right in columns)
-        yield from (Call("coalesce", (value_of(None), left, right, left)) for right in columns)
+        yield from (Call("case", (Column("b"), left, Column("c"), right, no_value)) for right in columns)
+        yield from (Call("coalesce", (no_value, left, right, left)) for right in columns)
