@@ -45,6 +45,8 @@ class Charge:
 
     def times(self, count: int) -> "Charge":
         """Return what `count` such charges cost."""
+        if count == 0:
+            return NOTHING
         return Charge(None if self.epsilon is None else count * self.epsilon, count * self.rho, count * self.delta)
 
 

@@ -1,0 +1,146 @@
+"""The filter: one rule, fixed when a budget is declared, decides, and what it admits keeps the promise."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.accounting import convert, cost
+from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, grains, rule_of
+from tacit.accounting.room import epsilon_spent, questions_left, room
+from tacit.auditing.gauntlet.ledger_filter import solve_game
+from tacit.errors import InvalidParameter
+from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss
+
+BUDGET = ApproximateLoss(Fraction(2), Fraction(1, 10**6))
+RULE = rule_of(BUDGET)
+
+amounts = st.fractions(min_value=0, max_value=2, max_denominator=10**12)
+charges = st.builds(Charge, st.one_of(st.none(), amounts), amounts, st.fractions(0, Fraction(1, 10**6)))
+
+
+def test_an_approximate_budget_is_split_once_and_its_rho_rounded_down():
+    assert RULE.delta + RULE.delta_convert == BUDGET.delta
+    assert RULE.delta == RULE.delta_convert
+    assert convert.zcdp_to_epsilon(RULE.rho, RULE.delta_convert) <= BUDGET.epsilon
+
+
+def test_a_threshold_counts_its_delta_and_leaves_the_rest_pure():
+    total = charge_of([LaplaceNoise(Fraction(1), Fraction(1)), KeyThreshold(Fraction(1, 10**7))])
+    assert (total.epsilon, total.delta) == (1, Fraction(1, 10**7))
+    assert RULE.admits(total)
+
+
+@pytest.mark.parametrize("event", [GaussianNoise(Fraction(5), Fraction(1)), ExponentialChoice(Fraction(1, 3))])
+def test_a_charge_holds_the_events_own_costs(event):
+    total = charge_of([event, event])
+    pure = cost.pure_epsilon(event)
+    assert total.epsilon == (None if pure is None else 2 * pure)
+    assert total.rho >= 2 * cost.zcdp(event).rho
+    assert total.rho - 2 * cost.zcdp(event).rho <= 2 * Fraction(1, 2**96)
+
+
+def test_what_is_not_pure_closes_the_pure_arm_for_good():
+    total = charge_of([GaussianNoise(Fraction(100), Fraction(1))]) + charge_of([PureChoice(Fraction(1))])
+    assert total.epsilon is None
+    assert not RULE.admits_purely(total)
+
+
+def test_pure_events_may_sum_to_epsilon_although_their_rho_does_not_fit():
+    total = charge_of([PureChoice(Fraction(2))])
+    assert RULE.admits(total)
+    assert not RULE.admits_by_rho(total)
+
+
+def test_many_small_pure_events_may_go_beyond_epsilon_by_the_rho_arm():
+    small = charge_of([PureChoice(Fraction(1, 100))])
+    count = questions_left(RULE, NOTHING, small)
+    assert count > 200
+    assert RULE.admits(small.times(count))
+    assert not RULE.admits(small.times(count + 1))
+
+
+@given(charges, charges)
+def test_a_total_that_is_refused_stays_refused_whatever_is_added(one, other):
+    if not RULE.admits(one):
+        assert not RULE.admits(one + other)
+
+
+@given(charges, charges)
+def test_charges_add_in_any_order(one, other):
+    assert one + other == other + one
+
+
+@given(st.fractions(min_value=0, max_value=10**6))
+def test_an_amount_is_rounded_up_to_the_grain_and_never_down(amount):
+    rounded = grains(amount)
+    assert amount <= rounded <= amount + Fraction(1, 2**96)
+    assert GRAIN % rounded.denominator == 0
+
+
+@given(st.integers(0, 10**30), st.integers(1, 40))
+def test_decimals_and_small_fractions_are_kept_exactly(digits, below):
+    assert grains(Fraction(digits, 10**30)) == Fraction(digits, 10**30)
+    assert grains(Fraction(digits, below)) == Fraction(digits, below)
+
+
+@given(charges, charges)
+def test_as_many_more_questions_fit_as_are_shown_and_not_one_more(spent, like):
+    count = questions_left(RULE, spent, like)
+    if not RULE.admits(spent):
+        assert count == 0
+    elif count is not None:
+        assert RULE.admits(spent + like.times(count))
+        assert not RULE.admits(spent + like.times(count + 1))
+    else:
+        assert RULE.admits(spent + like.times(10**9))
+
+
+@given(charges)
+def test_what_is_shown_as_left_fits(spent):
+    left = room(RULE, spent)
+    if spent.epsilon is not None and RULE.admits_purely(spent) and RULE.admits(spent):
+        assert left.epsilon >= BUDGET.epsilon - spent.epsilon
+    if left.rho is not None and RULE.admits(spent):
+        rest = Charge(None, left.rho, left.delta)
+        assert RULE.admits(spent + rest) or not RULE.admits_by_rho(spent)
+
+
+def test_spent_is_the_smaller_of_what_the_arms_say():
+    assert epsilon_spent(RULE, charge_of([PureChoice(Fraction(3, 2))])) == Fraction(3, 2)
+    assert epsilon_spent(RULE, charge_of([PureChoice(Fraction(1, 100))] * 50)) < Fraction(1, 3)
+    gaussian = charge_of([GaussianNoise(Fraction(10), Fraction(1))])
+    assert epsilon_spent(RULE, gaussian) == convert.zcdp_to_epsilon(gaussian.rho, RULE.delta_convert)
+    assert epsilon_spent(rule_of(ZcdpLoss(Fraction(1))), gaussian) is None
+
+
+@pytest.mark.parametrize("parts", [0, 1, Fraction(-1), Fraction(2)])
+def test_both_parts_of_delta_are_needed(parts):
+    with pytest.raises(InvalidParameter, match="parts"):
+        rule_of(BUDGET, parts=parts)
+
+
+def test_a_renyi_curve_is_no_budget():
+    with pytest.raises(InvalidParameter, match="cannot be a budget"):
+        rule_of(RenyiLoss(((Fraction(2), Fraction(1)),)))
+
+
+@pytest.mark.parametrize("steps", [(1,), (2,), (1, 4), (2, 10)])
+def test_no_adaptive_way_of_asking_breaks_the_promise(steps):
+    budget = ApproximateLoss(Fraction(1), Fraction(1, 50))
+    worst, states = solve_game(budget, steps=steps, grain=Fraction(1, 10))
+    assert 0 <= worst <= float(rule_of(budget).delta_convert)
+    assert states > 10
+
+
+def test_the_game_finds_a_filter_that_lets_each_arm_be_spent_on_its_own(monkeypatch):
+    """The mutant: two accounts, each with room of its own; the game proves the promise broken."""
+    budget = ApproximateLoss(Fraction(1), Fraction(1, 50))
+    pure = PureLoss(2 * budget.epsilon)
+    monkeypatch.setattr(
+        Rule, "admits", lambda self, total: rule_of(pure).admits_purely(total) or self.admits_by_rho(total)
+    )
+    worst, _ = solve_game(budget, steps=(1, 5), grain=Fraction(1, 5))
+    assert worst > float(budget.delta)

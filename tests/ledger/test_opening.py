@@ -1,0 +1,216 @@
+"""A ledger opens only where it is one, is ours, and can be trusted; anything else is a clear error and no answer."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+
+import psycopg
+import pytest
+
+from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge, register
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger import open_ledger
+from tacit.privacy.loss import epsilon
+
+
+def test_without_a_name_the_ledger_is_in_the_home_folder(tacit_home):
+    with open_ledger() as ledger:
+        assert ledger.place == str((tacit_home / "ledger.db").resolve())
+
+
+def test_without_tacit_home_it_is_with_other_programs_state(tmp_path, monkeypatch):
+    monkeypatch.delenv("TACIT_HOME")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with open_ledger() as ledger:
+        assert ledger.place.endswith("state/tacit/ledger.db")
+
+
+def test_the_key_the_ledger_and_the_anchor_are_for_their_owner_alone(tacit_home):
+    with open_ledger() as ledger:
+        ask(ledger, register(ledger), "q")
+    files = [tacit_home / "signing.key", tacit_home / "ledger.db", tacit_home / "anchors" / ledger.id]
+    assert [oct(stat.S_IMODE(file.stat().st_mode)) for file in files] == ["0o600"] * 3
+    assert stat.S_IMODE(tacit_home.stat().st_mode) == 0o700
+
+
+def test_a_key_that_others_may_read_is_refused(tacit_home):
+    open_ledger().close()
+    (tacit_home / "signing.key").chmod(0o644)
+    with open_ledger() as ledger, pytest.raises(LedgerError, match="chmod 600"):
+        register(ledger)
+
+
+def test_without_its_key_a_ledger_can_be_read_and_not_written(where, tacit_home):
+    with open_ledger(where) as ledger:
+        table = register(ledger)
+        charge(ledger, table, "q").commit("1")
+    (tacit_home / "signing.key").unlink()
+    with open_ledger(where) as ledger:
+        ledger.verify()
+        assert ledger.recall(table, question_key="q").answer == "1"
+        with pytest.raises(LedgerError, match=r"signed by the key(.|\n)*there is none"):
+            charge(ledger, table, "more")
+
+
+def test_another_key_cannot_write(where, tacit_home, monkeypatch, tmp_path):
+    with open_ledger(where) as ledger:
+        table = register(ledger)
+    monkeypatch.setenv("TACIT_HOME", str(tmp_path / "other"))
+    open_ledger(tmp_path / "other.db").close()
+    with open_ledger(where) as ledger, pytest.raises(LedgerError, match="the one there is"):
+        charge(ledger, table, "q")
+    with open_ledger(where) as ledger, pytest.raises(LedgerError):
+        ledger.grant("pay", epsilon(100))
+
+
+@pytest.mark.parametrize("content", [b"x" * 5000, b"SQLite format 3\x00" + b"x" * 5000])
+def test_a_file_that_is_no_ledger_is_refused_and_left_as_it_is(tmp_path, content):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(LedgerError):
+        open_ledger(path)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_someone_elses_is_refused_and_left_as_it_is(tmp_path):
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE theirs (x)")
+    before = path.read_bytes()
+    with pytest.raises(LedgerError, match="is not a ledger"):
+        open_ledger(path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_layout_is_refused(where):
+    open_ledger(where).close()
+    if where.startswith("postgresql"):
+        with psycopg.connect(where, autocommit=True) as link:
+            link.execute("COMMENT ON TABLE tacit_head IS 'tacit ledger layout 2'")
+    else:
+        with closing(sqlite3.connect(where)) as database:
+            database.execute("PRAGMA user_version = 2")
+    with pytest.raises(LedgerError, match="newer version\nhint: update tacit"):
+        open_ledger(where)
+
+
+def test_a_trigger_on_the_tables_is_refused(where):
+    open_ledger(where).close()
+    if where.startswith("postgresql"):
+        with psycopg.connect(where, autocommit=True) as link:
+            link.execute("CREATE RULE free AS ON UPDATE TO tacit_account DO INSTEAD NOTHING")
+    else:
+        with closing(sqlite3.connect(where)) as database:
+            database.execute("CREATE TRIGGER free AFTER UPDATE ON tacit_account BEGIN DELETE FROM tacit_account; END")
+    with pytest.raises(LedgerError, match="damaged"):
+        open_ledger(where)
+
+
+def test_a_read_only_ledger_is_refused_before_anything_is_answered(tmp_path):
+    """Run as another user where the tests run as root, whom no permission stops."""
+    path = tmp_path / "ledger.db"
+    with open_ledger(path) as ledger:
+        table = register(ledger)
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    if os.geteuid() != 0:
+        with pytest.raises(LedgerError, match="write the file and its folder"):
+            ask(open_ledger(path), table, "q")
+        path.parent.chmod(0o755)
+        return
+    path.parent.chmod(0o755)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+    read_only = lambda name: sqlite3.connect(f"file:{name}?mode=ro", uri=True, isolation_level=None)  # noqa: E731
+    with pytest.raises(LedgerError, match=r"may not be written(.|\n)*write the file and its folder"):
+        open_ledger(path, connect=read_only)
+
+
+@pytest.mark.parametrize("where", ["", 3, b"ledger.db"])
+def test_what_is_no_place_is_refused(where):
+    with pytest.raises((InvalidParameter, TypeError)):
+        open_ledger(where)
+
+
+def test_a_server_that_is_not_there_is_an_error_without_the_password():
+    with pytest.raises(LedgerError, match="check the address") as refused:
+        open_ledger("postgresql://someone:hunter2@/nowhere?host=/nonexistent")
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_server_that_does_not_sync_is_refused(postgres):
+    with psycopg.connect(postgres, autocommit=True) as link:
+        link.execute("ALTER SYSTEM SET fsync = off")
+        link.execute("SELECT pg_reload_conf()")
+        try:
+            while link.execute("SHOW fsync").fetchone() != ("off",):
+                pass
+            with pytest.raises(LedgerError, match="fsync off"):
+                open_ledger(postgres)
+        finally:
+            link.execute("ALTER SYSTEM RESET fsync")
+            link.execute("SELECT pg_reload_conf()")
+            while link.execute("SHOW fsync").fetchone() != ("on",):
+                pass
+
+
+def test_two_processes_that_make_a_ledger_at_once_get_the_same_one(where):
+    script = "import sys; from tacit.ledger import open_ledger; print(open_ledger(sys.argv[1]).id)"
+    makers = [
+        subprocess.Popen([sys.executable, "-c", script, where], stdout=subprocess.PIPE, text=True) for _ in range(3)
+    ]
+    assert len({maker.communicate()[0] for maker in makers}) == 1
+
+
+def test_an_absent_ledger_is_not_made_where_it_should_exist(tmp_path):
+    with pytest.raises(LedgerError, match="there is no ledger at"):
+        open_ledger(tmp_path / "none.db", create=False)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_an_old_copy_is_refused_and_can_be_accepted_for_the_record(tmp_path):
+    path = tmp_path / "ledger.db"
+    with open_ledger(path) as ledger:
+        register(ledger)
+    shutil.copy(path, tmp_path / "old.db")
+    with open_ledger(path) as ledger:
+        ask(ledger, again(ledger), "q")
+    shutil.copy(tmp_path / "old.db", path)
+    with pytest.raises(LedgerError, match=r"is behind(.|\n)*tacit ledger accept --reason"):
+        open_ledger(path)
+    with open_ledger(path, accept="disk lost") as ledger:
+        assert list(ledger.entries())[-1].record["reason"] == "disk lost"
+        assert ask(ledger, again(ledger), "q")
+    with open_ledger(path) as ledger:
+        ledger.verify()
+
+
+def test_a_torn_anchor_still_knows_the_mark_before(tacit_home):
+    with open_ledger() as ledger:
+        table = register(ledger)
+        ask(ledger, table, "one")
+        ask(ledger, table, "two")
+        path = tacit_home / "anchors" / ledger.id
+        whole = path.read_bytes()
+        for slot in (0, 1024):
+            path.write_bytes(whole[:slot] + b"torn" + whole[slot + 4 :])
+            with open_ledger() as reopened:
+                reopened.verify()
+        path.write_bytes(b"torn" + whole[4:1024] + b"torn" + whole[1028:])
+        with pytest.raises(LedgerError, match=r"anchor(.|\n)*is damaged"):
+            open_ledger()
+
+
+def test_the_home_folder_must_be_one(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TACIT_HOME", str(tmp_path / "file" / "home"))
+    with pytest.raises(LedgerError, match="TACIT_HOME"):
+        open_ledger()
+
+
+def test_a_declaration_is_kept_in_the_ledger_in_full(ledger, table):
+    assert [e.record["declaration"] for e in ledger.entries() if e.kind == "table"] == [DECLARATION]

@@ -1,0 +1,126 @@
+"""Verifying recomputes everything that follows from the entries, on every store, and names what does not follow."""
+
+import json
+from contextlib import closing, contextmanager
+from fractions import Fraction
+
+import psycopg
+import pytest
+
+from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, charge
+from tacit.errors import LedgerError
+from tacit.ledger import open_ledger
+from tacit.ledger.sqlite import connect_to_file
+from tacit.ledger.verify import Replay
+from tacit.privacy.loss import epsilon
+
+FORGERIES = {
+    "the chain is broken at entry 4": "UPDATE tacit_entry SET body = REPLACE(body, '1/10', '1/90') WHERE number = 4",
+    "running total": "UPDATE tacit_account SET epsilon = '0'",
+    "running total ": "DELETE FROM tacit_account",
+    "running total  ": "UPDATE tacit_account SET charges = charges - 1",
+    "pointer": "UPDATE tacit_pointer SET number = 1",
+    "pointer ": "DELETE FROM tacit_pointer",
+    "is not in its place": "UPDATE tacit_entry SET request = NULL WHERE number = 4",
+    "is not in its place ": "UPDATE tacit_entry SET question = 'other' WHERE number = 5",
+    "does not follow": "UPDATE tacit_head SET time = '2000'",
+    "does not follow ": "UPDATE tacit_head SET rules = 1",
+    "the chain is broken at entry 5": "DELETE FROM tacit_entry WHERE number = 5",
+}
+
+
+@contextmanager
+def behind_its_back(where):
+    """Yield a way to change the tables without the ledger."""
+    if where.startswith("postgresql"):
+        with psycopg.connect(where, autocommit=True) as link:
+            yield link
+    else:
+        with closing(connect_to_file(where)) as connection:
+            yield connection
+
+
+def test_a_whole_ledger_verifies_and_says_what_it_holds(ledger, table):
+    ask(ledger, table, "one", analyst="ann")
+    ask(ledger, table, "two", epsilon=Fraction(2))
+    charge(ledger, table, "three")
+    found = ledger.verify()
+    assert found.kinds == {"ledger": 1, "budget": 1, "table": 1, "charge": 2, "answer": 1, "refusal": 1}
+    assert found.entries == ledger.length() == 7
+    assert len(found.hash) == 64
+
+
+@pytest.mark.parametrize("fault", FORGERIES)
+def test_a_change_behind_its_back_is_found_and_named(where, fault):
+    with open_ledger(where) as ledger:
+        table = ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
+        for question in ("one", "two"):
+            ask(ledger, table, question, request_id=question)
+    with behind_its_back(where) as tables:
+        tables.execute(FORGERIES[fault])
+    with open_ledger(where) as ledger, pytest.raises(LedgerError, match=fault.strip()):
+        ledger.verify()
+
+
+def test_a_head_that_was_moved_is_refused_when_the_ledger_is_opened(where):
+    with open_ledger(where) as ledger:
+        ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
+    for forgery in (
+        "UPDATE tacit_head SET number = 2",
+        "UPDATE tacit_head SET signature = 'ab'",
+        "DELETE FROM tacit_entry",
+    ):
+        with behind_its_back(where) as tables:
+            saved = list(tables.execute("SELECT * FROM tacit_head"))[0]
+            tables.execute(forgery)
+            with pytest.raises(LedgerError, match="damaged"):
+                open_ledger(where)
+            tables.execute(f"UPDATE tacit_head SET number = {saved[2]}, signature = '{saved[4]}'")
+
+
+def test_a_replaced_ledger_is_noticed_while_it_is_open(where):
+    with open_ledger(where) as ledger:
+        table = ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
+        with behind_its_back(where) as tables:
+            tables.execute("UPDATE tacit_head SET ledger = 'another', hash = 'another'")
+        with pytest.raises(LedgerError, match=r"replaced by another|went back"):
+            ask(ledger, table, "q")
+
+
+def test_a_total_that_is_no_number_is_damage_and_not_a_crash(where):
+    with open_ledger(where) as ledger:
+        table = ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
+        ask(ledger, table, "q")
+    with behind_its_back(where) as tables:
+        tables.execute("UPDATE tacit_account SET rho = 'much'")
+    with open_ledger(where) as ledger, pytest.raises(LedgerError, match="tacit ledger verify"):
+        ask(ledger, table, "more")
+
+
+def entries_of(ledger):
+    return [(e.number, e.body, e.hash, e.request, e.question, e.answers) for e in ledger.entries()]
+
+
+def test_a_replay_refuses_a_charge_beyond_its_budget():
+    with open_ledger(":memory:") as ledger:
+        table = ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
+        for turn in range(10):
+            charge(ledger, table, str(turn))
+        ledger.grant("pay", epsilon(2))
+        charge(ledger, table, "more")
+        entries = entries_of(ledger)
+    replay = Replay()
+    for columns in entries:
+        replay.take(columns)
+    assert replay.accounts()[json.dumps([table.people, None, None], separators=(",", ":"))].spent.epsilon == 11 * TENTH
+
+
+def test_without_the_grant_the_same_charge_is_beyond_its_budget(monkeypatch):
+    from tacit.accounting.filter import Rule
+
+    with open_ledger(":memory:") as ledger:
+        table = ledger.register(name="pay", declaration={"unit": "id"}, budget=epsilon(1))
+        monkeypatch.setattr(Rule, "admits", lambda self, total: True)
+        charge(ledger, table, "too much", epsilon=Fraction(2))
+        with pytest.raises(LedgerError, match="beyond its budget"):
+            ledger.verify()
