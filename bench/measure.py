@@ -45,7 +45,22 @@ class Seconds:
         return self.limit is None or self.ours <= self.limit
 
 
-Result = Ratio | Seconds
+@dataclass(frozen=True)
+class Figure:
+    """A number that is no time, such as an error, with what it may be at least and at most."""
+
+    name: str
+    value: float
+    least: float = 0.0
+    most: float = float("inf")
+
+    @property
+    def met(self) -> bool:
+        """Whether the promise was kept."""
+        return self.least <= self.value <= self.most
+
+
+Result = Ratio | Seconds | Figure
 
 
 def best_of(job: Callable[[], object], *, repeats: int = 7) -> float:

@@ -39,7 +39,7 @@ def main(wanted: list[str]) -> int:
 
 def line(subject: str, result: object) -> str:
     """Return one result as a line of the table."""
-    from bench.measure import Ratio, Seconds
+    from bench.measure import Figure, Ratio, Seconds
 
     verdict = "" if getattr(result, "met", True) else "  OVER"
     if isinstance(result, Ratio):
@@ -49,7 +49,10 @@ def line(subject: str, result: object) -> str:
     if isinstance(result, Seconds):
         limit = "" if result.limit is None else seconds(result.limit)
         return f"{subject + ': ' + result.name:46} {seconds(result.ours):>11} {'':>11} {'':>7} {limit:>8}{verdict}"
-    raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio or Seconds")
+    if isinstance(result, Figure):
+        limit = f"{result.most:.3g}"
+        return f"{subject + ': ' + result.name:46} {result.value:>11.4g} {'':>11} {'':>7} {limit:>8}{verdict}"
+    raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio, Seconds or Figure")
 
 
 def seconds(value: float) -> str:

@@ -1,0 +1,55 @@
+"""How far off one number about a million people is: the mean absolute error at epsilon 1, values in 0 … 1000.
+
+The exact table goes through the engine once; noise is then added to it many times by the release itself. The noise is
+all that differs between two answers, so this is the error of the answers, without the wait.
+"""
+
+from collections.abc import Iterator
+from statistics import fmean
+
+import numpy as np
+import pyarrow as pa
+
+import tacit
+from bench.measure import Figure, Result
+from tacit.door import Question
+from tacit.plan.exact import ExactTable
+from tacit.plan.plan import Plan
+from tacit.privacy.number import decimal_meaning
+from tacit.release.columns import noisy_columns
+from tacit.release.noisy import release
+
+PEOPLE = 1_000_000
+# 500 runs would miss a 5 % mark by bad luck every third time; so many miss it once in 10^7.
+RUNS = 20_000
+
+
+def results() -> Iterator[Result]:
+    """Yield the mean absolute error of a count, a sum and a mean."""
+    values = np.random.default_rng(7).lognormal(mean=4, sigma=1, size=PEOPLE).clip(0, 1000)
+    people = tacit.table(
+        pa.table({"person": np.arange(PEOPLE), "value": values}),
+        unit="person",
+        rows_per_unit=1,
+        columns={"value": {"between": (0, 1000)}},
+        budget=tacit.epsilon(1),
+        ledger=":memory:",
+    )
+    yield Figure("count", error(people.count(), PEOPLE), least=0.85 * 0.95, most=0.85 * 1.05)
+    yield Figure("sum", error(people.sum("value"), float(values.sum())), least=900, most=1100)
+    yield Figure("mean", error(people.mean("value"), float(values.mean())), most=0.0011)
+
+
+def error(question: Question, truth: float) -> float:
+    """Return the mean absolute error of a question at epsilon 1."""
+    plan = question.plan(epsilon=1).plan
+    exact = question.session.engine.aggregate(plan, "a salt that bounds nothing away")
+    (column,) = noisy_columns(plan, release(plan, repeated(exact, plan)), decimal_meaning(0.95, name="confidence"))
+    return fmean(abs(value - truth) for value in column.values if value is not None)
+
+
+def repeated(exact: ExactTable, plan: Plan) -> ExactTable:
+    """Return the one group many times over: the release draws noise for each on its own."""
+    if len(exact) != 1 or plan.threshold is not None:
+        raise ValueError("this bench asks about the whole table")
+    return ExactTable(list(exact.keys) * RUNS, {name: list(sums) * RUNS for name, sums in exact.sums.items()})
