@@ -169,11 +169,15 @@ class Table:
         """Return the question for the mean of a column; `between` is its public range where none is declared."""
         return self._one(words.mean(column, between=between, step=step))
 
-    def sql(self, text: str) -> "Question":
-        """Return the question a SELECT asks; FROM names this table."""
+    def sql(self, text: str, *, between: Mapping[str, Any] | None = None) -> "Question":
+        """Return the question a SELECT asks; FROM names this table.
+
+        `between` gives the public range of what an aggregate adds up, by its name in the SELECT, where no column has
+        one: sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}).
+        """
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
-        return Question(self.session, parse_query(text, self.frame.declaration))
+        return Question(self.session, words.with_ranges(parse_query(text, self.frame.declaration), between or {}))
 
     @property
     def left(self) -> str:
@@ -327,7 +331,7 @@ def _loss_record(loss: Loss) -> dict[str, Any]:
 def _left(session: Session, analyst: str | None) -> dict[str, Any]:
     """Say what is left: composition is not a plain sum, so it is the largest epsilon one more question could have."""
     left = session.ledger.left(session.registered, analyst)
-    text = f"up to ε = {show(left.epsilon, up=False)} for one more question"
+    text = f"up to ε = {show(left.epsilon, up=False)} for one more question" if left.epsilon else "nothing"
     if left.questions:
         text += f", or about {left.questions:,} more like the last"
     return {"epsilon": float(left.epsilon), "questions": left.questions, "text": text}

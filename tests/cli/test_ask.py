@@ -165,3 +165,17 @@ def test_a_failure_after_the_charge_is_code_4_and_quotes_nothing(tacit_command, 
     assert "Ada" not in ran.err
     assert "the charge stands" in ran.err
     assert charges() == 1
+
+
+def test_what_a_select_adds_up_can_be_given_a_range_by_name(tacit_command, visits):
+    words = ("ask", visits, "SELECT SUM(days * floor) AS total FROM visits", *BOUNDS, *BUDGET, "--epsilon", 1)
+    refused = tacit_command(*words)
+    assert refused.code == 2
+    assert "--between total=0:100" in refused.err
+    assert tacit_command(*words, "--between", "total=0:30").code == 0
+
+
+def test_only_a_sum_or_mean_has_a_range(tacit_command, visits):
+    ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--between", "n=0:30")
+    assert ran.code == 2
+    assert "no sum or mean" in ran.err

@@ -69,8 +69,9 @@ class Words:
     between: Annotated[
         Repeated,
         typer.Option(
-            metavar="COLUMN=LOW:HIGH",
-            help="A column's public range; values outside count as its ends. Can be repeated.",
+            metavar="NAME=LOW:HIGH",
+            help="The public range of a column, or of a name in the SELECT; values outside count as its ends. "
+            "Can be repeated.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -156,12 +157,11 @@ def open_question(words: Words, *, ledger: str | None) -> "Question":
     """Return the question these words ask of the table they declare; no row is read."""
     import tacit
 
-    columns = _columns(words)
-    budget = None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0)
+    columns, ranges = _public_facts(words)
     table = tacit.table(
         words.source,
         unit=tacit.ROW if words.unit == ROW_WORD else words.unit,
-        budget=budget,
+        budget=None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0),
         name=words.name,
         ledger=ledger,
         neighbours=words.neighbours,  # type: ignore[arg-type]  # checked there, for both doors
@@ -174,7 +174,7 @@ def open_question(words: Words, *, ledger: str | None) -> "Question":
             "--unit ROW means that each row is its own person, and this table has a column of that name"
             "\nhint: rename the column, or say tacit.ROW in Python"
         )
-    return table.sql(words.sql)
+    return table.sql(words.sql, between=ranges)
 
 
 def plan_question(words: Words) -> "PlanReport":
@@ -183,22 +183,27 @@ def plan_question(words: Words) -> "PlanReport":
     return question.plan(words.epsilon, words.call_delta, noise=words.noise, confidence=words.confidence)
 
 
-def _columns(words: Words) -> dict[str, dict[str, Any]]:
-    """Return what --between, --keys and --type declare, by column."""
-    columns: dict[str, dict[str, Any]] = {}
-    for column, kind in _named(words.type, "--type", "age=int"):
-        columns.setdefault(column, {})["type"] = kind
-    for column, ends in _named(words.between, "--between", "age=0:120"):
-        low, colon, high = ends.partition(":")
-        if not colon:
-            raise InvalidParameter(f"--between {column}=... needs two ends\nhint: --between {column}=0:100")
-        columns.setdefault(column, {})["between"] = (low, high)
-    listed = dict(_named(words.keys, "--keys", "ward=A,B"))
-    kinds = _kinds(words.source, columns) if listed else {}
-    for column, text in listed.items():
+def _public_facts(words: Words) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
+    """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
+    columns: dict[str, dict[str, Any]] = {
+        column: {"type": kind} for column, kind in _named(words.type, "--type", "age=int")
+    }
+    listed = _named(words.keys, "--keys", "ward=A,B")
+    ranges = {name: _ends(name, ends) for name, ends in _named(words.between, "--between", "age=0:120")}
+    kinds = _kinds(words.source, columns) if listed or ranges else {}
+    for name in [name for name in ranges if name in kinds]:
+        columns.setdefault(name, {})["between"] = ranges.pop(name)
+    for column, text in listed:
         keys = next(csv.reader([text], skipinitialspace=True), [])
         columns.setdefault(column, {})["keys"] = [_key(column, key, kinds.get(column, "text")) for key in keys]
-    return columns
+    return columns, ranges
+
+
+def _ends(name: str, written: str) -> tuple[str, str]:
+    low, colon, high = written.partition(":")
+    if not colon:
+        raise InvalidParameter(f"--between {name}=... needs two ends\nhint: --between {name}=0:100")
+    return low, high
 
 
 def _named(written: Iterable[str] | None, option: str, example: str) -> list[tuple[str, str]]:

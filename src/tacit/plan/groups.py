@@ -41,7 +41,7 @@ def refuse_private_keys(query: Query) -> None:
     raise QueryRefused(
         f"the groups of {names} are not public, and a pure budget (delta = 0) cannot show keys found in the data."
         "\nhint: list them, e.g. group_by(..., keys=['A', 'B']) or --keys column=A,B; or declare the budget with a"
-        " delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+        " delta, e.g. budget=tacit.epsilon(3, delta=1e-6) (--budget 3 --delta 1e-6)"
     )
 
 

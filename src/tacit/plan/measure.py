@@ -113,9 +113,11 @@ def _missing_range(aggregate: Aggregate, expression: Expression) -> str:
         f"{aggregate.kind}('{name}', between=(0, 100)), or columns={{'{name}': {{'between': (0, 100)}}}} in the"
         f" declaration, or --between {name}=0:100"
         if name
-        else f"derive it under a name and give {aggregate.kind}(name, between=(0, 100))"
+        else "name it with AS, e.g. AS total, and add between={'total': (0, 100)} to sql(...), or --between total=0:100"
+        f"; in Python {aggregate.kind}('a * b', between=(0, 100))"
     )
+    verb = "average" if aggregate.kind == "mean" else aggregate.kind
     return (
-        f"cannot {aggregate.kind} {written}: it has no public range, so one unit could change the answer without"
-        f" limit.\nhint: give the range it is known to have, whatever the data: {how}"
+        f"cannot {verb} {written}: it has no public range, so one unit could change the answer without limit."
+        f"\nhint: give the range it is known to have, whatever the data: {how}"
     )

@@ -104,6 +104,19 @@ def make_query(frame: Frame, asked: Mapping[str, Asked] | Sequence[Asked], after
     return check(query, frame.declaration)
 
 
+def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
+    """Return the question with public ranges for some of its aggregates, by name."""
+    outputs = {output.name: output for output in query.outputs}
+    for name, written in between.items():
+        output = outputs.get(name)
+        if output is None or output.aggregate.kind in ("count", "count_units"):
+            raise QueryRefused(
+                f"between names '{name}', which is no sum or mean of this SELECT{did_you_mean(name, outputs)}"
+            )
+        outputs[name] = replace(output, aggregate=replace(output.aggregate, between=read_between(name, written)))
+    return replace(query, outputs=tuple(outputs.values()))
+
+
 def default_name(frame: Frame, asked: Asked) -> str:
     """Return the name of an unnamed aggregate: that of its column, or what it does."""
     known = asked.of in frame.derived or asked.of in frame.declaration.columns

@@ -96,13 +96,20 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
     if output.kind == "count":
         counted = [kind for kind in kinds if kind != "missing" or output.column is None]
         weights = [1 / column.height] * len(counted)
-        return f"± {weighted_bound(release.noise, release.scale, weights, confidence) + 0.5:,.3g}"
+        return f"± {_amount(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)}"
     if output.kind == "sum":
         weights = [1.0] if kinds == ["total"] else [column.low / column.height, column.high / column.height]
-        return f"± {weighted_bound(release.noise, release.scale, weights, confidence) * float(column.step):,.4g}"
+        return f"± {_amount(weighted_bound(release.noise, release.scale, weights, confidence) * float(column.step))}"
     bounds = mean_bounds(release.noise, release.scale, confidence)
-    shown = [f"± {bounds.usual[0] * float(column.step) / people:,.3g} for a group of {people:,}" for people in PEOPLE]
+    shown = [
+        f"± {_amount(bounds.usual[0] * float(column.step) / people)} for a group of {people:,}" for people in PEOPLE
+    ]
     return "at most " + ", ".join(shown) + " rows"
+
+
+def _amount(value: float) -> str:
+    """Return a size for people: three digits that count, and whole thousands with their commas."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _promise(plan: Plan) -> list[str]:
