@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -33,6 +34,12 @@ _CLAUSES = {
 }
 
 _CLAUSE_WORDS = {"joins": "a second table", "laterals": "LATERAL", "windows": "WINDOW"}
+
+
+class TacitSql(Dialect):
+    """Plain SQL of no engine's kind, with NULL last in every ORDER BY."""
+
+    NULL_ORDERING = "nulls_are_last"
 
 
 def parse_query(text: str, declaration: Declaration) -> Query:
@@ -78,7 +85,7 @@ def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> N
 def _tokens(text: str) -> list[Token]:
     limit_text(text)
     try:
-        tokens = sqlglot.tokenize(text)
+        tokens = sqlglot.tokenize(text, read=TacitSql)
     except Exception as error:  # noqa: BLE001 - whatever the reader trips over comes from the question's text alone
         raise _unreadable(error) from None
     if len(tokens) > TOKENS_MAX:
@@ -93,7 +100,7 @@ def _tokens(text: str) -> list[Token]:
 
 def _parsed(text: str, into: type[exp.Expr] | None) -> exp.Expr:
     try:
-        parsed = sqlglot.parse_one(text, into=into) if into else sqlglot.parse_one(text)
+        parsed = sqlglot.parse_one(text, read=TacitSql, into=into) if into else sqlglot.parse_one(text, read=TacitSql)
     except Exception as error:  # noqa: BLE001 - as above
         raise _unreadable(error) from None
     return parsed
@@ -299,6 +306,8 @@ class _Statement:
         raise refusal(node, "this aggregate is not in the SELECT", "add it there, with AS and a name, and use the name")
 
     def _ordering(self, node: exp.Expr) -> Ordering:
+        if node.args.get("nulls_first"):
+            raise refusal(node, "NULLS FIRST is not in the language", "NULL comes last; leave it out")
         only(node, "this", "desc")
         wanted, descending = node.this, bool(node.args.get("desc"))
         if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string"):

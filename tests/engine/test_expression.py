@@ -1,0 +1,125 @@
+"""Row expressions on an engine mean what the catalogue says, on any cell, and never fail."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+
+import duckdb
+import ibis
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.auditing.gauntlet import query_cells as cells
+from tacit.auditing.gauntlet.query_cases import same_cell
+from tacit.auditing.gauntlet.query_reference import meaning
+from tacit.engine.expression import TRANSLATIONS, to_ibis
+from tacit.engine.trial import trial
+from tacit.errors import QueryRefused
+from tacit.query.catalogue import CATALOGUE
+from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
+from tacit.query.nodes import Call, Column
+from tacit.query.show import show
+from tests.query.trees import FORMS, nested, rows
+
+
+def assert_agrees(expressions, made_up):
+    """The engine's cells are the reference's, for every expression and row."""
+    found = trial({f"x{place}": each for place, each in enumerate(expressions)}, cells.arrow(made_up), cells.KINDS)
+    for place, each in enumerate(expressions):
+        for row, cell in zip(map(cells.plain, made_up), found[f"x{place}"], strict=True):
+            wanted = meaning(each, row, cells.KINDS)
+            assert same_cell(cell, wanted), f"{show(each)} on {row}: {cell!r}, not {wanted!r}"
+
+
+def test_the_catalogue_and_the_translation_have_the_same_functions():
+    assert set(TRANSLATIONS) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@settings(max_examples=4)
+@given(data=st.data())
+def test_each_function_means_what_its_words_say(name, data):
+    forms = st.lists(st.sampled_from(FORMS[name]), min_size=1, max_size=10)
+    assert_agrees(data.draw(forms), data.draw(rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@settings(max_examples=300)
+@given(data=st.data())
+def test_each_function_means_what_its_words_say_at_length(name, data):
+    assert_agrees(FORMS[name][:40], data.draw(rows))
+
+
+@settings(max_examples=25)
+@given(st.lists(nested(), min_size=1, max_size=5), rows)
+def test_nested_calls_mean_what_their_parts_say(expressions, made_up):
+    assert_agrees(expressions, made_up)
+
+
+def read(values, stored, kind):
+    return trial({"x": Column("c")}, pa.table({"c": pa.array(values, type=stored)}), {"c": kind})["x"]
+
+
+@pytest.mark.parametrize(
+    ("values", "stored", "kind", "wanted"),
+    [
+        ([2**64 - 1, 5], pa.uint64(), INT, [None, 5]),
+        ([-128, 127], pa.int8(), INT, [-128, 127]),
+        ([0.1, float("nan"), -0.0], pa.float32(), FLOAT, [0.10000000149011612, None, 0.0]),
+        ([" 12 ", "x", "1.5", None], pa.string(), INT, [12, None, None, None]),
+        (["1.5", "nan", "1e999"], pa.string(), FLOAT, [1.5, None, None]),
+        (["2.445", "1e3"], pa.string(), decimal(6, 2), [Decimal("2.45"), None]),
+        (["2011-01-31", "31.1.2011"], pa.string(), DATE, [dt.date(2011, 1, 31), None]),
+        (["true", "FALSE", "1"], pa.string(), BOOL, [True, False, None]),
+        ([Decimal("12345678.99"), Decimal("1.25")], pa.decimal128(38, 2), decimal(5, 2), [None, Decimal("1.25")]),
+        ([1.9, -1.9, 1e300, float("nan")], pa.float64(), INT, [1, -1, None, None]),
+        ([1, 0], pa.int64(), BOOL, [True, False]),
+        ([7], pa.int64(), decimal(4, 1), [Decimal("7.0")]),
+        (["é", "x\x00y"], pa.large_string(), TEXT, ["é", "x\x00y"]),
+        (["a", None, "b"], pa.dictionary(pa.int8(), pa.string()), TEXT, ["a", None, "b"]),
+        ([0], pa.timestamp("ns"), TIMESTAMP, [dt.datetime.fromisoformat("1970-01-01")]),
+        ([0], pa.timestamp("us", tz="Asia/Tokyo"), TIMESTAMP, [dt.datetime.fromisoformat("1970-01-01")]),
+        ([0], pa.timestamp("s"), DATE, [dt.date(1970, 1, 1)]),
+    ],
+)
+def test_a_column_is_read_as_it_is_declared(values, stored, kind, wanted):
+    assert read(values, stored, kind) == wanted
+
+
+def test_times_outside_the_calendar_are_null():
+    days = "'infinity'::DATE, '-infinity'::DATE, '0044-03-15 (BC)'::DATE, '10000-01-01'::DATE, '9999-12-31'::DATE"
+    table = ibis.table({"day": "date", "moment": "timestamp"}, name="times")
+    with duckdb.connect() as engine:
+        engine.execute(f"CREATE TABLE times AS SELECT unnest([{days}]) AS day, day::TIMESTAMP AS moment")
+        for name, kind in [("day", DATE), ("moment", TIMESTAMP)]:
+            asked = table.select(x=to_ibis(Call("is_null", (Column(name),)), table, {name: kind}))
+            found = engine.sql(ibis.to_sql(asked, dialect="duckdb")).fetchall()
+            assert [empty for (empty,) in found] == [True, True, True, True, False]
+
+
+def test_what_no_cast_reads_is_refused_from_public_facts():
+    with pytest.raises(QueryRefused, match="stored as a float and declared as a decimal"):
+        read([], pa.float64(), decimal(10, 2))
+
+
+def test_a_function_outside_the_catalogue_is_not_translated():
+    table = ibis.table({"c": "int64"}, name="t")
+    with pytest.raises(QueryRefused, match="there is no function 'sqrt'"):
+        to_ibis(Call("sqrt", (Column("c"),)), table, {"c": INT})
+
+
+def test_the_reference_is_not_the_engine():
+    """The words, spot-checked by hand, so that reference and engine cannot be wrong together unseen."""
+    row = {"i": -7, "j": 2, "s": " +7 ", "f": 2.5, "price": Fraction(-5, 2), "moment": None}
+    for call, wanted in [
+        (Call("%", (Column("i"), Column("j"))), -1),
+        (Call("/", (Column("i"), Column("j"))), -3.5),
+        (Call("cast_int", (Column("s"),)), 7),
+        (Call("cast_int", (Column("price"),)), -2),
+        (Call("cast_text", (Column("price"),)), "-2.50"),
+        (Call("is_null", (Column("moment"),)), True),
+    ]:
+        assert meaning(call, row, cells.KINDS) == wanted

@@ -1,0 +1,91 @@
+"""One tree for one meaning: canonical forms are stable, mean the same, and come back from their own text."""
+
+import ibis
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from sqlglot import exp
+
+from tacit.auditing.gauntlet import query_cells as cells
+from tacit.auditing.gauntlet.query_cases import hostile_texts, same_cell
+from tacit.auditing.gauntlet.query_reference import meaning
+from tacit.engine.expression import to_ibis
+from tacit.query.canonical import canonical, columns_of, functions_of, kind_of
+from tacit.query.catalogue import CATALOGUE, written_forms
+from tacit.query.check import check, type_of
+from tacit.query.kind import TEXT, value_of
+from tacit.query.nodes import Aggregate, Call, Column, Output, Query
+from tacit.query.show import show
+from tacit.query.sql import parse_expression
+from tests.query.trees import CELLS, FORMS, nested, rows
+
+
+@given(nested())
+def test_canonical_twice_is_canonical_once(expression):
+    assert canonical(expression, cells.KINDS) == expression
+
+
+@given(nested())
+def test_an_expression_comes_back_from_its_own_text(expression):
+    assert parse_expression(show(expression), CELLS) == expression
+
+
+@settings(max_examples=20)
+@given(rows)
+def test_a_canonical_form_means_what_was_written(made_up):
+    column, flag = Column("i"), Column("b")
+    one, two = value_of(1), value_of(2)
+    for written in [
+        Call("and", (flag, Call("and", (Column("c"), flag)))),
+        Call("or", (flag, Call("or", (Column("c"), flag)))),
+        Call("not", (Call("not", (flag,)),)),
+        Call("<=", (one, column)),
+        Call(">", (column, Column("j"))),
+        Call("in", (column, two, one, two)),
+        Call("in", (column, one)),
+        Call("negate", (value_of(0.5),)),
+        Call("<", (Column("f"), two)),
+        Call("<", (Column("price"), value_of(0.1))),
+    ]:
+        for row in map(cells.plain, made_up):
+            expected = meaning(written, row, cells.KINDS)
+            assert same_cell(meaning(canonical(written, cells.KINDS), row, cells.KINDS), expected)
+
+
+def test_a_checked_question_is_checked_already():
+    asked = Query("cells", (Output("n", Aggregate("count")),), where=Call(">", (value_of(1), Column("i"))))
+    once = check(asked, CELLS)
+    assert once.where == Call("<", (Column("i"), value_of(1)))
+    assert check(once, CELLS) == once
+
+
+def test_types_columns_and_functions_of_an_expression():
+    expression = parse_expression("CASE WHEN i > 1 THEN price * 2 ELSE 0 END", CELLS)
+    assert type_of(expression, CELLS) == "decimal"
+    assert columns_of(expression) == {"i", "price"}
+    assert functions_of(expression) == {"case", ">", "*"}
+
+
+def test_the_catalogue_says_how_each_function_is_written_and_what_it_means():
+    assert set(FORMS) == set(CATALOGUE)
+    assert all(entry.form in written_forms() and entry.meaning for entry in CATALOGUE.values())
+
+
+@given(nested())
+def test_every_digit_a_result_can_need_fits(expression):
+    assert kind_of(expression, cells.KINDS).digits <= 38
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "pyspark"])
+def test_hostile_names_and_texts_survive_every_dialect(dialect):
+    hostile = [text for text in hostile_texts(500) if "\x00" not in text]
+    table = ibis.table(dict.fromkeys(hostile, "string"), name="hostile")
+    reader = {"pyspark": "spark"}.get(dialect, dialect)
+    kinds = dict.fromkeys(hostile, TEXT)
+    each = [
+        to_ibis(Call("=", (Column(text), value_of(text))), table, kinds).name(f"x{n}") for n, text in enumerate(hostile)
+    ]
+    (statement,) = sqlglot.parse(ibis.to_sql(table.select(*each), dialect=dialect), read=reader)
+    assert [node.this.expression.this for node in statement.expressions] == hostile
+    assert [node.this.this.name for node in statement.expressions] == hostile
+    assert len(list(statement.find_all(exp.Literal))) == len(hostile)

@@ -1,0 +1,144 @@
+"""The Python door: the same trees as SQL's, derived columns that replace nothing, and public keys in any form."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.query.frame import (
+    Frame,
+    add_derived,
+    add_keys,
+    add_where,
+    count,
+    count_units,
+    make_query,
+    mean,
+    read_public_keys,
+)
+from tacit.query.frame import sum as total
+from tacit.query.nodes import Aggregate, Call, Column, Key, Value
+from tacit.query.sql import parse_query
+from tests.query.test_sql import VISITS
+
+START = Frame(VISITS)
+
+
+def test_both_doors_give_equal_trees():
+    frame = add_derived(START, {"decade": "CAST(age / 10 AS INT)", "next": "decade + 1"})
+    frame = add_where(add_where(frame, "age >= 18"), "ward IN ('A', 'B') AND age >= 18")
+    frame = add_keys(frame, ["decade", "sex"])
+    python = make_query(
+        frame, {"n": count(), "people": count_units(), "stay": mean("days"), "x": total("next"), "c": count("cost")}
+    )
+    sql = parse_query(
+        "SELECT CAST(age / 10 AS INT) AS decade, sex, COUNT(*) AS n, COUNT(DISTINCT patient_id) AS people, "
+        "AVG(days) AS stay, SUM(CAST(age / 10 AS INT) + 1) AS x, COUNT(cost) AS c FROM visits "
+        "WHERE ward IN ('B', 'A') AND 18 <= age GROUP BY decade, sex",
+        VISITS,
+    )
+    assert python == sql
+
+
+def test_default_names_are_sqls():
+    for asked, text in [
+        (count(), "COUNT(*)"),
+        (mean("days"), "AVG(days)"),
+        (count_units(), "COUNT(DISTINCT patient_id)"),
+    ]:
+        assert make_query(START, [asked]) == parse_query(f"SELECT {text} FROM visits", VISITS)
+
+
+def test_ranges_and_steps_are_read_as_written():
+    made = make_query(START, [total("days", between=(0, 0.1), step=0.01)]).outputs[0].aggregate
+    assert made == Aggregate("sum", Column("days"), (Fraction(0), Fraction(1, 10)), Fraction(1, 100))
+    with pytest.raises(InvalidParameter, match="must go up"):
+        make_query(START, [total("days", between=(1, 0))])
+
+
+def test_a_derived_name_replaces_nothing():
+    with pytest.raises(QueryRefused, match="derive cannot name 'AGE' again"):
+        add_derived(START, {"AGE": "age + 1"})
+    frame = add_derived(START, {"a2": "age + 1"})
+    with pytest.raises(QueryRefused, match="derive cannot name 'a2' again"):
+        add_derived(frame, {"a2": "age + 2"})
+
+
+def test_a_derived_column_is_fixed_when_it_is_made():
+    frame = add_keys(add_derived(START, {"a2": "age + 1"}), ["a2"])
+    assert frame.keys == (Key("a2", Call("+", (Column("age"), Value(1, "int")))),)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda: add_where(START, "patient_id = 7"), "is the unit"),
+        (lambda: add_derived(START, {"k": "patient_id + 1"}), "is the unit"),
+        (lambda: make_query(add_keys(START, ["patient_id"]), [count()]), "is the unit"),
+        (lambda: make_query(START, [total("patient_id")]), "is the unit"),
+        (lambda: add_keys(START, ["wrad"]), "did you mean 'ward'"),
+        (lambda: add_keys(add_keys(START, ["ward"]), ["sex"]), "group_by was already said"),
+        (lambda: add_keys(START, []), "group_by needs a name"),
+        (lambda: make_query(START, {"n": 3}), "'n' must be an aggregate\nhint: n=tacit.count()"),
+        (lambda: make_query(START, [mean("ward")]), "cannot take the mean of a text"),
+        (lambda: make_query(START, {}), "no aggregate"),
+        (lambda: make_query(add_keys(START, ["blob"]), [count()]), "columns={'blob': {'type': 'text'}}"),
+        (
+            lambda: make_query(add_keys(START, ["ward"], keys=[1]), [count()]),
+            "public key of 'ward' is an int, and the column is a text",
+        ),
+        (lambda: make_query(add_keys(START, ["ward"], keys=["A", "A"]), [count()]), "given twice"),
+        (lambda: make_query(add_keys(START, ["ward"], keys=[]), [count()]), "from 1 to"),
+        (lambda: add_keys(START, ["ward", "sex"], keys=["A"]), "needs 2 part"),
+        (lambda: add_keys(START, ["ward"], keys="AB"), "must be a list"),
+        (
+            lambda: add_keys(START, ["ward"], keys=pd.DataFrame({"wards": ["A"]})),
+            "no column 'ward'\nhint: did you mean 'wards'",
+        ),
+    ],
+)
+def test_refusals_name_the_way_out(ask, said):
+    with pytest.raises(QueryRefused) as caught:
+        ask()
+    assert said in str(caught.value)
+
+
+FRAMES = {
+    "list": [("A", 1), (None, 2)],
+    "pandas": pd.DataFrame({"age": [1, 2], "ward": ["A", None]}),
+    "polars": pl.DataFrame({"age": [1, 2], "ward": ["A", None]}),
+    "arrow": pa.table({"age": [1, 2], "ward": ["A", None]}),
+}
+
+
+@pytest.mark.parametrize("keys", FRAMES.values(), ids=FRAMES.keys())
+def test_public_keys_come_as_tuples_or_any_frame(keys):
+    made = make_query(add_keys(START, ["ward", "age"], keys=keys), [count()])
+    assert made.public_keys == (("A", 1), (None, 2))
+
+
+def test_public_keys_are_read_as_their_column_is():
+    def keys(name, given):
+        return [key for (key,) in make_query(add_keys(START, [name], keys=given), [count()]).public_keys]
+
+    assert keys("days", [float("nan"), 1, Fraction(1, 2)]) == [None, 1.0, 0.5]
+    assert str(keys("days", [-0.0])[0]) == "0.0"
+    assert keys("cost", [1, Decimal("2.50"), 0.1]) == [Fraction(1), Fraction(5, 2), Fraction(1, 10)]
+    assert keys("day", ["2011-01-31", dt.date(2011, 2, 1)]) == [
+        dt.date(2011, 1, 31),
+        dt.date(2011, 2, 1),
+    ]
+    assert keys("insured", [True, False]) == [True, False]
+    assert keys("age", [1.0]) == [1]
+    with pytest.raises(QueryRefused, match="more digits than the column"):
+        keys("cost", [Fraction(1, 1000)])
+
+
+def test_pandas_own_missing_values_are_null():
+    frame = pd.DataFrame({"day": pd.to_datetime(["2011-01-31", None]), "n": pd.array([1, None], "Int64")})
+    assert read_public_keys(frame, ["day", "n"]) == ((dt.datetime.fromisoformat("2011-01-31"), 1), (None, None))

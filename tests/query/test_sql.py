@@ -1,0 +1,245 @@
+"""The SQL door: one SELECT about one table becomes one tree; what is refused says where and what to write instead."""
+
+import datetime as dt
+from fractions import Fraction
+
+import pytest
+
+from tacit.errors import QueryRefused
+from tacit.query.nodes import After, Aggregate, Call, Column, Key, Ordering, Output, Value
+from tacit.query.sql import parse_expression, parse_query
+from tacit.tables.schema import ROW, ColumnFacts, Declaration
+
+VISITS = Declaration(
+    name="visits",
+    unit="patient_id",
+    columns={
+        "patient_id": ColumnFacts("int"),
+        "ward": ColumnFacts("text"),
+        "sex": ColumnFacts("text"),
+        "age": ColumnFacts("int"),
+        "days": ColumnFacts("float"),
+        "day": ColumnFacts("date"),
+        "moment": ColumnFacts("timestamp"),
+        "insured": ColumnFacts("bool"),
+        "cost": ColumnFacts("decimal", scale=2, digits=10),
+        "Group": ColumnFacts("text"),
+        "blob": ColumnFacts("other"),
+    },
+)
+
+
+def query(text):
+    return parse_query(text, VISITS)
+
+
+def expression(text):
+    return parse_expression(text, VISITS)
+
+
+def refused(text):
+    with pytest.raises(QueryRefused) as caught:
+        query(text)
+    return str(caught.value)
+
+
+def refused_expression(text):
+    with pytest.raises(QueryRefused) as caught:
+        expression(text)
+    return str(caught.value)
+
+
+def test_the_whole_question():
+    asked = query(
+        "SELECT ward, COUNT(*) AS n, COUNT(DISTINCT patient_id) AS people, AVG(days) AS stay FROM visits "
+        "WHERE age BETWEEN 18 AND 65 GROUP BY ward HAVING n > 10 ORDER BY stay DESC LIMIT 5"
+    )
+    assert asked.keys == (Key("ward", Column("ward")),)
+    assert asked.outputs == (
+        Output("n", Aggregate("count")),
+        Output("people", Aggregate("count_units")),
+        Output("stay", Aggregate("mean", Column("days"))),
+    )
+    assert asked.where == expression("age >= 18 AND age <= 65")
+    assert asked.after == After(
+        having=Call(">", (Column("n"), Value(10, "int"))), order=(Ordering("stay", descending=True),), limit=5
+    )
+    assert asked.columns == ("ward", "n", "people", "stay")
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        "select WARD, count(*) n from VISITS v where v.age >= 18 group by 1 order by 2 desc",
+        "SELECT ward, COUNT(1) AS n FROM visits WHERE NOT NOT (18 <= age) GROUP BY ward ORDER BY COUNT(*) DESC;",
+        "SELECT /*+ fast */ ward, COUNT(*) n --x\nFROM visits WHERE age >= 18.0 GROUP BY visits.ward ORDER BY n DESC",
+        'SELECT "ward", COUNT(*) AS "n" FROM "visits" WHERE ("age" >= 18) GROUP BY "ward" ORDER BY "n" DESC',
+        "SELECT ward, COUNT(*) AS n FROM visits WHERE age >= 18 AND age >= 18 GROUP BY ward ORDER BY n DESC",
+    ],
+)
+def test_textual_variants_give_equal_trees(variant):
+    assert query(variant) == query(
+        "SELECT ward, COUNT(*) AS n FROM visits WHERE age >= 18 GROUP BY ward ORDER BY n DESC"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("age BETWEEN 1 AND 2", "2 >= age AND 1 <= age"),
+        ("age IN (3, 1, 3)", "age IN (1, 3)"),
+        ("age IN (3)", "age = 3"),
+        ("ward NOT IN ('a', 'b')", "NOT (ward IN ('b', 'a'))"),
+        ("ward IS NOT NULL", "NOT (ward IS NULL)"),
+        ("day > '2011-01-31'", "day > DATE '2011-01-31'"),
+        ("moment > '2011-01-31'", "moment > TIMESTAMP '2011-01-31 00:00:00'"),
+        ("days > 1", "days > 1.0"),
+        ("days > -0.0", "days > 0"),
+        ("cost > 1.50", "cost > 1.5"),
+        ("CASE ward WHEN 'a' THEN 1 END = 1", "CASE WHEN ward = 'a' THEN 1 ELSE NULL END = 1"),
+        ("IFNULL(age, 0) = 1", "COALESCE(age, 0) = 1"),
+        ("age::TEXT = '1'", "CAST(age AS VARCHAR) = '1'"),
+        ("TRY_CAST(ward AS BIGINT) = 1", "CAST(ward AS INT) = 1"),
+        ("ward LIKE 'a%' ESCAPE '!'", "ward LIKE 'a%'"),
+        ("age > 1 OR (age = 0 OR age < 3)", "age < 3 OR age = 0 OR age > 1"),
+    ],
+)
+def test_one_meaning_has_one_tree(one, other):
+    assert expression(one) == expression(other)
+
+
+def test_constants_take_the_type_of_what_they_meet():
+    assert expression("day = '2011-01-31'").arguments[1] == Value(dt.date(2011, 1, 31), "date")
+    assert expression("cost = 0.10").arguments[1] == Value(Fraction(1, 10), "decimal")
+    assert expression("days = 0.1").arguments[1] == Value(0.1, "float")
+
+
+def test_columns_named_like_keywords_or_in_capitals_are_found():
+    assert query('SELECT "Group", COUNT(*) FROM visits GROUP BY "Group"').keys == (Key("Group", Column("Group")),)
+    assert "did you mean 'Group'" in refused("SELECT COUNT(*) FROM visits WHERE \"group\" = 'a'")
+
+
+def test_default_names():
+    asked = query("SELECT COUNT(*), SUM(days), COUNT(age), COUNT(DISTINCT patient_id), SUM(age + 1) FROM visits")
+    assert [output.name for output in asked.outputs] == ["count", "days", "age", "count_units", "sum"]
+
+
+def test_keys_may_be_expressions_positions_and_hidden():
+    asked = query("SELECT LOWER(ward) AS w, age % 10 AS digit, COUNT(*) FROM visits GROUP BY 2, w, sex")
+    assert [key.name for key in asked.keys] == ["digit", "w", "sex"]
+    assert asked.columns == ("w", "digit", "count")
+    same = query("SELECT LOWER(ward) AS w, COUNT(*) FROM visits GROUP BY LOWER(ward)")
+    assert same.keys == (Key("w", Call("lower", (Column("ward"),))),)
+
+
+def test_every_row_its_own_unit():
+    rows = Declaration("visits", ROW, VISITS.columns)
+    assert parse_query("SELECT COUNT(*) FROM visits WHERE patient_id = 1", rows).where is not None
+    with pytest.raises(QueryRefused, match=r"COUNT\(\*\) counts units"):
+        parse_query("SELECT COUNT(DISTINCT patient_id) FROM visits", rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "SELECT ag, COUNT(*) FROM visits GROUP BY ag",
+            "no column 'ag' in 'visits' (line 1, column 8)\nhint: did you mean 'age'?",
+        ),
+        ("SELECT COUNT(*)\nFROM visits\nWHERE  agee > 1", "(line 3, column 8)\nhint: did you mean 'age'?"),
+        ("SELECT COUNT(*) FROM visit", "no table 'visit' here (line 1, column 22)\nhint: the table is 'visits'"),
+        ("SELECT * FROM visits", "* is not in the language (line 1, column 8)\nhint: name columns"),
+        ("SELECT COUNT(*) FROM visits JOIN b USING (x)", "a second table is not in the language"),
+        ("SELECT SUM(age) / COUNT(*) AS m FROM visits", "SUM(x) / COUNT(x) is AVG(x)"),
+        ("SELECT SUM(AVG(age)) AS m FROM visits", "ask for each aggregate as a column of its own"),
+        (
+            "SELECT MAX(age) FROM visits",
+            "the function MAX is not in the language (line 1, column 8)\nhint: the aggregates are",
+        ),
+        ("SELECT COUNT(DISTINCT ward) FROM visits", "hint: COUNT(DISTINCT patient_id)"),
+        (
+            "SELECT ward, COUNT(*) FROM visits",
+            "'ward' is in the SELECT and neither an aggregate nor in the GROUP BY (line 1",
+        ),
+        ("SELECT ward, COUNT(ward) FROM visits GROUP BY ward", "two columns 'ward'\nhint: name them apart"),
+        ("SELECT COUNT(*) AS n, SUM(age) AS n_low FROM visits", "two columns 'n_low'"),
+        ("SELECT ward FROM visits GROUP BY ward", "no aggregate\nhint: add one, e.g. COUNT(*)"),
+        (
+            "SELECT LOWER(ward) AS ward, COUNT(*) FROM visits GROUP BY LOWER(ward)",
+            "the key 'ward' is not the column 'ward'",
+        ),
+        ("SELECT LOWER(ward), COUNT(*) FROM visits GROUP BY 1", "needs a name (line 1, column 8)\nhint: write AS"),
+        ("SELECT COUNT(*) AS n FROM visits HAVING m > 1", "'m' is not a column of the answer"),
+        ("SELECT COUNT(*) AS n FROM visits HAVING SUM(age) > 1", "this aggregate is not in the SELECT"),
+        ("SELECT COUNT(*) AS n FROM visits HAVING n % 2 = 0", "HAVING (n % 2) = 0 uses what only rows have"),
+        ("SELECT COUNT(*) AS n FROM visits ORDER BY n + 1", "ORDER BY takes columns of the answer"),
+        (
+            "SELECT COUNT(*) AS n FROM visits ORDER BY n NULLS FIRST",
+            "NULLS FIRST is not in the language (line 1, column 43)\nhint: NULL comes last",
+        ),
+        ("SELECT COUNT(*) AS n FROM visits ORDER BY 3", "no column 3"),
+        ("SELECT COUNT(*) FROM visits LIMIT -1", "LIMIT takes a whole number"),
+        ("SELECT COUNT(*) FROM visits LIMIT 5 OFFSET 2", "OFFSET is not in the language"),
+        ("SELECT COUNT(*) FROM visits WHERE age", "age is an int; a filter must be true or false"),
+        ("SELECT SUM(ward) FROM visits", "cannot take the sum of a text: ward\nhint: CAST(x AS INT)"),
+        ("SELECT COUNT(NULL) FROM visits", "count of a constant says nothing"),
+        ("SELECT COUNT(*) FROM visits WHERE blob = 'x'", "column 'blob'"),
+        ("SELECT COUNT(*) FROM visits WHERE", "cannot be read as SQL"),
+        ("SELECT COUNT(*) FROM visits WHERE ward = 'a", "cannot be read as SQL"),
+    ],
+)
+def test_a_refusal_says_what_where_and_the_way_out(text, said):
+    assert said in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("age = '18'", "age = '18' mixes an int with a text\nhint: write numbers without quotes"),
+        ("ward = 18", "mixes a text with an int"),
+        ("ward > 1.5", "CAST(x AS INT)"),
+        ("day = '31/01/2011'", "'31/01/2011' is not a date\nhint: write it as DATE '2011-01-31'"),
+        ("day = DATE '2011-02-30'", "is not a date (line 1"),
+        ("day > 5", "mixes a date with an int"),
+        ("insured = 1", "mixes a bool with an int\nhint: turn the bool into a number: CAST(x AS INT)"),
+        ("age = NULL", "is NULL whatever the row\nhint: write x IS NULL"),
+        ("age IN (1, NULL)", "is NULL whatever the row"),
+        ("age AND TRUE", "needs true-or-false parts, and has an int"),
+        ("ward + 1 > 0", "is for numbers, and has a text\nhint: CAST(x AS INT)"),
+        ("days % 2 = 0", "% is for whole numbers\nhint: CAST(x AS INT) % 10"),
+        ("LOWER(age) = 'a'", "is for text, and has an int"),
+        ("CAST(days AS TEXT) = 'a'", "a float cannot become a text\nhint: text is made from"),
+        ("CAST(days AS DECIMAL(4, 2)) > 0", "a float cannot become a decimal"),
+        ("CAST(ward AS DECIMAL) > 0", "DECIMAL(digits, scale)"),
+        ("CAST(ward AS VARCHAR(3)) = 'a'", "not one to cast to"),
+        ("CAST(cost AS DECIMAL(39, 2)) > 0", "at most 38 digits"),
+        ("cost * cost * cost * cost > 0", "can need 40 digits; 38 is the most"),
+        ("ward LIKE sex", "a LIKE pattern must be a constant"),
+        ("ward LIKE 'a!' ESCAPE '!'", "ends in its escape"),
+        ("ward ILIKE 'a%'", "LOWER(x) LIKE 'a%'"),
+        ("ward || sex = 'x'", "|| is not in the language (line 1, column 1)"),
+        ("insured IS TRUE", "IS takes only NULL"),
+        ("age // 2 = 1", ""),
+        ("sqrt(age) > 1", "the function SQRT is not in the language (line 1, column 1)"),
+        (
+            "patient_id = 7",
+            "'patient_id' is the unit, and a question about it would single someone out (line 1, column 1)",
+        ),
+        ("CASE WHEN age > 1 THEN NULL END = 1", "is NULL whatever the row"),
+        ("days = 1e999", "not a finite number"),
+        ("", "not one expression"),
+        ("age > 1; age > 2", "more than one statement"),
+        ("age > 1;", "without a semicolon"),
+        ("age > 1 FROM visits", "cannot be read as SQL (line 1, column 9)"),
+        ("SELECT 1", ""),
+    ],
+)
+def test_a_refused_expression_says_why(text, said):
+    assert said in refused_expression(text)
+
+
+def test_text_that_is_no_text_is_refused():
+    with pytest.raises(QueryRefused, match="a question is a text, not int"):
+        parse_query(7, VISITS)
+    with pytest.raises(QueryRefused, match="an expression is a text, not NoneType"):
+        parse_expression(None, VISITS)
