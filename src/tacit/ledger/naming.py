@@ -179,7 +179,7 @@ def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
     if said.budget is None:
         raise InvalidParameter(
             f"'{said.name}' is new to this ledger and has no budget: how much may ever be learned about one unit?"
-            "\nhint: say it once, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+            "\nhint: say it once, e.g. budget=tacit.epsilon(3, delta=1e-6) (--budget 3 --delta 1e-6)"
         )
     budget = new_budget(people, said.budget, population=said.population, insist=said.insist)
     draft.append(
