@@ -1,0 +1,52 @@
+"""Moments as parts that are never negative and add up: the Bernstein basis, for one column or two.
+
+For y in 0 … H and a degree d, part i is C(d,i)·(H-y)^(d-i)·y^i: none is negative and together they are H^d, whatever
+y is. So one row moves them by H^d in all, however many moments are read off them (docs/proofs/moments.md). For two columns
+the parts are the products of theirs. Everything is whole numbers or exact rationals.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from math import comb, prod
+
+Index = tuple[int, ...]
+
+
+def indices(degrees: Sequence[int]) -> tuple[Index, ...]:
+    """Return the index of every part.
+
+    >>> indices((1, 1))
+    ((0, 0), (0, 1), (1, 0), (1, 1))
+    """
+    return tuple(product(*(range(degree + 1) for degree in degrees)))
+
+
+def part_from_powers(index: Index, degrees: Sequence[int], heights: Sequence[int], powers: Mapping[Index, int]) -> int:
+    """Return a group's exact part from its exact sums of powers, e.g. powers[(1, 2)] = Σ y₁·y₂²."""
+    total = 0
+    spans = [range(degree - i + 1) for i, degree in zip(index, degrees, strict=True)]
+    for more in product(*spans):
+        sign = -1 if sum(more) % 2 else 1
+        factor = prod(
+            comb(degree, i) * comb(degree - i, k) * height ** (degree - i - k)
+            for i, k, degree, height in zip(index, more, degrees, heights, strict=True)
+        )
+        total += sign * factor * powers[tuple(i + k for i, k in zip(index, more, strict=True))]
+    return total
+
+
+def weights_of_power(power: Index, degrees: Sequence[int], heights: Sequence[int]) -> dict[Index, Fraction]:
+    """Return what each part counts in the sum of a power: Σ y^a = Σ over i of C(i,a)/C(d,a)·H^(a-d)·part i.
+
+    >>> weights_of_power((1,), (1,), (10,))
+    {(1,): Fraction(1, 1)}
+    """
+    weights = {}
+    for index in indices(degrees):
+        weight = Fraction(1)
+        for i, a, degree, height in zip(index, power, degrees, heights, strict=True):
+            weight *= Fraction(comb(i, a), comb(degree, a)) * Fraction(height) ** (a - degree)
+        if weight:
+            weights[index] = weight
+    return weights

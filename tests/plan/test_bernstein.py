@@ -1,0 +1,49 @@
+"""The Bernstein parts: never negative, adding up, and giving every moment back exactly."""
+
+from itertools import product
+from math import prod
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.plan.bernstein import indices, part_from_powers, weights_of_power
+
+SHAPES = st.sampled_from([(1,), (2,), (1, 1), (2, 2)])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[tuple[int, ...], list[int], list[tuple[int, ...]]]:
+    degrees = draw(SHAPES)
+    heights = [draw(st.integers(1, 40)) for _ in degrees]
+    row = st.tuples(*(st.integers(0, height) for height in heights))
+    return degrees, heights, draw(st.lists(row, max_size=6))
+
+
+def powers_of(degrees: tuple[int, ...], rows: list[tuple[int, ...]]) -> dict[tuple[int, ...], int]:
+    return {
+        power: sum(prod(y**a for y, a in zip(row, power, strict=True)) for row in rows) for power in indices(degrees)
+    }
+
+
+@given(tables())
+def test_every_row_moves_the_parts_by_the_same_whole_amount_and_none_below_zero(
+    table: tuple[tuple[int, ...], list[int], list[tuple[int, ...]]],
+) -> None:
+    degrees, heights, rows = table
+    for row in rows:
+        powers = powers_of(degrees, [row])
+        parts = [part_from_powers(index, degrees, heights, powers) for index in indices(degrees)]
+        assert min(parts) >= 0
+        assert sum(parts) == prod(height**degree for height, degree in zip(heights, degrees, strict=True))
+
+
+@given(tables())
+def test_the_parts_give_every_moment_back(
+    table: tuple[tuple[int, ...], list[int], list[tuple[int, ...]]],
+) -> None:
+    degrees, heights, rows = table
+    powers = powers_of(degrees, rows)
+    parts = {index: part_from_powers(index, degrees, heights, powers) for index in indices(degrees)}
+    for power in product(*(range(degree + 1) for degree in degrees)):
+        weights = weights_of_power(power, degrees, heights)
+        assert sum(weight * parts[index] for index, weight in weights.items()) == powers[power]
