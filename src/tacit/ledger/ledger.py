@@ -5,7 +5,7 @@ stores the answer before it leaves. Steps are in `charging.py` and `naming.py`, 
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -35,6 +35,15 @@ KeySource = Callable[[], SigningKey]
 
 # Entries are read this many at a time, so that charges go on while they are shown.
 PAGE = 1000
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What this process knows of the ledger as of the head it wrote last: running totals, tables and budgets."""
+
+    head: Head | None
+    accounts: Mapping[str, Account]
+    book: RuleBook | None
 
 
 @dataclass(frozen=True)
@@ -72,9 +81,7 @@ class Ledger:
         self._key: SigningKey | None = None
         self._anchor = anchor
         self._clock = clock
-        self._book: RuleBook | None = None
-        self._seen: Head | None = None
-        self._accounts: dict[str, Account] = {}
+        self._known = _Known(None, {}, None)
         self._turnstile = Turnstile(store, self._serve)
 
     def __enter__(self) -> Self:
@@ -277,8 +284,8 @@ class Ledger:
         def work(rows: Rows) -> Writes | None:
             head = self._checked_head(rows)
             # every write moves the head, so what was read or written under this one is still so
-            known = self._accounts if head == self._seen else {}
-            draft = Draft(rows, head, time=time, book=self._book, accounts=known)
+            known = self._known.accounts if head == self._known.head else {}
+            draft = Draft(rows, head, time=time, book=self._known.book, accounts=known)
             for ticket in tickets:
                 ticket.attempt(draft)
             last[:] = [draft]
@@ -286,9 +293,9 @@ class Ledger:
 
         self._store.transact([query for ticket in tickets for query in ticket.likely], work)
         draft = last[0]
-        self._book = draft.book
         if draft.sealed is not None:
-            self._seen, self._accounts = draft.sealed.head, draft.known_accounts()
+            # in one assignment: an interrupt must not leave totals that belong to another head
+            self._known = _Known(draft.sealed.head, draft.known_accounts(), draft.book)
         if any(ticket.publishes and ticket.error is None for ticket in tickets):
             self._advance_anchor(draft.head)
 
@@ -299,7 +306,7 @@ class Ledger:
 
     def _checked_head(self, rows: Rows) -> Head:
         """Return the head; refuse a ledger that was swapped for another, or put back, while it was open."""
-        head, seen = rows.head(), self._seen
+        head, seen = rows.head(), self._known.head
         if head is None or head.ledger != self.id:
             raise LedgerError(
                 "the ledger was replaced by another while it was open; nothing was answered\nhint: open it again"
@@ -322,7 +329,7 @@ class Ledger:
     def _view(self) -> Iterator[Draft]:
         """Yield the ledger as it is, to read."""
         with self._store.reading() as rows:
-            yield Draft(rows, self._checked_head(rows), time=time_text(self._clock), book=self._book)
+            yield Draft(rows, self._checked_head(rows), time=time_text(self._clock), book=self._known.book)
 
     def _hash_of(self, number: int) -> str | None:
         with self._store.reading() as rows:

@@ -1,4 +1,4 @@
-"""The turnstile: callers queue, and whoever gets the turn takes all who wait through in one durable transaction.
+"""The turnstile: callers queue, and the one who leads takes all who wait through in one durable transaction.
 
 Many callers then share one sync of the disk. Each still gets its own decision, made in order on the same draft; a
 failure of the disk fails them all. It also keeps a fork from sharing a connection with its parent.
@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.draft import Draft
@@ -32,6 +32,7 @@ class Ticket(Generic[Outcome]):
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self.done = False
+        self.called = threading.Event()
 
     def attempt(self, draft: Draft) -> None:
         """Take the step on a draft; a refusal is an outcome, and what it added to the draft stays."""
@@ -45,6 +46,11 @@ class Ticket(Generic[Outcome]):
         """Record that the transaction did not happen, or is not known to have."""
         self.outcome, self.error = None, error
 
+    def finish(self) -> None:
+        """Tell the caller that there is an outcome."""
+        self.done = True
+        self.called.set()
+
     def result(self) -> Outcome:
         """Return the outcome, or raise what happened instead."""
         if self.error is not None:
@@ -52,16 +58,22 @@ class Ticket(Generic[Outcome]):
         return self.outcome  # type: ignore[return-value]
 
 
-Serve = Callable[[Sequence[Ticket[object]]], None]
+Serve = Callable[[Sequence[Ticket[Any]]], None]
 
 
 class Turnstile:
-    """Takes steps through a store, several in one transaction where callers wait."""
+    """Takes steps through a store, several in one transaction where callers wait.
+
+    One caller at a time leads: it serves all who wait, itself among them, and then calls the first of those who came
+    meanwhile to lead.
+    """
 
     def __init__(self, store: Store, serve: Serve) -> None:
         self._store = store
         self._serve = serve
-        self._waiting: deque[Ticket[object]] = deque()
+        self._door = threading.Lock()
+        self._waiting: deque[Ticket[Any]] = deque()
+        self._leader: Ticket[Any] | None = None
         _turnstiles.add(self)
 
     def take(
@@ -69,16 +81,25 @@ class Turnstile:
     ) -> Outcome:
         """Take one step and return its outcome once it is durable; `publishes` has the anchor moved as well."""
         ticket: Ticket[Outcome] = Ticket(step, likely, publishes=publishes)
-        self._waiting.append(ticket)  # type: ignore[arg-type]
-        with self._store.turn:
-            while not ticket.done:
+        try:
+            with self._door:
+                self._waiting.append(ticket)
+                if self._leader is None:
+                    self._leader = ticket
+            if self._leader is not ticket:
+                ticket.called.wait()
+            if not ticket.done:
                 self._serve_waiting()
+        finally:
+            self._leave(ticket)
         return ticket.result()
 
     def _serve_waiting(self) -> None:
-        tickets = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
+        with self._door:
+            tickets = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
         try:
-            self._serve(tickets)
+            with self._store.turn:
+                self._serve(tickets)
         except Exception as error:  # noqa: BLE001 (the callers who wait must hear of any failure)
             for ticket in tickets:
                 ticket.fail(type(error)(*error.args) if isinstance(error, TacitError) else _unexpected(error))
@@ -88,7 +109,17 @@ class Turnstile:
             raise
         finally:
             for ticket in tickets:
-                ticket.done = True
+                ticket.finish()
+
+    def _leave(self, ticket: Ticket[Any]) -> None:
+        """Call the next to lead, if this caller did; a caller interrupted while it waits takes its step with it."""
+        with self._door:
+            if not ticket.done and ticket in self._waiting:
+                self._waiting.remove(ticket)
+            if self._leader is ticket:
+                self._leader = self._waiting[0] if self._waiting else None
+                if self._leader is not None:
+                    self._leader.called.set()
 
     def before_fork(self) -> None:
         """Wait for the transaction under way and let go of the connection."""
@@ -101,7 +132,9 @@ class Turnstile:
 
     def after_fork_in_child(self) -> None:
         """Go on without what the parent's threads had queued: it is theirs to finish."""
-        self._waiting.clear()
+        self._door = threading.Lock()
+        self._waiting = deque()
+        self._leader = None
         self._store.enter_child()
         self._store.turn.release()
 
