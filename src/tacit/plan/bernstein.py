@@ -1,8 +1,8 @@
 """Moments as parts that are never negative and add up: the Bernstein basis, for one column or two.
 
 For y in 0 … H and a degree d, part i is C(d,i)·(H-y)^(d-i)·y^i: none is negative and together they are H^d, whatever
-y is. So one row moves them by H^d in all, however many moments are read off them (docs/proofs/moments.md). For two columns
-the parts are the products of theirs. Everything is whole numbers or exact rationals.
+y is. So one row moves them by H^d in all, however many moments are read off them (docs/proofs/moments.md). For two
+columns the parts are the products of theirs. Everything is whole numbers or exact rationals.
 """
 
 from collections.abc import Mapping, Sequence
