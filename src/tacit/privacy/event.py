@@ -34,7 +34,7 @@ class GaussianNoise:
 
 @dataclass(frozen=True)
 class KeyThreshold:
-    """Group keys shown where a noisy count of units clears a threshold: one unit's own keys show with chance `delta`."""
+    """Group keys shown where a noisy count of units clears a threshold: a unit's own keys show with chance `delta`."""
 
     delta: Fraction
 

@@ -99,7 +99,8 @@ def from_text(text: str) -> Fraction:
 def _refuse_what_is_no_number(value: object, name: str) -> None:
     if isinstance(value, bool) or not isinstance(value, (Real, Decimal, str)):
         raise InvalidParameter(
-            f"{name} must be a number, not {type(value).__name__}\nhint: write it as a number or a decimal, e.g. {name}=0.5"
+            f"{name} must be a number, not {type(value).__name__}"
+            f"\nhint: write it as a number or a decimal, e.g. {name}=0.5"
         )
 
 
