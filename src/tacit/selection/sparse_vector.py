@@ -139,16 +139,16 @@ class AboveThreshold:
         noise = _draw(self.split.score_rate, runs * len(steps), bits)
         noisy = grid.add_steps(np.tile(steps, runs), noise)
         above = noisy.reshape(runs, len(steps)) >= thresholds[:, np.newaxis]
-        return [self._cut(row) for row in above]
+        return [row[:length] for row, length in zip(above, self._lengths(above), strict=True)]
 
     def _noisy_thresholds(self, runs: int, bits: Bits) -> NDArray[Any]:
         exact = np.full(runs, self._threshold_steps, dtype=np.int64)
         return grid.add_steps(exact, _draw(self.split.threshold_rate, runs, bits))
 
-    def _cut(self, above: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the answers up to and including the last yes paid for."""
-        yeses = np.flatnonzero(above)
-        return above if len(yeses) < self.answers else above[: yeses[self.answers - 1] + 1]
+    def _lengths(self, above: NDArray[np.bool_]) -> list[int]:
+        """Return how many answers each run gives: up to and including the last yes paid for."""
+        yeses_before: Integers = np.cumsum(above, axis=1) - above
+        return [int(length) for length in np.count_nonzero(yeses_before < self.answers, axis=1)]
 
 
 class Watch:

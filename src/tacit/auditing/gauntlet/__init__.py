@@ -13,8 +13,12 @@ MODULES = (
     "tacit.auditing.gauntlet.ledger_kills",
     "tacit.auditing.gauntlet.ledger_mutants",
     "tacit.auditing.gauntlet.ledger_races",
+    "tacit.auditing.gauntlet.local_cases",
+    "tacit.auditing.gauntlet.local_mutants",
     "tacit.auditing.gauntlet.noise_cases",
     "tacit.auditing.gauntlet.noise_mutants",
+    "tacit.auditing.gauntlet.selection_cases",
+    "tacit.auditing.gauntlet.selection_mutants",
     "tacit.auditing.gauntlet.query_cases",
     "tacit.auditing.gauntlet.query_mutants",
 )
