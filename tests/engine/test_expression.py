@@ -47,7 +47,7 @@ def test_each_function_means_what_its_words_say(name, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CATALOGUE))
-@settings(max_examples=300)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_each_function_means_what_its_words_say_at_length(name, data):
     assert_agrees(FORMS[name][:40], data.draw(rows))

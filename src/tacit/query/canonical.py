@@ -11,6 +11,7 @@ from tacit.query.kind import (
     DATE,
     DIGITS_MAX,
     FLOAT,
+    SCALE_MAX,
     TIMESTAMP,
     Kind,
     common,
@@ -195,7 +196,7 @@ def _decimal_cast_kind(call: Call, arguments: tuple[Kind, ...]) -> Kind:
         raise QueryRefused(
             f"{show(call)}: {phrase(source)} cannot become a decimal\nhint: decimal is made from int, decimal, text"
         )
-    if not (1 <= digits <= DIGITS_MAX and 0 <= scale <= digits):
+    if not (1 <= digits <= DIGITS_MAX and 0 <= scale <= min(digits, SCALE_MAX)):
         raise QueryRefused(f"{show(call)}: at most {DIGITS_MAX} digits\nhint: CAST(x AS DECIMAL(12, 2))")
     return decimal(digits, scale)
 

@@ -13,6 +13,7 @@ from tacit.query.nodes import Scalar, Type, Value
 from tacit.tables.schema import ColumnFacts
 
 DIGITS_MAX = 38
+SCALE_MAX = 37  # one digit stays before the point, which engines write as 0 or leave out
 INT_DIGITS = 19
 INT_LEAST, INT_MOST = -(2**63), 2**63 - 1
 
@@ -53,7 +54,7 @@ def kind_of_type(name: Type) -> Kind:
 
 def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
     """Return what reading a declared column yields."""
-    if facts.type == "other":
+    if facts.type == "other" or facts.scale > SCALE_MAX:
         raise QueryRefused(
             f"column '{name}' is of a type that questions cannot use"
             f"\nhint: declare how to read it, e.g. columns={{'{name}': {{'type': 'text'}}}}"
@@ -106,9 +107,9 @@ def phrase(kind: Kind) -> str:
 
 def fits(digits: int, scale: int, *, where: object) -> Kind:
     """Return decimal(digits, scale), or refuse it for needing more than 38 digits."""
-    if digits > DIGITS_MAX:
+    if digits > DIGITS_MAX or scale > SCALE_MAX:
         raise QueryRefused(
-            f"{where} can need {digits} digits; {DIGITS_MAX} is the most"
+            f"{where} can need {digits} digits, {scale} after the point; the most are {DIGITS_MAX} and {SCALE_MAX}"
             "\nhint: make an argument smaller first, e.g. CAST(x AS DECIMAL(12, 2)), or use CAST(x AS FLOAT)"
         )
     return decimal(digits, scale)
@@ -143,8 +144,8 @@ def _decimal_kind(value: Fraction) -> Kind:
     scale = 0
     while (value * 10**scale).denominator != 1:
         scale += 1
-        if scale > DIGITS_MAX:
-            raise QueryRefused("a constant has more than 38 digits\nhint: write a shorter decimal")
+        if scale > SCALE_MAX:
+            raise QueryRefused("a constant has more than 37 digits after the point\nhint: write a shorter decimal")
     digits = max(len(str(abs(int(value * 10**scale)))), scale)
     if digits > DIGITS_MAX:
         raise QueryRefused("a constant has more than 38 digits\nhint: write a shorter number, or a float such as 1e40")
