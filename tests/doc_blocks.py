@@ -120,5 +120,5 @@ def normal(text: str) -> list[str]:
 
 
 def shape(text: str) -> list[str]:
-    """A text's lines with every number the same, and runs of space or of a rule as one: they follow a number's width."""
+    """A text's lines with every number the same, and runs of space or rule as one: they follow a number's width."""
     return [re.sub(r"\s+", " ", re.sub(r"─+", "─", NUMBER.sub("#", line))).strip() for line in normal(text)]
