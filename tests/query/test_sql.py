@@ -153,8 +153,8 @@ def test_every_row_its_own_unit():
         ("SELECT SUM(age) / COUNT(*) AS m FROM visits", "SUM(x) / COUNT(x) is AVG(x)"),
         ("SELECT SUM(AVG(age)) AS m FROM visits", "ask for each aggregate as a column of its own"),
         (
-            "SELECT MAX(age) FROM visits",
-            "the function MAX is not in the language (line 1, column 8)\nhint: the aggregates are",
+            "SELECT MODE(age) FROM visits",
+            "the function MODE is not in the language (line 1, column 8)\nhint: the aggregates are",
         ),
         ("SELECT COUNT(DISTINCT ward) FROM visits", "hint: COUNT(DISTINCT patient_id)"),
         (

@@ -18,6 +18,7 @@ __all__ = ["check", "columns_of", "type_of"]
 
 _NAME_CHARACTERS_MAX = 200
 _COUNTS = ("count", "count_units")
+_PAIRS = ("covariance", "correlation")
 
 
 def check(query: Query, declaration: Declaration) -> Query:
@@ -99,10 +100,22 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: Kinds) -> 
             return Aggregate("count")
         raise QueryRefused(f"{aggregate.kind} of a constant says nothing about rows\nhint: COUNT(*), or name a column")
     kind = kind_of(expression, kinds)
-    if aggregate.kind in ("sum", "mean") and not kind.is_number:
+    if aggregate.kind != "count":
+        _refuse_if_no_number(aggregate.kind, expression, kind)
+    other = None if aggregate.other is None else _row(aggregate.other, declaration, kinds)
+    if aggregate.kind in _PAIRS:
+        if other is None:
+            raise QueryRefused(f"{aggregate.kind} needs two columns\nhint: {aggregate.kind}('x', 'y')")
+        _refuse_if_no_number(aggregate.kind, other, kind_of(other, kinds))
+        if other == expression:
+            raise QueryRefused(f"the {aggregate.kind} of a column with itself\nhint: ask for its variance")
+    return replace(aggregate, expression=expression, other=other)
+
+
+def _refuse_if_no_number(asked: str, expression: Expression, kind: Kind) -> None:
+    if not kind.is_number:
         way = "CAST(x AS INT) makes a number of it" if kind.type in ("text", "bool") else "name a column of numbers"
-        raise QueryRefused(f"cannot take the {aggregate.kind} of {phrase(kind)}: {show(expression)}\nhint: {way}")
-    return replace(aggregate, expression=expression)
+        raise QueryRefused(f"cannot take the {asked} of {phrase(kind)}: {show(expression)}\nhint: {way}")
 
 
 def _refuse_sizes(query: Query) -> None:

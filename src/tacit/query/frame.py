@@ -6,13 +6,15 @@ filtered, grouped or bounded; for the same reason its name must be new.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from fractions import Fraction
+from typing import Any
 
 from tacit.errors import QueryRefused
 from tacit.privacy.number import Number, decimal_meaning, positive
+from tacit.query.aggregates import FRACTION_MAX
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
-from tacit.query.nodes import After, Aggregate, Call, Column, Expression, Key, Output, Query, Scalar
+from tacit.query.nodes import After, Aggregate, AggregateKind, Call, Column, Expression, Key, Output, Query, Scalar
 from tacit.query.sql import parse_expression
 from tacit.query.suggest import did_you_mean
 from tacit.tables.schema import Declaration, read_between
@@ -22,10 +24,13 @@ from tacit.tables.schema import Declaration, read_between
 class Asked:
     """An aggregate as written in Python: `of` is a column, a derived name or an expression, read when it is used."""
 
-    kind: Literal["count", "count_units", "sum", "mean"]
+    kind: AggregateKind
     of: str | None = None
     between: object = None
     step: object = None
+    fraction: Fraction | None = None
+    other: str | None = None
+    other_between: object = None
 
 
 def count(of: str | None = None) -> Asked:
@@ -46,6 +51,63 @@ def sum(of: str, *, between: Sequence[Number] | None = None, step: Number | None
 def mean(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
     """Return the mean of a column or an expression; `between` is its public range where none is declared."""
     return Asked("mean", of, between, step)
+
+
+def variance(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return the variance of a column (the mean squared distance from the mean), with count, sum and mean for free."""
+    return Asked("variance", of, between, step)
+
+
+def std(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return the standard deviation of a column."""
+    return Asked("std", of, between, step)
+
+
+def quantile(
+    of: str, fraction: Number, *, between: Sequence[Number] | None = None, step: Number | None = None
+) -> Asked:
+    """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call."""
+    exact = decimal_meaning(fraction, name="fraction")
+    if not 0 <= exact <= 1:
+        raise QueryRefused("a quantile's fraction lies from 0 to 1\nhint: 0.5 is the median, 0.9 the upper tenth")
+    return Asked("quantile", of, between, step, exact.limit_denominator(FRACTION_MAX))
+
+
+def median(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return the median of a column."""
+    return quantile(of, Fraction(1, 2), between=between, step=step)
+
+
+def min(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return about the least value of a column: a low quantile, as far inside as its noise needs."""
+    return quantile(of, 0, between=between, step=step)
+
+
+def max(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+    """Return about the greatest value of a column: a high quantile, as far inside as its noise needs."""
+    return quantile(of, 1, between=between, step=step)
+
+
+def covariance(
+    of: str,
+    other: str,
+    *,
+    between: Sequence[Number] | None = None,
+    other_between: Sequence[Number] | None = None,
+) -> Asked:
+    """Return the covariance of two columns, over the rows where both have a value."""
+    return Asked("covariance", of, between, other=other, other_between=other_between)
+
+
+def correlation(
+    of: str,
+    other: str,
+    *,
+    between: Sequence[Number] | None = None,
+    other_between: Sequence[Number] | None = None,
+) -> Asked:
+    """Return the correlation of two columns, over the rows where both have a value."""
+    return Asked("correlation", of, between, other=other, other_between=other_between)
 
 
 @dataclass(frozen=True)
@@ -169,7 +231,15 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
     step = None
     if asked.step is not None:
         step = positive(decimal_meaning(asked.step, name="step"), name="step")  # type: ignore[arg-type]
-    return Aggregate(asked.kind, None if asked.of is None else _named_or_expression(frame, asked.of), between, step)
+    return Aggregate(
+        asked.kind,
+        None if asked.of is None else _named_or_expression(frame, asked.of),
+        between,
+        step,
+        asked.fraction,
+        None if asked.other is None else _named_or_expression(frame, asked.other),
+        None if asked.other_between is None else read_between(asked.other or name, asked.other_between),
+    )
 
 
 def _named_or_expression(frame: Frame, text: str) -> Expression:

@@ -40,18 +40,25 @@ class Call:
 Expression = Column | Value | Call
 
 
+AggregateKind = OneOf["count", "count_units", "sum", "mean", "variance", "std", "quantile", "covariance", "correlation"]
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """One thing asked of each group's rows.
 
-    `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units;
-    `sum` and `mean` need an expression, and a public range either here or in the table's declaration.
+    `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units; the
+    others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
+    fraction: 0 is the least value and 1 the greatest. `covariance` and `correlation` have an other expression.
     """
 
-    kind: OneOf["count", "count_units", "sum", "mean"]
+    kind: AggregateKind
     expression: Expression | None = None
     between: tuple[Fraction, Fraction] | None = None
     step: Fraction | None = None
+    fraction: Fraction | None = None
+    other: Expression | None = None
+    other_between: tuple[Fraction, Fraction] | None = None
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from typing import TypeVar
 from sqlglot import exp
 
 from tacit.errors import QueryRefused
+from tacit.query.aggregates import AGGREGATES, AGGREGATES_ARE
 from tacit.query.kind import value_of
 from tacit.query.literal import read_date, read_number, read_timestamp
 from tacit.query.nodes import Call, Expression, Value
 
 Resolve = Callable[[exp.Column], Expression]
 Made = TypeVar("Made")
-AGGREGATES = (exp.Count, exp.Sum, exp.Avg)
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -56,7 +56,6 @@ _CASTS: dict[object, str] = {
     exp.DataType.Type.TIMESTAMP: "cast_timestamp",
 }
 
-_AGGREGATES_ARE = "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x) and AVG(x)"
 
 # what to write instead of something people often try
 _INSTEAD: dict[type[exp.Expr], str] = {
@@ -85,8 +84,8 @@ _INSTEAD: dict[type[exp.Expr], str] = {
     exp.GroupingSets: "GROUP BY takes columns and named expressions; ask each grouping by itself",
     exp.Table: "FROM names the table, with an alias at most",
     exp.TableAlias: "FROM names the table, with an alias at most",
-    exp.WithinGroup: _AGGREGATES_ARE,
-    exp.AggFunc: _AGGREGATES_ARE,
+    exp.WithinGroup: AGGREGATES_ARE,
+    exp.AggFunc: AGGREGATES_ARE,
 }
 # names of nodes that people would not recognise
 _WORDS: dict[type[exp.Expr], str] = {
@@ -308,7 +307,7 @@ def instead(node: exp.Expr) -> str:
         if isinstance(node, kind):
             return way
     if isinstance(node, exp.Func | exp.Anonymous):
-        return f"the functions are LOWER, UPPER, TRIM, COALESCE, NULLIF, CASE and CAST; {_AGGREGATES_ARE}"
+        return f"the functions are LOWER, UPPER, TRIM, COALESCE, NULLIF, CASE and CAST; {AGGREGATES_ARE}"
     return "rows can be compared, combined with AND, OR, NOT, and computed with + - * / % and CASE"
 
 

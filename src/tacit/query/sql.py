@@ -5,6 +5,7 @@ sqlglot reads the text; only what `reading.py` and this module list is kept. Not
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import sqlglot
 from sqlglot import exp
@@ -13,12 +14,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
+from tacit.privacy.number import decimal_meaning
+from tacit.query.aggregates import AGGREGATES, FRACTION_MAX, FRACTIONS, KINDS, PAIRS
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
 from tacit.query.limits import TOKENS_MAX, limit_expression, limit_text
 from tacit.query.names import column_resolver, match, table_column
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
-from tacit.query.reading import AGGREGATES, Reader, only, refusal
+from tacit.query.reading import Reader, only, refusal
 from tacit.tables.schema import Declaration, RowUnit
 
 _CLAUSES = {
@@ -207,6 +210,12 @@ class _Statement:
                 return Aggregate("count")
             if isinstance(inner, exp.Distinct):
                 return self._units(inner)
+        elif isinstance(node, PAIRS):
+            only(node, "this", "expression")
+            return Aggregate(KINDS[type(node)], self._row(inner), other=self._row(node.expression))
+        elif isinstance(node, exp.Quantile):
+            only(node, "this", "quantile")
+            return Aggregate("quantile", self._row(inner), fraction=self._fraction(node.args.get("quantile"), node))
         else:
             only(node, "this")
         if not isinstance(inner, exp.Expr):
@@ -215,7 +224,18 @@ class _Statement:
         if isinstance(node, exp.Count):
             constant = isinstance(expression, Value) and expression.value is not None
             return Aggregate("count") if constant else Aggregate("count", expression)
-        return Aggregate("sum" if isinstance(node, exp.Sum) else "mean", expression)
+        fraction = FRACTIONS.get(type(node))
+        kind = "quantile" if fraction is not None else KINDS.get(type(node))
+        if kind is None:
+            raise refusal(node, "this aggregate is not in the language", "e.g. QUANTILE(x, 0.9)")
+        return Aggregate(kind, expression, fraction=fraction)
+
+    def _fraction(self, node: exp.Expr | None, where: exp.Expr) -> Fraction:
+        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+            exact = decimal_meaning(str(node.this), name="fraction")
+            if 0 <= exact <= 1:
+                return exact.limit_denominator(FRACTION_MAX)
+        raise refusal(where, "a quantile's fraction is a number from 0 to 1", "QUANTILE(x, 0.9)")
 
     def _units(self, node: exp.Distinct) -> Aggregate:
         only(node, "expressions")

@@ -1,0 +1,34 @@
+"""Which SQL aggregate is which of ours: a closed table, read by the SQL door."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from tacit.query.nodes import AggregateKind
+
+# A finer fraction than this is rounded to it: ranks are whole.
+FRACTION_MAX = 1 << 16
+
+KINDS: dict[type[exp.Expr], AggregateKind] = {
+    exp.Sum: "sum",
+    exp.Avg: "mean",
+    exp.Variance: "variance",
+    exp.VariancePop: "variance",
+    exp.Stddev: "std",
+    exp.StddevPop: "std",
+    exp.StddevSamp: "std",
+    exp.CovarPop: "covariance",
+    exp.CovarSamp: "covariance",
+    exp.Corr: "correlation",
+}
+FRACTIONS: dict[type[exp.Expr], Fraction] = {
+    exp.Min: Fraction(0),
+    exp.Median: Fraction(1, 2),
+    exp.Max: Fraction(1),
+}
+PAIRS: tuple[type[exp.Expr], ...] = (exp.CovarPop, exp.CovarSamp, exp.Corr)
+AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.Quantile, *KINDS, *FRACTIONS)
+AGGREGATES_ARE = (
+    "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x), AVG(x), VARIANCE(x), STDDEV(x), MEDIAN(x),"
+    " QUANTILE(x, 0.9), MIN(x), MAX(x), COVAR_POP(x, y) and CORR(x, y)"
+)
