@@ -1,0 +1,137 @@
+"""Randomized response: each report's exact law, the domain in and out, and what is refused."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from flint import arb
+
+import tacit
+from tacit.auditing.gauntlet.noise_enumeration import edges_of, wrong_paths
+from tacit.auditing.gauntlet.statistic import FALSE_ALARM, chi_square_fit
+from tacit.errors import InvalidParameter
+from tacit.privacy.event import PureChoice
+from tacit.privacy.rounding import ball, working_precision
+
+
+def test_R1_a_bit_is_kept_with_chance_half_plus_gamma_and_gamma_is_half_the_tangent():
+    response = tacit.RandomizedResponse(epsilon=1)
+    assert response.gamma == pytest.approx(math.tanh(0.5) / 2, rel=1e-15)
+    assert response.keep == pytest.approx(0.5 + response.gamma, rel=1e-15)
+    assert math.log((0.5 + response.gamma) / (0.5 - response.gamma)) == pytest.approx(1, rel=1e-14)
+
+
+def test_R1_gamma_says_the_same_and_its_loss_is_rounded_up():
+    response = tacit.RandomizedResponse(gamma=0.25)
+    assert response.keep == 0.75
+    with working_precision(256):
+        assert ball(response.loss.epsilon) >= arb(3).log()
+        assert ball(response.loss.epsilon) < arb(3).log() + arb(10) ** -15
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_R1_a_bit_is_kept_on_exactly_the_words_below_its_chance(bit):
+    epsilon = Fraction(1, 2)
+    response = tacit.RandomizedResponse(epsilon=epsilon)
+    edges = edges_of(lambda i: ball(epsilon * (1 - i)).exp(), range(2), depth=12, endless=False)
+    wrong, judged = wrong_paths(
+        lambda bits: int(response._draw(np.array([bit]), bits, 4)[0] != bit), edges, width=4, depth=12
+    )
+    assert not wrong
+    assert judged == 1 << 12
+
+
+def test_R1_mutant_a_chance_one_part_in_a_thousand_too_high_is_noticed():
+    response = tacit.RandomizedResponse(gamma="0.123")
+    epsilon = Fraction(1, 2)  # gamma 0.12246
+    edges = edges_of(lambda i: ball(epsilon * (1 - i)).exp(), range(2), depth=12, endless=False)
+    wrong, _ = wrong_paths(lambda bits: int(response._draw(np.array([1]), bits, 4)[0] != 1), edges, width=4, depth=12)
+    assert wrong
+
+
+@pytest.mark.parametrize("kinds", [2, 3, 5])
+def test_R4_reports_of_k_answers_follow_their_law(kinds):
+    response, people = tacit.RandomizedResponse(epsilon=1, categories=range(kinds)), 50_000
+    seen = np.bincount(response.release(np.full(people, 1)), minlength=kinds)
+    keep = math.e / (math.e + kinds - 1)
+    expected = [people * (keep if code == 1 else (1 - keep) / (kinds - 1)) for code in range(kinds)]
+    assert response.keep == pytest.approx(keep, rel=1e-14)
+    assert chi_square_fit(seen.tolist(), expected) > FALSE_ALARM
+
+
+def test_one_report_costs_epsilon():
+    response = tacit.RandomizedResponse(epsilon="0.3")
+    assert response.loss == tacit.epsilon("0.3")
+    assert response.event == PureChoice(Fraction(3, 10))
+
+
+def test_bits_come_back_in_the_form_they_came():
+    response = tacit.RandomizedResponse(epsilon=1)
+    assert all(type(response.release(bit)) is int for bit in (0, 1, True, np.int8(1), np.bool_(False)))
+    for answers in ([0, 1, 1], (True, False, True), np.array([0, 1, 1], dtype=np.uint8), pd.Series([0, 1, 1])):
+        reports = response.release(answers)
+        assert reports.dtype == np.int64
+        assert set(reports.tolist()) <= {0, 1}
+    assert response.release(np.zeros((2, 3), dtype=int)).shape == (2, 3)
+    assert response.release([]).shape == (0,)
+
+
+def test_categories_come_back_as_themselves():
+    colours = tacit.RandomizedResponse(epsilon=20, categories=["red", "green", "blue"])
+    assert colours.release("green") == "green"
+    assert colours.release(["red", "blue"]).tolist() == ["red", "blue"]
+    assert colours.release(np.array([["red"], ["blue"]])).tolist() == [["red"], ["blue"]]
+    assert colours.release(pd.Series(["red", "blue"])).tolist() == ["red", "blue"]
+    mixed = tacit.RandomizedResponse(epsilon=20, categories=[(1, 2), "x", None])
+    assert mixed.release((1, 2)) == (1, 2)
+    assert mixed.release([None, "x"]).tolist() == [None, "x"]
+    years = tacit.RandomizedResponse(epsilon=20, categories=[1990, 1980])
+    assert years.release(np.array([1980, 1990])).tolist() == [1980, 1990]
+
+
+@pytest.mark.parametrize(
+    "answer", [2, -1, 0.0, "1", None, [0, 2], [0.0, 1.0], np.array([0.5]), 10**30, [10**30], ["0"]]
+)
+def test_R4_an_answer_outside_the_domain_is_refused_and_not_quoted(answer):
+    with pytest.raises(InvalidParameter, match=r"each answer must be (0 or 1|one of)") as refused:
+        tacit.RandomizedResponse(epsilon=1).release(answer)
+    assert "10000" not in str(refused.value)
+    with pytest.raises(InvalidParameter, match="each answer must be one of the categories"):
+        tacit.RandomizedResponse(epsilon=1, categories=["a", "b"]).release(answer)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"gamma": 0.5}, "no privacy"),
+        ({"gamma": 0}, "says nothing"),
+        ({"gamma": -0.1}, "above 0 and below 1/2"),
+        ({"epsilon": 40}, "no privacy"),
+        ({"epsilon": "1e-17"}, "says nothing"),
+        ({"epsilon": 40, "categories": range(5)}, "no privacy"),
+        ({"epsilon": "1e-17", "categories": range(5)}, "says nothing"),
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": float("inf")}, "finite"),
+        ({}, "one of epsilon and gamma"),
+        ({"epsilon": 1, "gamma": 0.1}, "one of epsilon and gamma"),
+        ({"gamma": 0.1, "categories": ["a", "b"]}, "gamma is for answers of 0 or 1"),
+        ({"epsilon": 1, "categories": ["a"]}, "at least two"),
+        ({"epsilon": 1, "categories": ["a", "a"]}, "differ"),
+        ({"epsilon": 1, "categories": "ab"}, "must be a list"),
+        ({"epsilon": 1, "categories": [[1], [2]]}, "plain values"),
+    ],
+)
+def test_R4_no_privacy_no_use_and_no_domain_are_refused_with_a_reason(arguments, reason):
+    with pytest.raises(InvalidParameter, match=reason):
+        tacit.RandomizedResponse(**arguments)
+
+
+def test_it_says_what_it_does():
+    words = tacit.RandomizedResponse(epsilon=11, categories=range(4)).explain()
+    assert "4 answers: ε = 11" in words
+    assert "1,000 people" in words
+    assert "Warning" in words
+    with pytest.raises(InvalidParameter, match="gamma is for two answers"):
+        _ = tacit.RandomizedResponse(epsilon=1, categories=range(4)).gamma
