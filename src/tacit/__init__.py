@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tacit.accounting.batch import compose
+    from tacit.accounting.meaning import explain
     from tacit.door import catalog, table
     from tacit.errors import (
         BudgetExceeded,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     )
     from tacit.local.randomized_response import RandomizedResponse
     from tacit.noise.mechanism import Gaussian, Laplace
+    from tacit.plan.tradeoff import tradeoff
     from tacit.privacy.loss import epsilon, rho
     from tacit.query.frame import count, count_units, mean, sum  # noqa: A004
     from tacit.release.answer import Answer
@@ -54,13 +57,16 @@ __all__ = [
     "TacitError",
     "TopK",
     "catalog",
+    "compose",
     "count",
     "count_units",
     "epsilon",
+    "explain",
     "mean",
     "rho",
     "sum",
     "table",
+    "tradeoff",
 ]
 
 # public name -> the module it lives in
@@ -83,13 +89,16 @@ _HOMES = {
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection.top_k",
     "catalog": "tacit.door",
+    "compose": "tacit.accounting.batch",
     "count": "tacit.query.frame",
     "count_units": "tacit.query.frame",
     "epsilon": "tacit.privacy.loss",
+    "explain": "tacit.accounting.meaning",
     "mean": "tacit.query.frame",
     "rho": "tacit.privacy.loss",
     "sum": "tacit.query.frame",
     "table": "tacit.door",
+    "tradeoff": "tacit.plan.tradeoff",
 }
 
 

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import ask, budget, certificate, demo, ledger, plan
+from tacit.cli import ask, budget, certificate, demo, explain, ledger, plan, tradeoff
 from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 EXIT_UNEXPECTED = 1
@@ -38,6 +38,8 @@ app.command(name="plan")(plan.plan)
 app.add_typer(budget.app, name="budget")
 app.add_typer(ledger.app, name="ledger")
 app.command(name="certificate")(certificate.certificate)
+app.command(name="explain")(explain.explain)
+app.command(name="tradeoff")(tradeoff.tradeoff)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)

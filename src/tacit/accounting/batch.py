@@ -1,0 +1,290 @@
+"""The smallest valid total of a batch fixed in advance, and which rule gave it.
+
+Every rule here is a valid bound when which events run is decided beforehand, so the smallest may be taken. Questions
+chosen as one goes are the filter's (`filter.py`), which keeps to one rule.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.accounting import advanced, convert, cost
+from tacit.accounting.amplify import SubsampledGaussian
+from tacit.accounting.pair import Pair, moves_nothing, pair_of
+from tacit.accounting.pld import Total
+from tacit.errors import InvalidParameter
+from tacit.privacy.event import Event, KeyThreshold, PureChoice
+from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss, delta_meaning
+from tacit.privacy.number import Number, decimal_meaning, show, whole
+from tacit.privacy.rounding import working_precision
+
+Composed = Event | SubsampledGaussian
+Counts = Mapping[Composed, int]
+
+BASIC, CLASSICAL, OPTIMAL = "basic", "advanced", "optimal advanced"
+ZCDP, RENYI, NUMERICAL = "zCDP", "Rényi", "numerical"
+
+# Orders above 1 at which Rényi curves are read first; then nearer to the best of them.
+_ORDERS = tuple(Fraction(2) ** j for j in range(-5, 13))
+_FINER = tuple(Fraction(5 + j, 10) for j in range(16))
+
+
+@dataclass(frozen=True)
+class Way:
+    """One rule's total, or None where the rule has nothing to say about this batch."""
+
+    name: str
+    loss: PureLoss | ApproximateLoss | None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batch costs by every rule; `loss` is the smallest and `way` the rule that gave it."""
+
+    releases: int
+    loss: PureLoss | ApproximateLoss
+    way: str
+    ways: tuple[Way, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{self.releases:,} releases, fixed in advance: {self.loss} ({self.way})"]
+        for way in self.ways:
+            mark = "*" if way.name == self.way else " "
+            lines.append(f" {mark} {way.name:<17} {'not known' if way.loss is None else way.loss}")
+        return "\n".join(lines)
+
+
+def compose(
+    events: Iterable[object] | Mapping[object, int], *, delta: Number | None = None, epsilon: Number | None = None
+) -> Batch:
+    """Return what a batch fixed in advance costs, by every rule and the smallest: epsilon at a delta, or delta at one.
+
+    Each event is an event, a mechanism that has one, or a pure or (epsilon, delta) loss; a mapping gives how often
+    each runs. Valid only where the batch is decided before the first answer is seen.
+
+    >>> import tacit
+    >>> print(tacit.compose([tacit.Laplace(epsilon=0.1)] * 50, delta=1e-6))
+    50 releases, fixed in advance: ε = 3.17291, δ = 1e-06 (numerical)
+       basic             ε = 5, δ = 1e-06
+       advanced          ε = 4.24278, δ = 1e-06
+       optimal advanced  ε = 3.17291, δ = 1e-06
+       zCDP              ε = 3.54066, δ = 1e-06
+       Rényi             ε = 3.35569, δ = 1e-06
+     * numerical         ε = 3.17291, δ = 1e-06
+    """
+    counts = _counted(events)
+    if (delta is None) == (epsilon is None):
+        raise InvalidParameter("give delta, to get epsilon, or epsilon, to get delta\nhint: e.g. delta=1e-6")
+    if epsilon is not None:
+        ways = _at_epsilon(counts, decimal_meaning(epsilon, name="epsilon"))
+    else:
+        ways = _at_delta(counts, delta_meaning(delta if delta is not None else 0))
+    known = [(way.loss, -place, way.name) for place, way in enumerate(ways) if way.loss is not None]
+    if not known:
+        raise InvalidParameter(
+            "no rule gives this batch a total at this delta: its own chances of failing use it up"
+            "\nhint: give a larger delta"
+        )
+    loss, _, name = min(known, key=lambda item: (_size(item[0]), item[1]))
+    return Batch(sum(counts.values()), loss, name, ways)
+
+
+def _size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
+    return loss.epsilon, loss.delta if isinstance(loss, ApproximateLoss) else Fraction(0)
+
+
+def _counted(events: Iterable[object] | Mapping[object, int]) -> Counts:
+    counts: Counter[Composed] = Counter()
+    items = events.items() if isinstance(events, Mapping) else ((event, 1) for event in events)
+    for item, times in items:
+        for event in _events_of(item):
+            counts[event] += whole(times, name="how often an event runs")
+    if not counts:
+        raise InvalidParameter("nothing to compose\nhint: give at least one event")
+    return counts
+
+
+def _events_of(item: object) -> tuple[Composed, ...]:
+    if isinstance(item, Composed):
+        return (item,)
+    if isinstance(item, PureLoss):
+        return (PureChoice(item.epsilon),)
+    if isinstance(item, ApproximateLoss):
+        # the worst of all that keep to it: fail with chance delta, otherwise randomized response
+        return (PureChoice(item.epsilon), KeyThreshold(item.delta))
+    event = getattr(item, "event", None)
+    if isinstance(event, Composed):
+        return (event,)
+    raise InvalidParameter(
+        f"cannot compose a {type(item).__name__}"
+        "\nhint: give events, mechanisms such as tacit.Laplace(epsilon=1), or losses such as tacit.epsilon(1)"
+    )
+
+
+# ---- epsilon at a delta ----------------------------------------------------------------------------------------------
+
+
+def _at_delta(counts: Counts, delta: Fraction) -> tuple[Way, ...]:
+    if delta == 0:
+        total = _pure_total(counts)
+        if total is None:
+            raise InvalidParameter("this batch is not pure, so delta must be above 0\nhint: e.g. delta=1e-6")
+        return (Way(BASIC, PureLoss(total)),)
+    rules: dict[str, Callable[[], Fraction | None]] = {
+        BASIC: lambda: _basic_epsilon(counts, delta),
+        CLASSICAL: lambda: _by_promises(counts, delta, advanced.classical_epsilon),
+        OPTIMAL: lambda: _by_promises(counts, delta, advanced.optimal_epsilon),
+        ZCDP: lambda: _zcdp_epsilon(counts, delta),
+        RENYI: lambda: _renyi(counts, lambda curve: convert.renyi_to_epsilon(curve, delta), delta),
+        NUMERICAL: lambda: _numerical(counts, lambda total: total.epsilon(delta)),
+    }
+    found = {name: rule() for name, rule in rules.items()}
+    return tuple(Way(name, None if e is None else ApproximateLoss(e, delta)) for name, e in found.items())
+
+
+def _pure_total(counts: Counts) -> Fraction | None:
+    total = Fraction(0)
+    for event, count in counts.items():
+        epsilon = None if isinstance(event, SubsampledGaussian) else cost.pure_epsilon(event)
+        if epsilon is None:
+            return None
+        total += count * epsilon
+    return total
+
+
+def _basic_epsilon(counts: Counts, delta: Fraction) -> Fraction | None:
+    promises, left = _promises(counts, delta, slack_share=Fraction(0))
+    return None if left < 0 else sum((count * epsilon for epsilon, count in promises), Fraction(0))
+
+
+def _by_promises(
+    counts: Counts, delta: Fraction, rule: Callable[[advanced.Promises, Fraction], Fraction | None]
+) -> Fraction | None:
+    promises, left = _promises(counts, delta, slack_share=Fraction(1, 2))
+    return rule(promises, left) if left > 0 and promises else None
+
+
+def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tuple[advanced.Promises, Fraction]:
+    """Return (epsilon, how often) for each event, and what is left of delta; negative where nothing can be had.
+
+    Events that are not pure share what is left after thresholds, but for `slack_share`, equally.
+    """
+    left = delta - sum((n * event.delta for event, n in counts.items() if isinstance(event, KeyThreshold)), Fraction(0))
+    promises: list[tuple[Fraction, int]] = []
+    others: dict[Event, int] = {}
+    for event, n in counts.items():
+        if isinstance(event, SubsampledGaussian):
+            return (), Fraction(-1)
+        epsilon = cost.pure_epsilon(event)
+        if epsilon is not None:
+            promises.append((epsilon, n))
+        elif not isinstance(event, KeyThreshold):
+            others[event] = n
+    if left < 0 or (others and left == 0):
+        return (), Fraction(-1)
+    if others:
+        each = left * (1 - slack_share) / sum(others.values())
+        promises += [(cost.epsilon_at(event, each), n) for event, n in others.items()]
+        left = left * slack_share
+    return [(epsilon, n) for epsilon, n in promises if epsilon > 0], left
+
+
+# ---- delta at an epsilon ---------------------------------------------------------------------------------------------
+
+
+def _at_epsilon(counts: Counts, epsilon: Fraction) -> tuple[Way, ...]:
+    if epsilon < 0:
+        raise InvalidParameter(f"epsilon must be at least 0, not {show(epsilon)}")
+    failing = sum((n * event.delta for event, n in counts.items() if isinstance(event, KeyThreshold)), Fraction(0))
+    promises, _ = _promises(counts, failing, slack_share=Fraction(0))
+    total = sum((n * each for each, n in promises), Fraction(0))
+    by_sum = failing if promises and total <= epsilon else None
+
+    def added(rule: Callable[[advanced.Promises, Fraction], Fraction]) -> Fraction | None:
+        return rule(promises, epsilon) + failing if promises else None
+
+    found: dict[str, Fraction | None] = {
+        BASIC: by_sum,
+        CLASSICAL: added(advanced.classical_delta),
+        OPTIMAL: added(advanced.optimal_delta),
+        ZCDP: _zcdp_delta(counts, epsilon),
+        RENYI: _renyi(counts, lambda curve: convert.renyi_to_delta(curve, epsilon), None),
+        NUMERICAL: _numerical(counts, lambda sums: sums.delta(epsilon)),
+    }
+    return tuple(Way(name, _approximate(epsilon, delta)) for name, delta in found.items())
+
+
+def _approximate(epsilon: Fraction, delta: Fraction | None) -> PureLoss | ApproximateLoss | None:
+    if delta is None or delta >= 1:
+        return None
+    return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
+
+
+# ---- the rules that add curves ---------------------------------------------------------------------------------------
+
+
+def _zcdp_total(counts: Counts) -> ZcdpLoss | None:
+    rho, delta = Fraction(0), Fraction(0)
+    for event, count in counts.items():
+        if isinstance(event, SubsampledGaussian):
+            return None
+        loss = cost.zcdp(event)
+        rho, delta = rho + count * loss.rho, delta + count * loss.delta
+    return ZcdpLoss(rho, delta)
+
+
+def _zcdp_epsilon(counts: Counts, delta: Fraction) -> Fraction | None:
+    total = _zcdp_total(counts)
+    if total is None or total.delta >= delta:
+        return None
+    return convert.zcdp_to_epsilon(total.rho, delta - total.delta) if total.rho else Fraction(0)
+
+
+def _zcdp_delta(counts: Counts, epsilon: Fraction) -> Fraction | None:
+    total = _zcdp_total(counts)
+    return None if total is None else total.delta + convert.zcdp_to_delta(total.rho, epsilon)
+
+
+def _renyi(counts: Counts, read: Callable[[RenyiLoss], Fraction], delta: Fraction | None) -> Fraction | None:
+    """Return what a conversion reads off the summed curve at its best order, found coarsely and then finely."""
+    curve = _curve(counts, [1 + b for b in _ORDERS])
+    if delta is not None and curve.delta >= delta:
+        return None
+    values = [(read(RenyiLoss((point,), curve.delta)), point[0]) for point in curve.curve]
+    order = min(values)[1]
+    finer = _curve(counts, [1 + (order - 1) * share for share in _FINER])
+    return min(min(values)[0], read(finer))
+
+
+def _curve(counts: Counts, orders: Iterable[Fraction]) -> RenyiLoss:
+    wanted = list(orders)
+    if any(isinstance(event, SubsampledGaussian) for event in counts):
+        wanted = sorted({Fraction(max(2, round(order))) for order in wanted if order <= SubsampledGaussian.ORDER_MOST})
+    sums, failing = dict.fromkeys(wanted, Fraction(0)), Fraction(0)
+    for event, count in counts.items():
+        curve = event.renyi(wanted) if isinstance(event, SubsampledGaussian) else cost.renyi(event, wanted)
+        failing += count * curve.delta
+        for order, paid in curve.curve:
+            sums[order] += count * paid
+    return RenyiLoss(tuple(sums.items()), failing)
+
+
+def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fraction | None:
+    """Return the larger answer of the two directions, removing a unit and adding one; None where none is known."""
+    answers = []
+    for adding in (False, True) if any(isinstance(event, SubsampledGaussian) for event in counts) else (False,):
+        pairs: list[tuple[Pair, int]] = []
+        with working_precision(128):
+            for event, count in counts.items():
+                if not isinstance(event, SubsampledGaussian) and moves_nothing(event):
+                    continue
+                pair = event.pair(adding=adding) if isinstance(event, SubsampledGaussian) else pair_of(event)
+                if pair is None:
+                    return None
+                pairs.append((pair, count))
+        answer = ask(Total(pairs)) if pairs else Fraction(0)
+        if answer is None:
+            return None
+        answers.append(answer)
+    return max(answers)

@@ -1,0 +1,204 @@
+"""What a loss means to a person: what an attacker who knows everything else can learn, at most, as values and in words.
+
+All of it is arithmetic on epsilon and delta alone, so it holds for every attacker and every release that keeps to
+them (docs/proofs/tradeoff.md). Shown numbers are rounded up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal
+from fractions import Fraction
+from math import inf
+
+from tacit.accounting.convert import to_approximate
+from tacit.accounting.digits import downward, upward
+from tacit.accounting.group import for_group
+from tacit.errors import InvalidParameter
+from tacit.privacy import loss as losses
+from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
+from tacit.privacy.number import Number, decimal_meaning, show, whole
+from tacit.privacy.rounding import ball
+
+# Losses of other notions are read at this delta.
+DELTA_READ = Fraction(1, 10**6)
+PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
+ALARMS = (Fraction(1, 1000), Fraction(1, 100), Fraction(5, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
+GROUPS = (1, 2, 5, 10)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """The most an attacker gets about `units` units together, who knows all the rest of the table."""
+
+    units: int
+    epsilon: Fraction
+    delta: Fraction
+
+    @property
+    def odds(self) -> Fraction:
+        """How many times the odds of any belief can grow, but for the chance delta: e^epsilon, rounded up."""
+        return upward(lambda: ball(self.epsilon).exp())
+
+    @property
+    def advantage(self) -> Fraction:
+        """How much better than guessing a test for membership can do: (e^epsilon - 1 + 2 delta)/(e^epsilon + 1)."""
+        return min(
+            upward(lambda: (ball(self.epsilon).expm1() + 2 * ball(self.delta)) / (ball(self.epsilon).exp() + 1)),
+            Fraction(1),
+        )
+
+    @property
+    def accuracy(self) -> Fraction:
+        """How often a guess between two equally likely cases can be right."""
+        return (1 + self.advantage) / 2
+
+    def posterior(self, prior: Fraction) -> Fraction:
+        """Return the most that a belief of `prior` can become, but for the chance delta, rounded up."""
+        _chance(prior, name="prior")
+        if prior in (0, 1):
+            return prior
+        return min(upward(lambda: 1 / (1 + ball((1 - prior) / prior) * (-ball(self.epsilon)).exp())), Fraction(1))
+
+    def detection(self, alarm: Fraction) -> Fraction:
+        """Return the most a test can detect that raises a false alarm with chance `alarm`, rounded up."""
+        _chance(alarm, name="alarm")
+        steep = upward(lambda: ball(self.epsilon).exp() * ball(alarm) + ball(self.delta))
+        left = 1 - self.delta - alarm
+        flat = 1 - downward(lambda: (-ball(self.epsilon)).exp() * ball(left)) if left > 0 else Fraction(1)
+        return min(steep, flat, Fraction(1))
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What a loss means: the attacks on one unit and on groups, and how it prints."""
+
+    loss: PureLoss | ApproximateLoss
+    attacks: tuple[Attack, ...]
+    priors: tuple[Fraction, ...]
+
+    @property
+    def one(self) -> Attack:
+        """The attack on one unit."""
+        return self.attacks[0]
+
+    def curve(self, alarms: Sequence[Fraction] = ALARMS) -> list[tuple[Fraction, Fraction]]:
+        """Return (false alarms, most detected) for one unit."""
+        return [(alarm, self.one.detection(alarm)) for alarm in alarms]
+
+    def __str__(self) -> str:
+        return "\n".join([*self._promise(), *self._beliefs(), *self._tests(), *self._groups()])
+
+    def _promise(self) -> list[str]:
+        lines = [
+            f"{self.loss}: what the promise means to one person, whatever an attacker knows about everyone else.",
+            f"  No answer becomes more than {_times(self.one.odds)} times as likely because of them.",
+        ]
+        if self.one.delta:
+            lines.append(f"  The promise may fail altogether with a chance of {show(self.one.delta)}.")
+        return lines
+
+    def _beliefs(self) -> list[str]:
+        lines = ["A belief about them, before and, at most, after:"]
+        return lines + [f"  {_percent(p):>8} -> {_percent(self.one.posterior(p))}" for p in self.priors]
+
+    def _tests(self) -> list[str]:
+        lines = [
+            f"A guess whether they are in the data at all: right at most {_percent(self.one.accuracy)} of the time "
+            f"(50 % is guessing; advantage {_percent(self.one.advantage)}).",
+            "A test for it, by how often it accuses someone who is not in the data:",
+            f"  {'false alarms':>12} {'detected, at most':>18}",
+        ]
+        return lines + [f"  {_percent(alarm):>12} {_percent(found):>18}" for alarm, found in self.curve()]
+
+    def _groups(self) -> list[str]:
+        lines = [
+            "Groups, together (a family, a firm):",
+            f"  {'people':>6} {'ε':>8} {'δ':>12} {'odds, times':>12} {'50 % becomes':>13} {'advantage':>10}",
+        ]
+        for attack in self.attacks:
+            odds, half = _times(attack.odds), _percent(attack.posterior(Fraction(1, 2)))
+            if attack.delta >= 1:
+                lines.append(f"  {attack.units:>6} {show(attack.epsilon):>8} {'1':>12} nothing is promised to so many")
+                continue
+            lines.append(
+                f"  {attack.units:>6} {show(attack.epsilon):>8} {_short(attack.delta):>12} {odds:>12} {half:>13} "
+                f"{_percent(attack.advantage):>10}"
+            )
+        return lines
+
+
+def explain(
+    epsilon: Number | Loss,
+    *,
+    delta: Number = 0,
+    priors: Sequence[Number] = PRIORS,
+    groups: Sequence[int] = GROUPS,
+) -> Meaning:
+    """Return what a loss means: beliefs, odds, tests for membership, for one person and for groups.
+
+    >>> meaning = explain(1, delta=1e-6)
+    >>> print(meaning_line(meaning.loss))
+    odds about one person shift at most 2.72 times; a guess whether they are in the data is right at most 73.2 % of ...
+    """
+    given = epsilon if isinstance(epsilon, Loss) else losses.epsilon(epsilon, delta=delta)
+    loss = _approximate(given)
+    sizes = sorted({1, *(whole(size, name="groups") for size in groups)})
+    beliefs = tuple(_chance(decimal_meaning(prior, name="prior"), name="prior") for prior in priors)
+    return Meaning(loss, tuple(_attack(loss, units) for units in sizes), beliefs)
+
+
+def meaning_line(loss: Loss) -> str:
+    """Return in one line what a loss means for one person."""
+    attack = _attack(_approximate(loss), 1)
+    fails = f"; it may fail with a chance of {show(attack.delta)}" if attack.delta else ""
+    return (
+        f"odds about one person shift at most {_times(attack.odds)} times; a guess whether they are in the data is "
+        f"right at most {_percent(attack.accuracy)} of the time{fails}"
+    )
+
+
+def _approximate(loss: Loss) -> PureLoss | ApproximateLoss:
+    if isinstance(loss, ZcdpLoss | RenyiLoss):
+        return to_approximate(loss, max(DELTA_READ, 2 * loss.delta))
+    return loss
+
+
+def _attack(loss: PureLoss | ApproximateLoss, units: int) -> Attack:
+    group = for_group(loss, units)
+    if not isinstance(group, PureLoss | ApproximateLoss):
+        raise TypeError("a group's loss is of the same notion")
+    return Attack(units, group.epsilon, group.delta if isinstance(group, ApproximateLoss) else Fraction(0))
+
+
+def _chance(value: Fraction, *, name: str) -> Fraction:
+    if not 0 <= value <= 1:
+        raise InvalidParameter(f"{name} must be between 0 and 1, not {show(value)}\nhint: e.g. {name}=0.1 for 10 %")
+    return value
+
+
+def _percent(share: Fraction) -> str:
+    """Return a share in percent, rounded up; more places where it is small, or near to certain."""
+    places = 1
+    while places < 5 and (
+        0 < 1 - share < Fraction(1, 10 ** (places + 2)) or 0 < share < Fraction(1, 10 ** (places + 1))
+    ):
+        places += 1
+    value = -(-share * 100 * 10**places // 1) / Fraction(10) ** places
+    return f"{float(value):.{places}f}".rstrip("0").rstrip(".") + " %"
+
+
+def _short(chance: Fraction) -> str:
+    """Return a chance to three digits, rounded up."""
+    shown = show(chance)
+    if len(shown) <= 8:
+        return shown
+    digits = Decimal(chance.numerator) / Decimal(chance.denominator)
+    return f"{float(digits.quantize(Decimal(1).scaleb(digits.adjusted() - 2), ROUND_UP)):.3g}"
+
+
+def _times(ratio: Fraction) -> str:
+    if ratio >= 10**6:
+        return f"{float(ratio):.2e}" if ratio < 10**300 else str(inf)
+    if ratio >= 100:
+        return f"{-(-ratio // 1):,}"
+    return f"{float(-(-ratio * 100 // 1) / Fraction(100)):g}"

@@ -1,0 +1,200 @@
+"""How many people, what error, which epsilon: any one from the other two, central and local side by side.
+
+Central errors come from the exact law of the noise, local ones from the exact law of the reports; nothing is of order
+anything. docs/proofs/tradeoff.md says which law stands behind each row. The arithmetic of one row is `accuracy.py`'s.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from tacit.errors import InvalidParameter
+from tacit.noise.mechanism import confidence_meaning
+from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, Error, Kind, error_of
+from tacit.privacy.loss import delta_meaning
+from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
+from tacit.privacy.symmetric import least_integer
+
+Asked = Literal["people", "error", "epsilon"]
+
+KINDS: dict[str, str] = {
+    "mean": "the mean of values in a public range, as a share of that range",
+    "fraction": "the fraction of people who answer yes",
+    "counts": "k counts, the worst of them, as a share of the people",
+    "maximum": "which of k options is most common: how far its count is from the largest, as a share of the people",
+}
+_NEIGHBOURS = {
+    "mean": "Neighbours replace one person; how many there are is public.",
+    "fraction": "Neighbours replace one person; how many there are is public.",
+    "counts": "Neighbours add or remove one person.",
+    "maximum": "Neighbours add or remove one person.",
+}
+_NONE = {"people": "takes more people than there are", "error": "has no error", "epsilon": "no ε up to 36 is enough"}
+EPSILON_LEAST, EPSILON_MOST = Fraction(1, 10**5), Fraction(36)
+# More people than there are.
+PEOPLE_MOST = 10**10
+
+
+@dataclass(frozen=True)
+class Row:
+    """One mechanism: how many people, what error (as a share) and which epsilon go together; None where none do."""
+
+    mechanism: str
+    people: int | None
+    error: float | None
+    epsilon: Fraction | None
+
+
+@dataclass(frozen=True)
+class Tradeoff:
+    """The three mechanisms side by side; prints a table, and draws a picture with the `plots` extra."""
+
+    kind: Kind
+    asked: Asked
+    rows: tuple[Row, ...]
+    k: int
+    touched: int
+    delta: Fraction
+    confidence: Fraction
+
+    def __str__(self) -> str:
+        head = [f"For {KINDS[self.kind]} ({_percent(self.confidence)} of the time within):"]
+        if self.kind in ("counts", "maximum"):
+            head.append(f"k = {self.k:,}, of which one person touches {self.touched:,}")
+        title = f"{'':<26} {'people':>14} {'error':>11} {'in people':>12} {'ε':>9}"
+        lines = [_line(row, self.asked) for row in self.rows]
+        tail = f"δ = {show(self.delta)} for Gaussian noise alone. {_NEIGHBOURS[self.kind]}"
+        return "\n".join([*head, title, *lines, tail])
+
+    def row(self, mechanism: str) -> Row:
+        """Return the row of one mechanism, by its name."""
+        for row in self.rows:
+            if row.mechanism == mechanism:
+                return row
+        known = ", ".join(row.mechanism for row in self.rows)
+        raise InvalidParameter(f"no row '{mechanism}'\nhint: there are: {known}")
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw what people buy, and write it as .png, .svg or .html; needs the `plots` extra."""
+        from tacit.plan.picture import draw
+
+        return draw(self, Path(path))
+
+
+def tradeoff(
+    kind: Kind,
+    *,
+    people: int | None = None,
+    error: Number | None = None,
+    epsilon: Number | None = None,
+    k: int = 1,
+    touched: int | None = None,
+    delta: Number = "1e-6",
+    confidence: Number = 0.95,
+) -> Tradeoff:
+    """Return the missing one of people, error and epsilon: central Laplace and Gaussian noise beside local reports.
+
+    `kind` is "mean", "fraction", "counts" or "maximum"; the last two take `k`, and `touched`, how many of the k one
+    person can be in (all k of the counts, one of the options, unless said). `error` is a share of the people, or of
+    the values' range for a mean. `delta` is for Gaussian noise.
+
+    >>> print(tradeoff("fraction", error=0.01, epsilon=1))
+    For the fraction of people who answer yes (95 % of the time within):
+                                       people       error    in people         ε
+    central Laplace                       300         1 %            3         1
+    central Gaussian                      800         1 %            8         1
+    local randomized response          35,489         1 %          355         1
+    δ = 1e-06 for Gaussian noise alone. Neighbours replace one person; how many there are is public.
+    """
+    if kind not in KINDS:
+        raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    given = {"people": people, "error": error, "epsilon": epsilon}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) != 1:
+        raise InvalidParameter("give two of people, error and epsilon\nhint: e.g. people=10_000, epsilon=1")
+    size = whole(k, name="k", least=2 if kind == "maximum" else 1) if kind in ("counts", "maximum") else 1
+    reach = _touched(kind, size, touched)
+    chance, failing = 1 - confidence_meaning(confidence), positive(delta_meaning(delta), name="delta")
+    rows = []
+    for name in (CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL):
+        rule = error_of(name, kind, k=size, touched=reach, delta=failing, chance=chance)
+        rows.append(_solve(name, rule, people=people, error=error, epsilon=epsilon))
+    asked: Asked = "people" if people is None else "error" if error is None else "epsilon"
+    return Tradeoff(kind, asked, tuple(rows), size, reach, failing, 1 - chance)
+
+
+def _touched(kind: str, k: int, touched: int | None) -> int:
+    if touched is None:
+        return k if kind == "counts" else 1
+    found = whole(touched, name="touched")
+    if found > k:
+        raise InvalidParameter(f"touched must be at most k = {k}, not {found}")
+    if kind == "maximum" and found > 1:
+        raise InvalidParameter("for a maximum one person chooses one option\nhint: leave touched out")
+    return found
+
+
+def _solve(name: str, rule: Error, *, people: int | None, error: Number | None, epsilon: Number | None) -> Row:
+    exact_epsilon = None if epsilon is None else positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    goal = None if error is None else _share(error)
+    count = None if people is None else whole(people, name="people")
+    if count is not None and exact_epsilon is not None:
+        return Row(name, count, rule(count, exact_epsilon), exact_epsilon)
+    if goal is not None and exact_epsilon is not None:
+        return Row(name, least_people(rule, goal, exact_epsilon), float(goal), exact_epsilon)
+    if goal is not None and count is not None:
+        return Row(name, count, float(goal), least_epsilon(rule, goal, count))
+    raise InvalidParameter("give two of people, error and epsilon")
+
+
+def least_people(rule: Error, goal: Fraction, epsilon: Fraction) -> int | None:
+    """Return the least number of people with at most this error, or None where there are not so many."""
+    bound, begin = float(goal), 1000
+    for _ in range(60):  # the error falls about as 1/n or 1/sqrt(n): either step gets close, and the search ends it
+        ratio = rule(begin, epsilon) / bound
+        step = begin * ratio ** (1.0 if 0.5 < ratio < 2 else 1.5)
+        if step > PEOPLE_MOST:
+            return None
+        if abs(step - begin) < 1:
+            break
+        begin = max(1, round(step))
+    return max(1, least_integer(lambda n: n >= 1 and rule(n, epsilon) <= bound, begin))
+
+
+def least_epsilon(rule: Error, goal: Fraction, people: int) -> Fraction | None:
+    """Return the least epsilon, rounded up to four digits, at which so many people have at most this error."""
+    bound = float(goal)
+    low, high = EPSILON_LEAST, EPSILON_MOST
+    if rule(people, high) > bound:
+        return None
+    while high > low * Fraction(10_001, 10_000):
+        middle = _four_digits(Fraction(float(low) ** 0.5 * float(high) ** 0.5))
+        if middle >= high or middle <= low:
+            break
+        low, high = (low, middle) if rule(people, middle) <= bound else (middle, high)
+    return high
+
+
+def _four_digits(value: Fraction) -> Fraction:
+    return Fraction(f"{float(value):.3e}")
+
+
+def _share(error: Number) -> Fraction:
+    exact = decimal_meaning(error, name="error")
+    if not 0 < exact < 1:
+        raise InvalidParameter(f"error must be a share between 0 and 1, not {show(exact)}\nhint: e.g. error=0.01")
+    return exact
+
+
+def _line(row: Row, asked: Asked) -> str:
+    if row.people is None or row.error is None or row.epsilon is None:
+        return f"{row.mechanism:<26} {_NONE[asked]}"
+    off = row.error * row.people
+    shown = f"{off:,.0f}" if off >= 100 else f"{off:,.3g}"
+    error = f"{row.error * 100:.3g} %"
+    return f"{row.mechanism:<26} {row.people:>14,} {error:>11} {shown:>12} {float(row.epsilon):>9.4g}"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share) * 100:g} %"
