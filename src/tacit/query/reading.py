@@ -6,18 +6,18 @@ sqlglot version adds is refused too.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 from sqlglot import exp
 
-from tacit.errors import QueryRefused
-from tacit.query.aggregates import AGGREGATES, AGGREGATES_ARE
+from tacit.query.aggregates import AGGREGATES
 from tacit.query.kind import value_of
 from tacit.query.literal import read_date, read_number, read_timestamp
 from tacit.query.nodes import Call, Expression, Value
+from tacit.query.refusing import at, instead, name_of, only, refusal
+
+__all__ = ["Reader", "Resolve", "only", "refusal"]
 
 Resolve = Callable[[exp.Column], Expression]
-Made = TypeVar("Made")
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -54,59 +54,6 @@ _CASTS: dict[object, str] = {
     exp.DataType.Type.VARCHAR: "cast_text",
     exp.DataType.Type.DATE: "cast_date",
     exp.DataType.Type.TIMESTAMP: "cast_timestamp",
-}
-
-
-# what to write instead of something people often try
-_INSTEAD: dict[type[exp.Expr], str] = {
-    exp.ILike: "fold the case first: LOWER(x) LIKE 'a%'",
-    exp.Subquery: "one SELECT about one table; ask the inner question by itself",
-    exp.Select: "one SELECT about one table; ask the inner question by itself",
-    exp.Exists: "one SELECT about one table; there are no sub-questions",
-    exp.Window: "windows need single rows; group with GROUP BY",
-    exp.Star: "name columns in GROUP BY and aggregates; single rows are never shown",
-    exp.If: "CASE WHEN a THEN b ELSE c END",
-    exp.IntDiv: "CAST(a / b AS INT)",
-    exp.DPipe: "group by both columns instead of joining their text",
-    exp.Filter: "CASE inside the aggregate: SUM(CASE WHEN a THEN x END)",
-    exp.Placeholder: "write the value itself",
-    exp.Parameter: "write the value itself",
-    exp.RegexpLike: "LIKE with % and _",
-    exp.NullSafeEQ: "a = b OR (a IS NULL AND b IS NULL)",
-    exp.Distinct: "COUNT(DISTINCT unit) is the only DISTINCT; GROUP BY names each group once",
-    exp.In: "IN takes a list of constants: x IN (1, 2)",
-    exp.Any: "IN takes a list of constants: x IN (1, 2)",
-    exp.All: "compare with one value at a time",
-    exp.Order: "ORDER BY goes at the end, by columns of the answer",
-    exp.Group: "GROUP BY takes columns and named expressions; ask each grouping by itself",
-    exp.Cube: "GROUP BY takes columns and named expressions; ask each grouping by itself",
-    exp.Rollup: "GROUP BY takes columns and named expressions; ask each grouping by itself",
-    exp.GroupingSets: "GROUP BY takes columns and named expressions; ask each grouping by itself",
-    exp.Table: "FROM names the table, with an alias at most",
-    exp.TableAlias: "FROM names the table, with an alias at most",
-    exp.WithinGroup: AGGREGATES_ARE,
-    exp.AggFunc: AGGREGATES_ARE,
-}
-# names of nodes that people would not recognise
-_WORDS: dict[type[exp.Expr], str] = {
-    exp.Star: "*",
-    exp.Subquery: "a SELECT inside another",
-    exp.Select: "a SELECT inside another",
-    exp.DPipe: "||",
-    exp.WithinGroup: "WITHIN GROUP",
-    exp.GroupingSets: "GROUPING SETS",
-    exp.Window: "a window (OVER)",
-    exp.Placeholder: "a parameter",
-    exp.Group: "GROUP BY",
-    exp.Order: "ORDER BY inside an aggregate",
-    exp.Table: "FROM",
-    exp.TableAlias: "an alias",
-    exp.BitwiseLeftShift: "<<",
-    exp.BitwiseRightShift: ">>",
-    exp.BitwiseAnd: "&",
-    exp.BitwiseOr: "|",
-    exp.BitwiseXor: "^",
-    exp.NEQ: "<>",
 }
 
 
@@ -250,65 +197,6 @@ _SPECIAL: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
     exp.Cast: Reader.cast,
     exp.TryCast: Reader.cast,
 }
-
-
-def only(node: exp.Expr, *parts: str) -> None:
-    """Refuse a node that has any part but these."""
-    for name, part in node.args.items():
-        if part and name not in parts:
-            at_node = part if isinstance(part, exp.Expr) else node
-            raise refusal(
-                at_node, f"{name_of(node)} has a part ({name.strip('_')}) that is not in the language", instead(node)
-            )
-
-
-def at(node: exp.Expr, made: Callable[[], Made]) -> Made:
-    """Return what `made` makes; a refusal in it gets this node's position."""
-    try:
-        return made()
-    except QueryRefused as error:
-        message, _, hint = str(error).partition("\nhint: ")
-        raise refusal(node, message, hint) from None
-
-
-def refusal(node: exp.Expr | None, message: str, hint: str) -> QueryRefused:
-    """Return the error for a node: what is wrong, where, and what to write instead."""
-    return QueryRefused(f"{message}{position(node)}\nhint: {hint}" if hint else f"{message}{position(node)}")
-
-
-def position(node: exp.Expr | None) -> str:
-    """Return where a node starts, as ' (line 1, column 8)', from the first of its parts that knows."""
-    if node is None:
-        return ""
-    known = [part.meta for part in node.walk() if "line" in part.meta and "start" in part.meta]
-    if not known:
-        return ""
-    first = min(known, key=lambda meta: int(meta["start"]))
-    width = int(first["end"]) - int(first["start"])
-    return f" (line {first['line']}, column {max(1, int(first['col']) - width)})"
-
-
-def name_of(node: exp.Expr) -> str:
-    """Return a node's name as people write it."""
-    if isinstance(node, exp.Anonymous):
-        return f"the function {str(node.this)[:40]}"
-    if type(node) in _WORDS:
-        return _WORDS[type(node)]
-    if isinstance(node, exp.Func) and node.sql_names():
-        return f"the function {node.sql_name()}"
-    return type(node).__name__.upper()
-
-
-def instead(node: exp.Expr) -> str:
-    """Return what to write instead of a node."""
-    if isinstance(node, AGGREGATES):
-        return "ask for each aggregate as a column of its own and compute afterwards; SUM(x) / COUNT(x) is AVG(x)"
-    for kind, way in _INSTEAD.items():
-        if isinstance(node, kind):
-            return way
-    if isinstance(node, exp.Func | exp.Anonymous):
-        return f"the functions are LOWER, UPPER, TRIM, COALESCE, NULLIF, CASE and CAST; {AGGREGATES_ARE}"
-    return "rows can be compared, combined with AND, OR, NOT, and computed with + - * / % and CASE"
 
 
 def _sizes(target: exp.Expr) -> tuple[Value, ...]:
