@@ -11,6 +11,9 @@ from tacit.query.limits import PUBLIC_KEYS_MAX
 from tacit.query.nodes import Column, Query, Scalar
 from tacit.tables.schema import Declaration
 
+# Charged on top, so that a chance like e^(-10^12) needs no trillion digits.
+DELTA_LEAST = Fraction(1, 2**1000)
+
 
 def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
     """Return the public list of keys: one empty key without GROUP BY, None where they are to be found privately."""
@@ -59,7 +62,7 @@ def threshold_for(
     def too_likely(least: int) -> bool:
         # Pr[Z >= least - 1] > 1 - (1 - delta)^(1/g); equality cannot hold, the one side being transcendental
         return certainly_less(
-            lambda: -(((ball(1 - delta)).log() / groups_per_unit).expm1()), lambda: law.upper_tail(least - 1)
+            lambda: -((-ball(delta)).log1p() / groups_per_unit).expm1(), lambda: law.upper_tail(least - 1)
         )
 
     high = 2
@@ -69,5 +72,7 @@ def threshold_for(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if too_likely(middle) else (low, middle)
-    exact_delta = rounded_up(lambda: -((1 - law.upper_tail(high - 1)).log() * groups_per_unit).expm1())
+    exact_delta = rounded_up(
+        lambda: ball(DELTA_LEAST) - ((-law.upper_tail(high - 1)).log1p() * groups_per_unit).expm1()
+    )
     return Threshold(release=release, least=high, delta=min(exact_delta, delta))

@@ -10,29 +10,40 @@ from math import isqrt, log
 from tacit.accounting.calibrate import gaussian_sigma_vector, laplace_scale
 from tacit.accounting.convert import rho_within
 from tacit.errors import QueryRefused
-from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Sensitivity, Spend
+from tacit.plan.layout import WantedQuantiles
+from tacit.plan.plan import NoiseKind, NoisyRelease, Part, QuantileDraw, Sensitivity, Spend
+from tacit.plan.ranks import UnitBounds, draw_of, quantile_gain
 from tacit.privacy.event import GaussianNoise, LaplaceNoise
-from tacit.privacy.law import SCALE_MAX
+from tacit.privacy.law import SCALE_MAX, SCALE_MIN
 
 # sigma is rounded up to so many binary digits
 SIGMA_BITS = 40
 
 
-def with_noise(wanted: list[tuple[tuple[Part, ...], Sensitivity]], spend: Spend) -> tuple[NoisyRelease, ...]:
-    """Return each release with the noise it gets."""
-    share = Fraction(1, len(wanted))
+def divide(
+    wanted: list[tuple[tuple[Part, ...], Sensitivity]],
+    quantiles: list[WantedQuantiles],
+    heights: tuple[int, ...],
+    spend: Spend,
+    unit: UnitBounds,
+) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
+    """Return each release with the noise it gets, and each draw of quantiles with its epsilon."""
+    count = len(wanted) + len(quantiles)
+    share = Fraction(1, count)
     laplace = tuple(_laplace(parts, how_far, share, spend) for parts, how_far in wanted)
+    purely = tuple(draw_of(each, heights, spend, share, unit, rho=None) for each in quantiles)
     if spend.noise == "laplace" or (spend.noise is None and spend.delta_noise == 0):
-        return laplace
+        return laplace, purely
     if spend.delta_noise == 0:
         raise QueryRefused(
             "Gaussian noise needs a delta, and this budget is pure"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
-    gaussian = tuple(_gaussian(parts, how_far, share, spend, alone=len(wanted) == 1) for parts, how_far in wanted)
-    if spend.noise == "gaussian":
-        return gaussian
-    return gaussian if _log_error(gaussian) < _log_error(laplace) else laplace
+    gaussian = tuple(_gaussian(parts, how_far, share, spend, alone=count == 1) for parts, how_far in wanted)
+    rho = rho_within(spend.epsilon, spend.delta_noise) * share
+    by_rho = tuple(draw_of(each, heights, spend, share, unit, rho=rho) for each in quantiles)
+    better = _log_error(gaussian) - _log_error(laplace) + quantile_gain(purely, by_rho) < 0
+    return (gaussian, by_rho) if spend.noise == "gaussian" or better else (laplace, purely)
 
 
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
@@ -55,7 +66,7 @@ def _gaussian(
         sigma = gaussian_sigma_vector(squared, spend.epsilon, spend.delta_noise)
     else:
         rho = rho_within(spend.epsilon, spend.delta_noise) * share
-        sigma = _root_up(squared / (2 * rho))
+        sigma = max(_root_up(squared / (2 * rho)), SCALE_MIN)
     _refuse_if_too_wide(sigma)
     scalar = how_far.l2_squared == 1
     event = GaussianNoise(sigma=sigma, sensitivity_squared=squared, scalar=scalar)
