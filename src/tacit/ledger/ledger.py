@@ -230,8 +230,7 @@ class Ledger:
 
     def verify(self) -> Verified:
         """Read the whole ledger again and recompute chain, signature and totals; damage is an error that names it."""
-        self._store.check()
-        with self._store.reading() as rows:
+        with self._store.checking(), self._store.reading() as rows:
             verified = verify(rows)
         self.check_anchor()
         return verified

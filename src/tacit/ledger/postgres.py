@@ -140,10 +140,13 @@ class PostgresStore:
             yield _rows(link, {})
             link.execute("COMMIT")
 
-    def check(self) -> None:
+    @contextmanager
+    def checking(self) -> Iterator[None]:
         """Refuse tables that carry a trigger or a rule: it could undo a charge."""
-        with self.turn, self._opened() as link:
-            _check_tables(link, self.place)
+        with self.turn:
+            with self._opened() as link:
+                _check_tables(link, self.place)
+            yield
 
     def disconnect(self) -> None:
         """Close the connection; the next use opens another."""

@@ -9,7 +9,8 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
@@ -83,11 +84,28 @@ class SqliteStore:
             yield _rows(connection)
             connection.execute("ROLLBACK")
 
-    def check(self) -> None:
-        """Refuse a file whose pages or indexes SQLite finds damaged."""
-        with self.turn, self._opened() as connection:
-            if list(connection.execute("PRAGMA integrity_check(1)")) != [("ok",)]:
-                raise damaged(self.place)
+    @contextmanager
+    def checking(self) -> Iterator[None]:
+        """Refuse a file whose pages or indexes SQLite finds damaged, while what is inside goes on."""
+        with self.turn:
+            if self._path is None or self._connect is not connect_to_file:
+                with self._opened() as connection:
+                    self._check(connection)
+                yield
+                return
+            # a connection of its own, on another core; `turn` is held, so no fork comes between
+            with ThreadPoolExecutor(1) as other, closing(connect_to_file(str(self._path))) as connection:
+                found = other.submit(self._check, connection)
+                yield
+                found.result()
+
+    def _check(self, connection: Connection) -> None:
+        try:
+            whole = list(connection.execute("PRAGMA integrity_check(1)")) == [("ok",)]
+        except sqlite3.Error as error:
+            raise explained(error, self.place) from error
+        if not whole:
+            raise damaged(self.place)
 
     def disconnect(self) -> None:
         """Close the file; a store in memory keeps its connection, which is all it is."""

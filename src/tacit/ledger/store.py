@@ -35,8 +35,8 @@ class Store(Protocol):
         """Return the rows as of one moment."""
         ...
 
-    def check(self) -> None:
-        """Refuse tables or files that the store itself finds damaged."""
+    def checking(self) -> AbstractContextManager[None]:
+        """Refuse tables or files that the store itself finds damaged, by the time what is inside has ended."""
         ...
 
     def disconnect(self) -> None:
