@@ -27,7 +27,20 @@ if TYPE_CHECKING:
     from tacit.noise.mechanism import Gaussian, Laplace
     from tacit.plan.tradeoff import tradeoff
     from tacit.privacy.loss import epsilon, rho
-    from tacit.query.frame import count, count_units, mean, sum  # noqa: A004
+    from tacit.query.frame import (
+        correlation,
+        count,
+        count_units,
+        covariance,
+        max,  # noqa: A004
+        mean,
+        median,
+        min,  # noqa: A004
+        quantile,
+        std,
+        sum,  # noqa: A004
+        variance,
+    )
     from tacit.release.answer import Answer
     from tacit.selection.exponential import Exponential
     from tacit.selection.noisy_max import NoisyMax
@@ -58,15 +71,23 @@ __all__ = [
     "TopK",
     "catalog",
     "compose",
+    "correlation",
     "count",
     "count_units",
+    "covariance",
     "epsilon",
     "explain",
+    "max",
     "mean",
+    "median",
+    "min",
+    "quantile",
     "rho",
+    "std",
     "sum",
     "table",
     "tradeoff",
+    "variance",
 ]
 
 # public name -> the module it lives in
@@ -90,15 +111,23 @@ _HOMES = {
     "TopK": "tacit.selection.top_k",
     "catalog": "tacit.door",
     "compose": "tacit.accounting.batch",
+    "correlation": "tacit.query.frame",
     "count": "tacit.query.frame",
     "count_units": "tacit.query.frame",
+    "covariance": "tacit.query.frame",
     "epsilon": "tacit.privacy.loss",
     "explain": "tacit.accounting.meaning",
+    "max": "tacit.query.frame",
     "mean": "tacit.query.frame",
+    "median": "tacit.query.frame",
+    "min": "tacit.query.frame",
+    "quantile": "tacit.query.frame",
     "rho": "tacit.privacy.loss",
+    "std": "tacit.query.frame",
     "sum": "tacit.query.frame",
     "table": "tacit.door",
     "tradeoff": "tacit.plan.tradeoff",
+    "variance": "tacit.query.frame",
 }
 
 

@@ -169,6 +169,46 @@ class Table:
         """Return the question for the mean of a column; `between` is its public range where none is declared."""
         return self._one(words.mean(column, between=between, step=step))
 
+    def variance(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for the variance of a column."""
+        return self._one(words.variance(column, between=between, step=step))
+
+    def std(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for the standard deviation of a column."""
+        return self._one(words.std(column, between=between, step=step))
+
+    def median(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for the median of a column; its interval is paid for in the same call."""
+        return self._one(words.median(column, between=between, step=step))
+
+    def quantile(self, column: str, fractions: Any, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for one quantile, named as the column, or for a list of them, named e.g. days_p90."""
+        if not isinstance(fractions, list | tuple):
+            return self._one(words.quantile(column, fractions, between=between, step=step))
+        asked = {
+            words.quantile_name(column, fraction): words.quantile(column, fraction, between=between, step=step)
+            for fraction in fractions
+        }
+        return self.agg(**asked)
+
+    def min(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for about the least value of a column: a low quantile."""
+        return self._one(words.min(column, between=between, step=step))
+
+    def max(self, column: str, *, between: Any = None, step: Number | None = None) -> "Question":
+        """Return the question for about the greatest value of a column: a high quantile."""
+        return self._one(words.max(column, between=between, step=step))
+
+    def covariance(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> "Question":
+        """Return the question for the covariance of two columns."""
+        asked = words.covariance(column, other, between=between, other_between=other_between)
+        return self.agg(covariance=asked)
+
+    def correlation(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> "Question":
+        """Return the question for the correlation of two columns."""
+        asked = words.correlation(column, other, between=between, other_between=other_between)
+        return self.agg(correlation=asked)
+
     def sql(self, text: str, *, between: Mapping[str, Any] | None = None) -> "Question":
         """Return the question a SELECT asks; FROM names this table.
 
@@ -221,8 +261,9 @@ class Question:
         self, epsilon: Number, delta: Number | None = None, *, noise: str | None = None, confidence: Number = 0.95
     ) -> PlanReport:
         """Return what answering would do, cost and give: free, and no row is read."""
-        spend = make_spend(epsilon, delta, noise, self.session.registered.budget)
-        return PlanReport(make_plan(self.query, self.session.declaration, spend), confidence_meaning(confidence))
+        level = confidence_meaning(confidence)
+        spend = make_spend(epsilon, delta, noise, self.session.registered.budget, confidence=level)
+        return PlanReport(make_plan(self.query, self.session.declaration, spend), level)
 
     def answer(
         self,
@@ -239,7 +280,7 @@ class Question:
         The same question asked again is answered from the record, with the same numbers, for free.
         """
         level = confidence_meaning(confidence)
-        spend = make_spend(epsilon, delta, noise, self.session.registered.budget)
+        spend = make_spend(epsilon, delta, noise, self.session.registered.budget, confidence=level)
         answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
         return _answer(self.session, self.query, answered, level, analyst)
 
@@ -256,7 +297,7 @@ def _answer(session: Session, query: Query, answered: Answered, confidence: Any,
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
     rows: list[dict[str, Any]] = [dict(zip((key.name for key in plan.keys), key, strict=True)) for key in noisy.keys]
     for output, column in zip(plan.outputs, noisy_columns(plan, noisy, confidence), strict=True):
-        whole_steps = output.kind == "sum" and plan.measured[output.column or 0].step.denominator == 1
+        whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
         kind = "int" if output.kind in ("count", "count_units") or whole_steps else "float"
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
             types[column.name + end] = kind

@@ -20,6 +20,8 @@ FLOAT_STEPS = 2**20
 # A grid of at most this many steps keeps a row, and a sum of 10^9 rows, inside what every engine adds exactly.
 STEPS_MOST = 2**32
 STEPS_LEAST = 2**6
+# One row's largest product of steps keeps well inside 64 bits.
+ROW_MOST = 2**56
 # A float tells whole numbers apart up to here, with room for the roundings of its scaling.
 STEPS_FROM_ZERO_MOST = 2**50
 # Beyond these a float's scaling, or the sum of many rows, would leave the floats.
@@ -27,13 +29,19 @@ RANGE_MOST = 2**900
 STEP_LEAST = Fraction(1, 2**1000)
 
 
-def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int) -> int:
-    """Return how many steps a range may have so that the noise it needs can be drawn: fewer where noise dwarfs them."""
-    drawable = SCALE_MAX / 8 * epsilon / (rows * groups * releases)
-    return max(STEPS_LEAST, min(STEPS_MOST, int(drawable)))
+def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int, degree: int = 1) -> int:
+    """Return how many steps a range may have so that the noise it needs can be drawn: fewer where noise dwarfs them.
+
+    Moments of a degree in all move by the product of so many ranges.
+    """
+    drawable = min(int(SCALE_MAX / 8 * epsilon / (rows * groups * releases)), ROW_MOST)
+    root = drawable if degree == 1 else int(drawable ** (1 / degree))
+    return max(STEPS_LEAST if degree < 4 else STEPS_LEAST // 4, min(STEPS_MOST, root))
 
 
-def measured_column(aggregate: Aggregate, declaration: Declaration, *, steps_most: int) -> Measured:
+def measured_column(
+    aggregate: Aggregate, declaration: Declaration, *, steps_most: int, float_steps: int = FLOAT_STEPS
+) -> Measured:
     """Return the aggregate's expression on its public grid, or refuse with the words to add."""
     expression = aggregate.expression
     if expression is None:
@@ -44,7 +52,7 @@ def measured_column(aggregate: Aggregate, declaration: Declaration, *, steps_mos
     if between is None:
         raise QueryRefused(_missing_range(aggregate, expression))
     between = _holdable(between, kind, expression)
-    step = aggregate.step or (facts.step if facts else None) or _own_step(kind, facts, between)
+    step = aggregate.step or (facts.step if facts else None) or _own_step(kind, facts, between, float_steps)
     while _is_too_fine(step, between, kind, steps_most):
         step *= 2
     low, high = _ends(between, step, exact=kind in ("int", "decimal"))
@@ -81,12 +89,12 @@ def _is_too_fine(step: Fraction, between: tuple[Fraction, Fraction], kind: str, 
     return kind != "int" and (step < STEP_LEAST or max(-low, high) / step > STEPS_FROM_ZERO_MOST)
 
 
-def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction]) -> Fraction:
+def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction], float_steps: int) -> Fraction:
     if kind == "int":
         return Fraction(1)
     if kind == "decimal" and facts is not None:
         return Fraction(1, 10**facts.scale)
-    return _power_of_two_at_most((between[1] - between[0]) / FLOAT_STEPS)
+    return _power_of_two_at_most((between[1] - between[0]) / float_steps)
 
 
 def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise
+from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
-from tacit.query.nodes import After, Expression, Scalar, Type
+from tacit.query.nodes import After, AggregateKind, Expression, Scalar, Type
 
 NoiseKind = Literal["laplace", "gaussian"]
-PartKind = Literal["rows", "units", "missing", "counted", "below", "above", "total"]
-OutputKind = Literal["count", "count_units", "sum", "mean"]
+PartKind = Literal["rows", "units", "missing", "counted", "below", "above", "total", "moment"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +24,7 @@ class Spend:
     delta_keys: Fraction = Fraction(0)  # for showing keys that nobody listed
     delta_noise: Fraction = Fraction(0)  # for Gaussian noise
     noise: NoiseKind | None = None
+    confidence: Fraction = Fraction(95, 100)  # of intervals that are paid for: those of quantiles
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,29 @@ class Measured:
         return self.high - self.low
 
 
+# A product of measured columns in steps above their low ends: (column, exponent) pairs; NULL where any of them is.
+Product = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True)
 class Part:
     """One integer for each group, to which noise is added; all but rows and units belong to a measured column.
 
     missing, below, above: for each row, the range's height if the value is NULL, high - x, x - low: never negative, and
-    they add up to the height. counted: the rows where it is not NULL. total: the sum of x itself.
+    they add up to the height. counted: the rows where it is not NULL. total: the sum of x itself. moment: one part of
+    the Bernstein basis of one column or two (`bernstein.py`), of these degrees and at this index.
     """
 
     kind: PartKind
     column: int | None = None
+    other: int | None = None
+    degrees: tuple[int, ...] = ()
+    index: tuple[int, ...] = ()
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The measured columns it is made of."""
+        return tuple(place for place in (self.column, self.other) if place is not None)
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,22 @@ class NoisyRelease:
 
 
 @dataclass(frozen=True)
+class QuantileDraw:
+    """Quantiles of one measured column, drawn together from each group's values by splitting.
+
+    For every fraction there are three targets, at fraction·n + shift rows from below: the quantile itself and the two
+    ends of its interval. `epsilon` is what one level of splitting in one group costs.
+    """
+
+    column: int
+    targets: tuple[tuple[Fraction, Fraction], ...]  # (fraction, shift), rising
+    levels: int
+    epsilon: Fraction
+    share: Fraction
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
 class Threshold:
     """Keys nobody listed are shown where the noisy count of units is at least `least`."""
 
@@ -101,9 +130,11 @@ class PlannedOutput:
     """One aggregate of the answer: from which release, and for which measured column."""
 
     name: str
-    kind: OutputKind
-    release: int
+    kind: AggregateKind
+    release: int  # its place among the releases; for a quantile, among the quantile draws
     column: int | None = None
+    other: int | None = None
+    targets: tuple[int, int, int] | None = None  # of a quantile: where its low end, itself and its high end are
 
 
 @dataclass(frozen=True)
@@ -120,7 +151,9 @@ class Plan:
     rows_per_unit: int
     groups_per_unit: int
     measured: tuple[Measured, ...]
+    products: tuple[Product, ...]
     releases: tuple[NoisyRelease, ...]
+    quantiles: tuple[QuantileDraw, ...]
     threshold: Threshold | None
     outputs: tuple[PlannedOutput, ...]
     columns: tuple[str, ...]
@@ -131,17 +164,32 @@ class Plan:
     def events(self) -> tuple[Event, ...]:
         """What will run, for the ledger."""
         noise: tuple[Event, ...] = tuple(release.event for release in self.releases)
+        for draw in self.quantiles:
+            noise += draw.events
         return noise if self.threshold is None else (*noise, KeyThreshold(self.threshold.delta))
 
     @property
     def loss(self) -> Loss:
         """What this call costs on its own."""
         keys = self.threshold.delta if self.threshold else Fraction(0)
-        noise = self.spend.delta_noise if any(release.noise == "gaussian" for release in self.releases) else Fraction(0)
+        noise = self.spend.delta_noise if self.noise == "gaussian" else Fraction(0)
         delta = keys + noise
         return ApproximateLoss(self.spend.epsilon, delta) if delta else PureLoss(self.spend.epsilon)
 
     @property
+    def noise(self) -> NoiseKind:
+        """The kind of noise of the whole call; with quantiles alone, whether they are charged in rho."""
+        if self.releases:
+            return self.releases[0].noise
+        pure = all(isinstance(event, PureChoice) for draw in self.quantiles for event in draw.events)
+        return "laplace" if pure else "gaussian"
+
+    @property
+    def value_count(self) -> int:
+        """How many whole numbers each row is made into: one for each measured column and each product."""
+        return len(self.measured) + len(self.products)
+
+    @property
     def needs_rows(self) -> bool:
         """Whether anything is asked of rows, and not only of units."""
-        return any(part.kind != "units" for release in self.releases for part in release.parts)
+        return bool(self.quantiles) or any(part.kind != "units" for release in self.releases for part in release.parts)

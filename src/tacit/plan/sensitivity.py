@@ -1,5 +1,6 @@
 """How far one unit can move what is released, from the bounds alone (docs/proofs/sensitivity.md)."""
 
+from math import prod
 from typing import Literal
 
 from tacit.plan.plan import Measured, Part, Sensitivity
@@ -40,6 +41,11 @@ def _reach_in_one_group(parts: tuple[Part, ...], measured: tuple[Measured, ...],
         return rows, rows
     if first.column is None:
         raise ValueError("a part of a column must name it")
+    if first.degrees:  # Bernstein parts, and the rows without them: they add up to the product of heights
+        height = prod(
+            measured[place].height ** degree for place, degree in zip(first.columns, first.degrees, strict=True)
+        )
+        return height * rows, height * rows
     column = measured[first.column]
     if first.kind == "total":
         lowest, highest = min(column.low, 0), max(column.high, 0)

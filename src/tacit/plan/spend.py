@@ -12,7 +12,14 @@ NOISE_KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
 DELTA_TO_READ_RHO = Fraction(1, 10**6)
 
 
-def make_spend(epsilon: Number, delta: Number | None, noise: str | None, budget: Loss) -> Spend:
+def make_spend(
+    epsilon: Number,
+    delta: Number | None,
+    noise: str | None,
+    budget: Loss,
+    *,
+    confidence: Fraction = Fraction(95, 100),
+) -> Spend:
     """Return what a call asked with these words may spend.
 
     Half of the call's delta is for keys nobody listed and half for Gaussian noise, as the budget's own is divided. A
@@ -24,14 +31,14 @@ def make_spend(epsilon: Number, delta: Number | None, noise: str | None, budget:
     if noise is not None and kind is None:
         raise InvalidParameter("noise must be 'laplace' or 'gaussian', or left out for the one that errs less")
     if isinstance(budget, PureLoss):
-        return Spend(exact_epsilon, noise=kind)
+        return Spend(exact_epsilon, noise=kind, confidence=confidence)
     if isinstance(budget, ApproximateLoss):
         share = min(exact_epsilon / budget.epsilon, Fraction(1))
         whole = budget.delta * share if exact_delta is None else exact_delta
-        return Spend(exact_epsilon, whole / 2, whole / 2, kind)
+        return Spend(exact_epsilon, whole / 2, whole / 2, kind, confidence)
     if isinstance(budget, ZcdpLoss):
         keys = Fraction(0) if budget.delta == 0 else min(budget.delta, exact_delta or budget.delta / 10)
-        return Spend(exact_epsilon, keys, exact_delta or DELTA_TO_READ_RHO, kind)
+        return Spend(exact_epsilon, keys, exact_delta or DELTA_TO_READ_RHO, kind, confidence)
     raise InvalidParameter(
         "a table's budget is an epsilon, an (epsilon, delta) or a rho\nhint: tacit.epsilon(3, delta=1e-6)"
     )

@@ -73,6 +73,16 @@ def quantile(
     return Asked("quantile", of, between, step, exact.limit_denominator(FRACTION_MAX))
 
 
+def quantile_name(of: str, fraction: Number) -> str:
+    """Return the name of one quantile among several.
+
+    >>> quantile_name("days", 0.9), quantile_name("days", "0.999")
+    ('days_p90', 'days_p99_9')
+    """
+    percent = decimal_meaning(fraction, name="fraction") * 100
+    return f"{of}_p{float(percent):g}".replace(".", "_")
+
+
 def median(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
     """Return the median of a column."""
     return quantile(of, Fraction(1, 2), between=between, step=step)

@@ -5,24 +5,12 @@ mean is None where too few people are left for it to mean anything.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
 from tacit.release.error_bars import mean_bounds, mean_interval, shown_count_reach, single_bound, weighted_bound
+from tacit.release.moments import NoisyColumn, Number, moment_column
 from tacit.release.noisy import NoisyTable
-
-Number = int | float | None
-
-
-@dataclass(frozen=True)
-class NoisyColumn:
-    """One aggregate for every group, with its interval."""
-
-    name: str
-    values: tuple[Number, ...]
-    low: tuple[Number, ...]
-    high: tuple[Number, ...]
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
@@ -31,7 +19,11 @@ def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[N
 
 
 def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    if output.kind == "quantile":
+        return _quantile(output, plan, noisy)
     release = plan.releases[output.release]
+    if any(part.kind == "moment" for part in release.parts):
+        return moment_column(output, plan, noisy, confidence)
     kinds: list[str] = [part.kind for part in release.parts]
     parts = dict(zip(kinds, noisy.parts[output.release], strict=True))
     if output.kind == "count_units":
@@ -40,7 +32,7 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
         return _symmetric(
             output.name, parts["rows"], single_bound(release.noise, release.scale, confidence), Fraction(1)
         )
-    column = plan.measured[output.column if output.column is not None else 0]
+    column = plan.measured[release.parts[0].column or 0]
     if output.kind == "count":
         wanted = [part for kind, part in parts.items() if kind != "missing" or output.column is None]
         totals = [_nearest(sum(each), column.height) for each in zip(*wanted, strict=True)]
@@ -107,6 +99,17 @@ def _mean(
             low.append(start + height * span[0])
             high.append(start + height * span[1])
     return NoisyColumn(name, tuple(values), tuple(low), tuple(high))
+
+
+def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
+    if output.targets is None or output.column is None:
+        raise ValueError("a quantile has its targets and its column")
+    drawn = noisy.parts[len(plan.releases) + output.release]
+    column = plan.measured[output.column]
+    low, middle, high = (
+        tuple(_on_grid(column.low + steps, column.step) for steps in drawn[target]) for target in output.targets
+    )
+    return NoisyColumn(output.name, middle, low, high)
 
 
 def _nearest(top: int, bottom: int) -> int:

@@ -18,6 +18,8 @@ from tacit.privacy.rounding import nearest_float
 # Equal scales are spread by this much, upwards, so that the tail of a sum of Laplace noises is a plain sum.
 SPREAD = 1.004
 SAFETY = 1 + 1e-9
+# More noises than this lose too many digits to cancellation in a sum of partial fractions.
+FEW = 3
 
 
 @lru_cache(maxsize=4096)
@@ -43,12 +45,24 @@ def _unit_sum_bound(noise: NoiseKind, sizes: tuple[float, ...], miss: float) -> 
     """Return the bound for continuous noises of scale 1; it grows in proportion to the scale, so it is found once."""
     if noise == "gaussian":
         return _normal_bound(miss) * math.sqrt(sum(size * size for size in sizes)) * SAFETY
+    if len(sizes) > FEW:
+        return _chernoff_bound(sizes, miss) * SAFETY
     scales = _spread_apart(list(sizes))
     low, high = 0.0, scales[0] * (math.log(1 / miss) + len(sizes) * 8)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _laplace_sum_tail(scales, middle) > miss else (low, middle)
     return high * SAFETY
+
+
+def _chernoff_bound(sizes: tuple[float, ...], miss: float) -> float:
+    """Return a bound for many Laplace noises: the least (ln(2/miss) - Σ ln(1 - (s·size)²))/s over s below 1/largest."""
+
+    def at(share: float) -> float:
+        slope = share / sizes[0]
+        return (math.log(2 / miss) - math.fsum(math.log1p(-((slope * size) ** 2)) for size in sizes)) / slope
+
+    return min(at(step / 64) for step in range(1, 64))
 
 
 def _spread_apart(scales: list[float]) -> list[float]:

@@ -1,9 +1,10 @@
 """A plan in words and numbers: what will be read, bounded, noised and charged, and how far off to expect each cell."""
 
 from fractions import Fraction
+from math import prod
 
 from tacit.accounting.group import for_group
-from tacit.plan.plan import NoisyRelease, Part, Plan, PlannedOutput
+from tacit.plan.plan import Measured, NoisyRelease, Part, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import show
 from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
@@ -19,6 +20,7 @@ PART_WORDS = {
     "below": "Σ(high − x)",
     "above": "Σ(x − low)",
     "total": "Σx",
+    "moment": "a moment part",
 }
 
 
@@ -27,6 +29,8 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100)) -> str:
     lines = [f"Plan for {plan.table}: costs nothing, reads nothing.", *_reading(plan), *_groups(plan)]
     for number, release in enumerate(plan.releases, 1):
         lines.extend(_release(number, release, plan))
+    for draw in plan.quantiles:
+        lines.extend(_draw(draw, plan))
     percent = f"{float(confidence) * 100:g} %"
     lines.append(f"Expected error ({percent} of answers are within):")
     lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
@@ -84,7 +88,27 @@ def _part(part: Part, plan: Plan) -> str:
     return f"{words} of {name} ({ends})"
 
 
+def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
+    column = plan.measured[draw.column]
+    name = getattr(column.expression, "name", f"expression {draw.column + 1}")
+    fractions = sorted({fraction for fraction, _ in draw.targets})
+    shown = ", ".join(show(fraction) for fraction in fractions)
+    of = "" if draw.share == 1 else f", {show(draw.share)} of the loss"
+    return [
+        f"Quantiles of {name} at {shown}{of}: exponential mechanism on a grid of step {show(column.step)}.",
+        f"  each with two more for its interval, {len(draw.targets)} in all, in {draw.levels} levels of splitting;"
+        f" ε = {show(draw.epsilon)} a level and group.",
+    ]
+
+
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
+    if output.kind == "quantile" and output.targets is not None:
+        low, _, high = (plan.quantiles[output.release].targets[target][1] for target in output.targets)
+        return (
+            f"within ± {float(high - low) / 2:,.0f} rows of its rank; the interval's ends are quantiles too, paid for"
+        )
+    if output.kind in ("variance", "std", "covariance", "correlation"):
+        return "depends on the group's size and spread; the answer states it"
     release = plan.releases[output.release]
     kinds = [part.kind for part in release.parts]
     if output.kind == "count_units" or kinds == ["rows"]:
@@ -92,7 +116,9 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
         if output.kind == "count_units" and plan.threshold is not None:
             return f"± {bound:,}, more on the low side for groups barely above the threshold"
         return f"± {bound:,}"
-    column = plan.measured[output.column if output.column is not None else 0]
+    column = plan.measured[release.parts[0].column or 0]
+    if release.parts[0].degrees:
+        return _expected_moment(output, release, column, plan, confidence)
     if output.kind == "count":
         counted = [kind for kind in kinds if kind != "missing" or output.column is None]
         weights = [1 / column.height] * len(counted)
@@ -105,6 +131,23 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
         f"± {_amount(bounds.usual[0] * float(column.step) / people)} for a group of {people:,}" for people in PEOPLE
     ]
     return "at most " + ", ".join(shown) + " rows"
+
+
+def _expected_moment(
+    output: PlannedOutput, release: NoisyRelease, column: Measured, plan: Plan, confidence: Fraction
+) -> str:
+    """A count, sum or mean that comes with a variance or a correlation."""
+    first = release.parts[0]
+    whole = prod(plan.measured[at].height ** degree for at, degree in zip(first.columns, first.degrees, strict=True))
+    rows = weighted_bound(release.noise, release.scale, [1 / whole] * len(release.parts), confidence)
+    if output.kind == "count":
+        return f"± {_amount(rows + 0.5)}"
+    most = rows * float(column.height * column.step)
+    if output.kind == "sum":
+        return f"at most ± {_amount(most)}"
+    return (
+        "at most " + ", ".join(f"± {_amount(most / people)} for a group of {people:,}" for people in PEOPLE) + " rows"
+    )
 
 
 def _amount(value: float) -> str:

@@ -14,7 +14,8 @@ from tacit.errors import LedgerError
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.plan.exact import ExactTable
-from tacit.plan.plan import NoisyRelease, Plan
+from tacit.plan.plan import NoisyRelease, Plan, QuantileDraw
+from tacit.selection.quantile import Rate, Target, draw_quantiles
 
 KeyValue = None | bool | int | float | Fraction | str | date | datetime
 FORMAT = 1
@@ -22,7 +23,10 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class NoisyTable:
-    """The groups that are shown, and for each release and part the noisy integers, one for each group."""
+    """The groups that are shown, and for each release and part the noisy integers, one for each group.
+
+    After the releases come the draws of quantiles, with a part for each target.
+    """
 
     keys: tuple[tuple[KeyValue, ...], ...]
     parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
@@ -50,6 +54,7 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
     plan's threshold; and shown groups are put in the order of their keys, so that nothing depends on the order of rows.
     """
     parts = [_with_noise(each, plan, exact) for each in plan.releases]
+    parts += [_drawn(each, plan, exact) for each in plan.quantiles]
     shown = list(range(len(exact)))
     if plan.threshold is not None:
         counts = parts[plan.threshold.release][0]
@@ -70,6 +75,18 @@ def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[
         drawn = noise[place * size : (place + 1) * size]
         noisy.append([value + extra for value, extra in zip(exact.part(part, plan), drawn, strict=True)])
     return noisy
+
+
+def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable) -> list[list[int]]:
+    """Return each target's quantile for every group, in steps above the column's low end."""
+    rate = Rate(draw.epsilon, plan.rows_per_unit, replace=plan.neighbours == "replace")
+    targets = tuple(Target(fraction, shift) for fraction, shift in draw.targets)
+    height = plan.measured[draw.column].height
+    groups = [
+        draw_quantiles(steps, counts, targets, height=height, rate_of=rate)
+        for steps, counts in exact.histograms[draw.column]
+    ]
+    return [[group[place] for group in groups] for place in range(len(targets))]
 
 
 def _rank(part: KeyValue) -> tuple[int, Any]:

@@ -1,0 +1,222 @@
+"""Which parts are released for which outputs: everything asked of one column comes from one joint release.
+
+A column's count, sum and mean come from two parts, its variance and standard deviation as well from three; two
+columns' covariance from four, their correlation from nine. A sum alone is released as itself, which errs less. COUNT(*)
+joins the first column's parts: rows where it is NULL are one more part, and the sensitivity is the same.
+"""
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from tacit.errors import QueryRefused
+from tacit.plan.bernstein import indices
+from tacit.plan.measure import measured_column, steps_within
+from tacit.plan.plan import Measured, Part, PlannedOutput, Product
+from tacit.query.nodes import Aggregate, Expression, Output, Query
+from tacit.tables.schema import Declaration
+
+UNITS = (Part("units"),)
+ROWS = (Part("rows"),)
+# Quantiles look at values more finely than sums need to.
+QUANTILE_STEPS = 2**30 - 1
+SPREADS = ("variance", "std")
+PAIR_DEGREES = {"covariance": (1, 1), "correlation": (2, 2)}
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What limits how fine a grid can be: the bounds per unit and the call's epsilon."""
+
+    rows: int
+    groups: int
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class WantedQuantiles:
+    """The fractions asked of one measured column, each once, rising."""
+
+    column: int
+    fractions: tuple[Fraction, ...]
+
+
+@dataclass
+class Layout:
+    """What will be measured, multiplied and released, and where each output comes from."""
+
+    bounds: Bounds
+    declaration: Declaration
+    releases_most: int
+    columns: list[Measured] = field(default_factory=list)
+    products_of: list[Product] = field(default_factory=list)
+    released: list[tuple[Part, ...]] = field(default_factory=list)
+    quantiles: list[WantedQuantiles] = field(default_factory=list)
+    made: dict[str, PlannedOutput] = field(default_factory=dict)
+    outputs: tuple[PlannedOutput, ...] = ()
+
+    @property
+    def measured(self) -> tuple[Measured, ...]:
+        """Every measured column."""
+        return tuple(self.columns)
+
+    @property
+    def products(self) -> tuple[Product, ...]:
+        """Every product that the engine adds up beside them."""
+        return tuple(self.products_of)
+
+    def measure(self, aggregate: Aggregate, *, degree: int, float_steps: int | None = None) -> int:
+        """Return the place of the aggregate's column on a grid fit for moments of this degree."""
+        if float_steps is None:
+            most = steps_within(
+                rows=self.bounds.rows,
+                groups=self.bounds.groups,
+                epsilon=self.bounds.epsilon,
+                releases=self.releases_most,
+                degree=degree,
+            )
+            column = measured_column(aggregate, self.declaration, steps_most=most)
+        else:
+            column = measured_column(aggregate, self.declaration, steps_most=float_steps, float_steps=float_steps)
+        self.columns.append(column)
+        return len(self.columns) - 1
+
+
+def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: bool) -> Layout:
+    """Return the layout of a checked question."""
+    layout = Layout(bounds, declaration, len(query.outputs) + 1)
+    rows_asked = any(_counts_rows(output) for output in query.outputs)
+    subjects: dict[object, list[Output]] = {}
+    for output in query.outputs:
+        subjects.setdefault(_subject(output.aggregate), []).append(output)
+    for subject, outputs in list(subjects.items()):
+        if isinstance(subject, str):
+            continue
+        _lay_out_column(layout, outputs, _counts_of(outputs[0].aggregate.expression, subjects), rows_asked=rows_asked)
+    for output in query.outputs:
+        if output.aggregate.kind == "count" and output.aggregate.expression and output.name not in layout.made:
+            _lay_out_count(layout, output, rows_asked=rows_asked)
+    if rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts):
+        layout.released.append(ROWS)
+    if private or "count_units" in subjects:
+        layout.released.append(UNITS)
+    layout.outputs = tuple(layout.made.get(output.name) or _counted(layout, output) for output in query.outputs)
+    return layout
+
+
+def _subject(aggregate: Aggregate) -> object:
+    """Outputs of one subject come from one release."""
+    if aggregate.kind == "count_units" or (aggregate.kind == "count" and aggregate.expression is None):
+        return aggregate.kind
+    if aggregate.kind == "count":
+        return "counts"
+    column = (aggregate.expression, aggregate.between, aggregate.step)
+    if aggregate.kind == "quantile":
+        return ("quantile", *column)
+    if aggregate.kind in PAIR_DEGREES:
+        return (aggregate.kind, *column, aggregate.other, aggregate.other_between)
+    return ("moments", *column)
+
+
+def _counts_of(expression: Expression | None, subjects: dict[object, list[Output]]) -> list[Output]:
+    """COUNT(x) comes free with a sum or mean of x."""
+    return [output for output in subjects.get("counts", []) if output.aggregate.expression == expression]
+
+
+def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output], *, rows_asked: bool) -> None:
+    first = outputs[0].aggregate
+    if first.kind == "quantile":
+        _lay_out_quantiles(layout, outputs)
+        return
+    with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
+    if first.kind in PAIR_DEGREES:
+        _lay_out_pair(layout, outputs, with_rows=with_rows)
+        return
+    free = [output for output in counts if output.name not in layout.made]
+    spread = any(output.aggregate.kind in SPREADS for output in outputs)
+    column = layout.measure(first, degree=2 if spread else 1)
+    parts: tuple[Part, ...]
+    if spread:
+        layout.products_of.append(((column, 2),))
+        parts = _moments((column,), (2,), with_rows=with_rows)
+    elif not with_rows and not free and all(output.aggregate.kind == "sum" for output in outputs):
+        parts = (Part("total", column),)
+    else:
+        parts = (Part("below", column), Part("above", column))
+        parts = (Part("missing", column), *parts) if with_rows else parts
+    layout.released.append(parts)
+    for output in (*outputs, *free):
+        place = len(layout.released) - 1
+        layout.made[output.name] = PlannedOutput(output.name, output.aggregate.kind, place, column)
+
+
+def _lay_out_pair(layout: Layout, outputs: list[Output], *, with_rows: bool) -> None:
+    aggregate = outputs[0].aggregate
+    degrees = PAIR_DEGREES[aggregate.kind]
+    column = layout.measure(aggregate, degree=sum(degrees))
+    swapped = replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
+    other = layout.measure(swapped, degree=sum(degrees))
+    layout.products_of.extend(
+        tuple(zip((column, other), power, strict=True)) for power in indices(degrees) if any(power)
+    )
+    layout.released.append(_moments((column, other), degrees, with_rows=with_rows))
+    for output in outputs:
+        place = len(layout.released) - 1
+        layout.made[output.name] = PlannedOutput(output.name, output.aggregate.kind, place, column, other)
+
+
+def _moments(columns: tuple[int, ...], degrees: tuple[int, ...], *, with_rows: bool) -> tuple[Part, ...]:
+    other = columns[1] if len(columns) > 1 else None
+    parts = tuple(Part("moment", columns[0], other, degrees, index) for index in indices(degrees))
+    return (Part("missing", columns[0], other, degrees), *parts) if with_rows else parts
+
+
+def _lay_out_quantiles(layout: Layout, outputs: list[Output]) -> None:
+    column = layout.measure(outputs[0].aggregate, degree=1, float_steps=QUANTILE_STEPS)
+    asked = {output.aggregate.fraction for output in outputs if output.aggregate.fraction is not None}
+    fractions = tuple(sorted(asked))
+    layout.quantiles.append(WantedQuantiles(column, fractions))
+    count = len(fractions)
+    for output in outputs:
+        if output.aggregate.fraction is None:
+            raise QueryRefused("a quantile needs its fraction\nhint: quantile('x', 0.9)")
+        at = fractions.index(output.aggregate.fraction)
+        targets = (3 * at, 3 * at + 1, 3 * at + 2)
+        place = len(layout.quantiles) - 1
+        layout.made[output.name] = PlannedOutput(output.name, "quantile", place, column, targets=targets)
+    if count > QUANTILES_MOST:
+        raise QueryRefused(f"at most {QUANTILES_MOST} quantiles of a column fit in a question\nhint: ask for fewer")
+
+
+QUANTILES_MOST = 100
+
+
+def _lay_out_count(layout: Layout, output: Output, *, rows_asked: bool) -> None:
+    """COUNT(x) alone: a column of height 1 of which only whether it is NULL matters."""
+    expression = output.aggregate.expression
+    if expression is None:
+        raise QueryRefused("COUNT needs a column or *")
+    for place, column in enumerate(layout.columns):
+        if column.counts_only and column.expression == expression:
+            at = next(at for at, parts in enumerate(layout.released) if parts[-1] == Part("counted", place))
+            layout.made[output.name] = PlannedOutput(output.name, "count", at, place)
+            return
+    layout.columns.append(Measured(expression, "null", Fraction(1), 0, 1, counts_only=True))
+    place = len(layout.columns) - 1
+    with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
+    counted = (Part("counted", place),)
+    layout.released.append((Part("missing", place), *counted) if with_rows else counted)
+    layout.made[output.name] = PlannedOutput(output.name, "count", len(layout.released) - 1, place)
+
+
+def _counted(layout: Layout, output: Output) -> PlannedOutput:
+    """COUNT(*) or a count of units: from the release that has it."""
+    if output.aggregate.kind == "count_units":
+        return PlannedOutput(output.name, "count_units", layout.released.index(UNITS))
+    for at, parts in enumerate(layout.released):
+        if parts[0].kind in ("missing", "rows"):
+            return PlannedOutput(output.name, "count", at)
+    raise QueryRefused("COUNT(*) has no release")
+
+
+def _counts_rows(output: Output) -> bool:
+    return output.aggregate.kind == "count" and output.aggregate.expression is None

@@ -1,0 +1,205 @@
+"""Variance, covariance and correlation from noisy Bernstein parts, with intervals that cover (docs/proofs/moments.md).
+
+All are written around the noisy mean: the sum of (y - m)² is one weighted sum of the parts, so its noise has one bound,
+and what is lost by m not being the true mean is at most the square of how far the mean may be off.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import prod
+
+from tacit.plan.bernstein import indices
+from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
+from tacit.release.error_bars import weighted_bound
+from tacit.release.noisy import NoisyTable
+
+Number = int | float | None
+NARROWINGS = 3
+
+
+@dataclass(frozen=True)
+class NoisyColumn:
+    """One aggregate for every group, with its interval."""
+
+    name: str
+    values: tuple[Number, ...]
+    low: tuple[Number, ...]
+    high: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Span:
+    """An estimate and the range the truth is in."""
+
+    value: float
+    low: float
+    high: float
+
+
+def moment_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    """Return one output that comes from Bernstein parts, for every group."""
+    release = plan.releases[output.release]
+    parts = noisy.parts[output.release]
+    group_count = len(noisy.keys)
+    rows = [_one(output, plan, release, [part[group] for part in parts], confidence) for group in range(group_count)]
+    return NoisyColumn(
+        output.name,
+        tuple(value for value, _, _ in rows),
+        tuple(low for _, low, _ in rows),
+        tuple(high for _, _, high in rows),
+    )
+
+
+def _one(
+    output: PlannedOutput, plan: Plan, release: NoisyRelease, parts: Sequence[int], confidence: Fraction
+) -> tuple[Number, Number, Number]:
+    missing = [value for part, value in zip(release.parts, parts, strict=True) if part.kind == "missing"]
+    kept = [(part, value) for part, value in zip(release.parts, parts, strict=True) if part.kind == "moment"]
+    columns = [plan.measured[place] for place in kept[0][0].columns]
+    steps = [float(column.step) for column in columns]
+    group = _Group(
+        [value for _, value in kept],
+        kept[0][0].degrees,
+        tuple(column.height for column in columns),
+        release,
+        confidence,
+    )
+    if output.kind == "count":
+        return group.count(missing if output.column is None else [])
+    if output.kind == "sum":
+        return group.total(columns[0].low, columns[0].step)
+    if group.is_small:
+        return _unknown(output, [column.height * step for column, step in zip(columns, steps, strict=True)], columns)
+    if output.kind == "mean":
+        mean = group.mean(0)
+        start = float(columns[0].low * columns[0].step)
+        return start + mean.value * steps[0], start + mean.low * steps[0], start + mean.high * steps[0]
+    if output.kind in ("variance", "std"):
+        span = group.spread(0, 0)
+        low, value, high = (max(end, 0.0) * steps[0] ** 2 for end in (span.low, span.value, span.high))
+        if output.kind == "std":
+            low, value, high = math.sqrt(low), math.sqrt(value), math.sqrt(high)
+        return value, low, high
+    both = group.spread(0, 1)
+    if output.kind == "covariance":
+        scale = steps[0] * steps[1]
+        return both.value * scale, both.low * scale, both.high * scale
+    return _correlation(both, group.spread(0, 0), group.spread(1, 1))
+
+
+def _unknown(output: PlannedOutput, ranges: list[float], columns: list[Measured]) -> tuple[Number, Number, Number]:
+    """Not enough people: nothing but what the ranges say."""
+    if output.kind == "mean":
+        start = float(columns[0].low * columns[0].step)
+        return None, start, start + ranges[0]
+    if output.kind == "variance":
+        return None, 0.0, ranges[0] ** 2 / 4
+    if output.kind == "std":
+        return None, 0.0, ranges[0] / 2
+    most = 1.0 if output.kind == "correlation" else ranges[0] * ranges[1] / 4
+    return None, -most, most
+
+
+def _correlation(both: Span, one: Span, two: Span) -> tuple[Number, Number, Number]:
+    def ratio(top: float, first: float, second: float) -> float:
+        bottom = math.sqrt(max(first, 0.0) * max(second, 0.0))
+        return max(-1.0, min(1.0, top / bottom)) if bottom > 0 else math.copysign(1.0, top)
+
+    low = min(ratio(both.low, one.low, two.low), ratio(both.low, one.high, two.high))
+    high = max(ratio(both.high, one.low, two.low), ratio(both.high, one.high, two.high))
+    value = ratio(both.value, one.value, two.value)
+    return (None if one.value <= 0 or two.value <= 0 else value), min(low, value), max(high, value)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The noisy parts of one group."""
+
+    parts: Sequence[int]
+    degrees: tuple[int, ...]
+    heights: tuple[int, ...]
+    release: NoisyRelease
+    confidence: Fraction
+
+    @property
+    def _whole(self) -> float:
+        return float(prod(height**degree for height, degree in zip(self.heights, self.degrees, strict=True)))
+
+    @property
+    def _rows(self) -> float:
+        return sum(self.parts) / self._whole
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the noise could have made this many rows out of next to none."""
+        return self._rows <= 2 * self._bound([1 / self._whole] * len(self.parts), self.confidence)
+
+    def count(self, missing: Sequence[int]) -> tuple[int, int, int]:
+        """Return the number of rows; with the part of rows that have no value, of all rows."""
+        counted = [*self.parts, *missing]
+        value = round(sum(counted) / self._whole)
+        bound = math.ceil(self._bound([1 / self._whole] * len(counted), self.confidence) + 0.5)
+        return value, value - bound, value + bound
+
+    def total(self, low: int, step: Fraction) -> tuple[Number, Number, Number]:
+        """Return the sum of the first column."""
+        weights = [weight + low / self._whole for weight in self._weights(lambda column, y: y if column == 0 else 1.0)]
+        value, bound = self._dot(weights), self._bound(weights, self.confidence)
+        middle, low_end, high_end = (end * float(step) for end in (value, value - bound, value + bound))
+        if step.denominator == 1:
+            return round(middle), math.floor(low_end), math.ceil(high_end)
+        return middle, low_end, high_end
+
+    def mean(self, column: int) -> Span:
+        """Return a column's mean in steps above its low end."""
+        weights = self._weights(lambda at, y: y if at == column else 1.0)
+        return self._ratio(weights, 0.0, float(self.heights[column]), self.confidence)
+
+    def spread(self, one: int, two: int) -> Span:
+        """Return the mean of (y - m)·(z - k) around the means of two columns, which may be the same one."""
+        strict = 1 - (1 - self.confidence) / 3
+        means = [replace(self, confidence=strict).mean(column) for column in (one, two)]
+        if one == two:
+            weights = self._square_weights(one, means[0].value)
+            reach = (0.0, float(self.heights[one]) ** 2)
+        else:
+            weights = self._weights(lambda at, y: y - means[(one, two).index(at)].value)
+            most = float(self.heights[one] * self.heights[two])
+            reach = (-most, most)
+        span = self._ratio(weights, *reach, strict)
+        off = prod(max(mean.value - mean.low, mean.high - mean.value) for mean in means)
+        return Span(span.value, span.low - off, span.high + (off if one != two else 0.0))
+
+    def _ratio(self, weights: Sequence[float], lowest: float, highest: float, confidence: Fraction) -> Span:
+        """Return the weighted sum over the number of rows: every v whose sum - v·rows is within the bound at that v."""
+        rows = self._rows
+        value = min(max(self._dot(weights) / rows, lowest), highest)
+        low, high = lowest, highest
+        for _ in range(NARROWINGS):
+            bound = max(self._bound([w - v / self._whole for w in weights], confidence) for v in (low, high))
+            low, high = max(lowest, value - bound / rows), min(highest, value + bound / rows)
+        return Span(value, low, high)
+
+    def _weights(self, corner: Callable[[int, float], float]) -> list[float]:
+        """Return the weights of a product of functions that are linear in each column, given at its control points."""
+        weights = []
+        for index in indices(self.degrees):
+            factor = 1.0
+            for column, (i, degree, height) in enumerate(zip(index, self.degrees, self.heights, strict=True)):
+                factor *= corner(column, height * i / degree)
+            weights.append(factor / self._whole)
+        return weights
+
+    def _square_weights(self, column: int, middle: float) -> list[float]:
+        """Return the weights of (y - middle)²: in degree 2 its control points are m², -m·(H - m) and (H - m)²."""
+        height = float(self.heights[column])
+        control = (middle * middle, -middle * (height - middle), (height - middle) ** 2)
+        return [control[index[column]] / self._whole for index in indices(self.degrees)]
+
+    def _dot(self, weights: Sequence[float]) -> float:
+        return math.fsum(weight * part for weight, part in zip(weights, self.parts, strict=True))
+
+    def _bound(self, weights: Sequence[float], confidence: Fraction) -> float:
+        return weighted_bound(self.release.noise, self.release.scale, weights, confidence)
