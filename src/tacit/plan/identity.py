@@ -21,7 +21,9 @@ def question_key(plan: Plan) -> str:
         plan.rows_per_unit,
         plan.groups_per_unit,
         plan.measured,
+        plan.products,
         plan.releases,
+        plan.quantiles,
         plan.threshold,
     )
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
