@@ -7,26 +7,28 @@ decimal to some of them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import ibis
 import ibis.expr.types as ir
 
 from tacit.engine.conversion import CASTS, Cell, nothing, settle_int, type_name, widen
 from tacit.engine.leaf import constant, read_column
+from tacit.engine.made import Made, Translation
+from tacit.engine.number import NUMBERS
 from tacit.engine.pattern import matches
 from tacit.engine.product import product
+from tacit.engine.text import TEXTS
+from tacit.engine.time import TIMES
 from tacit.errors import QueryRefused
 from tacit.query.canonical import kind_of
-from tacit.query.kind import BOOL, FLOAT, Kind, common, decimal
+from tacit.query.kind import BOOL, FLOAT, Kind, decimal
 from tacit.query.like import pattern_parts
-from tacit.query.nodes import Call, Column, Expression, Value
+from tacit.query.nodes import Column, Expression, Value
 
 Kinds = Mapping[str, Kind]
 
 # These pass NaN on, or make NULL of it, so their float arguments need no settling before.
-_TAKE_RAW = ("+", "-", "*", "/", "negate", "case", "cast_int")
-_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+_TAKE_RAW = ("+", "-", "*", "/", "negate", "case", "cast_int", "abs", "round", "floor", "ceil")
 
 
 def to_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
@@ -43,39 +45,13 @@ def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
         raise QueryRefused(f"there is no function '{expression.function}' in the engine\nhint: use the catalogue's")
     cells = tuple(_cell(each, table, kinds) for each in expression.arguments)
     takes_raw = expression.function in _TAKE_RAW
-    made = _Made(
-        expression, cells if takes_raw else tuple(cell.settled() for cell in cells), kind_of(expression, kinds)
-    )
+    made = Made(expression, cells if takes_raw else tuple(cell.settled() for cell in cells), kind_of(expression, kinds))
     raw = takes_raw and made.kind.type == "float"
     return Cell(TRANSLATIONS[expression.function](made), made.kind, raw)
 
 
-@dataclass(frozen=True)
-class _Made:
-    """A call whose arguments are translated, and the kind its result must have."""
-
-    call: Call
-    cells: tuple[Cell, ...]
-    kind: Kind
-
-    def values(self, kind: Kind | None = None) -> list[ir.Value]:
-        """Return the arguments, all widened to one kind."""
-        shared = self.shared() if kind is None else kind
-        return [widen(cell, shared) for cell in self.cells]
-
-    def shared(self) -> Kind:
-        """Return the kind that all arguments widen to."""
-        result = Kind("null")
-        for cell in self.cells:
-            result = common(result, cell.kind, where="a call")
-        return result
-
-
-Translation = Callable[[_Made], ir.Value]
-
-
 def _compared(compare: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
-    def translate(made: _Made) -> ir.Value:
+    def translate(made: Made) -> ir.Value:
         left, right = made.values()
         return compare(left, right)
 
@@ -83,7 +59,7 @@ def _compared(compare: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
 
 
 def _joined(join: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
-    def translate(made: _Made) -> ir.Value:
+    def translate(made: Made) -> ir.Value:
         first, *rest = made.values(BOOL)
         for part in rest:
             first = join(first, part)
@@ -92,18 +68,18 @@ def _joined(join: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
     return translate
 
 
-def _in(made: _Made) -> ir.Value:
+def _in(made: Made) -> ir.Value:
     tested, *listed = made.values()
     return tested.isin(listed)
 
 
-def _like(made: _Made) -> ir.Value:
+def _like(made: Made) -> ir.Value:
     _, pattern, *escape = made.call.arguments
     return matches(made.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
 
 
 def _sum(operate: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
-    def translate(made: _Made) -> ir.Value:
+    def translate(made: Made) -> ir.Value:
         if made.kind.type == "int":
             return settle_int(operate(*(cell.value.cast("decimal(19, 0)") for cell in made.cells)))
         total = operate(*made.values(made.kind))
@@ -112,7 +88,7 @@ def _sum(operate: Callable[[ir.Value, ir.Value], ir.Value]) -> Translation:
     return translate
 
 
-def _product(made: _Made) -> ir.Value:
+def _product(made: Made) -> ir.Value:
     if made.kind.type == "float":
         left, right = made.values(FLOAT)
         return left * right
@@ -121,14 +97,14 @@ def _product(made: _Made) -> ir.Value:
     return product(*(widen(cell, decimal(cell.kind.digits, cell.kind.scale)) for cell in made.cells))
 
 
-def _quotient(made: _Made) -> ir.Value:
+def _quotient(made: Made) -> ir.Value:
     top, bottom = made.values(FLOAT)
     if _is_safe_divisor(made.call.arguments[1]):
         return top / bottom
     return top / bottom.nullif(constant(Value(0.0, "float")).value)
 
 
-def _remainder(made: _Made) -> ir.Value:
+def _remainder(made: Made) -> ir.Value:
     top, bottom = (cell.value.cast("int64") for cell in made.cells)
     if _is_safe_divisor(made.call.arguments[1]):
         return top % bottom
@@ -137,7 +113,7 @@ def _remainder(made: _Made) -> ir.Value:
     return ibis.cases(((bottom == -1) & top.notnull(), ibis.literal(0, "int64")), else_=top % safe).cast("int64")
 
 
-def _negation(made: _Made) -> ir.Value:
+def _negation(made: Made) -> ir.Value:
     (cell,) = made.cells
     if made.kind.type == "int":
         return settle_int(-cell.value.cast("decimal(19, 0)"))
@@ -148,23 +124,23 @@ def _is_safe_divisor(argument: Expression) -> bool:
     return isinstance(argument, Value) and argument.value not in (0, -1)
 
 
-def _case(made: _Made) -> ir.Value:
+def _case(made: Made) -> ir.Value:
     conditions = [widen(cell, BOOL) for cell in made.cells[:-1:2]]
     results = [widen(cell, made.kind) for cell in made.cells[1::2]]
     return ibis.cases(*zip(conditions, results, strict=True), else_=widen(made.cells[-1], made.kind))
 
 
-def _coalesce(made: _Made) -> ir.Value:
+def _coalesce(made: Made) -> ir.Value:
     return ibis.coalesce(*made.values(made.kind))
 
 
-def _nullif(made: _Made) -> ir.Value:
+def _nullif(made: Made) -> ir.Value:
     left, right = made.values()
     return ibis.cases((left == right, nothing(made.kind)), else_=widen(made.cells[0], made.kind))
 
 
 def _cast(name: str) -> Translation:
-    def translate(made: _Made) -> ir.Value:
+    def translate(made: Made) -> ir.Value:
         return CASTS[name](made.cells[0], made.kind)
 
     return translate
@@ -192,8 +168,8 @@ TRANSLATIONS: dict[str, Translation] = {
     "case": _case,
     "coalesce": _coalesce,
     "nullif": _nullif,
-    "lower": lambda made: made.cells[0].value.translate(_UPPER, _LOWER),
-    "upper": lambda made: made.cells[0].value.translate(_LOWER, _UPPER),
-    "trim": lambda made: made.cells[0].value.strip(),
+    **NUMBERS,
+    **TEXTS,
+    **TIMES,
     **{name: _cast(name) for name in CASTS},
 }

@@ -24,8 +24,11 @@ from tacit.query.kind import (
 from tacit.query.like import pattern_parts
 from tacit.query.literal import adapted
 from tacit.query.nodes import Call, Column, Expression, Value
+from tacit.query.number_functions import WHOLE, in_one_order, without_idle_rounding
 from tacit.query.show import Shown, show
 from tacit.query.suggest import did_you_mean
+from tacit.query.text_functions import joined
+from tacit.query.time_functions import in_steps
 from tacit.tables.schema import Declaration
 
 Kinds = Mapping[str, Kind]
@@ -76,23 +79,34 @@ def canonical(expression: Expression, kinds: Kinds) -> Expression:
     if isinstance(expression, Value):
         return value_of(expression.value)
     call = Call(expression.function, tuple(canonical(argument, kinds) for argument in expression.arguments))
-    call = _with_adapted_constants(call, kinds)
+    call = _with_adapted_constants(_days_between(call, kinds), kinds)
     kind_of(call, kinds)
     rewrite = _REWRITES.get(call.function)
     if call.function.startswith("cast_"):
         return _without_idle_cast(call, kinds)
+    if call.function in WHOLE:
+        return without_idle_rounding(call, kind_of(call.arguments[0], kinds))
     return rewrite(call) if rewrite else call
+
+
+def _days_between(call: Call, kinds: Kinds) -> Call:
+    """b - a of two dates is DATE_DIFF('day', a, b)."""
+    if call.function == "-" and all(kind_of(argument, kinds) == DATE for argument in call.arguments):
+        return Call("date_diff", (value_of("day"), *reversed(call.arguments)))
+    return call
 
 
 def _with_adapted_constants(call: Call, kinds: Kinds) -> Call:
     """Turn constants into the type of the columns they meet: '2011-01-31' beside a date is that date."""
     name, arguments = call.function, call.arguments
-    if name in _MIRRORED or name in ("in", "nullif", "coalesce"):
+    if name in _MIRRORED or name in ("in", "nullif", "coalesce", "least", "greatest"):
         return Call(name, _adapted_together(arguments, kinds, Shown(call)))
     if name == "case":
         results = _adapted_together((*arguments[1::2], arguments[-1]), kinds, Shown(call))
         pairs = zip(arguments[:-1:2], results[:-1], strict=True)
         return Call(name, (*(part for pair in pairs for part in pair), results[-1]))
+    if name == "date_diff":
+        return Call(name, (arguments[0], *_adapted_together(arguments[1:], kinds, Shown(call))))
     if name == "/":
         return Call(name, tuple(_adapted_one(argument, FLOAT) for argument in arguments))
     if name in _ARITHMETIC and any(kind_of(argument, kinds).type == "float" for argument in arguments):
@@ -185,6 +199,10 @@ _REWRITES: dict[str, Callable[[Call], Expression]] = {
     "in": _membership,
     "negate": _minus,
     "like": _like,
+    "least": in_one_order,
+    "greatest": in_one_order,
+    "concat": joined,
+    "add_interval": in_steps,
 }
 
 

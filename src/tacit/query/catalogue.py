@@ -7,6 +7,7 @@ function is total: it has a result, perhaps NULL, for every row, and never an er
   beyond every number. Float arithmetic is IEEE 754 binary64, rounded to nearest.
 - An int is 64 bits wide; an int result that would not fit is NULL. A decimal is exact, and an operation that could
   need more than 38 digits is refused before any row is read.
+- What could make text more than 100 times as long as a row's own is refused before any row is read.
 - A date or timestamp before year 1 or after year 9999, infinite ones included, reads as NULL. Timestamps are in
   microseconds and have no zone; a zoned column is read in UTC.
 - Text is compared code point by code point. Empty text is text, not NULL.
@@ -15,37 +16,20 @@ function is total: it has a result, perhaps NULL, for every row, and never an er
   timestamp is its midnight. Nothing else converts unasked.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from tacit.errors import QueryRefused
-from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, fits, phrase
-
-Kinds = tuple[Kind, ...]
-Rule = Callable[[Kinds, object], Kind]
-
-
-@dataclass(frozen=True)
-class Function:
-    """One entry: its name in the tree, how it is written, what it means, and its result's kind.
-
-    `rule` takes the arguments' kinds and the call (written out in its error), and returns the result's kind or refuses.
-    """
-
-    name: str
-    form: str
-    meaning: str
-    rule: Rule
+from tacit.query import number_functions, text_functions, time_functions
+from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, fits, phrase
+from tacit.query.rule import Function, Kinds, Rule, number, numbers, one_kind, refuse_null, text
 
 
 def _comparison(kinds: Kinds, where: object) -> Kind:
-    _refuse_null(kinds, where)
+    refuse_null(kinds, where)
     common(kinds[0], kinds[1], where=where)
     return BOOL
 
 
 def _membership(kinds: Kinds, where: object) -> Kind:
-    _refuse_null(kinds, where)
+    refuse_null(kinds, where)
     for kind in kinds[1:]:
         common(kinds[0], kind, where=where)
     return BOOL
@@ -61,48 +45,34 @@ def _logic(kinds: Kinds, where: object) -> Kind:
 
 
 def _sum(kinds: Kinds, where: object) -> Kind:
-    both = _numbers(kinds, where)
+    both = numbers(kinds, where)
     if both.type == "decimal":
         return fits(both.digits + 1, both.scale, where=where)
     return INT if both.type == "int" else both
 
 
 def _product(kinds: Kinds, where: object) -> Kind:
-    both = _numbers(kinds, where, align=False)
+    both = numbers(kinds, where, align=False)
     if both.type == "decimal":
         return fits(kinds[0].digits + kinds[1].digits, kinds[0].scale + kinds[1].scale, where=where)
     return INT if both.type == "int" else both
 
 
 def _quotient(kinds: Kinds, where: object) -> Kind:
-    _numbers(kinds, where, align=False)
+    numbers(kinds, where, align=False)
     return FLOAT
 
 
 def _remainder(kinds: Kinds, where: object) -> Kind:
-    _numbers(kinds, where, align=False)
+    numbers(kinds, where, align=False)
     if any(kind.type != "int" for kind in kinds):
         raise QueryRefused(f"{where}: % is for whole numbers\nhint: CAST(x AS INT) % 10")
     return INT
 
 
-def _negation(kinds: Kinds, where: object) -> Kind:
-    kind = _numbers((kinds[0], kinds[0]), where)
-    return INT if kind.type == "int" else kind
-
-
 def _case(kinds: Kinds, where: object) -> Kind:
     _logic(kinds[:-1:2], where)
-    return _one_kind((*kinds[1::2], kinds[-1]), where)
-
-
-def _one_kind(kinds: Kinds, where: object) -> Kind:
-    result = Kind("null")
-    for kind in kinds:
-        result = common(result, kind, where=where)
-    if result.type == "null":
-        raise QueryRefused(f"{where} is NULL whatever the row\nhint: leave it out, or give one result that is not NULL")
-    return INT if result.type == "int" else result
+    return one_kind((*kinds[1::2], kinds[-1]), where)
 
 
 def _nullif(kinds: Kinds, where: object) -> Kind:
@@ -110,15 +80,8 @@ def _nullif(kinds: Kinds, where: object) -> Kind:
     return INT if kinds[0].type == "int" else kinds[0]
 
 
-def _text(kinds: Kinds, where: object) -> Kind:
-    for kind in kinds:
-        if kind.type != "text":
-            raise QueryRefused(f"{where} is for text, and has {phrase(kind)}\nhint: CAST(x AS TEXT) first")
-    return TEXT
-
-
 def _like(kinds: Kinds, where: object) -> Kind:
-    _text(kinds, where)
+    text(kinds, where)
     return BOOL
 
 
@@ -140,23 +103,6 @@ def _cast(target: Kind, *sources: str) -> Rule:
 
 def _cast_decimal(_kinds: Kinds, where: object) -> Kind:
     raise QueryRefused(f"{where} has no digits\nhint: CAST(x AS DECIMAL(12, 2))")
-
-
-def _numbers(kinds: Kinds, where: object, *, align: bool = True) -> Kind:
-    _refuse_null(kinds, where)
-    for kind in kinds:
-        if not kind.is_number:
-            way = "CAST(x AS INT) or CAST(x AS FLOAT) first" if kind.type in ("text", "bool") else "use a number"
-            raise QueryRefused(f"{where} is for numbers, and has {phrase(kind)}\nhint: {way}")
-    if align:
-        return common(kinds[0], kinds[1], where=where)
-    types = {kind.type for kind in kinds}
-    return FLOAT if "float" in types else decimal(1, 0) if "decimal" in types else INT
-
-
-def _refuse_null(kinds: Kinds, where: object) -> None:
-    if any(kind.type == "null" for kind in kinds):
-        raise QueryRefused(f"{where} is NULL whatever the row\nhint: write x IS NULL or x IS NOT NULL")
 
 
 _COMPARED = "ints and decimals exactly; with a float, both as floats; false before true; text by code point"
@@ -186,18 +132,18 @@ _ENTRIES = (
         "/", "a / b", "the quotient of both as floats, always a float; NULL if b is 0, or both are ±Inf", _quotient
     ),
     Function("%", "a % b", "the remainder of whole numbers, with a's sign; NULL if b is 0", _remainder),
-    Function("negate", "-a", "0 − a; the least int has no opposite, so NULL", _negation),
+    Function("negate", "-a", "0 − a; the least int has no opposite, so NULL", number),
     Function(
         "case",
         "CASE WHEN c THEN a ELSE b END",
         "the result after the first condition that is true (false and NULL are passed over), else b, else NULL",
         _case,
     ),
-    Function("coalesce", "COALESCE(a, b)", "the first that is not NULL, else NULL", _one_kind),
+    Function("coalesce", "COALESCE(a, b)", "the first that is not NULL, else NULL", one_kind),
     Function("nullif", "NULLIF(a, b)", "NULL if a = b is true, else a", _nullif),
-    Function("lower", "LOWER(a)", "A to Z become a to z; no other character changes", _text),
-    Function("upper", "UPPER(a)", "a to z become A to Z; no other character changes", _text),
-    Function("trim", "TRIM(a)", "without the spaces, tabs, newlines, \\r, \\v and \\f at both ends", _text),
+    Function("lower", "LOWER(a)", "A to Z become a to z; no other character changes", text),
+    Function("upper", "UPPER(a)", "a to z become A to Z; no other character changes", text),
+    Function("trim", "TRIM(a)", "without the spaces, tabs, newlines, \\r, \\v and \\f at both ends", text),
     Function(
         "cast_bool",
         "CAST(a AS BOOL)",
@@ -246,7 +192,8 @@ _ENTRIES = (
     ),
 )
 
-CATALOGUE = {entry.name: entry for entry in _ENTRIES}
+_ALL = (*_ENTRIES, *number_functions.ENTRIES, *text_functions.ENTRIES, *time_functions.ENTRIES)
+CATALOGUE = {entry.name: entry for entry in _ALL}
 
 
 def function(name: str) -> Function:
@@ -258,4 +205,4 @@ def function(name: str) -> Function:
 
 def written_forms() -> str:
     """Return how each function is written, in one line."""
-    return "; ".join(entry.form for entry in _ENTRIES)
+    return "; ".join(entry.form for entry in _ALL)

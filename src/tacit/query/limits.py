@@ -12,6 +12,8 @@ WEIGHT_MAX = 10_000
 IN_VALUES_MAX = 1_000
 TEXT_CHARACTERS_MAX = 1_000
 PATTERN_WILDCARDS_MAX = 20
+TEXT_TIMES_MAX = 100
+_NUMBER_CHARACTERS = 50
 OUTPUTS_MAX = 100
 KEYS_MAX = 20
 PUBLIC_KEYS_MAX = 1_000_000
@@ -53,6 +55,7 @@ def limit_expression(expression: Expression) -> None:
             _limit_call(node)
             stack.extend((argument, depth + 1) for argument in node.arguments)
     limit_weight(expression)
+    _longest(expression)
 
 
 def limit_weight(expression: Expression) -> None:
@@ -68,6 +71,9 @@ _MENTIONS = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "coalesce", "/", "cast_bool"), 2),
     **dict.fromkeys(("%", "cast_date", "cast_timestamp"), 3),
     **dict.fromkeys(("nullif", "cast_float"), 4),
+    **dict.fromkeys(("least", "greatest", "add_interval"), 2),
+    **dict.fromkeys(("lower", "upper"), 3),
+    **dict.fromkeys(("round", "date_diff"), 4),
 }
 
 
@@ -78,6 +84,26 @@ def _weight(expression: Expression) -> int:
     constant = isinstance(expression.arguments[-1], Value)
     mentions = 1 if constant and expression.function in ("/", "%") else mentions
     return min(1 + mentions * sum(_weight(argument) for argument in expression.arguments), 2 * WEIGHT_MAX)
+
+
+def _longest(expression: Expression) -> tuple[int, int]:
+    """How long a text can get: so many times the row's longest, plus so many characters. Too long is refused."""
+    if not isinstance(expression, Call):
+        text = expression.value if isinstance(expression, Value) else None
+        return (0, len(text)) if isinstance(text, str) else (1, 0)
+    parts = [_longest(argument) for argument in expression.arguments] or [(0, 0)]
+    join = sum if expression.function == "concat" else max
+    times, more = join(part[0] for part in parts), join(part[1] for part in parts)
+    if expression.function == "replace" and len(parts) == 3:
+        growth = max(1, -(-parts[2][1] // max(parts[1][1], 1)))
+        times, more = parts[0][0] * growth, parts[0][1] * growth
+    more = max(more, _NUMBER_CHARACTERS) if expression.function == "cast_text" else more
+    if times > TEXT_TIMES_MAX or more > TEXT_TIMES_MAX * TEXT_CHARACTERS_MAX:
+        raise QueryRefused(
+            f"an expression could make text more than {TEXT_TIMES_MAX} times as long as a row's own"
+            "\nhint: join fewer texts, and replace by shorter ones"
+        )
+    return times, more
 
 
 def _limit_call(call: Call) -> None:

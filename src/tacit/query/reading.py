@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from tacit.query.aggregates import AGGREGATES
+from tacit.query.calls import CALLS, moved
 from tacit.query.kind import value_of
 from tacit.query.literal import read_date, read_number, read_timestamp
 from tacit.query.nodes import Call, Expression, Value
@@ -69,8 +70,12 @@ class Reader:
         kind = type(node)
         if kind in AGGREGATES and self.aggregate is not None:
             return self.aggregate(node)
+        if kind in (exp.Add, exp.Sub) and (time := moved(self.read, node)) is not None:
+            return time
         if kind in _BINARY:
             return self._binary(node)
+        if kind in CALLS:
+            return CALLS[kind](self.read, node)
         if kind in _UNARY:
             only(node, "this")
             return Call(_UNARY[kind], (self.read(node.this),))

@@ -20,7 +20,16 @@ _INSTEAD: dict[type[exp.Expr], str] = {
     exp.Star: "name columns in GROUP BY and aggregates; single rows are never shown",
     exp.If: "CASE WHEN a THEN b ELSE c END",
     exp.IntDiv: "CAST(a / b AS INT)",
-    exp.DPipe: "group by both columns instead of joining their text",
+    exp.Interval: "x + INTERVAL 3 DAY moves a date or timestamp",
+    exp.DateAdd: "x + INTERVAL 3 DAY",
+    exp.DateSub: "x - INTERVAL 3 DAY",
+    exp.TimestampTrunc: "DATE_TRUNC('month', x)",
+    exp.DayOfWeek: "EXTRACT(DOW FROM x), Sunday being 0, or EXTRACT(ISODOW FROM x), Monday being 1",
+    exp.DayOfWeekIso: "EXTRACT(ISODOW FROM x)",
+    exp.DayOfYear: "EXTRACT(DOY FROM x)",
+    exp.DayOfMonth: "DAY(x)",
+    exp.WeekOfYear: "WEEK(x)",
+    exp.Left: "SUBSTRING(x, 1, 3)",
     exp.Filter: "CASE inside the aggregate: SUM(CASE WHEN a THEN x END)",
     exp.Placeholder: "write the value itself",
     exp.Parameter: "write the value itself",
@@ -118,5 +127,9 @@ def instead(node: exp.Expr) -> str:
         if isinstance(node, kind):
             return way
     if isinstance(node, exp.Func | exp.Anonymous):
-        return f"the functions are LOWER, UPPER, TRIM, COALESCE, NULLIF, CASE and CAST; {AGGREGATES_ARE}"
+        return (
+            "the functions are CASE, CAST, COALESCE, NULLIF, LEAST, GREATEST, ABS, ROUND, FLOOR, CEIL, LOWER, UPPER,"
+            " TRIM, LENGTH, SUBSTRING, CONCAT, REPLACE, EXTRACT, DATE_TRUNC, DATE_DIFF and x + INTERVAL 3 DAY; "
+            + AGGREGATES_ARE
+        )
     return "rows can be compared, combined with AND, OR, NOT, and computed with + - * / % and CASE"

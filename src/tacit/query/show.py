@@ -32,6 +32,11 @@ class Shown:
     def __str__(self) -> str:
         return show(self.expression)
 
+    def constant(self, place: int) -> Scalar:
+        """Return the constant that a call has at this place, counted from 0; None where it has none."""
+        argument = self.expression.arguments[place] if isinstance(self.expression, Call) else None
+        return argument.value if isinstance(argument, Value) else None
+
 
 def show_name(name: str) -> str:
     """Return a name as SQL: plain where it is a lower-case word, quoted where it is not."""
@@ -83,11 +88,15 @@ def _show_call(call: Call) -> str:
         return f"{parts[0]} LIKE {parts[1]}{escape}"
     if name == "case":
         return _show_case(call)
+    if name == "add_interval":
+        return f"{parts[0]} + INTERVAL {_plain_word(call.arguments[1])} {_plain_word(call.arguments[2])}"
     plain = [show(argument) for argument in call.arguments]
     if name.startswith("cast_"):
         target = name.removeprefix("cast_").upper()
         size = f"({', '.join(plain[1:])})" if len(plain) > 1 else ""
         return f"CAST({plain[0]} AS {target}{size})"
+    if name == "extract" and len(plain) == 2:
+        return f"EXTRACT({_plain_word(call.arguments[0])} FROM {plain[1]})"
     return f"{name.upper()}({', '.join(plain)})"
 
 
@@ -98,6 +107,13 @@ def _show_case(call: Call) -> str:
     return f"CASE {branches} ELSE {arguments[-1]} END"
 
 
+def _plain_word(argument: Expression) -> str:
+    """A number in quotes or a unit without them; what is neither, as it is."""
+    if isinstance(argument, Value) and isinstance(argument.value, str) and argument.value.isalpha():
+        return argument.value.upper()
+    return f"'{argument.value}'" if isinstance(argument, Value) and isinstance(argument.value, int) else show(argument)
+
+
 def _bracketed(expression: Expression) -> str:
     text = show(expression)
     atomic = not isinstance(expression, Call) or (text.endswith(")") and not _is_operator(expression))
@@ -105,7 +121,7 @@ def _bracketed(expression: Expression) -> str:
 
 
 def _is_operator(call: Call) -> bool:
-    return call.function in (*_INFIX, "and", "or", "not", "negate", "is_null", "in", "like", "case")
+    return call.function in (*_INFIX, "and", "or", "not", "negate", "is_null", "in", "like", "case", "add_interval")
 
 
 @cache

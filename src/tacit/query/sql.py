@@ -6,9 +6,10 @@ sqlglot reads the text; only what `reading.py` and this module list is kept. Not
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import ClassVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import exp, parser
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
@@ -16,6 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from tacit.errors import QueryRefused
 from tacit.privacy.number import decimal_meaning
 from tacit.query.aggregates import AGGREGATES, FRACTION_MAX, FRACTIONS, KINDS, PAIRS
+from tacit.query.calls import PLAIN_NAMES
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
 from tacit.query.limits import TOKENS_MAX, limit_expression, limit_text
@@ -43,6 +45,11 @@ class TacitSql(Dialect):
     """Plain SQL of no engine's kind, with NULL last in every ORDER BY."""
 
     NULL_ORDERING = "nulls_are_last"
+
+    class Parser(parser.Parser):
+        """sqlglot's own, but for functions whose arguments it would put in another order."""
+
+        FUNCTIONS: ClassVar = {name: made for name, made in parser.Parser.FUNCTIONS.items() if name not in PLAIN_NAMES}
 
 
 def parse_query(text: str, declaration: Declaration) -> Query:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tacit.auditing.gauntlet.function_forms import function_forms
 from tacit.errors import QueryRefused
 from tacit.query.canonical import canonical
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, value_of
@@ -50,6 +51,10 @@ FLOATS = [
         0.49999999999999994,
         1e16,
         123456789.987654321,
+    ),
+    *(
+        *(4503599627370495.5, 4503599627370497.0, 9007199254740991.0, -9007199254740992.0, 1.005, 2.675, -1.005),
+        *(15.0, 25.0, -150.0, 1e22, 1e294, 3.4999999999999996, -0.49999999999999994, 9.223372036854775e18),
     ),
 ]
 TEXTS = [
@@ -179,6 +184,11 @@ BOOLS = [None, True, False]
 DAYS = [
     None,
     *(date(*day) for day in [(1, 1, 1), (9999, 12, 31), (1970, 1, 1), (1969, 12, 31), (2011, 1, 31), (1582, 10, 10)]),
+    *(
+        date(*day)
+        for day in [(2012, 2, 29), (2000, 2, 29), (1900, 2, 28), (2010, 1, 3), (2008, 12, 29), (2011, 12, 31)]
+    ),
+    *(date(*day) for day in [(1, 1, 31), (1, 2, 1), (4, 2, 29), (9999, 11, 30), (9999, 1, 1), (9998, 12, 31)]),
 ]
 MOMENTS = [
     None,
@@ -191,6 +201,12 @@ MOMENTS = [
             "2011-01-31",
             "2011-01-31T18:30:00.123456",
             "0001-01-01T00:00:00.000001",
+            "2012-02-29T23:59:59.999999",
+            "2010-01-03T12:00:00",
+            "1970-01-01T00:00:01",
+            "9999-11-30T23:59:59.999999",
+            "0001-02-28T00:59:59.5",
+            "2008-12-29T00:00:59.999999",
         )
     ),
 ]
@@ -309,6 +325,7 @@ def _written_forms() -> Iterator[Call]:
     yield from (Call("in", (column, *constants[:2])) for column in columns)
     for name, listed in LISTED.items():
         yield Call("in", (Column(name), *(value_of(constant) for constant in listed)))
+    yield from function_forms(columns, constants)
     no_value = value_of(None)
     for left in columns:
         yield from (Call("case", (Column("b"), left, Column("c"), right, no_value)) for right in columns)

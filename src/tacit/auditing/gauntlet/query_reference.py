@@ -9,6 +9,7 @@ from datetime import date, datetime, time
 from fractions import Fraction
 from typing import Any
 
+from tacit.auditing.gauntlet.function_reference import MEANINGS, extreme
 from tacit.query.canonical import kind_of
 from tacit.query.kind import Kind
 from tacit.query.nodes import Call, Column, Expression, Value
@@ -48,8 +49,12 @@ def _call(call: Call, arguments: list[Any], kind: Kind) -> Any:
         return present[0] if present else None
     if name == "nullif":
         return None if None not in arguments and _order(*arguments) == 0 else arguments[0]
+    if name in ("least", "greatest"):
+        return extreme(name, arguments, _order)
     if None in arguments:
         return None
+    if name in MEANINGS:
+        return MEANINGS[name](arguments, kind)
     if name.startswith("cast_"):
         return _cast(name.removeprefix("cast_"), arguments[0], kind)
     return _strict(name, arguments)
