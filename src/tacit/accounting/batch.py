@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from tacit.accounting import advanced, convert, cost
 from tacit.accounting.amplify import SubsampledGaussian
@@ -56,7 +57,7 @@ class Batch:
 
 
 def compose(
-    events: Iterable[object] | Mapping[object, int], *, delta: Number | None = None, epsilon: Number | None = None
+    events: Iterable[Any] | Mapping[Any, int], *, delta: Number | None = None, epsilon: Number | None = None
 ) -> Batch:
     """Return what a batch fixed in advance costs, by every rule and the smallest: epsilon at a delta, or delta at one.
 
@@ -94,7 +95,7 @@ def _size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
     return loss.epsilon, loss.delta if isinstance(loss, ApproximateLoss) else Fraction(0)
 
 
-def _counted(events: Iterable[object] | Mapping[object, int]) -> Counts:
+def _counted(events: Iterable[Any] | Mapping[Any, int]) -> Counts:
     counts: Counter[Composed] = Counter()
     items = events.items() if isinstance(events, Mapping) else ((event, 1) for event in events)
     for item, times in items:

@@ -29,9 +29,11 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.rounding import ball, exact_rational, working_precision
 
 BITS = 128
-# Deviations of the tilted total that the window holds below its mean, and above.
+# Deviations of the tilted total that the window holds below its mean, and above. What is below it wraps around to its
+# top, where it weighs little if the tilt is steep (in tilt times deviation); otherwise more is held.
 BELOW, ABOVE = 3.0, 5.5
 WINDOW = BELOW + ABOVE
+STEEP, BELOW_FLAT = 4.0, 6.5
 SIZE_MOST = 1 << 22
 # The largest exponent: tilted chances neither vanish nor overflow.
 EXPONENT_MOST = 600.0
@@ -117,9 +119,13 @@ class Tilted:
 
 def tilted(parts: Parts, step: Fraction, offset: Fraction, rate: float) -> Tilted:
     """Return the batch's total near where tilting by `rate` puts its bulk."""
-    exact_rate = Fraction(rate)
-    tilts = [_tilt(part, exact_rate * step) for part, _ in parts]
-    first, size, width = _window(tilts, [count for _, count in parts], float(step))
+    while True:
+        exact_rate = Fraction(rate)
+        tilts = [_tilt(part, exact_rate * step) for part, _ in parts]
+        first, size, width = _window(tilts, [count for _, count in parts], float(step), rate)
+        if rate * float(step) * size <= EXPONENT_MOST * 1.01:
+            break
+        rate = EXPONENT_MOST / (float(step) * size)  # so that no power in the window vanishes
     sums, beyond = arb(1), arb(0)
     with working_precision(BITS):
         for (part, count), tilt in zip(parts, tilts, strict=True):
@@ -152,19 +158,20 @@ def _tilt(part: Gridded, rate: Fraction) -> _Tilt:
     return _Tilt(raised / total * (1 + 2.0**-48), total)
 
 
-def _window(tilts: Sequence[_Tilt], counts: Sequence[int], step: float) -> tuple[int, int, float]:
+def _window(tilts: Sequence[_Tilt], counts: Sequence[int], step: float, rate: float) -> tuple[int, int, float]:
     """Return the first index of the window, its size, and the tilted total's deviation as a loss."""
     moments = [tilt.moments() for tilt in tilts]
     mean = sum(count * m for (m, _), count in zip(moments, counts, strict=True))
     deviation = math.sqrt(sum(count * v for (_, v), count in zip(moments, counts, strict=True)))
     whole = sum(count * (len(tilt.chances) - 1) for tilt, count in zip(tilts, counts, strict=True)) + 1
-    wanted = max(WINDOW * deviation, 64)
+    below = BELOW if rate * step * deviation >= STEEP else BELOW_FLAT
+    wanted = max((below + ABOVE) * deviation, 64)
     if wanted >= whole:
         return 0, _power_of_two(whole), deviation * step
     size = _power_of_two(math.ceil(wanted))
     if size > SIZE_MOST:
         raise InvalidParameter("this batch needs too fine a grid\nhint: compose it by zCDP instead")
-    return max(0, math.floor(mean - size * BELOW / WINDOW)), size, deviation * step
+    return max(0, math.floor(mean - size * below / (below + ABOVE))), size, deviation * step
 
 
 def _power_of_two(count: int) -> int:

@@ -7,6 +7,8 @@ the list by hand, so that what runs can be read in one place.
 import importlib
 
 MODULES = (
+    "tacit.auditing.gauntlet.accounting_cases",
+    "tacit.auditing.gauntlet.accounting_mutants",
     "tacit.auditing.gauntlet.ledger_cases",
     "tacit.auditing.gauntlet.ledger_damage",
     "tacit.auditing.gauntlet.ledger_filter",
