@@ -1,51 +1,55 @@
 """The local model: each person perturbs their own answer before sending it, and trusts nobody with the truth.
 
-A `Survey` is what everyone agrees on; a `Randomizer` turns one person's answer into a report, on that person's side;
-a `Collector` counts reports and estimates the whole; `choose` shows which protocol errs least. Names load when used.
+`make_survey` fixes what everyone agrees on; a `Randomizer` turns one person's answer into a report, on that person's
+side; a `Collector` counts reports and estimates the whole; `choose` shows which protocol errs least. Names load when
+first used.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tacit.local.attributes import AttributesRandomizer
-    from tacit.local.central import CentralGuarantee, central_guarantee
+    from tacit.local.central import central_guarantee, release_estimate
     from tacit.local.choosing import choose
-    from tacit.local.collector import Collector
+    from tacit.local.collector import Collector, collect_file, merge_states
     from tacit.local.longitudinal import LongitudinalClient
-    from tacit.local.prefixes import PrefixCollector, PrefixRandomizer
     from tacit.local.randomizer import Randomizer
     from tacit.local.report import Report, Reports
-    from tacit.local.survey import Survey
+    from tacit.local.rows import read_survey, write_reports
+    from tacit.local.survey import Survey, make_survey
 
 __all__ = [
-    "AttributesRandomizer",
-    "CentralGuarantee",
     "Collector",
     "LongitudinalClient",
-    "PrefixCollector",
-    "PrefixRandomizer",
     "Randomizer",
     "Report",
     "Reports",
     "Survey",
     "central_guarantee",
     "choose",
+    "collect_file",
+    "make_survey",
+    "merge_states",
+    "read_survey",
+    "release_estimate",
+    "write_reports",
 ]
 
 _HOMES = {
-    "AttributesRandomizer": "tacit.local.attributes",
-    "CentralGuarantee": "tacit.local.central",
     "Collector": "tacit.local.collector",
     "LongitudinalClient": "tacit.local.longitudinal",
-    "PrefixCollector": "tacit.local.prefixes",
-    "PrefixRandomizer": "tacit.local.prefixes",
     "Randomizer": "tacit.local.randomizer",
     "Report": "tacit.local.report",
     "Reports": "tacit.local.report",
     "Survey": "tacit.local.survey",
     "central_guarantee": "tacit.local.central",
     "choose": "tacit.local.choosing",
+    "collect_file": "tacit.local.collector",
+    "make_survey": "tacit.local.survey",
+    "merge_states": "tacit.local.collector",
+    "read_survey": "tacit.local.rows",
+    "release_estimate": "tacit.local.central",
+    "write_reports": "tacit.local.rows",
 }
 
 

@@ -106,7 +106,7 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
 
 
 def _toss_levels(digits: int, undecided: Words, bits: Bits) -> tuple[Words, Words]:
-    """Compare the next few bits of every undecided number with the threshold's; return heads and the still undecided."""
+    """Compare the next few bits of every undecided number with the threshold's; return heads, and what is undecided."""
     heads = np.zeros(len(undecided), dtype=np.uint64)
     fresh = bits.words(_LEVELS * len(undecided)).reshape(_LEVELS, len(undecided))
     for level in range(_LEVELS):

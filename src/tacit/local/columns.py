@@ -21,7 +21,7 @@ def count_columns(words: Words) -> Integers:
     >>> count_columns(np.array([[5], [4]], dtype=np.uint64))[:4].tolist()
     [1, 0, 2, 0]
     """
-    rows, width = words.shape
+    width = words.shape[1]
     totals = np.zeros(64 * width, dtype=np.int64)
     for first in range(0, width, _LANES):
         columns = slice(first, min(first + _LANES, width))

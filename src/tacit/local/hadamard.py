@@ -1,8 +1,8 @@
 """Hadamard response: t bits of a random linear hash of the code, reported through randomized response.
 
 A row a is drawn evenly from 2^m; the hash's bits are the parities of a, Ma, M²a, … with the code, where M multiplies by
-X modulo an irreducible polynomial over GF(2). Any two codes then share a hash for exactly one row in 2^t, and all counts
-come out of one fast Walsh–Hadamard transform (docs/proofs/local.md). With t = 1 it is the one-bit response.
+X modulo an irreducible polynomial over GF(2). Any two codes then share a hash for exactly one row in 2^t, and all
+counts come out of one fast Walsh–Hadamard transform (docs/proofs/local.md). With t = 1 it is the one-bit response.
 """
 
 from dataclasses import dataclass
@@ -131,9 +131,7 @@ class Hadamard:
         share = Fraction(1, 1 << self.row_bits)
         other = (1 - self.keep) / ((1 << self.hash_bits) - 1)
         payloads = as_payloads(records)
-        return {
-            row.tobytes(): share * (self.keep if mine else other) for row, mine in zip(payloads, own, strict=True)
-        }
+        return {row.tobytes(): share * (self.keep if mine else other) for row, mine in zip(payloads, own, strict=True)}
 
     def parameters(self) -> dict[str, str | int]:
         """Return what the header says of it."""

@@ -8,6 +8,7 @@ cell is known exactly (docs/proofs/local.md). Stepping x by one adds a, so count
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,8 @@ class LocalHashing:
         """Return whether each report's cell is that of each of these codes."""
         records = as_records(payloads, self._type)
         hashed = records["a"][:, None] * codes.astype(np.uint64)[None, :] + records["b"][:, None]
-        return cells_of(hashed, self.cells) == records["cell"][:, None]
+        found: Flags = cells_of(hashed, self.cells) == records["cell"][:, None]
+        return found
 
     def law(self, code: int) -> Law:
         """Return the chance of every payload under one hash, a = 2^63 + 2^31 and b = 0: it is the same for the rest."""
@@ -152,7 +154,7 @@ def cell_edges(cells: int) -> tuple[Words, Words]:
     """Return where each cell begins among 64-bit hashes, and how long it is: h·g >> 32 is j from ceil(j·2^32/g) on."""
     edges = [-(-(place << HASH_BITS) // cells) << HASH_BITS for place in range(cells + 1)]
     starts = np.array(edges[:-1], dtype=np.uint64)
-    lengths = np.array([after - before for before, after in zip(edges[:-1], edges[1:], strict=True)], dtype=np.uint64)
+    lengths = np.array([after - before for before, after in pairwise(edges)], dtype=np.uint64)
     return starts, lengths
 
 

@@ -1,8 +1,8 @@
 """The mean of values in a range, one value a person: Duchi's one bit, the piecewise response, and a hybrid of the two.
 
-A value is first put on a public grid of N + 1 points, up or down by an exact coin so that it is right on average. Duchi:
-a coin with the value's own chance, through binary randomized response. Piecewise: one of N + w cells, evenly from the
-w cells that begin at the value with chance w·e^ε/(w·e^ε + N) and evenly from the N others else. Hybrid: a public coin
+A value is first put on a public grid of N + 1 points, up or down by a coin so that it is right on average. Duchi: a
+coin with the value's own chance, through binary randomized response. Piecewise: one of N + w cells, evenly from the w
+cells that begin at the value with chance w·e^ε/(w·e^ε + N) and evenly from the N others else. Hybrid: a public coin
 chooses which of the two. Expectations are linear in the value, so all three are unbiased (docs/proofs/local.md).
 """
 
@@ -100,7 +100,8 @@ class MeanResponse:
 
     def _draw_bits(self, codes: Integers, bits: Bits) -> Integers:
         own = (bits.words(len(codes)) >> np.uint64(64 - self.grid_bits)).astype(np.int64) < codes
-        return (own == draw_heads(self.keep, len(codes), bits)).astype(np.int64)
+        sent: Integers = (own == draw_heads(self.keep, len(codes), bits)).astype(np.int64)
+        return sent
 
     def _draw_cells(self, codes: Integers, bits: Bits) -> Integers:
         favoured = codes + uniform.draw_below(self.window, len(codes), bits)
@@ -131,7 +132,8 @@ class MeanResponse:
 
     def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
         """Return the counters of two batches together."""
-        return one + other
+        total: NDArray[Any] = one + other
+        return total
 
     def parameters(self) -> dict[str, str | int]:
         """Return what the header says of it."""

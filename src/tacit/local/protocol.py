@@ -70,9 +70,20 @@ class FrequencyProtocol(LocalProtocol, Protocol):
     sender's is: that is all an estimate needs.
     """
 
-    size: int
-    keep: Fraction
-    stray: Fraction
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        ...
+
+    @property
+    def keep(self) -> Fraction:
+        """The chance that a report supports its sender's code."""
+        ...
+
+    @property
+    def stray(self) -> Fraction:
+        """The chance that a report supports any one other code."""
+        ...
 
     def supports(self, tally: NDArray[Any]) -> Integers:
         """Return how many reports support each code."""

@@ -48,13 +48,13 @@ class Labels:
                 return code
         raise _outside()
 
-    def read(self, values: Any, bits: Bits | None = None) -> Integers:
+    def read(self, values: Any, bits: Bits | None = None) -> Integers:  # noqa: ARG002 (a range needs coins)
         """Return the code of each answer."""
         if self.names is None and isinstance(values, np.ndarray | range):
             array = np.asarray(values)
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise _outside()
-            if array.size and not (0 <= int(array.min()) and int(array.max()) < self.size):
+            if array.size and not (int(array.min()) >= 0 and int(array.max()) < self.size):
                 raise _outside()
             return array.astype(np.int64)
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
@@ -92,7 +92,8 @@ class Range:
         """Return each number as a fraction of the range; what is no number or lies outside is refused."""
         try:
             array = np.asarray(values)
-            numbers = array.astype(np.float64) if array.ndim == 1 and array.dtype.kind in "iuf" or not array.size else None
+            plain = not array.size or (array.ndim == 1 and array.dtype.kind in "iuf")
+            numbers = array.astype(np.float64) if plain else None
         except (TypeError, ValueError, OverflowError):
             numbers = None
         if numbers is None:

@@ -74,7 +74,8 @@ class Response:
 
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
         """Return whether each report names each of these codes."""
-        return as_records(payloads, self._type)[:, None] == codes[None, :]
+        found: Flags = as_records(payloads, self._type)[:, None] == codes[None, :]
+        return found
 
     def law(self, code: int) -> Law:
         """Return the chance of every payload."""

@@ -43,7 +43,7 @@ class Subset:
         """How many codes a report holds: the number near k/(e^ε + 1) that errs least."""
         ideal = nearest_float(lambda: self.size / (ball(self.epsilon).exp() + 1)) if self.epsilon < 100 else 0.0
         wanted = {min(max(1, int(ideal) + step), self.size - 1) for step in (0, 1)}
-        return min(wanted, key=lambda members: self._spread(members))
+        return min(wanted, key=self._spread)
 
     @cached_property
     def keep(self) -> Fraction:
@@ -80,7 +80,8 @@ class Subset:
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads are sets of the right size within the domain."""
         words = as_words(payloads)
-        return no_bit_beyond(words, self.size) & (_sizes(words) == self.members)
+        found: Flags = no_bit_beyond(words, self.size) & (_sizes(words) == self.members)
+        return found
 
     def tally(self, payloads: Payloads) -> Integers:
         """Return how many reports hold each code."""
@@ -137,4 +138,5 @@ def _even_out(words: Words, codes: Integers, size: int, members: int, bits: Bits
 
 
 def _sizes(words: Words) -> Integers:
-    return np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+    sizes: Integers = np.bitwise_count(words).sum(axis=1, dtype=np.int64)
+    return sizes

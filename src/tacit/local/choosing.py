@@ -1,0 +1,126 @@
+"""Which protocol errs least for a domain, an epsilon and a number of people, with the table that says so.
+
+The variance of an estimated count is exact: averaged over the domain's answers it is the same whoever the people are.
+For a mean it depends on the values, and the largest is taken.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.local.catalogue import FREQUENCIES, MEANS, frequency_protocol, mean_protocol
+from tacit.local.protocol import spread_of
+from tacit.local.questions import read_labels, read_range
+from tacit.privacy.loss import PureLoss
+from tacit.privacy.number import Number, decimal_meaning, positive, whole
+
+# Within this much of the least variance the shortest report is chosen: the error differs by a quarter of a percent.
+TIE = 1.005
+# A report that is longer is left out of the choice: it would not fit a message.
+REPORT_BYTES_MAX = 1 << 14
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One protocol: the variance that one report adds, the error for all people, and the length of a report."""
+
+    protocol: str
+    variance: float
+    error: float
+    report_bytes: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The protocol that errs least, and the table it was chosen from, best first."""
+
+    protocol: str
+    loss: PureLoss
+    people: int
+    what: str
+    table: tuple[Candidate, ...]
+    report_bytes_max: int
+
+    def __str__(self) -> str:
+        head = f"{'protocol':16} {'± 95 %':>12} {'of people':>10} {'bytes a report':>15}"
+        rows = [
+            f"{row.protocol:16} {row.error:12,.4g} {row.error / self.people:10.3%} {row.report_bytes:15,}"
+            f"{'  <- chosen' if row.protocol == self.protocol else ''}"
+            for row in self.table
+        ]
+        if self.what == "mean":
+            head = f"{'protocol':16} {'± 95 %':>12} {'bytes a report':>15}"
+            rows = [
+                f"{row.protocol:16} {row.error:12,.4g} {row.report_bytes:15,}"
+                f"{'  <- chosen' if row.protocol == self.protocol else ''}"
+                for row in self.table
+            ]
+        tail = f"Error of an estimated {self.what}, {self.people:,} people, {self.loss} for each report."
+        return "\n".join([head, *rows, tail])
+
+
+def choose(
+    domain: Any = None,
+    epsilon: Number = 1,
+    people: int = 10_000,
+    *,
+    between: Any = None,
+    report_bytes_max: int = REPORT_BYTES_MAX,
+) -> Choice:
+    """Return the protocol with the least variance for this domain, or for a mean `between` two ends, and the table.
+
+    Of protocols whose variances are within half a percent, the one with the shortest report is chosen.
+
+    >>> choose(100, epsilon=1, people=10_000).protocol
+    'subset'
+    >>> choose(["yes", "no"], epsilon=1, people=10_000).protocol
+    'response'
+    """
+    exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    count = whole(people, name="people")
+    if (domain is None) == (between is None):
+        raise InvalidParameter(
+            "give one of domain and between\nhint: e.g. choose(['yes', 'no'], epsilon=1, people=1000)"
+        )
+    found = _means(between, exact, count) if domain is None else _counts(read_labels(domain).size, exact, count)
+    fitting = [candidate for candidate in found if candidate.report_bytes <= report_bytes_max]
+    if not fitting:
+        raise InvalidParameter(
+            f"no protocol's report fits in {report_bytes_max} bytes\nhint: allow more with report_bytes_max"
+        )
+    least = min(candidate.variance for candidate in fitting)
+    best = min(
+        (candidate for candidate in fitting if candidate.variance <= TIE * least),
+        key=lambda candidate: (candidate.report_bytes, candidate.variance),
+    )
+    table = tuple(sorted(found, key=lambda candidate: candidate.variance))
+    what = "mean" if domain is None else "count"
+    return Choice(best.protocol, PureLoss(exact), count, what, table, report_bytes_max)
+
+
+def _counts(size: int, epsilon: Fraction, people: int) -> list[Candidate]:
+    found = []
+    for name in FREQUENCIES:
+        protocol = frequency_protocol(name, size, epsilon)
+        variance = spread_of(protocol.keep, protocol.stray).mean_over(size)
+        error = _quantile() * math.sqrt(people * variance)
+        found.append(Candidate(name, variance, error, protocol.payload_bytes))
+    return found
+
+
+def _means(between: Any, epsilon: Fraction, people: int) -> list[Candidate]:
+    found = []
+    for name in MEANS:
+        protocol = mean_protocol(name, epsilon)
+        asked = read_range(between, protocol.grid_bits)
+        variance = max(protocol.variance(value) for value in (Fraction(0), Fraction(1, 2)))
+        error = _quantile() * math.sqrt(variance / people) * float(asked.high - asked.low)
+        found.append(Candidate(name, variance, error, protocol.payload_bytes))
+    return found
+
+
+def _quantile() -> float:
+    return NormalDist().inv_cdf(0.975)

@@ -1,0 +1,263 @@
+"""The collector: counts reports as they stream by, rejects what is wrong for a fixed reason, and estimates the whole.
+
+Its memory is that of the domain; counters of shards merge in any order. Asked to, it remembers on disk which ids it
+has counted and whose, so that a report counts once. Every step is all or nothing for each report.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidParameter
+from tacit.local.attributes import Attributes
+from tacit.local.estimating import (
+    AttributesEstimate,
+    Basis,
+    FrequencyEstimate,
+    MeanEstimate,
+    estimate_counts,
+    estimate_mean,
+)
+from tacit.local.heavy import StringsEstimate, find_strings
+from tacit.local.intervals import Counting
+from tacit.local.means import MeanResponse
+from tacit.local.poisoning import find_patterns, leaves_patterns
+from tacit.local.prefixes import PrefixHashing
+from tacit.local.questions import Range
+from tacit.local.records import Record, Text
+from tacit.local.report import ID_BYTES, Report, Reports
+from tacit.local.rows import read_pieces, read_survey
+from tacit.local.sampling import empty_sample
+from tacit.local.store import Store
+from tacit.local.survey import Survey, survey_of
+from tacit.local.wire import DUPLICATE, OUT_OF_RANGE, OVER_CAP, REASONS, check_report, mismatch
+from tacit.noise.mechanism import confidence_meaning
+from tacit.privacy.number import Number, whole
+
+Estimate = FrequencyEstimate | MeanEstimate | AttributesEstimate | StringsEstimate
+
+_BATCH = 1 << 16
+
+
+class Collector:
+    """Counts the reports of one survey.
+
+    `deduplicate` counts each id once; with a path in `store` that survives a restart, and so do the counters.
+    `reports_per_person` is a cap, for surveys whose reports carry tokens.
+
+    Privacy: sees reports alone, each epsilon-DP for its sender; whatever it computes costs nothing more.
+    """
+
+    def __init__(
+        self,
+        survey: Survey,
+        *,
+        deduplicate: bool = False,
+        store: str | Path | None = None,
+        reports_per_person: int | None = None,
+    ) -> None:
+        if not isinstance(survey, Survey):
+            raise InvalidParameter("survey must be a Survey\nhint: e.g. Collector(randomizer.survey)")
+        self.survey = survey
+        self.cap = None if reports_per_person is None else whole(reports_per_person, name="reports_per_person")
+        if self.cap is not None and not survey.tokens:
+            raise InvalidParameter(
+                "a cap per person needs reports that say whose they are\nhint: make_survey(..., tokens=True)"
+            )
+        self.deduplicate = deduplicate or store is not None
+        self.used = 0
+        self.rejected: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
+        protocol = survey.protocol
+        self._tally: NDArray[Any] = protocol.tally(np.empty((0, protocol.payload_bytes), dtype=np.uint8))
+        self._sample = empty_sample(protocol.payload_bytes)
+        self._store = Store(store) if self.deduplicate or self.cap is not None else None
+        self._resume()
+
+    def add(self, report: Report) -> str | None:
+        """Count one report; return None, or the reason why it was rejected."""
+        if not isinstance(report, Report):
+            raise InvalidParameter("report must be a Report\nhint: a file's reports are added with add_file")
+        reason = check_report(report, self.survey)
+        if reason is not None:
+            self._reject(Counter({reason: 1}))
+            return reason
+        before = self.rejected.copy()
+        ids = np.frombuffer(report.id, dtype=np.uint8).reshape(1, ID_BYTES)
+        payloads = np.frombuffer(report.payload, dtype=np.uint8).reshape(1, -1)
+        self.add_all(Reports(self.survey, ids, payloads, None if report.token is None else (report.token,)))
+        return next((name for name, count in self.rejected.items() if count > before[name]), None)
+
+    def add_all(self, reports: Reports) -> None:
+        """Count many reports of this survey; others are rejected.
+
+        Privacy: nothing but the reports is looked at.
+        """
+        reason = mismatch(reports.survey, self.survey)
+        if reason is not None:
+            self._reject(Counter({reason: len(reports)}))
+            return
+        for start in range(0, len(reports), _BATCH):
+            part = slice(start, start + _BATCH)
+            tokens = None if reports.tokens is None else reports.tokens[part]
+            self._add_batch(reports.ids[part], reports.payloads[part], tokens)
+
+    def add_file(self, path: str | Path) -> None:
+        """Count the reports of a file, in pieces.
+
+        Privacy: nothing but the reports is looked at.
+        """
+        for piece in read_pieces(path, self.survey):
+            self._reject(piece.rejected)
+            self.add_all(piece.reports)
+
+    def merge(self, other: "Collector") -> None:
+        """Add another shard's counters to this one's; where ids are remembered no report may be in both."""
+        if mismatch(other.survey, self.survey) is not None:
+            raise InvalidParameter("only collectors of the same survey and epoch can be merged")
+        if (self._store is None) != (other._store is None):
+            raise InvalidParameter("merge collectors that both remember ids, or neither")
+        if self._store is not None and other._store is not None:
+            if self._store.shares_with(other._store):
+                raise InvalidParameter(
+                    "these shards have counted the same report\nhint: send each report to one shard, e.g. by its id"
+                )
+            self._store.begin()
+            self._store.take_over(other._store)
+            self._store.commit()
+        self._take(other.used, other.rejected, other._tally)
+        self._sample = self._sample.merged(other._sample)
+        self._keep()
+
+    def estimate(self, confidence: Number = 0.95) -> Estimate:
+        """Return what the reports say about everyone who sent one, with intervals that cover at this rate."""
+        survey, protocol = self.survey, self.survey.protocol
+        basis = Basis(survey.loss, self.used, dict(self.rejected), float(confidence_meaning(confidence)))
+        if isinstance(protocol, MeanResponse):
+            if not isinstance(survey.question, Range):
+                raise TypeError("a mean is of a range")
+            return estimate_mean(survey.question, protocol, self._tally, basis)
+        if isinstance(protocol, PrefixHashing):
+            if not isinstance(survey.question, Text):
+                raise TypeError("prefixes are of strings")
+            return find_strings(survey.question, protocol, self._tally, basis)
+        if isinstance(protocol, Attributes):
+            return self._estimate_attributes(protocol, basis)
+        supports = protocol.supports(self._tally)
+        counting = Counting(protocol.keep, protocol.stray, self.used, self.used)
+        values = survey.question.values  # type: ignore[union-attr]
+        inspect = partial(find_patterns, protocol, self._sample.payloads)
+        return estimate_counts(values, supports, counting, basis, inspect)
+
+    def state(self) -> str:
+        """Return the counters as text, to be sent to where shards are merged; ids are not part of it."""
+        if isinstance(self.survey.protocol, PrefixHashing):
+            raise InvalidParameter("reports of strings are kept whole\nhint: merge their files instead")
+        return json.dumps(
+            {
+                "header": self.survey.header(),
+                "used": self.used,
+                "rejected": self.rejected,
+                "tally": [int(count) for count in self._tally.tolist()],
+            }
+        )
+
+    def close(self) -> None:
+        """Close the store, if there is one."""
+        if self._store is not None:
+            self._store.close()
+
+    def _add_batch(self, ids: NDArray[np.uint8], payloads: NDArray[np.uint8], tokens: tuple[str, ...] | None) -> None:
+        rejected: Counter[str] = Counter()
+        good = self.survey.protocol.valid(payloads)
+        rejected[OUT_OF_RANGE] = int(np.count_nonzero(~good))
+        if self._store is None:
+            self._count(payloads if good.all() else payloads[good], rejected)
+            return
+        before = self.used, self.rejected.copy(), self._tally, self._sample
+        self._store.begin()
+        try:
+            places = np.flatnonzero(good)
+            if self.deduplicate:
+                fresh = self._store.first_seen(ids[places])
+                rejected[DUPLICATE] = int(np.count_nonzero(~fresh))
+                places = places[fresh]
+            if self.cap is not None and tokens is not None:
+                fitting = self._store.within_cap([tokens[place] for place in places], self.cap)
+                rejected[OVER_CAP] = int(np.count_nonzero(~fitting))
+                places = places[fitting]
+            self._count(payloads[places], rejected)
+            self._store.commit()
+        except BaseException:
+            self.used, self.rejected, self._tally, self._sample = before
+            self._store.rollback()
+            raise
+
+    def _count(self, payloads: NDArray[np.uint8], rejected: Counter[str]) -> None:
+        tally = self.survey.protocol.tally(payloads)
+        self._take(len(payloads), rejected, tally)
+        if leaves_patterns(self.survey.protocol):
+            self._sample = self._sample.with_more(payloads)
+        self._keep()
+
+    def _reject(self, rejected: Counter[str]) -> None:
+        self.rejected.update(rejected)
+        self._keep()
+
+    def _take(self, used: int, rejected: Counter[str], tally: NDArray[Any]) -> None:
+        self._tally = self.survey.protocol.merge(self._tally, tally)
+        self.used += used
+        self.rejected.update(rejected)
+
+    def _keep(self) -> None:
+        """Write the counters beside the ids, in the transaction that is open or in one of their own."""
+        if self._store is not None and not isinstance(self.survey.protocol, PrefixHashing):
+            self._store.save("counters", self.state())
+
+    def _resume(self) -> None:
+        kept = None if self._store is None else self._store.load("counters")
+        if kept is None:
+            return
+        said = json.loads(kept)
+        if mismatch(survey_of(said["header"]), self.survey) is not None:
+            raise InvalidParameter("this store belongs to another survey or epoch\nhint: give each its own file")
+        tally = np.array(said["tally"], dtype=self._tally.dtype)
+        self._take(said["used"], Counter(said["rejected"]), tally)
+
+    def _estimate_attributes(self, protocol: Attributes, basis: Basis) -> AttributesEstimate:
+        question = self.survey.question
+        if not isinstance(question, Record):
+            raise TypeError("attributes are of a record")
+        found = {}
+        for place, (reports, supports) in enumerate(protocol.split_tally(self._tally)):
+            counting = Counting(*protocol.chances(place), reports, self.used)
+            found[question.names[place]] = estimate_counts(question.parts[place].values, supports, counting, basis)
+        return AttributesEstimate(found, basis)
+
+
+def merge_states(states: Iterable[str]) -> Collector:
+    """Return a collector with the counters of several shards, from the text that `state` gave."""
+    found: Collector | None = None
+    for text in states:
+        said = json.loads(text)
+        shard = Collector(survey_of(said["header"]))
+        shard._take(said["used"], Counter(said["rejected"]), np.array(said["tally"], dtype=shard._tally.dtype))
+        if found is None:
+            found = shard
+        else:
+            found.merge(shard)
+    if found is None:
+        raise InvalidParameter("there must be at least one state to merge")
+    return found
+
+
+def collect_file(path: str | Path, *, deduplicate: bool = True) -> Collector:
+    """Return a collector of the reports in one file, of the survey its header describes."""
+    collector = Collector(read_survey(path), deduplicate=deduplicate)
+    collector.add_file(path)
+    return collector

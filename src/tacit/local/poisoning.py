@@ -1,0 +1,92 @@
+"""Signs of maximal-gain poisoning: many reports that support the same several answers at once.
+
+A fake gains most by supporting all of its targets in one report, which honest reports do only by chance. The answers
+with the largest counts are looked at in one half of a sample of reports, for the set supported together far oftener
+than in made-up honest reports; the other half is then tested against fresh ones (docs/proofs/local.md). Protocols whose
+report supports one answer alone leave no such pattern: for those only the stated worst shift holds.
+"""
+
+from fractions import Fraction
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.local.hadamard import Hadamard
+from tacit.local.hashing import LocalHashing
+from tacit.local.intervals import Floats
+from tacit.local.permanent import Permanent
+from tacit.local.protocol import Flags, FrequencyProtocol, LocalProtocol, Payloads
+from tacit.local.subset import Subset
+from tacit.local.unary import Unary
+from tacit.noise import uniform
+from tacit.noise.bits import Keystream
+
+LOOKED_AT = 24
+ROWS_LEAST = 200
+# The chance that honest reports alone raise a flag.
+FALSE_FLAG = 1e-4
+
+
+def leaves_patterns(protocol: LocalProtocol) -> bool:
+    """Whether fakes of this protocol can support several answers at once, and so be seen."""
+    return isinstance(protocol, Unary | Subset | LocalHashing | Hadamard | Permanent)
+
+
+def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Floats) -> tuple[str, ...]:
+    """Return a line for a set of answers that reports support together too often, or nothing."""
+    rows = len(payloads) // 2
+    codes = np.argsort(-counts, kind="stable")[: min(LOOKED_AT, protocol.size)]
+    if rows < ROWS_LEAST or len(codes) < 3 or not counts.sum() > 0:
+        return ()
+    order = np.argsort(Keystream().words(2 * rows))
+    seen = [protocol.supporting(payloads[order[part]], codes) for part in (slice(rows), slice(rows, 2 * rows))]
+    honest = [protocol.supporting(_honest(protocol, counts, rows), codes) for _ in range(2)]
+    chosen = _stands_out(seen[0], honest[0])
+    together, expected = (int(np.count_nonzero(each[1][:, chosen].all(axis=1))) for each in (seen, honest))
+    if _at_least_half(together, together + expected) > FALSE_FLAG:
+        return ()
+    share = (together - expected) / rows
+    return (
+        f"warning: about {share:.1%} of reports support the same {len(chosen)} answers at once, far more than chance "
+        "gives: these answers may be pushed by fakes",
+    )
+
+
+def _honest(protocol: FrequencyProtocol, counts: Floats, rows: int) -> Payloads:
+    """Return made-up reports of people who answer as the estimate says."""
+    edges = np.cumsum(np.floor(counts / counts.sum() * (1 << 40)).astype(np.int64))
+    answers = np.searchsorted(edges, uniform.draw_below(int(edges[-1]), rows, Keystream()), side="right")
+    return protocol.draw(answers.astype(np.int64), Keystream())
+
+
+def _stands_out(seen: Flags, honest: Flags) -> list[int]:
+    """Return the set of answers that is supported together oftenest beyond expectation, grown one at a time."""
+    pairs = [each.astype(np.float32).T @ each.astype(np.float32) for each in (seen, honest)]
+    score = np.triu(_excess(pairs[0], pairs[1]), 1)
+    first, second = np.unravel_index(int(np.argmax(score)), score.shape)
+    chosen, best = [int(first), int(second)], float(score[first, second])
+    found = list(chosen)
+    while len(chosen) < seen.shape[1]:
+        held = [each[:, chosen].all(axis=1) for each in (seen, honest)]
+        sums = [each[rows].sum(axis=0).astype(np.float64) for each, rows in zip((seen, honest), held, strict=True)]
+        scores = _excess(sums[0], sums[1])
+        scores[chosen] = -np.inf
+        chosen.append(int(np.argmax(scores)))
+        if float(scores[chosen[-1]]) > best:
+            best, found = float(scores[chosen[-1]]), list(chosen)
+    return found
+
+
+def _excess(seen: NDArray[Any], honest: NDArray[Any]) -> Floats:
+    """Return how many deviations the seen counts are above the honest ones."""
+    return np.asarray((seen - honest) / np.sqrt(seen + honest + 1), dtype=np.float64)
+
+
+def _at_least_half(successes: int, trials: int) -> float:
+    """Return the chance of at least so many heads among fair coins; for many, Hoeffding's bound on it."""
+    if trials > 1000:
+        excess = max(successes / trials - 0.5, 0.0)
+        return float(np.exp(-2 * trials * excess**2))
+    return float(Fraction(sum(comb(trials, heads) for heads in range(successes, trials + 1)), 2**trials))

@@ -1,0 +1,106 @@
+"""What a collector remembers on disk: which ids it has counted, whose tokens, and its counters, changed together.
+
+One transaction holds a batch's ids and the counters that include it: after a crash either both are there or neither,
+so a batch sent again is counted once.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidParameter
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS seen (id BLOB PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS people (token TEXT PRIMARY KEY, reports INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+class Store:
+    """Ids, tokens and counters, in a file or in memory."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        try:
+            self._connection = sqlite3.connect(":memory:" if path is None else str(path), isolation_level=None)
+            self._connection.executescript("PRAGMA journal_mode = WAL;" + _TABLES)
+        except sqlite3.Error:
+            raise InvalidParameter(
+                "store must be the path of a collector's own file\nhint: give a path that does not exist yet"
+            ) from None
+
+    def begin(self) -> None:
+        """Start a batch."""
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make the batch durable."""
+        self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        """Forget the batch."""
+        self._connection.execute("ROLLBACK")
+
+    def first_seen(self, ids: NDArray[np.uint8]) -> NDArray[np.bool_]:
+        """Return which ids are new, to the store and within the batch, and remember them."""
+        found = np.zeros(len(ids), dtype=np.bool_)
+        if not len(ids):
+            return found
+        # in order, so that neighbours in the index are written together
+        distinct, places = np.unique(np.ascontiguousarray(ids).view(f"V{ids.shape[1]}").ravel(), return_index=True)
+        rows = [(row.tobytes(),) for row in distinct]
+        run = self._connection
+        run.execute("SAVEPOINT ids")
+        before = run.total_changes
+        run.executemany("INSERT OR IGNORE INTO seen VALUES (?)", rows)
+        if run.total_changes - before < len(rows):  # some were there: find out which, then remember the others
+            run.execute("ROLLBACK TO ids")
+            known = [run.execute("SELECT 1 FROM seen WHERE id = ?", row).fetchone() is not None for row in rows]
+            places = places[~np.array(known)]
+            run.executemany("INSERT OR IGNORE INTO seen VALUES (?)", rows)
+        run.execute("RELEASE ids")
+        found[places] = True
+        return found
+
+    def within_cap(self, tokens: Sequence[str], cap: int) -> NDArray[np.bool_]:
+        """Return which reports are within their person's cap, in order, and count those."""
+        found = np.zeros(len(tokens), dtype=np.bool_)
+        for place, token in enumerate(tokens):
+            cursor = self._connection.execute(
+                "INSERT INTO people VALUES (?, 1) ON CONFLICT DO UPDATE SET reports = reports + 1 WHERE reports < ?",
+                (token, cap),
+            )
+            found[place] = cursor.rowcount == 1
+        return found
+
+    def shares_with(self, other: "Store") -> bool:
+        """Whether an id is in both."""
+        known = self._connection.execute
+        return any(known("SELECT 1 FROM seen WHERE id = ?", row).fetchone() for row in other._all("id", "seen"))
+
+    def take_over(self, other: "Store") -> None:
+        """Add another store's ids and people to this one's."""
+        self._connection.executemany("INSERT OR IGNORE INTO seen VALUES (?)", other._all("id", "seen"))
+        self._connection.executemany(
+            "INSERT INTO people VALUES (?, ?) ON CONFLICT DO UPDATE SET reports = reports + excluded.reports",
+            other._all("token, reports", "people"),
+        )
+
+    def save(self, name: str, value: str) -> None:
+        """Keep a text under a name."""
+        self._connection.execute("INSERT OR REPLACE INTO state VALUES (?, ?)", (name, value))
+
+    def load(self, name: str) -> str | None:
+        """Return the text kept under a name."""
+        row = self._connection.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _all(self, columns: str, table: str) -> sqlite3.Cursor:
+        return self._connection.execute(f"SELECT {columns} FROM {table}")  # noqa: S608 (names of our own)

@@ -1,0 +1,234 @@
+"""A survey: what everyone has to agree on before the first report, all of it public, and its one-line header.
+
+The question, the protocol with every chance, the epsilon, the epoch, and whether reports carry a person's token. The
+same header always gives the same survey; a header whose parameters are not what its epsilon gives is refused.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.local.attributes import METHODS, Attributes, Method
+from tacit.local.catalogue import AUTO, frequency_protocol, mean_protocol
+from tacit.local.choosing import choose
+from tacit.local.means import GRID_BITS, MeanResponse
+from tacit.local.permanent import Permanent
+from tacit.local.prefixes import PrefixHashing
+from tacit.local.protocol import FrequencyProtocol, LocalProtocol, Payloads
+from tacit.local.questions import Labels, Range, read_labels, read_range
+from tacit.local.records import Record, Text, read_attributes, read_text
+from tacit.noise.bits import Bits
+from tacit.privacy.event import PureChoice
+from tacit.privacy.loss import PureLoss
+from tacit.privacy.number import Number, decimal_meaning, positive
+
+FORMAT = "tacit local reports"
+VERSION = 1
+EPOCH_MAX = 64
+PEOPLE_GUESS = 10_000
+
+Question = Labels | Range | Record | Text
+AnyProtocol = FrequencyProtocol | MeanResponse | Attributes | PrefixHashing
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What a collection of reports is about; make one with `make_survey`."""
+
+    question: Question
+    protocol: AnyProtocol
+    epoch: str = ""
+    tokens: bool = False
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one report costs; for longitudinal reports, all reports on one value."""
+        return self.protocol.epsilon
+
+    @property
+    def loss(self) -> PureLoss:
+        """What one report costs the person who sends it."""
+        return PureLoss(self.epsilon)
+
+    @property
+    def event(self) -> PureChoice:
+        """What one report is recorded as."""
+        return PureChoice(self.epsilon)
+
+    def draw_payloads(self, values: Any, bits: Bits) -> Payloads:
+        """Return a payload for each answer; one outside the question is refused before anything is drawn.
+
+        Privacy: epsilon-DP for each answer.
+        """
+        drawing: LocalProtocol = self.protocol
+        return drawing.draw(self.question.read(values, bits), bits)
+
+    @property
+    def linkable(self) -> bool:
+        """Whether two reports of one person can be told to be one person's: by a token, or by a permanent answer."""
+        return self.tokens or isinstance(self.protocol, Permanent)
+
+    def in_epoch(self, epoch: str) -> "Survey":
+        """Return the same survey in another epoch."""
+        return replace(self, epoch=_epoch(epoch))
+
+    def header(self) -> dict[str, Any]:
+        """Return what the first line of a file of reports says."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "protocol": self.protocol.name,
+            "epsilon": str(self.epsilon),
+            "question": self.question.said(),
+            "parameters": self.protocol.parameters(),
+            "tokens": self.tokens,
+            "epoch": self.epoch,
+        }
+
+    @cached_property
+    def tag(self) -> str:
+        """Sixteen digits that tell this survey from others, whatever its epoch; every report carries them."""
+        said = {name: value for name, value in self.header().items() if name != "epoch"}
+        return hashlib.sha256(json.dumps(said, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def make_survey(
+    domain: Any = None,
+    *,
+    epsilon: Number,
+    protocol: str = AUTO,
+    between: Any = None,
+    attributes: Mapping[str, Any] | None = None,
+    method: str = "sample",
+    alphabet: str | None = None,
+    length: int | None = None,
+    step: int = 1,
+    epsilon_first: Number | None = None,
+    epoch: str = "",
+    tokens: bool = False,
+    people: int | None = None,
+) -> Survey:
+    """Return a survey of one question: a `domain` of answers, a number `between` two ends, several `attributes`
+    (answered by `method`: split, sample or fake), or strings of an `alphabet` up to a `length`.
+
+    `protocol` is a name from `choose`'s table, or auto for the one that errs least; with `epsilon_first` it is
+    longitudinal, where epsilon is what all reports on one value cost and epsilon_first what one does.
+
+    >>> make_survey(["yes", "no"], epsilon=1).protocol.name
+    'response'
+    """
+    exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    given = [name for name, value in _questions(domain, between, attributes, alphabet).items() if value is not None]
+    if len(given) != 1:
+        raise InvalidParameter(
+            f"a survey asks one question, not {len(given)}\nhint: give one of domain, between, attributes and alphabet"
+        )
+    question: Question
+    built: AnyProtocol
+    if given == ["between"]:
+        question = read_range(between, GRID_BITS)
+        name = (
+            choose(between=(0, 1), epsilon=exact, people=people or PEOPLE_GUESS).protocol
+            if protocol == AUTO
+            else protocol
+        )
+        built = mean_protocol(name, exact)
+    elif given == ["attributes"]:
+        question = read_attributes(attributes)
+        built = _attributes(question, method, protocol, exact)
+    elif given == ["alphabet"]:
+        if protocol not in (AUTO, PrefixHashing.name):
+            raise InvalidParameter("strings of an alphabet are collected by prefix\nhint: leave protocol out")
+        question = read_text(alphabet, length, step)
+        built = PrefixHashing(exact, question.length, len(question.alphabet), question.step)
+    else:
+        question = read_labels(domain)
+        built = _frequency(question, protocol, exact, epsilon_first)
+    return Survey(question, built, _epoch(epoch), bool(tokens))
+
+
+def survey_of(header: object) -> Survey:
+    """Return the survey that a header describes, or refuse one that is not ours, is newer, or contradicts itself."""
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise InvalidParameter(
+            "this is no header of local reports\nhint: the first line of the file must be its header"
+        )
+    if header.get("version") != VERSION:
+        raise InvalidParameter("these reports are of another version\nhint: use the version of tacit that made them")
+    try:
+        survey = _from_header(header)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidParameter("this header of local reports is damaged\nhint: ask for the file again") from None
+    if survey.header() != header:
+        raise InvalidParameter(
+            "this header's parameters are not those of its protocol and epsilon\nhint: ask for the file again"
+        )
+    return survey
+
+
+def _from_header(header: dict[str, Any]) -> Survey:
+    question, parameters = dict(header["question"]), header["parameters"]
+    words: dict[str, Any] = {}
+    if "labels" in question or "size" in question:
+        words["domain"] = question["labels"] if "labels" in question else question["size"]
+        words["epsilon_first"] = parameters.get("epsilon_first")
+        words["protocol"] = header["protocol"]
+    elif "between" in question:
+        words["between"] = [Fraction(end) for end in question["between"]]
+        words["protocol"] = header["protocol"]
+    elif "attributes" in question:
+        words["attributes"] = {
+            name: part["labels"] if "labels" in part else part["size"] for name, part in question["attributes"].items()
+        }
+        words["method"] = parameters["method"]
+        words["protocol"] = parameters["parts"]
+    else:
+        words |= {name: question[name] for name in ("alphabet", "length", "step")}
+    return make_survey(epsilon=Fraction(header["epsilon"]), epoch=header["epoch"], tokens=header["tokens"], **words)
+
+
+def _questions(domain: Any, between: Any, attributes: Any, alphabet: Any) -> dict[str, Any]:
+    return {"domain": domain, "between": between, "attributes": attributes, "alphabet": alphabet}
+
+
+def _frequency(question: Labels, protocol: str, epsilon: Fraction, epsilon_first: Number | None) -> FrequencyProtocol:
+    if epsilon_first is not None or protocol == Permanent.name:
+        if epsilon_first is None or protocol not in (AUTO, Permanent.name):
+            raise InvalidParameter(
+                "longitudinal reports need epsilon_first and no other protocol"
+                "\nhint: e.g. protocol='longitudinal', epsilon=2, epsilon_first=1"
+            )
+        return Permanent(question.size, epsilon, decimal_meaning(epsilon_first, name="epsilon_first"))
+    name = choose(question, epsilon).protocol if protocol == AUTO else protocol
+    return frequency_protocol(name, question.size, epsilon)
+
+
+def _attributes(question: Record, method: str, protocol: str, epsilon: Fraction) -> Attributes:
+    if method not in METHODS:
+        raise InvalidParameter(f"method must be one of {', '.join(METHODS)}")
+    kind: Method = method
+    sizes = [part.size for part in question.parts]
+    each = epsilon / len(sizes) if kind == "split" else epsilon
+    names = protocol.split(",") if "," in protocol else [protocol] * len(sizes)
+    if kind == "fake":
+        if set(names) - {AUTO, "response"}:
+            raise InvalidParameter("with method='fake' every attribute is a k-ary response\nhint: leave protocol out")
+        names = ["response"] * len(sizes)
+    if len(names) != len(sizes):
+        raise InvalidParameter(f"protocol names {len(names)} parts for {len(sizes)} attributes")
+    chosen = [choose(size, each).protocol if name == AUTO else name for name, size in zip(names, sizes, strict=True)]
+    parts = tuple(frequency_protocol(name, size, each) for name, size in zip(chosen, sizes, strict=True))
+    return Attributes(epsilon, kind, parts)
+
+
+def _epoch(epoch: str) -> str:
+    if not isinstance(epoch, str) or len(epoch) > EPOCH_MAX or not epoch.isprintable():
+        raise InvalidParameter(
+            f"epoch must be a short text of at most {EPOCH_MAX} characters\nhint: e.g. epoch='2026-W46'"
+        )
+    return epoch

@@ -1,0 +1,209 @@
+"""Reports as JSON lines, as bytes and as rows of Parquet: a header that says what they are, then one record a report.
+
+Every record of one survey has the same length, whatever it says. Reading is strict: a line that is not exactly what a
+client writes is malformed, and each refusal has one of the fixed reasons. Lines of the right form are read in bulk.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidParameter
+from tacit.local.randomizer import is_token
+from tacit.local.report import ID_BYTES, Report, Reports
+from tacit.local.survey import VERSION, Survey, survey_of
+
+MALFORMED = "malformed"
+WRONG_VERSION = "wrong version"
+WRONG_SURVEY = "wrong survey"
+WRONG_EPOCH = "wrong epoch"
+OUT_OF_RANGE = "out of range"
+DUPLICATE = "duplicate"
+NO_TOKEN = "no token"  # noqa: S105 (a reason, not a secret)
+OVER_CAP = "over the cap"
+REASONS = (MALFORMED, WRONG_VERSION, WRONG_SURVEY, WRONG_EPOCH, OUT_OF_RANGE, DUPLICATE, NO_TOKEN, OVER_CAP)
+
+MAGIC = b"TACITLR\x01"
+LINE_MAX = 1 << 24
+HEADER_MAX = 1 << 26
+
+_HEX = np.full(256, 255, dtype=np.uint8)
+_HEX[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
+
+
+@dataclass(frozen=True)
+class Read:
+    """What was read: reports of the right form, and how many others there were, by reason."""
+
+    reports: Reports
+    rejected: Counter[str] = field(default_factory=Counter)
+
+
+def header_line(survey: Survey) -> str:
+    """Return the header as one line of JSON."""
+    return json.dumps(survey.header(), ensure_ascii=False, separators=(",", ":"))
+
+
+def report_line(report: Report) -> str:
+    """Return a report as one line of JSON."""
+    said: dict[str, Any] = {
+        "v": report.version,
+        "survey": report.survey,
+        "epoch": report.epoch,
+        "id": report.id.hex(),
+        "data": report.payload.hex(),
+    }
+    if report.token is not None:
+        said["token"] = report.token
+    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+
+
+def report_lines(reports: Reports) -> str:
+    """Return reports as lines of JSON, each ending in a newline."""
+    if reports.tokens is not None:
+        return "".join(report_line(report) + "\n" for report in reports)
+    before, between, after = _template(reports.survey)
+    ids, data = reports.ids.tobytes().hex(), reports.payloads.tobytes().hex()
+    size = 2 * reports.survey.protocol.payload_bytes
+    return "".join(
+        f"{before}{ids[32 * i : 32 * i + 32]}{between}{data[size * i : size * i + size]}{after}\n"
+        for i in range(len(reports))
+    )
+
+
+def read_header(line: bytes) -> Survey:
+    """Return the survey that a file's first line describes."""
+    try:
+        said = json.loads(line) if len(line) <= HEADER_MAX else None
+    except (ValueError, RecursionError):
+        said = None
+    return survey_of(said)
+
+
+def read_lines(survey: Survey, lines: Iterable[bytes]) -> Read:
+    """Return the reports among lines, without their newlines, and count the rest by reason."""
+    before, between, after = (part.encode() for part in _template(survey))
+    size = 2 * survey.protocol.payload_bytes
+    length = len(before) + 2 * ID_BYTES + len(between) + size + len(after)
+    plain: list[bytes] = []
+    odd: list[bytes] = []
+    for line in lines:
+        (plain if len(line) == length and not survey.tokens else odd).append(line)
+    table = np.frombuffer(b"".join(plain), dtype=np.uint8).reshape(len(plain), length)
+    starts = np.cumsum([0, len(before), 2 * ID_BYTES, len(between), size, len(after)])
+    parts = [table[:, start:stop] for start, stop in pairwise(starts)]
+    good = np.ones(len(plain), dtype=np.bool_)
+    for part, text in zip(parts[0::2], (before, between, after), strict=True):
+        good &= (part == np.frombuffer(text, dtype=np.uint8)).all(axis=1)
+    ids, fine_ids = _from_hex(parts[1])
+    payloads, fine_payloads = _from_hex(parts[3])
+    good &= fine_ids & fine_payloads
+    odd += [plain[place] for place in np.flatnonzero(~good)]
+    found, rejected = _read_odd(survey, odd)
+    rows = [np.frombuffer(report.id, dtype=np.uint8) for report in found]
+    more = [np.frombuffer(report.payload, dtype=np.uint8) for report in found]
+    tokens = tuple(report.token or "" for report in found) if survey.tokens else None
+    reports = Reports(survey, np.vstack([ids[good], *rows]), np.vstack([payloads[good], *more]), tokens)
+    return Read(reports, rejected)
+
+
+def to_bytes(reports: Reports) -> bytes:
+    """Return reports in the compact form: a mark, the header's length and the header, then ids and payloads."""
+    if reports.tokens is not None:
+        raise InvalidParameter("the compact form has no room for tokens\nhint: write JSON lines")
+    header = header_line(reports.survey).encode()
+    records = np.hstack([reports.ids, reports.payloads])
+    return MAGIC + len(header).to_bytes(4, "little") + header + records.tobytes()
+
+
+def from_bytes(data: bytes, survey: Survey | None = None) -> Read:
+    """Return the reports of the compact form; a record that is cut short is malformed."""
+    start = len(MAGIC) + 4
+    length = int.from_bytes(data[len(MAGIC) : start], "little")
+    if data[: len(MAGIC)] != MAGIC or len(data) < start + length:
+        raise InvalidParameter("this is no file of local reports in the compact form")
+    said = read_header(data[start : start + length])
+    size = ID_BYTES + said.protocol.payload_bytes
+    count, rest = divmod(len(data) - start - length, size)
+    table = np.frombuffer(data, dtype=np.uint8, count=count * size, offset=start + length).reshape(count, size)
+    rejected = Counter({MALFORMED: 1}) if rest else Counter()
+    reason = mismatch(said, survey)
+    if survey is not None and reason:
+        none = Reports(
+            survey, np.empty((0, ID_BYTES), np.uint8), np.empty((0, survey.protocol.payload_bytes), np.uint8)
+        )
+        return Read(none, rejected + Counter({reason: count}))
+    return Read(Reports(said, table[:, :ID_BYTES], np.ascontiguousarray(table[:, ID_BYTES:])), rejected)
+
+
+def mismatch(found: Survey, wanted: Survey | None) -> str | None:
+    """Return why reports of one survey are not another's, or None."""
+    if wanted is None or found == wanted:
+        return None
+    return WRONG_SURVEY if found.tag != wanted.tag else WRONG_EPOCH
+
+
+def check_report(report: Report, survey: Survey) -> str | None:
+    """Return why a report is none of this survey, by its form alone, or None."""
+    if report.version != VERSION:
+        return WRONG_VERSION
+    if report.survey != survey.tag:
+        return WRONG_SURVEY
+    if report.epoch != survey.epoch:
+        return WRONG_EPOCH
+    if len(report.id) != ID_BYTES or len(report.payload) != survey.protocol.payload_bytes:
+        return MALFORMED
+    if (report.token is not None) != survey.tokens:
+        return NO_TOKEN if survey.tokens else MALFORMED
+    return None
+
+
+def _template(survey: Survey) -> tuple[str, str, str]:
+    """Return what stands before the id, between it and the data, and after, in every line without a token."""
+    epoch = json.dumps(survey.epoch, ensure_ascii=False)
+    return f'{{"v":{VERSION},"survey":"{survey.tag}","epoch":{epoch},"id":"', '","data":"', '"}'
+
+
+def _from_hex(text: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """Return rows of hexadecimal digits as bytes, and which rows are nothing else."""
+    digits: NDArray[np.uint8] = _HEX[text]
+    fine = np.asarray((digits < 16).all(axis=1), dtype=np.bool_)
+    values: NDArray[np.uint8] = np.left_shift(digits[:, 0::2], 4, dtype=np.uint8)
+    values |= digits[:, 1::2] & np.uint8(15)
+    return values, fine
+
+
+def _read_odd(survey: Survey, lines: list[bytes]) -> tuple[list[Report], Counter[str]]:
+    """Read lines one by one: those with tokens, and those that are wrong, for the reason why."""
+    found, rejected = [], Counter[str]()
+    for line in lines:
+        report = _parse(line)
+        reason = MALFORMED if report is None else check_report(report, survey)
+        if report is None or reason is not None:
+            rejected[reason or MALFORMED] += 1
+        else:
+            found.append(report)
+    return found, rejected
+
+
+def _parse(line: bytes) -> Report | None:
+    """Return the report that a line is, of any survey and version; None unless it is exactly what would be written."""
+    try:
+        said = json.loads(line) if len(line) <= LINE_MAX else None
+        if not isinstance(said, dict):
+            return None
+        token = said.get("token")
+        if not isinstance(said["v"], int) or isinstance(said["v"], bool) or not (token is None or is_token(token)):
+            return None
+        report = Report(
+            said["survey"], said["epoch"], bytes.fromhex(said["id"]), bytes.fromhex(said["data"]), token, said["v"]
+        )
+        return report if report_line(report).encode() == line else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
