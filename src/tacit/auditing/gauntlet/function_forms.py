@@ -24,11 +24,12 @@ def function_forms(columns: Sequence[Expression], constants: Sequence[Expression
     """Return calls of each function on each column; those that its types refuse are for the caller to drop."""
     for name in ("least", "greatest", "concat"):
         yield from (Call(name, (left, right)) for left in columns for right in [*columns, *constants])
+    for name in ("abs", "round", "floor", "ceil", "length"):
+        yield from (Call(name, (column,)) for column in columns)
     for left in columns:
         yield Call("least", (left, value_of(None)))
         yield from (Call("greatest", (left, right, left)) for right in columns)
         yield Call("concat", (left, left, value_of("é "), left))
-        yield from (Call(name, (left,)) for name in ("abs", "round", "floor", "ceil", "length"))
         yield from (Call("round", (left, value_of(places))) for places in _PLACES)
         yield from (Call("substring", (left, *map(value_of, piece))) for piece in _PIECES)
         yield from (Call("replace", (left, value_of(old), value_of(new))) for old, new in _REPLACED)

@@ -36,7 +36,15 @@ _FEATURE = "question language"
 _SECONDS_EACH_MAX = 1.0
 
 # engine functions whose names our reader knows, each as the catalogue's function or an aggregate
-REVIEWED = {"avg", "count", "lcase", "lower", "mod", "nullif", "sum", "trim", "ucase", "upper"}
+REVIEWED = {
+    *("avg", "count", "lcase", "lower", "mod", "nullif", "sum", "trim", "ucase", "upper"),
+    *("abs", "ceil", "ceiling", "floor", "greatest", "least", "round"),
+    *("char_length", "character_length", "concat", "len", "length", "replace", "substr", "substring"),
+    *("day", "hour", "minute", "month", "quarter", "second", "week", "year"),
+    *("date_diff", "date_trunc", "datediff"),
+    *("max", "median", "min", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance"),
+    *("corr", "covar_pop", "covar_samp", "quantile"),
+}
 
 
 @case("S09", title="every function of the catalogue means on an engine what its words say", feature=_FEATURE)
@@ -91,9 +99,12 @@ def catalogue_closure(size: Size) -> Evidence:
         known = engine.execute("SELECT DISTINCT function_name FROM duckdb_functions() ORDER BY 1").fetchall()
     names = [name for (name,) in known if name.replace("_", "a").isalnum()]
     arguments = (
-        ("age", "ward", "ward, ward")
+        ("age", "ward", "day", "ward, ward")
         if size == "quick"
-        else ("", "age", "ward", "days", "day", "age, age", "ward, ward", "*")
+        else (
+            *("", "age", "ward", "days", "day", "age, age", "ward, ward", "days, 2", "ward, 1, 2", "*"),
+            *("'month', day", "'day', day, day", "ward, 'a', 'b'", "day, INTERVAL 3 DAY"),
+        )
     )
     passed, strange = set(), []
     for name in names:

@@ -66,6 +66,13 @@ _FUNCTIONS = (
     "QUERY",
     "COLUMNS",
     "IF",
+    "ROUND",
+    "LENGTH",
+    "GREATEST",
+    "DATE_DIFF",
+    "DATE_TRUNC",
+    "SUBSTRING",
+    "YEAR",
 )
 _TYPES = ("INT", "TEXT", "DECIMAL(10, 2)", "DATE", "JSON", "INT[]", "DECIMAL", "VARCHAR(3)")
 _TAILS = (
@@ -152,7 +159,7 @@ def _statement(choose: Chooser) -> str:
 
 def _number(choose: Chooser, depth: int) -> str:
     """A sound number."""
-    form = choose.number(7) if depth else choose.number(2)
+    form = choose.number(8) if depth else choose.number(2)
     if form < 2:
         return choose.one(("age", "days", "cost", "1", "0.5", "1e3", "-7") if form else ("age", "days"))
     left = _number(choose, depth - 1)
@@ -161,7 +168,10 @@ def _number(choose: Chooser, depth: int) -> str:
     if form == 3:
         return f"CAST({left} AS INT) % {choose.one(('10', 'age', '0'))}"
     if form == 4:
-        return f"COALESCE(CAST(note AS FLOAT), {left})"
+        shape = choose.one(("COALESCE(CAST(note AS FLOAT), {})", "LEAST({}, LENGTH(note))", "ROUND({}, -1)"))
+        return shape.format(left)
+    if form == 5:
+        return choose.one(("EXTRACT(DOW FROM day)", "DATE_DIFF('week', day, DATE '2011-01-31')", f"FLOOR({left} / 10)"))
     return f"({left} {choose.one(('+', '-', '*', '/'))} {_number(choose, depth - 1)})"
 
 
@@ -171,9 +181,18 @@ def _condition(choose: Chooser, depth: int) -> str:
     if form < 2:
         return f"{_number(choose, max(depth - 1, 0))} {choose.one(('=', '<>', '<', '>='))} {_number(choose, 0)}"
     if form == 2:
-        return f"LOWER(TRIM(note)) {choose.one(('LIKE', '=', '<'))} 'a%'"
+        text = choose.one(("LOWER(TRIM(note))", "SUBSTRING(note || ward, 1, 3)"))
+        return f"{text} {choose.one(('LIKE', '=', '<'))} 'a%'"
     if form == 3:
-        return choose.one(("ward IN ('A', 'B')", "day > '2011-01-31'", "note IS NOT NULL", "age BETWEEN 18 AND 65"))
+        return choose.one(
+            (
+                "ward IN ('A', 'B')",
+                "day > '2011-01-31'",
+                "day + INTERVAL 1 MONTH > day",
+                "note IS NOT NULL",
+                "age BETWEEN 18 AND 65",
+            )
+        )
     left = _condition(choose, depth - 1)
     return f"NOT ({left})" if form == 4 else f"({left} {choose.one(('AND', 'OR'))} {_condition(choose, depth - 1)})"
 

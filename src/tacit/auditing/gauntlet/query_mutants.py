@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from tacit.auditing.gauntlet.mutant import mutant, planted
-from tacit.engine import conversion, expression, product
-from tacit.query import check, names, reading, show, sql
+from tacit.engine import conversion, expression, number, product, time
+from tacit.query import calls, check, limits, names, reading, show, sql
 from tacit.query.canonical import canonical
-from tacit.query.nodes import Column
+from tacit.query.kind import value_of
+from tacit.query.nodes import Call, Column
 
 
 @mutant("nan-is-a-number", killed_by="S09", published="OpenDP 2940: NaN cells that the calculus believed away")
@@ -32,6 +34,75 @@ def narrow_products() -> Iterator[None]:
 def engine_lower() -> Iterator[None]:
     """LOWER is the engine's own."""
     with _translated({"lower": lambda made: made.cells[0].value.lower()}):
+        yield
+
+
+@mutant("round-halves-up", killed_by="S09", published="DuckDB, Postgres and Spark round halves each in their own way")
+@contextmanager
+def round_halves_up() -> Iterator[None]:
+    """ROUND takes halves up, not away from 0."""
+    with planted(number, "_whole", lambda value: number.floor_of(value + number._float(number._BELOW_HALF))):
+        yield
+
+
+@mutant("half-added", killed_by="S09", published="x + 1/2 is inexact just below 1/2 and from 2^52 on")
+@contextmanager
+def half_added() -> Iterator[None]:
+    """ROUND adds a whole half before it takes the floor."""
+    with planted(number, "_BELOW_HALF", "0.5"):
+        yield
+
+
+@mutant("floor-that-raises", killed_by="Q01", published="Ibis casts FLOOR to an int, which raises beyond 64 bits")
+@contextmanager
+def floor_that_raises() -> Iterator[None]:
+    """FLOOR is Ibis's own."""
+    with _translated({"floor": lambda made: made.cells[0].value.floor()}):
+        yield
+
+
+@mutant("text-by-bytes", killed_by="S09", published="engines count bytes, code points or graphemes")
+@contextmanager
+def text_by_bytes() -> Iterator[None]:
+    """SUBSTRING cuts between bytes, each beyond ASCII written out as some engines do."""
+
+    def cut(made: Any) -> Any:
+        length = made.number(2) if len(made.cells) == 3 else 1_000_000
+        return made.cells[0].value.cast("binary").cast("string").substr(made.number(1) - 1, length)
+
+    with _translated({"substring": cut}):
+        yield
+
+
+@mutant("date-out-of-range", killed_by="S09", published="a date moved out of the calendar raises, or is in year 10000")
+@contextmanager
+def date_out_of_range() -> Iterator[None]:
+    """Times are moved wherever they go."""
+    with planted(time, "_limit", lambda number, _: time._LAST if number >= 0 else time._FIRST):
+        yield
+
+
+@mutant("end-of-month-overflows", killed_by="S09", published="January 31st and a month: March 3rd in some libraries")
+@contextmanager
+def end_of_month_overflows() -> Iterator[None]:
+    """A month is 30 days."""
+    plain = expression.TRANSLATIONS["add_interval"]
+
+    def moved(made: Any) -> Any:
+        if made.constant(2) != "month":
+            return plain(made)
+        days = Call("add_interval", (made.call.arguments[0], value_of(30 * made.number(1)), value_of("day")))
+        return plain(replace(made, call=days))
+
+    with _translated({"add_interval": moved}):
+        yield
+
+
+@mutant("replace-bomb", killed_by="Q18", published="text that doubles with each call, when one row is there")
+@contextmanager
+def replace_bomb() -> Iterator[None]:
+    """Text may get as long as it likes."""
+    with planted(limits, "TEXT_TIMES_MAX", 10**30):
         yield
 
 
@@ -65,7 +136,7 @@ def overflow_that_raises() -> Iterator[None]:
 @contextmanager
 def function_let_through() -> Iterator[None]:
     """A function outside the catalogue is read as if it were in it."""
-    with planted(reading, "_UNARY", {**reading._UNARY, vars(reading)["exp"].Length: "lower"}):
+    with planted(reading, "_UNARY", {**reading._UNARY, vars(reading)["exp"].Sqrt: "abs"}):
         yield
 
 
@@ -101,7 +172,9 @@ def unit_as_key() -> Iterator[None]:
 @contextmanager
 def parts_ignored() -> Iterator[None]:
     """Parts of a node that are not known are left out in silence."""
-    with planted(sql, "only", lambda *_: None), planted(reading, "only", lambda *_: None):
+    with ExitStack() as stack:
+        for module in (sql, reading, calls):
+            stack.enter_context(planted(module, "only", lambda *_: None))
         yield
 
 

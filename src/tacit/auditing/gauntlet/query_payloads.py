@@ -49,13 +49,13 @@ RAW_ROWS = (
     "SELECT COUNT(DISTINCT patient_id, ward) FROM visits",
     "SELECT COUNT(DISTINCT patient_id + 0) FROM visits",
     "SELECT MIN(note) FROM visits",
-    "SELECT MAX(age) FROM visits",
+    "SELECT MAX(note) FROM visits",
     "SELECT FIRST(note) FROM visits",
     "SELECT LAST(note) FROM visits",
     "SELECT ANY_VALUE(note) FROM visits",
     "SELECT ARBITRARY(note) FROM visits",
     "SELECT MODE(note) FROM visits",
-    "SELECT MEDIAN(age) FROM visits",
+    "SELECT MEDIAN(note) FROM visits",
     "SELECT ARG_MAX(note, age) FROM visits",
     "SELECT ARRAY_AGG(note) FROM visits",
     "SELECT LIST(note) FROM visits",
@@ -209,7 +209,7 @@ INTROSPECTION = (
     ";",
 )
 
-# 25 filters that raise in one engine or another on a row where age is 42, days 0 or the note odd
+# filters that raise in one engine or another on a row where age is 42, days 0 or the note odd
 ERROR_ORACLES = (
     "1 / (age - 42) > 0",
     "age / (days - days) > 0",
@@ -236,6 +236,20 @@ ERROR_ORACLES = (
     "CASE WHEN age <> 42 THEN age % (age - 42) ELSE 0 END = 0",
     "age <> 42 AND 1 / (age - 42) > 0",
     "COALESCE(CAST(note AS INT), age * 9223372036854775807) > 0",
+    "ABS(age - 42 - 9223372036854775807 - 1) > 0",
+    "ROUND(age * 219604096115589900, -1) > 0",
+    "ROUND(days * 1e308 * 10e0) > 0",
+    "FLOOR(days * 1e300) > 0 OR CEIL(-days * 1e300) > 0",
+    "ROUND(days * 1e300, 15) > 0 AND ROUND(cost * cost, -15) > 0",
+    "LEAST(age, days / (age - 42)) > 0",
+    "SUBSTRING(note, 1000000, 1000000) = ''",
+    "LENGTH(REPLACE(note, 'CANARY', '')) > 0",
+    "CAST(note AS DATE) + INTERVAL 9998 YEAR > day",
+    "CAST(note AS DATE) - INTERVAL 3652058 DAY > day",
+    "CAST(note AS TIMESTAMP) + INTERVAL 315537897599 SECOND > day",
+    "DATE_DIFF('second', CAST(note AS DATE), DATE '9999-12-31') > 0",
+    "EXTRACT(ISOYEAR FROM CAST(note AS DATE)) > 0",
+    "DATE_TRUNC('week', CAST(note AS DATE)) > day",
 )
 
 # functions that exist to raise, or do so on odd input: outside the language, whatever the row
@@ -254,7 +268,16 @@ ERROR_FUNCTIONS = (
     "repeat(note, 1000000000) = ''",
     "age::TINYINT = 1",
     "age << 63 > 0",
-    "note || note = ''",
+    "note || age = ''",
+    "replace(note, note, note) = ''",
+    "substring(note, -1, 2) = ''",
+    "round(days, age) > 0",
+    "date_trunc(note, day) = day",
+    "extract(epoch FROM day) > 0",
+    "day + age > day",
+    "day + INTERVAL age DAY > day",
+    "day + to_days(age) > day",
+    "make_date(age, 13, 42) > day",
     "note LIKE note",
 )
 
@@ -279,4 +302,13 @@ BOMBS = (
     "CAST(" * 100 + "age" + " AS INT)" * 100 + " = 1",
     "1 / (" * 25 + "days" + ")" * 25 + " > 0",
     "NULLIF(" * 25 + "days" + ", 1e0)" * 25 + " > 0",
+    " || ".join(["note"] * 200) + " = ''",
+    "CONCAT(" + ", ".join(["note"] * 101) + ") = ''",
+    "REPLACE(note, 'a', '" + "a" * 101 + "') = ''",
+    "REPLACE(" * 12 + "note" + ", 'a', 'aa')" * 12 + " = ''",
+    "LENGTH(REPLACE(note || note, 'a', '" + "b" * 60 + "')) > 0",
+    "repeat(note, 1000) = ''",
+    "ROUND(" * 25 + "days" + ", 2)" * 25 + " > 0",
+    "LOWER(" * 25 + "note" + ")" * 25 + " = ''",
+    "DATE_DIFF('second', " * 6 + "day" + ", day)" * 6 + " > 0",
 )
