@@ -133,6 +133,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module, once (PEP 562)."""
+    if name == "local":  # a room with names of its own: tacit.local.choose, tacit.local.Collector
+        return importlib.import_module("tacit.local")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'tacit' has no attribute '{name}'")

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import ask, budget, certificate, demo, explain, ledger, plan, tradeoff
+from tacit.cli import ask, budget, certificate, demo, explain, ledger, local, plan, tradeoff
 from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 EXIT_UNEXPECTED = 1
@@ -37,6 +37,7 @@ app.command(name="ask")(ask.ask)
 app.command(name="plan")(plan.plan)
 app.add_typer(budget.app, name="budget")
 app.add_typer(ledger.app, name="ledger")
+app.add_typer(local.app, name="local")
 app.command(name="certificate")(certificate.certificate)
 app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(tradeoff.tradeoff)

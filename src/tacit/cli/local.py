@@ -1,0 +1,199 @@
+"""`tacit local`: reports from people who trust nobody with the truth, and what they say together.
+
+`choose` shows which protocol errs least, `report` perturbs answers where the people are, `estimate` counts reports.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.progress import working
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.local.collector import Collector
+    from tacit.local.survey import Survey
+
+app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
+
+Epsilon = Annotated[str, typer.Option(metavar="E", help="What one report costs the person who sends it.")]
+Domain = Annotated[str | None, typer.Option("--domain", metavar="FILE", help="The public list of answers, one a line.")]
+Size = Annotated[int | None, typer.Option("--size", metavar="K", help="Or how many: answers are 0 to K - 1.")]
+Between = Annotated[
+    str | None, typer.Option("--between", metavar="LOW:HIGH", help="Or a range of numbers, for their mean.")
+]
+
+PIECE = 1 << 16
+
+
+@app.callback()
+def local() -> None:
+    """Collect from people who do not trust the collector: each answer is perturbed before it is sent."""
+
+
+@app.command()
+def choose(
+    *,
+    epsilon: Epsilon,
+    people: Annotated[int, typer.Option(metavar="N", help="About how many will report.")] = 10_000,
+    domain: Domain = None,
+    size: Size = None,
+    between: Between = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="D", help="Also show the central loss, if reports are shuffled.")
+    ] = None,
+) -> None:
+    """Show which protocol errs least, and by how much. Free.
+
+    Example: `tacit local choose --size 100 --epsilon 1 --people 10000`
+    """
+    from tacit.local.choosing import choose as choose_protocol
+
+    words = _question(domain, size, between)
+    chosen = choose_protocol(epsilon=epsilon, people=people, **words)
+    typer.echo(str(chosen))
+    if delta is not None:
+        from tacit.local.central import central_guarantee
+        from tacit.local.survey import make_survey
+
+        survey = make_survey(epsilon=epsilon, protocol=chosen.protocol, **words)
+        guarantee = central_guarantee(survey, reports=people, delta=delta, unlinkable=True)
+        typer.echo(f"Shuffled, and if nobody can tell whose report is whose: {guarantee.loss} for all of them.")
+
+
+@app.command()
+def report(
+    values: Annotated[Path | None, typer.Argument(metavar="VALUES", help="Answers, one a line; else stdin.")] = None,
+    *,
+    epsilon: Epsilon,
+    protocol: Annotated[str, typer.Option(metavar="NAME", help="A protocol, or auto for the best.")] = "auto",
+    domain: Domain = None,
+    size: Size = None,
+    between: Between = None,
+    epoch: Annotated[str, typer.Option(metavar="TEXT", help="The round these reports belong to.")] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to: .jsonl, .parquet or .bin; JSON lines on stdout if left out."),
+    ] = None,
+) -> None:
+    """Turn answers into reports: perturbed here, before anything is sent.
+
+    Example: `tacit local report --protocol auto --epsilon 1 --domain names.txt < values > reports.jsonl`
+    """
+    from tacit.local.randomizer import Randomizer
+    from tacit.local.rows import write_reports
+    from tacit.local.wire import header_line, report_lines
+
+    client = Randomizer(epsilon=epsilon, protocol=protocol, epoch=epoch, **_question(domain, size, between))
+    answers = _answers(client.survey, _lines(values))
+    with working("perturbing"):
+        if output is not None:
+            write_reports(client.reports(answers), output)
+            return
+        client.survey.question.read(answers, _NoCoins())  # all are checked before any leaves
+        sys.stdout.write(header_line(client.survey) + "\n")
+        for start in range(0, len(answers), PIECE):
+            sys.stdout.write(report_lines(client.reports(answers[start : start + PIECE])))
+
+
+@app.command()
+def estimate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files of reports of one survey.")],
+    *,
+    format: Annotated[str, typer.Option(metavar="table|json", help="How it is written.")] = "table",
+    confidence: Annotated[str, typer.Option(metavar="P", help="How often an interval holds the truth.")] = "0.95",
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it, as .png or .svg.")] = None,
+    fakes: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Also say how far this share of fakes could move a count.")
+    ] = None,
+    repeats: Annotated[bool, typer.Option("--repeats", help="Count a report as often as it is there.")] = False,
+) -> None:
+    """Estimate from reports what everyone answered, with intervals; a report counts once.
+
+    Example: `tacit local estimate reports.jsonl --format json`
+    """
+    if format not in ("table", "json"):
+        raise InvalidParameter("an estimate is shown as a table or as JSON\nhint: --format table or --format json")
+    with working("counting"):
+        collector = _collect(files, deduplicate=not repeats)
+        found = collector.estimate(confidence)
+        shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if format == "json" else str(found)
+    typer.echo(shown)
+    if fakes is not None and format == "table":
+        typer.echo(_worst(found, fakes))
+    if plot is not None:
+        if not hasattr(found, "plot"):
+            raise InvalidParameter("there is a chart for counts of one question alone")
+        found.plot(plot)
+
+
+class _NoCoins:
+    """Bits for checking alone: a number's place on the grid is not used."""
+
+    def words(self, n: int, width: int = 64) -> Any:  # noqa: ARG002
+        import numpy as np
+
+        return np.zeros(n, dtype=np.uint64)
+
+
+def _collect(files: Sequence[Path], *, deduplicate: bool) -> "Collector":
+    from tacit.local.collector import Collector
+    from tacit.local.rows import read_survey
+
+    collector = Collector(read_survey(files[0]), deduplicate=deduplicate)
+    for file in files:
+        collector.add_file(file)
+    return collector
+
+
+def _worst(found: Any, fakes: str) -> str:
+    from tacit.privacy.number import decimal_meaning
+
+    share = float(decimal_meaning(fakes, name="fakes"))
+    if not 0 <= share <= 1 or not hasattr(found, "poisoning"):
+        raise InvalidParameter("--fakes must be a share from 0 to 1, for counts or a mean\nhint: e.g. --fakes 0.01")
+    worst = found.poisoning(share)
+    return (
+        f"If {share:.3g} of the reports were fakes, an estimate could be off by {worst.down:,.6g} to +{worst.up:,.6g}."
+    )
+
+
+def _question(domain: str | None, size: int | None, between: str | None) -> dict[str, Any]:
+    if sum(part is not None for part in (domain, size, between)) != 1:
+        raise InvalidParameter("say what is asked\nhint: one of --domain FILE, --size K and --between LOW:HIGH")
+    if size is not None:
+        return {"domain": size}
+    if domain is not None:
+        return {"domain": _lines(Path(domain))}
+    low, colon, high = str(between).partition(":")
+    if not colon:
+        raise InvalidParameter("--between needs two ends\nhint: --between 0:100")
+    return {"between": (low, high)}
+
+
+def _answers(survey: "Survey", lines: list[str]) -> Any:
+    """Return lines as what the question takes: text, whole numbers or numbers."""
+    from tacit.local.questions import Labels
+
+    if isinstance(survey.question, Labels) and survey.question.names is not None:
+        return lines
+    kind = int if isinstance(survey.question, Labels) else float
+    try:
+        return [kind(line) for line in lines]
+    except ValueError:
+        wanted = f"whole numbers from 0 to {survey.question.size - 1}" if kind is int else "numbers"  # type: ignore[union-attr]
+        raise InvalidParameter(f"values must be {wanted}, one a line") from None
+
+
+def _lines(path: Path | None) -> list[str]:
+    try:
+        text = sys.stdin.read() if path is None else path.read_text()
+    except (OSError, UnicodeDecodeError):
+        raise InvalidParameter(
+            "a list of answers cannot be read\nhint: give a file of text, one answer a line"
+        ) from None
+    return text.splitlines()
