@@ -132,6 +132,29 @@ def test_events_of_every_kind_compose_and_print() -> None:
     assert compose([LaplaceNoise(Fraction(10), Fraction(1, 2))], delta=1e-6).loss.epsilon == 0  # less than a step
 
 
+@pytest.mark.parametrize(
+    "events",
+    [
+        {PureChoice(Fraction(30)): 1000},
+        {PureChoice(Fraction(1, 10**9)): 10},
+        {GaussianNoise(Fraction(1, 1000), Fraction(1), scalar=True): 3},
+        {GaussianNoise(Fraction(2**20), Fraction(2**50)): 5},
+        {LaplaceNoise(Fraction(10**4), Fraction(1)): 10**6},
+        {
+            PureChoice(Fraction(5)): 2,
+            PureChoice(Fraction(1, 1000)): 1000,
+            GaussianNoise(Fraction(10**6), Fraction(1)): 10,
+        },
+    ],
+)
+def test_extreme_batches_have_a_total_no_larger_than_the_sum(events: dict[object, int]) -> None:
+    for delta in (1e-12, 1e-6, 0.5):
+        found = compose(events, delta=delta)
+        basic = named(found)["basic"]
+        assert basic is not None
+        assert 0 <= found.loss.epsilon <= basic * (1 + 1e-12)
+
+
 def test_a_mapping_says_how_often() -> None:
     assert compose({NOISE: 5}, delta=1e-6) == compose([NOISE] * 5, delta=1e-6)
 
@@ -145,6 +168,7 @@ def test_a_mapping_says_how_often() -> None:
         ([NOISE], {"delta": 0}, "not pure"),
         ([NOISE], {"delta": 1}, "delta must be"),
         ([NOISE], {"epsilon": -1}, "epsilon must be"),
+        ([PureChoice(Fraction(100))], {"epsilon": 1}, "larger epsilon"),
         (["noise"], {"delta": 1e-6}, "cannot compose a str"),
         ([ZcdpLoss(Fraction(1))], {"delta": 1e-6}, "cannot compose a ZcdpLoss"),
         ({NOISE: 0}, {"delta": 1e-6}, "how often"),

@@ -26,6 +26,9 @@ Counts = Mapping[Composed, int]
 BASIC, CLASSICAL, OPTIMAL = "basic", "advanced", "optimal advanced"
 ZCDP, RENYI, NUMERICAL = "zCDP", "Rényi", "numerical"
 
+# Beyond this a single release promises so little that no rule about promises helps.
+PROMISE_MOST = 100
+
 # Orders above 1 at which Rényi curves are read first; then nearer to the best of them.
 _ORDERS = tuple(Fraction(2) ** j for j in range(-5, 13))
 _FINER = tuple(Fraction(5 + j, 10) for j in range(16))
@@ -83,10 +86,10 @@ def compose(
         ways = _at_delta(counts, delta_meaning(delta if delta is not None else 0))
     known = [(way.loss, -place, way.name) for place, way in enumerate(ways) if way.loss is not None]
     if not known:
-        raise InvalidParameter(
-            "no rule gives this batch a total at this delta: its own chances of failing use it up"
-            "\nhint: give a larger delta"
-        )
+        why = "at this delta: its own chances of failing use it up\nhint: give a larger delta"
+        if epsilon is not None:
+            why = "at this epsilon: nothing is promised there\nhint: give a larger epsilon"
+        raise InvalidParameter(f"no rule gives this batch a total {why}")
     loss, _, name = min(known, key=lambda item: (_size(item[0]), item[1]))
     return Batch(sum(counts.values()), loss, name, ways)
 
@@ -163,7 +166,9 @@ def _by_promises(
     counts: Counts, delta: Fraction, rule: Callable[[advanced.Promises, Fraction], Fraction | None]
 ) -> Fraction | None:
     promises, left = _promises(counts, delta, slack_share=Fraction(1, 2))
-    return rule(promises, left) if left > 0 and promises else None
+    if left <= 0 or not promises or max(promises)[0] > PROMISE_MOST:
+        return None
+    return rule(promises, left)
 
 
 def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tuple[advanced.Promises, Fraction]:

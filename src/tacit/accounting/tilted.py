@@ -107,7 +107,7 @@ class Tilted:
     def _guess(self, delta: float) -> int:
         """Return about the first index at which delta is met: a float search over all of them at once."""
         count = len(self.chances)
-        untilted, loss = self.chances * self.decay, self.loss
+        untilted, loss = self.chances * self.decay, np.maximum(self.loss, 1e-290)
         sums = np.cumsum(untilted[::-1])[::-1]
         discounted = np.cumsum((untilted * loss)[::-1])[::-1]
         with working_precision(BITS):
