@@ -19,7 +19,7 @@ from tacit.engine.trial import trial
 from tacit.errors import QueryRefused
 from tacit.query.catalogue import CATALOGUE
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
-from tacit.query.nodes import Call, Column
+from tacit.query.nodes import Call, Column, Value
 from tacit.query.show import show
 from tests.query.trees import FORMS, nested, rows
 
@@ -111,6 +111,19 @@ def test_a_function_outside_the_catalogue_is_not_translated():
         to_ibis(Call("sqrt", (Column("c"),)), table, {"c": INT})
 
 
+def _part(part, day):
+    return Call("extract", (Value(part, "text"), Value(day, "date")))
+
+
+def _moved(day, number, step):
+    return Call("add_interval", (Value(day, "date"), Value(number, "int"), Value(step, "text")))
+
+
+def _between(unit, first, last):
+    days = (Value(dt.date.fromisoformat(day), "date") for day in (first, last))
+    return Call("date_diff", (Value(unit, "text"), *days))
+
+
 def test_the_reference_is_not_the_engine():
     """The words, spot-checked by hand, so that reference and engine cannot be wrong together unseen."""
     row = {"i": -7, "j": 2, "s": " +7 ", "f": 2.5, "price": Fraction(-5, 2), "moment": None}
@@ -121,5 +134,30 @@ def test_the_reference_is_not_the_engine():
         (Call("cast_int", (Column("price"),)), -2),
         (Call("cast_text", (Column("price"),)), "-2.50"),
         (Call("is_null", (Column("moment"),)), True),
+        (Call("round", (Column("f"),)), 3),
+        (Call("round", (Column("price"),)), -3),
+        (Call("floor", (Column("price"),)), -3),
+        (Call("ceil", (Column("price"),)), -2),
+        (Call("round", (Column("i"), Value(-1, "int"))), -10),
+        (Call("least", (Column("i"), Column("f"), Value(None, "null"))), -7.0),
+        (Call("substring", (Column("s"), Value(2, "int"), Value(9, "int"))), "+7 "),
+        (Call("length", (Column("s"),)), 4),
+        (Call("replace", (Value("aaa", "text"), Value("aa", "text"), Value("b", "text"))), "ba"),
+        (Call("concat", (Column("s"), Value("é", "text"))), " +7 é"),
+        (_part("week", dt.date(2010, 1, 3)), 53),
+        (_part("isoyear", dt.date(2010, 1, 3)), 2009),
+        (_part("dow", dt.date(2010, 1, 3)), 0),
+        (_part("isodow", dt.date(2010, 1, 3)), 7),
+        (_part("doy", dt.date(2012, 12, 31)), 366),
+        (_part("quarter", dt.date(2012, 10, 1)), 4),
+        (_moved(dt.date(2012, 1, 31), 1, "month"), dt.date(2012, 2, 29)),
+        (_moved(dt.date(2012, 2, 29), -12, "month"), dt.date(2011, 2, 28)),
+        (_moved(dt.date(9999, 12, 31), 1, "day"), None),
+        (_moved(dt.date(1, 1, 31), -1, "month"), None),
+        (_moved(dt.date(2011, 1, 31), 1, "second"), dt.datetime.fromisoformat("2011-01-31T00:00:01")),
+        (_between("week", "2011-01-02", "2011-01-03"), 1),
+        (_between("month", "2011-01-31", "2011-02-01"), 1),
+        (_between("year", "2011-01-01", "2010-12-31"), -1),
+        (_between("hour", "2011-01-01", "2011-01-02"), 24),
     ]:
         assert meaning(call, row, cells.KINDS) == wanted

@@ -113,7 +113,26 @@ def _nullif(call: Call, row: Row) -> Any:
     return None if same else left
 
 
-def _of_text(change: Callable[[str], str]) -> Callable[[Call, Row], Any]:
+def _abs(call: Call, row: Row) -> Any:
+    value = evaluate(call.arguments[0], row)
+    return None if value is None else abs(value)
+
+
+def _extreme(*, last: bool) -> Callable[[Call, Row], Any]:
+    def run(call: Call, row: Row) -> Any:
+        chosen = None
+        for value in (evaluate(argument, row) for argument in call.arguments):
+            if value is None:
+                continue
+            left, right = _aligned(value, value if chosen is None else chosen)
+            if chosen is None or (left > right if last else left < right):
+                chosen = value
+        return chosen
+
+    return run
+
+
+def _of_text(change: Callable[[str], str | int]) -> Callable[[Call, Row], Any]:
     def run(call: Call, row: Row) -> Any:
         value = evaluate(call.arguments[0], row)
         return None if value is None else change(value)
@@ -149,6 +168,10 @@ EVALUATED: dict[str, Callable[[Call, Row], Any]] = {
     "lower": _of_text(lambda text: text.translate(str.maketrans(_UPPER, _LOWER))),
     "upper": _of_text(lambda text: text.translate(str.maketrans(_LOWER, _UPPER))),
     "trim": _of_text(lambda text: text.strip(_BLANKS)),
+    "length": _of_text(len),
+    "abs": _abs,
+    "least": _extreme(last=False),
+    "greatest": _extreme(last=True),
 }
 
 

@@ -81,7 +81,7 @@ def _weight(expression: Expression) -> int:
     if not isinstance(expression, Call):
         return 1
     mentions = _MENTIONS.get(expression.function, 1)
-    constant = isinstance(expression.arguments[-1], Value)
+    constant = bool(expression.arguments) and isinstance(expression.arguments[-1], Value)
     mentions = 1 if constant and expression.function in ("/", "%") else mentions
     return min(1 + mentions * sum(_weight(argument) for argument in expression.arguments), 2 * WEIGHT_MAX)
 

@@ -68,6 +68,8 @@ class Reader:
     def read(self, node: exp.Expr) -> Expression:
         """Return a row expression, or refuse what is not in the catalogue."""
         kind = type(node)
+        if not isinstance(node, exp.Expr):
+            raise refusal(None, "an argument is missing", "give each function what it is about, e.g. LENGTH(x)")
         if kind in AGGREGATES and self.aggregate is not None:
             return self.aggregate(node)
         if kind in (exp.Add, exp.Sub) and (time := moved(self.read, node)) is not None:
@@ -75,7 +77,7 @@ class Reader:
         if kind in _BINARY:
             return self._binary(node)
         if kind in CALLS:
-            return CALLS[kind](self.read, node)
+            return _with_arguments(CALLS[kind](self.read, node), node)
         if kind in _UNARY:
             only(node, "this")
             return Call(_UNARY[kind], (self.read(node.this),))
@@ -202,6 +204,12 @@ _SPECIAL: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
     exp.Cast: Reader.cast,
     exp.TryCast: Reader.cast,
 }
+
+
+def _with_arguments(made: Expression, node: exp.Expr) -> Expression:
+    if isinstance(made, Call) and not made.arguments:
+        raise refusal(node, f"{name_of(node)} has no argument", "give each function what it is about, e.g. LENGTH(x)")
+    return made
 
 
 def _sizes(target: exp.Expr) -> tuple[Value, ...]:
