@@ -6,6 +6,7 @@ goes through the session and its ledger, and there is no other way.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any, Literal
 
 from tacit.engine.engine import Engine
@@ -69,10 +70,10 @@ def table(
     declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
     Nothing is read from the rows here.
     """
-    facts = {column: read_facts(column, said) for column, said in (columns or {}).items()}
+    facts = {column: read_facts(column, said) for column, said in _mapping(columns).items()}
     opened = open_source(source, facts)
     declaration = Declaration(
-        name=_table_name(name or opened.stem),
+        name=_table_name(opened.stem if name is None else name),
         unit=_unit(unit, opened),
         columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
         neighbours=_neighbours(neighbours),
@@ -81,7 +82,7 @@ def table(
         population=read_bound(population, "population"),
         version=whole(version, name="version"),
     )
-    book = ledger if isinstance(ledger, Ledger) else open_ledger(ledger)
+    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
     registered = book.register(
         name=declaration.name,
         declaration=declaration.public_record(),
@@ -323,6 +324,26 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     if plan.threshold is None:
         return ()
     return (f"Groups are shown where the noisy count of units is at least {plan.threshold.least}; others may exist.",)
+
+
+def _mapping(columns: object) -> Mapping[str, Mapping[str, Any]]:
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise InvalidParameter(
+            "columns must be a dict from a column's name to what is public about it"
+            "\nhint: e.g. columns={'age': {'between': (0, 120)}}"
+        )
+    return columns
+
+
+def _place(ledger: object) -> str | PathLike[str] | None:
+    if ledger is None or isinstance(ledger, str | PathLike):
+        return ledger
+    raise InvalidParameter(
+        f"ledger must be a path, a postgresql:// address or ':memory:', not {type(ledger).__name__}"
+        "\nhint: leave it out for the one in your home"
+    )
 
 
 def _table_name(name: str) -> str:

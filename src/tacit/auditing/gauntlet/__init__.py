@@ -23,6 +23,13 @@ MODULES = (
     "tacit.auditing.gauntlet.selection_mutants",
     "tacit.auditing.gauntlet.query_cases",
     "tacit.auditing.gauntlet.query_mutants",
+    "tacit.auditing.gauntlet.answer_cases",
+    "tacit.auditing.gauntlet.question_attacks",
+    "tacit.auditing.gauntlet.refusal_cases",
+    "tacit.auditing.gauntlet.replay_cases",
+    "tacit.auditing.gauntlet.sensitivity_cases",
+    "tacit.auditing.gauntlet.table_mutants",
+    "tacit.auditing.gauntlet.value_cases",
 )
 
 
