@@ -7,6 +7,7 @@ from fractions import Fraction
 import psycopg
 import pytest
 
+from tacit.auditing.gauntlet.ledger_damage import damage_at_every
 from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, charge
 from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
@@ -124,3 +125,8 @@ def test_without_the_grant_the_same_charge_is_beyond_its_budget(monkeypatch):
         charge(ledger, table, "too much", epsilon=Fraction(2))
         with pytest.raises(LedgerError, match="beyond its budget"):
             ledger.verify()
+
+
+@pytest.mark.slow
+def test_a_flip_of_any_byte_is_found_or_changes_nothing():
+    assert damage_at_every(1).passed

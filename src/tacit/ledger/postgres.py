@@ -24,7 +24,7 @@ except ImportError as missing:
 
     raise _LedgerError("PostgreSQL needs psycopg\nhint: pip install 'tacit[postgres]'") from missing
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.rows import (
@@ -38,7 +38,7 @@ from tacit.ledger.rows import (
     account_row,
     write_statements,
 )
-from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger
+from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger, unexpected
 
 TRIES_MAX = 50
 LOCK_SECONDS = 60
@@ -181,6 +181,8 @@ class PostgresStore:
             self.disconnect()
             if isinstance(error, psycopg.Error):
                 raise explained(error, self.place) from error
+            if isinstance(error, Exception) and not isinstance(error, TacitError):
+                raise unexpected(error) from error
             raise
 
     def _connect(self) -> Link:

@@ -15,11 +15,11 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Protocol
 
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, Writes
 from tacit.ledger.rows import TABLES, Query, Rows, write_statements
-from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger
+from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger, unexpected
 
 BUSY_SECONDS = 60.0
 # "Tcit": says in the file's header whose file it is
@@ -94,7 +94,8 @@ class SqliteStore:
                 yield
                 return
             # a connection of its own, on another core; `turn` is held, so no fork comes between
-            with ThreadPoolExecutor(1) as other, closing(connect_to_file(str(self._path))) as connection:
+            # in this order: the thread has ended when the connection is closed
+            with closing(connect_to_file(str(self._path))) as connection, ThreadPoolExecutor(1) as other:
                 found = other.submit(self._check, connection)
                 yield
                 found.result()
@@ -143,6 +144,8 @@ class SqliteStore:
             self.disconnect()
             if isinstance(error, sqlite3.Error):
                 raise explained(error, self.place) from error
+            if isinstance(error, Exception) and not isinstance(error, TacitError):
+                raise unexpected(error) from error
             raise
 
     def _open(self) -> Connection:

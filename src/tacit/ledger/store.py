@@ -65,3 +65,13 @@ def newer_layout(place: str) -> LedgerError:
 def damaged(place: str) -> LedgerError:
     """Return the error for tables that are not as we wrote them."""
     return LedgerError(f"the ledger {place} is damaged\nhint: restore it from a backup, then: tacit ledger verify")
+
+
+def unexpected(error: Exception) -> LedgerError:
+    """Return the error for rows that could not be read as what we write."""
+    fault = LedgerError(
+        f"the ledger holds something it did not write ({type(error).__name__}); nothing was answered"
+        "\nhint: tacit ledger verify says what is wrong with it"
+    )
+    fault.__cause__ = error
+    return fault

@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.draft import Draft
 from tacit.ledger.rows import Query
-from tacit.ledger.store import Store
+from tacit.ledger.store import Store, unexpected
 
 # More in one transaction would make the first wait for the last.
 TOGETHER_MAX = 64
@@ -102,7 +102,7 @@ class Turnstile:
                 self._serve(tickets)
         except Exception as error:  # noqa: BLE001 (the callers who wait must hear of any failure)
             for ticket in tickets:
-                ticket.fail(type(error)(*error.args) if isinstance(error, TacitError) else _unexpected(error))
+                ticket.fail(type(error)(*error.args) if isinstance(error, TacitError) else unexpected(error))
         except BaseException:
             for ticket in tickets:
                 ticket.fail(LedgerError("the ledger was interrupted; nothing was answered\nhint: ask again"))
@@ -137,15 +137,6 @@ class Turnstile:
         self._leader = None
         self._store.enter_child()
         self._store.turn.release()
-
-
-def _unexpected(error: Exception) -> LedgerError:
-    fault = LedgerError(
-        f"the ledger holds something it did not write ({type(error).__name__}); nothing was answered"
-        "\nhint: tacit ledger verify says what is wrong with it"
-    )
-    fault.__cause__ = error
-    return fault
 
 
 _turnstiles: "weakref.WeakSet[Turnstile]" = weakref.WeakSet()

@@ -109,6 +109,11 @@ def _asked(path: Path, question: str) -> None:
 @case("L05", title="bytes are flipped, cut, swapped, doubled and rewritten", feature="ledger")
 def damage(size: Size) -> Evidence:
     """Every damage is found by verifying, or changes no entry, no total and no answer."""
+    return damage_at_every(173 if size == "quick" else 7)
+
+
+def damage_at_every(stride: int) -> Evidence:
+    """Flip a bit of every `stride`-th byte, cut at every page, and try every forgery."""
     with private_home() as home:
         path = home / "ledger.db"
         with open_ledger(path) as ledger:
@@ -117,7 +122,7 @@ def damage(size: Size) -> Evidence:
                 ask(ledger, table, question, request_id=question, analyst="ann")
         whole, before = path.read_bytes(), _contents(path)
         tried = unnoticed = 0
-        for tampered in _flips(whole, 173 if size == "quick" else 1):
+        for tampered in _flips(whole, stride):
             tried += 1
             unnoticed += _goes_unnoticed(path, tampered, before)
         missed = [what for what, tampered in _forgeries(home, whole) if _goes_unnoticed(path, tampered, before)]
@@ -223,6 +228,8 @@ def _goes_unnoticed(path: Path, tampered: bytes, before: object) -> bool:
         return _contents(path) != before
     except LedgerError:
         return False
+    except Exception:
+        return True  # what is not our error may quote what was in the file
 
 
 def _contents(path: Path) -> object:

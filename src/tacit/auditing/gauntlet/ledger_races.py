@@ -26,7 +26,7 @@ SWITCHES = (1e-6, 1e-5, 5e-3)
 @case("L01", title="threads and processes race for a budget that fits three", feature="ledger")
 def race(size: Size) -> Evidence:
     """Fifty callers at once for a budget of three: exactly three are charged, every time."""
-    rounds = 6 if size == "quick" else 200
+    rounds = 6 if size == "quick" else 100
     won = []
     with private_home() as home:
         for turn in range(rounds):
