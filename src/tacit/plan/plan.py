@@ -104,14 +104,17 @@ class NoisyRelease:
 class QuantileDraw:
     """Quantiles of one measured column, drawn together from each group's values by splitting.
 
-    For every fraction there are three targets, at fraction·n + shift rows from below: the quantile itself and the two
-    ends of its interval. `epsilon` is what one level of splitting in one group costs.
+    Every fraction is aimed at fraction·n + shift rows from below, and the two ends of its interval `reach` rows to
+    either side of the result. A level of splitting in one group costs `epsilon`, an end `ends_epsilon`; one row is in
+    every level and in `ends` ends.
     """
 
     column: int
-    targets: tuple[tuple[Fraction, Fraction], ...]  # (fraction, shift), rising
+    targets: tuple[tuple[Fraction, int, int], ...]  # (fraction, shift, reach), rising
     levels: int
+    ends: int
     epsilon: Fraction
+    ends_epsilon: Fraction
     share: Fraction
     events: tuple[Event, ...]
 

@@ -1,7 +1,7 @@
 """Quantiles in a plan: how many levels of splitting, what each costs, and how far off in ranks to expect them.
 
-A quantile's interval is two more quantiles, shifted down and up by the bound on the rank error; they are drawn in the
-same call and their cost is in it (docs/proofs/quantiles.md).
+The ends of a quantile's interval are two more quantiles, shifted down and up by the bound on the rank error; they are
+drawn in the same call and their cost is in it (docs/proofs/quantiles.md).
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,22 @@ from math import ceil, isqrt, log
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import QuantileDraw, Spend
 from tacit.privacy.event import Event, ExponentialChoice, PureChoice
-from tacit.selection.quantile import TIE_BITS, Rate, levels_of
+from tacit.selection.quantile import (
+    OUTSIDE_POINTS,
+    TIE_BITS,
+    WRONG_SIDE,
+    Rate,
+    end_draws_of,
+    levels_of,
+    rank_errors,
+)
 
-# More single events than this are recorded as one.
-EVENTS_MOST = 64
+# An end of an interval gets this part of a level's epsilon: the quantile itself matters more.
+ENDS_PART = Fraction(1, 3)
+# Ranks are whole and quantiles lie between two rows: so much more on either side.
+ROWS_BETWEEN = 2
+# So many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
+EVENTS_MOST = 1024
 EPSILON_BITS = 40
 
 
@@ -36,27 +48,45 @@ def draw_of(
     *,
     rho: Fraction | None,
 ) -> QuantileDraw:
-    """Return the draw of one column's quantiles; with `rho`, each level in each group costs its part of it."""
-    levels = levels_of(3 * len(wanted.fractions))
-    times = levels * unit.groups
-    epsilon = spend.epsilon * share / times if rho is None else _root_down(8 * rho / times)
-    rate = Rate(epsilon, unit.rows, unit.replace)
+    """Return the draw of one column's quantiles; with `rho`, all levels and ends in all groups cost it together."""
+    fractions = wanted.fractions
+    levels, ends = levels_of(len(fractions)), end_draws_of(fractions)
+    many = (levels + ends) * unit.groups > EVENTS_MOST
+    if rho is None or many:
+        whole = spend.epsilon * share if rho is None else _root_down(2 * rho)  # epsilon-DP is at most epsilon²/2-zCDP
+        epsilon = whole / (unit.groups * (levels + ends * ENDS_PART))
+    else:
+        epsilon = _root_down(8 * rho / (unit.groups * (levels + ends * ENDS_PART**2)))
+    ends_epsilon = epsilon * ENDS_PART
+    rate, ends_rate = (Rate(each, unit.rows, unit.replace) for each in (epsilon, ends_epsilon))
+    height = heights[wanted.column]
+    # an interval misses if one of its draws does: those on the way down to the quantile, and its two ends
+    miss = (1 - spend.confidence) / (levels + 2)
+    errors = rank_errors(fractions, lambda fraction: rank_error(rate, fraction, height, miss))
+    inside = end_error(ends_rate, height, miss)
+    edge_error = rank_error(rate, Fraction(1), height, miss) + ROWS_BETWEEN
     targets = []
-    for fraction in wanted.fractions:
-        reach = Fraction(levels * rank_error(rate, fraction, heights[wanted.column], spend.confidence, levels))
-        middle = reach if fraction == 0 else -reach if fraction == 1 else Fraction(0)
-        targets += [(fraction, middle - reach), (fraction, middle), (fraction, middle + reach)]
-    return QuantileDraw(
-        wanted.column, tuple(targets), levels, epsilon, share, _events(epsilon, times, pure=rho is None)
-    )
+    for fraction, error in zip(fractions, errors, strict=True):
+        shift = edge_error if fraction == 0 else -edge_error if fraction == 1 else 0
+        targets.append((fraction, shift, error + inside + ROWS_BETWEEN))
+    if rho is None or many:
+        events: tuple[Event, ...] = (PureChoice((epsilon * levels + ends_epsilon * ends) * unit.groups),)
+    else:
+        events = (ExponentialChoice(epsilon),) * (levels * unit.groups)
+        events += (ExponentialChoice(ends_epsilon),) * (ends * unit.groups)
+    return QuantileDraw(wanted.column, tuple(targets), levels, ends, epsilon, ends_epsilon, share, events)
 
 
-def rank_error(rate: Rate, fraction: Fraction, height: int, confidence: Fraction, levels: int) -> int:
-    """Return a number of rows that one level's draw is off by at most, with all levels together at this confidence."""
+def rank_error(rate: Rate, fraction: Fraction, height: int, miss: Fraction) -> int:
+    """Return a number of rows that one quantile's draw is off by at most, but for a chance of `miss`."""
     up, down, slope = rate.for_fraction(fraction)
-    points = log(height + 1) + TIE_BITS * log(2)
-    miss = log(2 * levels / float(1 - confidence))
-    return ceil(((points + miss) / float(slope) + max(up, down)) / (up + down))
+    points = ((height + 1) << TIE_BITS) + OUTSIDE_POINTS
+    return ceil((log(points) - log(miss)) / float(slope * (up + down)))
+
+
+def end_error(rate: Rate, height: int, miss: Fraction) -> int:
+    """Return a number of rows that an interval's end is too far inside by at most, but for a chance of `miss`."""
+    return ceil((log(height + 1 + OUTSIDE_POINTS) - log(miss)) / float(rate.for_end() * WRONG_SIDE))
 
 
 def quantile_gain(purely: tuple[QuantileDraw, ...], by_rho: tuple[QuantileDraw, ...]) -> float:
@@ -64,19 +94,6 @@ def quantile_gain(purely: tuple[QuantileDraw, ...], by_rho: tuple[QuantileDraw, 
     return sum(log(one.epsilon / two.epsilon) for one, two in zip(purely, by_rho, strict=True))
 
 
-def _events(epsilon: Fraction, times: int, *, pure: bool) -> tuple[Event, ...]:
-    if pure:
-        return (PureChoice(epsilon * times),)
-    if times <= EVENTS_MOST:
-        return (ExponentialChoice(epsilon),) * times
-    return (ExponentialChoice(_root_up(epsilon * epsilon * times)),)  # the same rho in one: epsilon²·times/8
-
-
 def _root_down(value: Fraction) -> Fraction:
     scaled = (value.numerator << 2 * EPSILON_BITS) // value.denominator
     return Fraction(max(isqrt(scaled), 1), 1 << EPSILON_BITS)
-
-
-def _root_up(value: Fraction) -> Fraction:
-    scaled = -(-(value.numerator << 2 * EPSILON_BITS) // value.denominator)
-    return Fraction(isqrt(scaled - 1) + 1, 1 << EPSILON_BITS)

@@ -109,7 +109,10 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     low, middle, high = (
         tuple(_on_grid(column.low + steps, column.step) for steps in drawn[target]) for target in output.targets
     )
-    return NoisyColumn(output.name, middle, low, high)
+    if column.type == "int" and column.step == 1:
+        return NoisyColumn(output.name, middle, low, high)
+    off = float(column.step / 2)  # rows are on the nearest step, so the quantile itself is within half of one
+    return NoisyColumn(output.name, middle, tuple(end - off for end in low), tuple(end + off for end in high))
 
 
 def _nearest(top: int, bottom: int) -> int:

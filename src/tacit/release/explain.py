@@ -91,22 +91,27 @@ def _part(part: Part, plan: Plan) -> str:
 def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
     column = plan.measured[draw.column]
     name = getattr(column.expression, "name", f"expression {draw.column + 1}")
-    fractions = sorted({fraction for fraction, _ in draw.targets})
-    shown = ", ".join(show(fraction) for fraction in fractions)
+    shown = ", ".join(show(fraction) for fraction, _, _ in draw.targets)
     of = "" if draw.share == 1 else f", {show(draw.share)} of the loss"
-    return [
+    lines = [
         f"Quantiles of {name} at {shown}{of}: exponential mechanism on a grid of step {show(column.step)}.",
-        f"  each with two more for its interval, {len(draw.targets)} in all, in {draw.levels} levels of splitting;"
-        f" ε = {show(draw.epsilon)} a level and group.",
+        f"  {_many(draw.levels, 'level')} of splitting, ε = {show(draw.epsilon)} for each and each of a unit's groups.",
     ]
+    if draw.ends:
+        lines.append(
+            f"  the ends of intervals are quantiles too, paid for here: {draw.ends} times ε = {show(draw.ends_epsilon)}"
+            " for each of a unit's groups."
+        )
+    return lines
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
     if output.kind == "quantile" and output.targets is not None:
-        low, _, high = (plan.quantiles[output.release].targets[target][1] for target in output.targets)
-        return (
-            f"within ± {float(high - low) / 2:,.0f} rows of its rank; the interval's ends are quantiles too, paid for"
-        )
+        fraction, shift, reach = plan.quantiles[output.release].targets[output.targets[1] // 3]
+        if fraction in (0, 1):
+            side = "least" if fraction == 0 else "greatest"
+            return f"about {abs(shift):,} rows inside the {side}; the interval's other end is the range's"
+        return f"an interval of about {reach:,} rows on either side of its rank"
     if output.kind in ("variance", "std", "covariance", "correlation"):
         return "depends on the group's size and spread; the answer states it"
     release = plan.releases[output.release]

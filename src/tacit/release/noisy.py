@@ -25,7 +25,7 @@ FORMAT = 1
 class NoisyTable:
     """The groups that are shown, and for each release and part the noisy integers, one for each group.
 
-    After the releases come the draws of quantiles, with a part for each target.
+    After the releases come the draws of quantiles, with a low end, a quantile and a high end for each fraction.
     """
 
     keys: tuple[tuple[KeyValue, ...], ...]
@@ -78,15 +78,16 @@ def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[
 
 
 def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable) -> list[list[int]]:
-    """Return each target's quantile for every group, in steps above the column's low end."""
-    rate = Rate(draw.epsilon, plan.rows_per_unit, replace=plan.neighbours == "replace")
-    targets = tuple(Target(fraction, shift) for fraction, shift in draw.targets)
+    """Return for each fraction the low end, the quantile and the high end of every group, in steps above the low."""
+    replace = plan.neighbours == "replace"
+    rate, ends_rate = (Rate(each, plan.rows_per_unit, replace) for each in (draw.epsilon, draw.ends_epsilon))
+    targets = tuple(Target(fraction, Fraction(shift), reach) for fraction, shift, reach in draw.targets)
     height = plan.measured[draw.column].height
     groups = [
-        draw_quantiles(steps, counts, targets, height=height, rate_of=rate)
+        draw_quantiles(steps, counts, targets, height=height, rate=rate, ends_rate=ends_rate)
         for steps, counts in exact.histograms[draw.column]
     ]
-    return [[group[place] for group in groups] for place in range(len(targets))]
+    return [[group[at][end] for group in groups] for at in range(len(targets)) for end in range(3)]
 
 
 def _rank(part: KeyValue) -> tuple[int, Any]:
