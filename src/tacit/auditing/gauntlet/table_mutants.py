@@ -309,7 +309,7 @@ bug(
     swap=lambda: [(Session, "answer", _reads_before_charging)],
 )
 bug(
-    "refund on error",
+    "charged only where the engine succeeds",
     killed_by="S13",
     published="errors that depend on rows become a free oracle",
     swap=lambda: [(Session, "answer", _gives_back(Session.answer))],
