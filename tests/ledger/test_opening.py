@@ -205,6 +205,19 @@ def test_a_torn_anchor_still_knows_the_mark_before(tacit_home):
             open_ledger()
 
 
+def test_a_ledger_held_by_another_process_is_said_to_be_and_goes_on_once_it_is_free(tmp_path):
+    path = tmp_path / "ledger.db"
+    impatient = lambda name: sqlite3.connect(name, timeout=0.05, isolation_level=None)  # noqa: E731
+    with open_ledger(path, connect=impatient) as ledger, closing(sqlite3.connect(path, isolation_level=None)) as other:
+        table = register(ledger)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match=r"held by another process; nothing was answered(.|\n)*ask again"):
+            ask(ledger, table, "q", request_id="r")
+        other.execute("ROLLBACK")
+        assert ask(ledger, table, "q", request_id="r")
+        assert ledger.verify().kinds["charge"] == 1
+
+
 def test_the_home_folder_must_be_one(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TACIT_HOME", str(tmp_path / "file" / "home"))

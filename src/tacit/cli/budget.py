@@ -8,6 +8,7 @@ import typer
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from tacit.accounting.filter import Charge
     from tacit.ledger.ledger import Ledger
     from tacit.ledger.naming import RegisteredTable
     from tacit.ledger.standing import Standing
@@ -92,12 +93,19 @@ def _describe_table(ledger: "Ledger", table: "RegisteredTable") -> list[str]:
     title = f"{table.name} (version {table.version})" + (f", same people as {', '.join(shared)}" if shared else "")
     rows = []
     for who in (None, *ledger.analysts(table)):
-        for standing in ledger.standings(table, who):
-            own = standing.budget.analyst is not None
-            if own == (who is not None):
-                rows.append((who or "everyone", standing))
+        standings = [one for one in ledger.standings(table, who) if (one.budget.analyst is None) == (who is None)]
+        rows += [(who or "everyone", _describe(standing)) for standing in standings]
+        if who is not None and not standings:
+            rows.append((who, f"{' ' * BAR}  of everyone's: spent {_cost(ledger.spent(table, who))}"))
     width = max(len(who) for who, _ in rows)
-    return [title, *(f"  {who:{width}}  {_describe(standing)}" for who, standing in rows)]
+    return [title, *(f"  {who:{width}}  {text}" for who, text in rows)]
+
+
+def _cost(spent: "Charge") -> str:
+    from tacit.privacy.number import show
+
+    amounts = [f"ρ = {show(spent.rho)}" if spent.epsilon is None else f"ε = {show(spent.epsilon)}"]
+    return ", ".join(amounts + ([f"δ = {show(spent.delta)}"] if spent.delta else []))
 
 
 def _describe(standing: "Standing") -> str:
