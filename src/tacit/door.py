@@ -317,7 +317,8 @@ def _answer(session: Session, query: Query, answered: Answered, confidence: Any,
         notes=_notes(plan),
     )
     shown = apply_after(rows, query.after)
-    return Answer(shown, plan.columns, types, tuple(output.name for output in plan.outputs), facts)
+    kinds = {output.name: output.kind for output in plan.outputs}
+    return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds)
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ class Answer:
     types: Mapping[str, str]  # every column's type, X_low and X_high included
     aggregates: tuple[str, ...]
     facts: Facts
+    kinds: Mapping[str, str] = field(default_factory=dict)  # what each aggregate is, e.g. count or mean
 
     def __str__(self) -> str:
         return text_table(self)
@@ -127,6 +128,15 @@ class Answer:
             "receipt": dict(facts.receipt),
         }
         return _written(json.dumps(record, ensure_ascii=False, indent=2), path)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Return a picture of the answer, every number with its interval; with a path, write it there.
+
+        The path ends in .png, .svg or .html. In a notebook the picture shows itself. Needs the `plots` extra.
+        """
+        from tacit.release.plot import picture, write_picture
+
+        return picture(self) if path is None else write_picture(self, Path(path))
 
 
 def plain(value: Any) -> Any:

@@ -99,6 +99,14 @@ def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:
     return number, f"{_number_text(low, digits)} … {_number_text(high, digits)}"
 
 
+def cell_text(value: Any, low: Any, high: Any) -> str:
+    """Return a number and its interval on one line."""
+    number, bar = _value_and_bar(value, low, high)
+    if value is None:
+        return bar
+    return f"{number}  ({bar})" if "…" in bar else f"{number} ± {bar}"
+
+
 def _digits(bar: float) -> int:
     """Return how many decimals to show so that the bar has two digits that count."""
     if bar <= 0:

@@ -1,0 +1,222 @@
+"""What of an answer is drawn where: its keys as places along an axis and as groups, its aggregates as panels.
+
+Values only; how a panel looks is left to chart.py. Everything here is released already.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from tacit.release.show import cell_text, key_text
+
+if TYPE_CHECKING:
+    from tacit.release.answer import Answer
+
+Order = Literal["none", "number", "time"]
+
+LETTERS_MOST = 44
+LABELS_MOST = 120  # places along an axis; what is over is left out, and said
+COLOURS_MOST = 8  # groups told apart by colour; more get a small picture each
+FACETS_MOST = 24
+# Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
+SPARSE = 4
+STARTS_AT_ZERO = {"count", "count_units", "count_distinct", "sum", "histogram"}
+QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number with its interval: where it stands, and whose it is."""
+
+    label: str
+    place: int | float | None  # on an ordered axis: a number, or milliseconds since 1970
+    group: str
+    value: float | None
+    low: float
+    high: float
+    text: str
+    percent: float = 50.0  # which quantile it is, in a fan
+
+    def record(self) -> dict[str, Any]:
+        """Return it as a chart's data, under names that no column has a say in."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One aggregate, or the quantiles of one column together."""
+
+    name: str
+    kind: Literal["bar", "point", "fan"]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """All that is drawn: panels that share their keys."""
+
+    panels: tuple[Panel, ...]
+    axis: str | None  # what the labels or places are; None for an answer without keys
+    order: Order
+    group: str | None  # what the groups are
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+    cut: str | None  # what was left out, in words
+
+
+def drawing(answer: Answer) -> Drawing:
+    """Return what is drawn of an answer."""
+    keys = [name for name in answer.columns if name not in answer.aggregates]
+    axis, group = _roles(answer, keys)
+    labels = _in_order(answer.rows, axis, group)
+    groups = _in_order(answer.rows, group, axis)
+    order = _order(answer, axis)
+    label_of, group_of = _labels(labels), _labels(groups)
+    places = {key: _place(key[0]) if order != "none" else None for key in labels}
+    shown_labels = set(labels[:LABELS_MOST]) if order == "none" else set(labels)
+    shown_groups = set(groups[:FACETS_MOST])
+    kept: list[tuple[Mapping[str, Any], str, Any, str]] = []
+    for row in answer.rows:
+        label, whose = _joined(row, axis), _joined(row, group)
+        if label in shown_labels and whose in shown_groups:
+            kept.append((row, label_of[label], places[label], group_of[whose]))
+    if order != "none":
+        kept.sort(key=lambda each: each[2])
+    return Drawing(
+        panels=tuple(_panel(answer, name, members, kept) for name, members in _panels(answer)),
+        axis=", ".join(axis) or None,
+        order=order,
+        group=", ".join(group) or None,
+        labels=tuple(label_of[label] for label in labels if label in shown_labels),
+        groups=tuple(group_of[each] for each in groups[:FACETS_MOST]) if group else (),
+        cut=_cut(axis, len(labels), len(shown_labels)) or _cut(group, len(groups), len(shown_groups)),
+    )
+
+
+def _roles(answer: Answer, keys: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return which keys go along the axis and which one tells groups apart: of two, the one with fewer values."""
+    if len(keys) < 2:
+        return list(keys), []
+    sizes = {name: len({row[name] for row in answer.rows}) for name in keys}
+    for name in keys:
+        rest = [other for other in keys if other != name]
+        if len(keys) == 2 and _order(answer, rest) != "none" and sizes[name] <= FACETS_MOST:
+            return rest, [name]
+    group = min(reversed(keys), key=lambda name: sizes[name])
+    return [name for name in keys if name != group], [group]
+
+
+def _order(answer: Answer, axis: Sequence[str]) -> Order:
+    """Return whether the axis is a scale: one key of numbers or times, none missing, no gap too wide."""
+    if len(axis) != 1:
+        return "none"
+    values = {row[axis[0]] for row in answer.rows}
+    if not values or any(isinstance(value, bool) or value is None for value in values):
+        return "none"
+    if len(values) > 1 and all(isinstance(value, date) for value in values):
+        return "time"
+    if len(values) < 2 or not all(_is_number(value) for value in values):
+        return "none"
+    numbers = sorted(float(value) for value in values)
+    gap = min(after - before for before, after in pairwise(numbers))
+    fits = gap > 0 and (numbers[-1] - numbers[0]) / gap <= SPARSE * len(numbers) + 20
+    return "number" if fits else "none"
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, str | date) and math.isfinite(value) and abs(value) < 2**53
+
+
+def _place(value: Any) -> int | float:
+    if isinstance(value, datetime):
+        return round((value.replace(tzinfo=None) - datetime(1970, 1, 1)).total_seconds() * 1000)  # noqa: DTZ001
+    if isinstance(value, date):
+        return (value - date(1970, 1, 1)).days * 86_400_000
+    return value if isinstance(value, int) else float(value)
+
+
+def _joined(row: Mapping[str, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in names)
+
+
+def _in_order(rows: Sequence[Mapping[str, Any]], names: Sequence[str], others: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Return the distinct keys as the answer has them; by value where each of the other keys' rows are."""
+    found = list(dict.fromkeys(_joined(row, names) for row in rows))
+    if not others:
+        return found
+    runs: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in rows:
+        runs.setdefault(_joined(row, others), []).append(_joined(row, names))
+    return sorted(found, key=_rank) if all(run == sorted(run, key=_rank) for run in runs.values()) else found
+
+
+def _rank(key: tuple[Any, ...]) -> tuple[tuple[bool, Any], ...]:
+    return tuple((part is not None, 0 if part is None else part) for part in key)
+
+
+def _labels(keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], str]:
+    """Return each key as a text of its own: NULL and the text 'NULL' are two places."""
+    found: dict[tuple[Any, ...], str] = {}
+    taken: set[str] = set()
+    for key in keys:
+        label = _shortened(" · ".join(key_text(part) for part in key)) or "(empty)" * bool(key)
+        alike = next(n for n in count(1) if (label if n == 1 else f"{label} ({n})") not in taken)
+        found[key] = label if alike == 1 else f"{label} ({alike})"
+        taken.add(found[key])
+    return found
+
+
+def _shortened(label: str) -> str:
+    """Return a long label by its two ends, since labels that begin alike often end differently."""
+    return label if len(label) <= LETTERS_MOST else f"{label[: LETTERS_MOST - 17]}…{label[-16:]}"
+
+
+def _panels(answer: Answer) -> list[tuple[str, list[str]]]:
+    """Return the panels in the answer's order: quantiles of one stem together, every other aggregate alone."""
+    stems: dict[str, list[str]] = {}
+    for name in answer.columns:
+        if name in answer.aggregates:
+            found = QUANTILE.fullmatch(name)
+            stems.setdefault(found["stem"] if found else name, []).append(name)
+    panels: list[tuple[str, list[str]]] = []
+    for stem, names in stems.items():
+        if len(names) > 1 and all(QUANTILE.fullmatch(name) for name in names):
+            panels.append((stem, sorted(names, key=_percent)))
+        else:
+            panels.extend((name, [name]) for name in names)
+    return panels
+
+
+def _panel(
+    answer: Answer, name: str, members: Sequence[str], kept: Sequence[tuple[Mapping[str, Any], str, Any, str]]
+) -> Panel:
+    cells = []
+    for row, label, place, group in kept:
+        for member in members:
+            value, low, high = (row[member + end] for end in ("", "_low", "_high"))
+            numbers = (None if value is None else float(value)), float(low), float(high)
+            percent = _percent(member) if len(members) > 1 else 50.0
+            cells.append(Cell(label, place, group, *numbers, cell_text(value, low, high), percent))
+    if len(members) > 1:
+        return Panel(name, "fan", tuple(cells))
+    return Panel(name, "bar" if _starts_at_zero(answer, members[0]) else "point", tuple(cells))
+
+
+def _starts_at_zero(answer: Answer, name: str) -> bool:
+    kind = answer.kinds.get(name)
+    return answer.types.get(name) == "int" if kind is None else kind in STARTS_AT_ZERO
+
+
+def _percent(name: str) -> float:
+    found = QUANTILE.fullmatch(name)
+    return float(found["percent"].replace("_", ".")) if found else 50.0
+
+
+def _cut(names: Sequence[str], all_of_them: int, shown: int) -> str | None:
+    return f"drawn: the first {shown} of {all_of_them:,} {', '.join(names)}" if shown < all_of_them else None
