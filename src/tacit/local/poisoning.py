@@ -43,14 +43,14 @@ def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Float
     order = np.argsort(Keystream().words(2 * rows))
     seen = [protocol.supporting(payloads[order[part]], codes) for part in (slice(rows), slice(rows, 2 * rows))]
     honest = [protocol.supporting(_honest(protocol, counts, rows), codes) for _ in range(2)]
-    chosen = _stands_out(seen[0], honest[0])
-    together, expected = (int(np.count_nonzero(each[1][:, chosen].all(axis=1))) for each in (seen, honest))
+    chosen, least = _stands_out(seen[0], honest[0])
+    together, expected = (int(np.count_nonzero(each[1][:, chosen].sum(axis=1) >= least)) for each in (seen, honest))
     if _at_least_half(together, together + expected) > FALSE_FLAG:
         return ()
     share = (together - expected) / rows
     return (
-        f"warning: about {share:.1%} of reports support the same {len(chosen)} answers at once, far more than chance "
-        "gives: these answers may be pushed by fakes",
+        f"warning: about {share:.1%} of reports support {least} or more of the same {len(chosen)} answers at once, "
+        "beyond what chance gives: these answers may be pushed by fakes",
     )
 
 
@@ -61,21 +61,26 @@ def _honest(protocol: FrequencyProtocol, counts: Floats, rows: int) -> Payloads:
     return protocol.draw(answers.astype(np.int64), Keystream())
 
 
-def _stands_out(seen: Flags, honest: Flags) -> list[int]:
-    """Return the set of answers that is supported together oftenest beyond expectation, grown one at a time."""
-    pairs = [each.astype(np.float32).T @ each.astype(np.float32) for each in (seen, honest)]
-    score = np.triu(_excess(pairs[0], pairs[1]), 1)
-    first, second = np.unravel_index(int(np.argmax(score)), score.shape)
-    chosen, best = [int(first), int(second)], float(score[first, second])
-    found = list(chosen)
-    while len(chosen) < seen.shape[1]:
-        held = [each[:, chosen].all(axis=1) for each in (seen, honest)]
-        sums = [each[rows].sum(axis=0).astype(np.float64) for each, rows in zip((seen, honest), held, strict=True)]
-        scores = _excess(sums[0], sums[1])
-        scores[chosen] = -np.inf
-        chosen.append(int(np.argmax(scores)))
-        if float(scores[chosen[-1]]) > best:
-            best, found = float(scores[chosen[-1]]), list(chosen)
+def _stands_out(seen: Flags, honest: Flags) -> tuple[list[int], int]:
+    """Return the answers supported together oftenest beyond expectation, and how many of them at once.
+
+    Answers are taken in the order of their weight in what pairs share beyond expectation (the leading direction of
+    that matrix, in which a pushed set stands out even where no pair does); the best beginning of that order is found.
+    """
+    together = [each.astype(np.float32).T @ each.astype(np.float32) for each in (seen, honest)]
+    pairs = _excess(together[0], together[1])
+    np.fill_diagonal(pairs, 0.0)
+    weights = np.linalg.eigh(pairs)[1][:, -1]
+    order = [int(place) for place in np.argsort(-weights * np.sign(weights.sum() or 1.0))]
+    best, found = -np.inf, (order[:2], 2)
+    for count in range(2, len(order) + 1):
+        held = [np.bincount(each[:, order[:count]].sum(axis=1), minlength=count + 1) for each in (seen, honest)]
+        # how many reports support at least so many of the chosen
+        tails = [np.cumsum(counts[::-1])[::-1].astype(np.float64) for counts in held]
+        scores = _excess(tails[0], tails[1])
+        scores[:2] = -np.inf
+        if scores.max() > best:
+            best, found = float(scores.max()), (order[:count], int(np.argmax(scores)))
     return found
 
 
