@@ -33,7 +33,7 @@ def divide(
     laplace = tuple(_laplace(parts, how_far, share, spend) for parts, how_far in wanted)
     purely = tuple(draw_of(each, heights, spend, share, unit, rho=None) for each in quantiles)
     if spend.noise == "laplace" or (spend.noise is None and spend.delta_noise == 0):
-        return laplace, purely
+        return _drawable(laplace), purely
     if spend.delta_noise == 0:
         raise QueryRefused(
             "Gaussian noise needs a delta, and this budget is pure"
@@ -43,7 +43,9 @@ def divide(
     rho = rho_within(spend.epsilon, spend.delta_noise) * share
     by_rho = tuple(draw_of(each, heights, spend, share, unit, rho=rho) for each in quantiles)
     better = _log_error(gaussian) - _log_error(laplace) + quantile_gain(purely, by_rho) < 0
-    return (gaussian, by_rho) if spend.noise == "gaussian" or better else (laplace, purely)
+    if spend.noise == "gaussian" or (better and not _is_too_wide(gaussian)) or _is_too_wide(laplace):
+        return _drawable(gaussian), by_rho
+    return laplace, purely
 
 
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
@@ -53,7 +55,6 @@ def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
 
 def _laplace(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend) -> NoisyRelease:
     scale = laplace_scale(Fraction(how_far.l1), spend.epsilon * share)
-    _refuse_if_too_wide(scale)
     event = LaplaceNoise(scale=scale, sensitivity=Fraction(how_far.l1))
     return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="laplace", scale=scale, event=event)
 
@@ -67,7 +68,6 @@ def _gaussian(
     else:
         rho = rho_within(spend.epsilon, spend.delta_noise) * share
         sigma = max(_root_up(squared / (2 * rho)), SCALE_MIN)
-    _refuse_if_too_wide(sigma)
     scalar = how_far.l2_squared == 1
     event = GaussianNoise(sigma=sigma, sensitivity_squared=squared, scalar=scalar)
     return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="gaussian", scale=sigma, event=event)
@@ -84,9 +84,14 @@ def _log_error(releases: tuple[NoisyRelease, ...]) -> float:
     return sum(log(standard_deviation(release.noise, release.scale)) for release in releases)
 
 
-def _refuse_if_too_wide(scale: Fraction) -> None:
-    if scale > SCALE_MAX:
-        raise QueryRefused(
-            "the noise would span more steps than can be drawn: the range is very wide, or epsilon very small, for"
-            " these bounds per unit\nhint: give a coarser step, e.g. step=1000, a narrower range, or a larger epsilon"
-        )
+def _is_too_wide(releases: tuple[NoisyRelease, ...]) -> bool:
+    return any(release.scale > SCALE_MAX for release in releases)
+
+
+def _drawable(releases: tuple[NoisyRelease, ...]) -> tuple[NoisyRelease, ...]:
+    if not _is_too_wide(releases):
+        return releases
+    raise QueryRefused(
+        "the noise would span more steps than can be drawn: the range is very wide, or epsilon very small, for"
+        " these bounds per unit\nhint: give a coarser step, e.g. step=1000, a narrower range, or a larger epsilon"
+    )
