@@ -6,12 +6,14 @@ log gets the class of the error and nothing else.
 
 import logging
 import threading
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
+from tacit.engine import compiled, kernel_path
+from tacit.engine.histogram import with_histogram
 from tacit.engine.leaf import read_column
-from tacit.engine.relation import KEY_PLACE, exact_relation
+from tacit.engine.relation import KEY_PLACE, counted_rows, exact_relation, histogram_relation
 from tacit.errors import EngineError
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
@@ -56,11 +58,26 @@ class Engine:
         if plan.keys and plan.public_keys is not None:
             listed = keys_to_arrow(plan.public_keys, [key.type for key in plan.keys], place=KEY_PLACE)
         with self._source.with_table(listed) as listed_table:
+            if self._takes_kernel(plan):
+                rows, keys = counted_rows(plan, self._source.table, self._kinds, listed_table)
+                return kernel_path.exact_sums(plan, self._source, rows, keys, salt)
             relation = exact_relation(plan, self._source.table, self._kinds, salt, listed_table)
             found = self._source.fetch(relation)
-        if plan.public_keys is None:
-            return _found_groups(found, plan)
-        return _listed_groups(found, plan)
+            exact = _found_groups(found, plan) if plan.public_keys is None else _listed_groups(found, plan)
+            for column in sorted({draw.column for draw in plan.quantiles}):
+                values = histogram_relation(plan, column, self._source.table, self._kinds, salt, listed_table)
+                exact = with_histogram(exact, column, self._source.fetch(values), plan)
+        return exact
+
+    def path_of(self, plan: Plan) -> Literal["kernel", "sql"]:
+        """Return how this plan would run now: by public facts, and by whether the kernel is compiled yet."""
+        return "kernel" if kernel_path.suits(plan, self._source) and compiled.is_ready() else "sql"
+
+    def _takes_kernel(self, plan: Plan) -> bool:
+        if not kernel_path.suits(plan, self._source):
+            return False
+        compiled.start()  # nothing, once it is compiled
+        return compiled.is_ready() and compiled.load()
 
 
 def _found_groups(found: pa.Table, plan: Plan) -> ExactTable:

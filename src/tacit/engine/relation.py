@@ -13,7 +13,7 @@ import ibis.expr.types as ir
 
 from tacit.engine.expression import to_ibis
 from tacit.engine.fixed_point import steps_above_low
-from tacit.plan.plan import Plan
+from tacit.plan.plan import Plan, Product
 from tacit.query.kind import Kind
 
 UNIT = "unit"
@@ -27,23 +27,23 @@ def exact_relation(
 
     `listed` holds the public keys and their places; groups are then named by place, otherwise by their key columns.
     """
-    rows, keys = _rows(plan, table, kinds, listed)
+    rows, keys = counted_rows(plan, table, kinds, listed)
     if plan.unit is None:
         sums = {"rows": rows.count(), "units": rows.count()}
-        for place in range(len(plan.measured)):
+        for place in range(plan.value_count):
             sums[f"counted_{place}"] = rows[f"x{place}"].count()
             sums[f"total_{place}"] = rows[f"x{place}"].sum()
         return _as_text(rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums), keys)
     each = _one_row_per_unit_and_group(_bound_rows(rows, keys, plan, salt), keys, plan)
     kept = _bound_groups(each, keys, plan, salt)
     sums = {"rows": kept["rows"].sum(), "units": kept.count()}
-    for place in range(len(plan.measured)):
+    for place in range(plan.value_count):
         sums[f"counted_{place}"] = kept[f"counted_{place}"].sum()
         sums[f"total_{place}"] = kept[f"total_{place}"].sum()
     return _as_text(kept.group_by(keys).agg(**sums) if keys else kept.agg(**sums), keys)
 
 
-def _rows(
+def counted_rows(
     plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
 ) -> tuple[ir.Table, list[str]]:
     """Return the rows that count, as (unit, keys, values in steps): nobody's rows and unlisted keys are gone."""
@@ -64,11 +64,23 @@ def _rows(
     if not columns:
         columns["one"] = ibis.literal(1, "int8")
     rows = kept.select(**columns)
+    rows = rows.mutate(**{f"x{len(plan.measured) + at}": _product(rows, each) for at, each in enumerate(plan.products)})
     if listed is None:
         return rows, keys
     matches = [rows[key].identical_to(listed[f"listed_{key}"]) for key in keys]
     joined = rows.inner_join(listed, matches)
     return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
+
+
+def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
+    """Return a product of columns in steps, NULL where any of them is: the plan keeps it inside 64 bits."""
+    value = ibis.literal(1, "int64")
+    for column, exponent in product:
+        factor = rows[f"x{column}"]
+        for _ in range(exponent):
+            value = value * factor
+        value = value if exponent else value + factor * 0
+    return value.cast("int64")
 
 
 def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
@@ -79,7 +91,7 @@ def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
 def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
     if not plan.needs_rows:
         return rows
-    values = [f"x{place}" for place in range(len(plan.measured))]
+    values = [f"x{place}" for place in range(plan.value_count)]
     order = [_salted(rows, [UNIT, *keys, *values], salt), *[rows[name] for name in values]]
     place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
     ranked = rows.mutate(row_place=place)
@@ -88,7 +100,7 @@ def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Ta
 
 def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> ir.Table:
     sums = {"rows": rows.count()}
-    for place in range(len(plan.measured)):
+    for place in range(plan.value_count):
         sums[f"counted_{place}"] = rows[f"x{place}"].count()
         sums[f"total_{place}"] = rows[f"x{place}"].sum()
     return rows.group_by([UNIT, *keys]).agg(**sums)
@@ -109,3 +121,19 @@ def _salted(rows: ir.Table, names: list[str], salt: str) -> ir.IntegerValue:
 def _as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
     sums = {name: summed[name].cast("string") for name in summed.columns if name not in keys}
     return summed.select(*keys, **sums)
+
+
+def histogram_relation(
+    plan: Plan, column: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> ir.Table:
+    """Return how often each value of a measured column is in each group, for the same kept rows that are summed."""
+    rows, keys = counted_rows(plan, table, kinds, listed)
+    if plan.unit is not None:
+        rows = _bound_rows(rows, keys, plan, salt)
+        if keys:
+            order = [_salted(rows, [UNIT, *keys], salt), *[rows[key] for key in keys]]
+            ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
+            rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
+    known = rows.filter(rows[f"x{column}"].notnull())
+    value = known[f"x{column}"].name("value")
+    return known.group_by([*keys, value]).agg(times=known.count())

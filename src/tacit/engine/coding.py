@@ -1,0 +1,274 @@
+"""Cells as small numbers: each distinct value gets a code as it first comes, and a hash of the value itself.
+
+Codes say which values are equal and nothing else; what is kept of a unit is decided by hashes of values and, where
+those tie, by the values' own order. Values are compared whole.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+Codes = NDArray[np.int64]
+NULL_CODE = 0
+MASK = (1 << 32) - 1
+ROOM = 1 << 12
+
+
+def keyed_word(salt: str, purpose: str) -> np.uint64:
+    """Return a 64-bit word that depends on the salt and on what it is for."""
+    digest = hashlib.blake2b(f"{purpose}\n{salt}".encode(), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def mixed(word: Words, more: Words | np.uint64) -> Words:
+    """Return what the compiled `mix` does, for arrays."""
+    word = (word ^ more) * np.uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> np.uint64(29)
+    word *= np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(32)
+    word *= np.uint64(0x9E3779B97F4A7C15)
+    return word ^ (word >> np.uint64(31))
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether cells of this type are told apart by 64 bits."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def as_words(column: pa.Array) -> Codes:
+    """Return numbers, dates and times as 64-bit words, equal just when the cells are; NULL as any."""
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    elif pa.types.is_temporal(kind):
+        column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if column.null_count:
+        column = column.fill_null(0)
+    cells = column.to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(kind):
+        positive: NDArray[np.float64] = cells.astype(np.float64) + 0.0  # -0.0 is 0.0
+        return positive.view(np.int64)
+    return np.ascontiguousarray(cells.view(np.int64) if kind == pa.uint64() else cells, dtype=np.int64)
+
+
+class Coder(Protocol):
+    """Codes one column's cells, batch by batch. Code 0 is NULL's; the others count up as values first come."""
+
+    @property
+    def bytes_held(self) -> int:
+        """How much memory its table takes."""
+
+    @property
+    def hashes(self) -> Words:
+        """A hash of the value of each code."""
+
+    def code(self, column: pa.Array) -> Codes:
+        """Return each cell's code."""
+
+    def values(self, kind: pa.DataType) -> list[Any]:
+        """Return the value of each code, the column being of this type."""
+
+
+class WordCoder:
+    """Codes 64-bit words: numbers, dates and times, or pairs of other codes."""
+
+    def __init__(self, salt: np.uint64) -> None:
+        self._salt = salt
+        self._slots = np.full(2 * ROOM, -1, dtype=np.int32)
+        self._words = np.zeros(ROOM, dtype=np.int64)
+        self._known = np.zeros(1, dtype=np.int64)
+
+    @property
+    def bytes_held(self) -> int:
+        """How much memory its table takes."""
+        return self._slots.nbytes + self._words.nbytes
+
+    @property
+    def words(self) -> Codes:
+        """The word of each code; NULL has none, and 0 stands in for it."""
+        return np.concatenate([np.zeros(1, dtype=np.int64), self._words[: self._known[0]]])
+
+    @property
+    def hashes(self) -> Words:
+        """A hash of the word of each code."""
+        hashes = mixed(self.words.view(np.uint64), self._salt)
+        hashes[NULL_CODE] = mixed(np.zeros(1, dtype=np.uint64), ~self._salt)[0]
+        return hashes
+
+    def code(self, column: pa.Array) -> Codes:
+        """Return each cell's code."""
+        return _null_coded(self.code_words(as_words(column)), column)
+
+    def code_words(self, words: Codes) -> Codes:
+        """Return the code of each word, from 1 on."""
+        from tacit.engine import kernel_loops as loops
+
+        codes = np.empty(len(words), dtype=np.int64)
+        words, done = as_input(words), 0
+        while (done := loops.code_words(words, done, self._slots, self._words, self._known, codes)) < len(words):
+            self._words = np.concatenate([self._words, np.zeros_like(self._words)])
+            self._slots = np.full(2 * len(self._words), -1, dtype=np.int32)
+            hashes = np.empty(self._known[0], dtype=np.uint64)
+            loops.hash_words(as_input(self._words[: self._known[0]]), np.uint64(1), hashes)
+            loops.refill(self._slots, hashes, int(self._known[0]))
+        codes += 1
+        return codes
+
+    def values(self, kind: pa.DataType) -> list[Any]:
+        """Return the value of each code, the column being of this type."""
+        words = self.words
+        if pa.types.is_floating(kind):
+            return [None, *words.view(np.float64)[1:].tolist()]
+        if pa.types.is_temporal(kind):
+            column = pa.array(words).cast(pa.int32()).view(kind) if kind.bit_width == 32 else pa.array(words).view(kind)
+            return [None, *column[1:].to_pylist()]
+        return [None, *(words.astype(bool) if pa.types.is_boolean(kind) else words)[1:].tolist()]
+
+
+class TextCoder:
+    """Codes texts, and decimals, by their bytes."""
+
+    def __init__(self, salt: np.uint64) -> None:
+        self._salt = salt
+        self._slots = np.full(2 * ROOM, -1, dtype=np.int32)
+        self._hashes = np.zeros(ROOM, dtype=np.uint64)
+        self._known = np.zeros(ROOM + 2, dtype=np.int64)  # how many, then where each text ends in the arena
+        self._arena = np.zeros(16 * ROOM, dtype=np.uint8)
+
+    @property
+    def bytes_held(self) -> int:
+        """How much memory its table takes."""
+        return self._slots.nbytes + self._hashes.nbytes + self._known.nbytes + self._arena.nbytes
+
+    @property
+    def hashes(self) -> Words:
+        """A hash of the text of each code."""
+        null = mixed(np.zeros(1, dtype=np.uint64), ~self._salt)
+        return np.concatenate([null, self._hashes[: self._known[0]]])
+
+    def hashes_of(self, codes: Codes) -> Words:
+        """Return a hash of the text of each of some codes, none of which is NULL's."""
+        return self._hashes[codes - 1]
+
+    def code(self, column: pa.Array) -> Codes:
+        """Return each cell's code."""
+        from tacit.engine import kernel_loops as loops
+
+        data, ends = _bytes_of(column)
+        done = 0
+        while True:
+            table = (self._slots, self._hashes, self._known, self._arena)
+            done = loops.code_texts(as_input(data), ends, done, self._salt, *table)
+            if done == len(column):
+                return _null_coded(ends[:-1] + 1, column)
+            self._grow(int(ends[done + 1] - ends[done]))
+
+    def _grow(self, text: int) -> None:
+        from tacit.engine import kernel_loops as loops
+
+        count = int(self._known[0])
+        if self._known[1 + count] + text > len(self._arena):
+            self._arena = np.concatenate([self._arena, np.zeros(max(len(self._arena), text), dtype=np.uint8)])
+        if 2 * (count + 1) > len(self._slots) - 1:
+            self._known = np.concatenate([self._known, np.zeros(len(self._hashes), dtype=np.int64)])
+            self._hashes = np.concatenate([self._hashes, np.zeros_like(self._hashes)])
+            self._slots = np.full(2 * len(self._hashes), -1, dtype=np.int32)
+            loops.refill(self._slots, self._hashes, count)
+
+    def values(self, kind: pa.DataType) -> list[Any]:
+        """Return the value of each code, the column being of this type."""
+        count = int(self._known[0])
+        ends = self._known[1 : count + 2].copy()
+        data = pa.py_buffer(self._arena[: ends[-1]].tobytes())
+        if pa.types.is_decimal(kind):
+            return [None, *pa.Array.from_buffers(kind, count, [None, data]).to_pylist()]
+        return [None, *pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(ends), data]).to_pylist()]
+
+
+def make_coder(kind: pa.DataType, salt: np.uint64) -> Coder:
+    """Return a coder for cells of a type."""
+    return WordCoder(salt) if is_number(kind) else TextCoder(salt)
+
+
+class KeyCoder:
+    """Codes whole keys, of one column or several. A code may stand for no key; no row has it then."""
+
+    def __init__(self, kinds: Sequence[pa.DataType], salt: str) -> None:
+        self._kinds = kinds
+        self._coders = [make_coder(kind, keyed_word(salt, f"key {place}")) for place, kind in enumerate(kinds)]
+        self._pairs = [WordCoder(np.uint64(0)) for _ in kinds[1:]]
+
+    @property
+    def bytes_held(self) -> int:
+        """How much memory the tables of codes take."""
+        return sum(coder.bytes_held for coder in (*self._coders, *self._pairs))
+
+    def code(self, columns: Sequence[pa.Array]) -> Codes:
+        """Return the code of each row's key."""
+        codes = self._coders[0].code(columns[0])
+        for coder, pairs, column in zip(self._coders[1:], self._pairs, columns[1:], strict=True):
+            codes = pairs.code_words((codes << 32) | coder.code(column))
+        return codes
+
+    @property
+    def hashes(self) -> Words:
+        """A hash of the key of each code."""
+        hashes = self._coders[0].hashes
+        for coder, pairs in zip(self._coders[1:], self._pairs, strict=True):
+            words = pairs.words
+            hashes = mixed(hashes[words >> 32], coder.hashes[words & MASK])
+        return hashes
+
+    def keys(self) -> list[tuple[Any, ...]]:
+        """Return the key of each code."""
+        columns = [self._coders[0].values(self._kinds[0])]
+        for coder, pairs, kind in zip(self._coders[1:], self._pairs, self._kinds[1:], strict=True):
+            left, right = (pairs.words >> 32).tolist(), (pairs.words & MASK).tolist()
+            values = coder.values(kind)
+            columns = [[column[code] for code in left] for column in columns]
+            columns.append([values[code] for code in right])
+        return list(zip(*columns, strict=True))
+
+
+def ranks(keys: Sequence[tuple[Any, ...]], hashes: Words) -> Codes:
+    """Return each key's place in the order of keys; where no two hashes are equal nobody asks, and all are 0."""
+    places = np.zeros(len(keys), dtype=np.int64)
+    if len(np.unique(hashes)) < len(hashes):
+        order = sorted(range(len(keys)), key=lambda code: [(part is None, part) for part in keys[code]])
+        places[order] = np.arange(len(keys))
+    return places
+
+
+def as_input(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as the loops are compiled for it: one that they only read."""
+    array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+def _null_coded(codes: Codes, column: pa.Array) -> Codes:
+    if column.null_count:
+        codes[column.is_null().to_numpy(zero_copy_only=False)] = NULL_CODE
+    return codes
+
+
+def _bytes_of(column: pa.Array) -> tuple[NDArray[np.uint8], Codes]:
+    """Return the cells' bytes one after another and where each begins, with the end."""
+    if pa.types.is_decimal128(column.type):
+        width, data = 16, column.buffers()[1]
+        ends = (np.arange(len(column) + 1, dtype=np.int64) + column.offset) * width
+    else:
+        column = column.cast(pa.large_string())
+        _, offsets, data = column.buffers()
+        ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1].copy()
+    return np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.zeros(1, np.uint8), ends

@@ -1,0 +1,157 @@
+"""The kernel's loops, compiled ahead: by a process of its own, into a private folder, and loaded from there.
+
+Compiling takes seconds and nobody should wait for it, nor for it to end when Python does. So a separate process, begun
+when a question first wants the kernel, compiles the loops into numba's cache; until that is complete the SQL path
+answers. The folder is named by everything the machine code depends on, and holds code that will be run: one that others
+may write to is not used. TACIT_KERNEL=off leaves the kernel out.
+"""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import logging
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import ModuleType
+
+log = logging.getLogger("tacit.engine")
+
+LOOPS = Path(__file__).with_name("kernel_loops.py")
+COMPLETE = "complete"
+KEPT_DAYS = 30
+_COMPILE = "import sys; sys.path.insert(0, sys.argv[1]); from tacit.engine import compiled; compiled.compile_now()"
+
+_turn = threading.Lock()
+_loaded: ModuleType | None = None
+_broken = False
+_compiling: subprocess.Popen[bytes] | None = None
+
+
+def is_ready() -> bool:
+    """Return whether the kernel can be used without compiling anything; it depends on no data."""
+    if _is_off() or _broken:
+        return False
+    return _loaded is not None or _is_complete(cache_folder())
+
+
+def load() -> bool:
+    """Load the compiled loops, which takes a moment the first time; return whether they may be used."""
+    global _loaded, _broken
+    with _turn:
+        if _loaded is None and is_ready():
+            try:
+                _loaded = _import_loops(cache_folder())
+            except Exception as problem:  # noqa: BLE001 - a damaged cache only costs the quick path
+                log.warning("the compiled kernel cannot be loaded: %s", type(problem).__name__)
+                _broken = True
+        return _loaded is not None and not _is_off()
+
+
+def start() -> None:
+    """Have the loops compiled in the background, unless they are or that is under way."""
+    global _compiling
+    with _turn:
+        if _is_off() or _broken or _loaded is not None or not sys.executable:
+            return
+        if _compiling is not None and _compiling.poll() is not None:
+            return  # it was tried in this process; what went wrong would go wrong again
+        if _compiling is None and not _is_complete(cache_folder()):
+            package_parent = str(Path(__file__).resolve().parents[2])
+            _compiling = subprocess.Popen(
+                [sys.executable, "-P", "-c", _COMPILE, package_parent],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+
+def compile_now() -> None:
+    """Compile the loops and wait for it: what the background process does; one at a time."""
+    folder = cache_folder()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_complete(folder):
+            _import_loops(folder)
+            (folder / COMPLETE).touch(mode=0o600)
+            _remove_old(folder)
+
+
+def cache_folder() -> Path:
+    """Return the folder for this version's machine code on this kind of processor."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    source = LOOPS.stat()
+    facts = (
+        *(importlib.metadata.version(package) for package in ("numba", "llvmlite", "numpy")),
+        *(sys.version, platform.machine(), _processor()),
+        *(str(LOOPS), source.st_mtime_ns, source.st_size),
+    )
+    name = hashlib.blake2b(repr(facts).encode(), digest_size=10).hexdigest()
+    return Path(caches) / "tacit" / f"kernel-{name}"
+
+
+def _is_off() -> bool:
+    return os.environ.get("TACIT_KERNEL", "").lower() == "off"
+
+
+def _is_complete(folder: Path) -> bool:
+    try:
+        found = folder.stat()
+        private = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return private and (folder / COMPLETE).exists()
+    except OSError:
+        return False
+
+
+def _processor() -> str:
+    """Return what the machine code is made for: it uses what this processor can do."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return platform.processor()
+
+
+def _import_loops(folder: Path) -> ModuleType:
+    """Import the loops with numba's cache in this folder, and run each once, which loads or compiles it."""
+    from numba.core import config
+
+    before = vars(config)["CACHE_DIR"]
+    vars(config)["CACHE_DIR"] = str(folder)
+    try:
+        from tacit.engine import kernel_loops
+    finally:
+        vars(config)["CACHE_DIR"] = before
+    _run_once(kernel_loops)
+    return kernel_loops
+
+
+def _run_once(loops: ModuleType) -> None:
+    import numpy as np
+    import pyarrow as pa
+
+    from tacit.engine.kernel import Bounded, Columns, sum_batches
+
+    loops.refill(np.full(4, -1, dtype=np.int32), np.zeros(1, dtype=np.uint64), 1)
+    cells = {"unit": ["a", "b", "a"], "key": [1, 1, 2], "text": ["x", "y", None], "x0": [1, 2, 3]}
+    schema = pa.schema([("unit", pa.string()), ("key", pa.int64()), ("text", pa.string()), ("x0", pa.uint32())])
+    numbers = pa.schema([("unit", pa.int64()), ("x0", pa.uint32())])
+    few = Bounded(rows_most=1, groups_most=1, salt="00")
+    batch = pa.RecordBatch.from_pydict(cells, schema=schema)
+    sum_batches([batch], schema, Columns("unit", ["key", "text"], [["x0"]], None), few, memory=1 << 30)
+    batch = pa.RecordBatch.from_pydict({"unit": [1, 2, 1], "x0": [1, 2, 3]}, schema=numbers)
+    sum_batches([batch], numbers, Columns("unit", [], [["x0"]], 1), few, memory=1 << 30)
+
+
+def _remove_old(folder: Path) -> None:
+    for other in folder.parent.glob("kernel-*"):
+        if other != folder and time.time() - other.stat().st_mtime > KEPT_DAYS * 86400:
+            shutil.rmtree(other, ignore_errors=True)

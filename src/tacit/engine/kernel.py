@@ -1,0 +1,212 @@
+"""The embedded engine's quick path: rows out of DuckDB as Arrow, bounded and summed in compiled loops.
+
+It keeps rows by the same rule as the SQL path and gives the same integers where nothing is over its bound. Rows come in
+batches; while one is hashed and sorted by its units' parts, DuckDB makes the next. When all have come, each part, which
+has all rows of its units, is bounded and added up on its own. `compiled` says when the loops are ready.
+"""
+
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tacit.engine import coding
+from tacit.engine.runs import Runs
+
+THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+# Rows are sorted into this many parts as they come, and each of those into smaller ones when all have.
+PART_BITS = 8
+PART_ROWS = 1 << 13
+# One limb of a value fits 32 bits, so that this many rows add up inside 64.
+ROWS_AT_ONCE = 1 << 30
+LIMB_BITS = 31
+NOTHING = (1 << 32) - 1
+# Of the memory limit, what rows may take before they are written to a file; the rest is for batches and tables.
+HELD_SHARE = 2
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What one unit may have, and the salt that decides what is kept."""
+
+    rows_most: int
+    groups_most: int
+    salt: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a batch are what; a value is one or more limbs of LIMB_BITS, the highest first."""
+
+    unit: str
+    keys: Sequence[str]
+    values: Sequence[Sequence[str]]
+    listed: int | None  # how many keys the public list has, the key being its place there; None where keys are found
+
+    @property
+    def limbs(self) -> list[str]:
+        """All limbs of all values."""
+        return [limb for value in self.values for limb in value]
+
+
+@dataclass(frozen=True)
+class Summed:
+    """For each key rows, units, and counted and total of each value."""
+
+    keys: list[tuple[Any, ...]] | None  # None: the public list
+    sums: list[NDArray[Any]]
+
+
+def sum_batches(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    columns: Columns,
+    bounded: Bounded,
+    *,
+    memory: int,
+    folder: Path | None = None,
+) -> Summed:
+    """Return each key's exact sums, every unit bounded."""
+    packer = Packer(schema, columns, bounded.salt, memory)
+    with Runs(width=packer.width, parts=1 << PART_BITS, memory=memory // HELD_SHARE, folder=folder) as runs:
+        with ThreadPoolExecutor(1, "tacit-kernel") as worker:
+            waiting: Future[None] | None = None
+            for batch in batches:  # the next batch is made while the last is sorted
+                if waiting is not None:
+                    waiting.result()
+                waiting = worker.submit(_take, runs, packer, batch)
+            if waiting is not None:
+                waiting.result()
+        keys, hashes, order = packer.keys()
+        table = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, _joined(table, columns))
+
+
+def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
+    runs.add(*packer.pack(batch))
+
+
+class Packer:
+    """Makes batches into sorted lines of words."""
+
+    def __init__(self, schema: pa.Schema, columns: Columns, salt: str, memory: int) -> None:
+        self._columns = columns
+        self._salt = salt
+        self._memory = memory
+        self._unit_word = coding.keyed_word(salt, "unit")
+        unit_kind = schema.field(columns.unit).type
+        self._units = None if coding.is_number(unit_kind) else coding.TextCoder(self._unit_word)
+        kinds = [schema.field(key).type for key in columns.keys]
+        self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
+        self.first = 3 if self._units is None else 4
+        self.width = self.first + len(columns.limbs)
+
+    def pack(self, batch: pa.RecordBatch) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Return the batch's rows sorted by part, and where each part begins."""
+        from tacit.engine import kernel_loops as loops
+
+        hashes, codes = self._hash_units(batch.column(self._columns.unit))
+        keys = self._code_keys(batch)
+        values = np.empty((len(self._columns.limbs), len(batch)), dtype=np.uint32)
+        for place, limb in enumerate(self._columns.limbs):
+            values[place] = batch.column(limb).to_numpy(zero_copy_only=False)
+        rows = np.empty((len(batch), self.width), dtype=np.uint32)
+        starts = np.empty((1 << PART_BITS) + 1, dtype=np.int64)
+        loops.scatter(hashes, coding.as_input(codes), coding.as_input(keys), values, PART_BITS, starts, rows)
+        held = sum(coder.bytes_held for coder in (self._units, self._keys) if coder is not None)
+        if held > self._memory:
+            raise MemoryError
+        return rows, starts
+
+    def keys(self) -> tuple[list[tuple[Any, ...]] | None, NDArray[np.uint64], NDArray[np.int64]]:
+        """Return the keys of all codes, a hash of each one's value, and where each is in the order of keys."""
+        if self._keys is not None:
+            keys, hashes = self._keys.keys(), self._keys.hashes
+            return keys, hashes, coding.ranks(keys, hashes)
+        places = np.arange(self._columns.listed or 1, dtype=np.int64)
+        return None, coding.mixed(places.view(np.uint64), coding.keyed_word(self._salt, "place")), places
+
+    def _hash_units(self, units: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        from tacit.engine import kernel_loops as loops
+
+        if self._units is not None:
+            codes = self._units.code(units)
+            return self._units.hashes_of(codes), codes
+        hashes = np.empty(len(units), dtype=np.uint64)
+        loops.hash_words(coding.as_input(coding.as_words(units)), self._unit_word, hashes)
+        return hashes, np.empty(0, dtype=np.int64)
+
+    def _code_keys(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        columns = [batch.column(key) for key in self._columns.keys]
+        if self._keys is not None:
+            return self._keys.code(columns)
+        return coding.as_words(columns[0]) if columns else np.zeros(len(batch), dtype=np.int64)
+
+
+def _sum_parts(
+    runs: Runs,
+    packer: Packer,
+    hashes: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    bounded: Bounded,
+    memory: int,
+) -> NDArray[Any]:
+    """Return (key, sum) integers: rows, units, and counted and total of each limb."""
+    from tacit.engine import kernel_loops as loops
+
+    shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
+    widest = int(runs.sizes.max(initial=0)) * packer.width * 4 * 4  # two copies, and entries of about that size
+    if THREADS * (widest + 8 * shape[0] * shape[1]) > memory or runs.sizes.max(initial=0) > ROWS_AT_ONCE:
+        raise MemoryError
+    rule = loops.Rule(
+        packer.first, hashes, order, min(bounded.rows_most, ROWS_AT_ONCE), min(bounded.groups_most, ROWS_AT_ONCE)
+    )
+    waiting = iter(np.argsort(-runs.sizes, kind="stable").tolist())  # the largest first, so that no thread ends late
+    turn = threading.Lock()
+
+    def work(_: int) -> NDArray[Any]:
+        total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
+        sums, added = np.zeros(shape, dtype=np.int64), 0
+        while True:
+            with turn:
+                part = next(waiting, None)
+            if part is None or not runs.sizes[part]:
+                return total + sums
+            rows = runs.part(part)
+            if added + len(rows) > ROWS_AT_ONCE:
+                total, added = total.astype(object) + sums, 0
+                sums[:] = 0
+            added += len(rows)
+            loops.sum_rows(rows, PART_BITS, _bits(len(rows)), rule, sums)
+
+    with ThreadPoolExecutor(THREADS, "tacit-kernel") as workers:
+        tables = list(workers.map(work, range(THREADS)))
+    table = tables[0]
+    many = int(runs.sizes.sum()) > ROWS_AT_ONCE
+    for other in tables[1:]:
+        table = table.astype(object) + other if many else table + other
+    return table
+
+
+def _bits(rows: int) -> int:
+    return min((rows // PART_ROWS).bit_length(), 32 - PART_BITS)
+
+
+def _joined(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
+    """Return rows, units, and counted and total of each value, its limbs put together again."""
+    sums = [table[:, 0], table[:, 1]]
+    at = 2
+    for value in columns.values:
+        counted, total = table[:, at], table[:, at + 1]
+        for limb in range(1, len(value)):
+            total = total.astype(object) * (1 << LIMB_BITS) + table[:, at + 2 * limb + 1]
+        sums += [counted, total]
+        at += 2 * len(value)
+    return sums

@@ -1,0 +1,414 @@
+"""The kernel's loops, compiled by numba: hash and code cells, scatter rows by unit, bound each unit in cache, add up.
+
+Whole numbers only. Which rows and groups of a unit are kept follows the same rule as the SQL path, with a hash of its
+own: groups in the order of (hash of unit and key; key), rows in the order of (hash of unit, key and values; values).
+Hashes are of values and a salt, never of codes. Units are compared whole: for numbers the hash is one-to-one, and other
+units carry a code beside it, equal just when they are.
+
+A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code where it has one, and the
+values from word `first` on; a value of NOTHING is NULL. Importing numba takes a while, so only `compiled` imports this.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+NOTHING = np.uint32(0xFFFFFFFF)
+# Up to so many groups the first are found in one pass, without sorting them all.
+FEW = 64
+
+
+class Rule(NamedTuple):
+    """What is done with the rows of one question."""
+
+    first: Any  # the word of a row's first value: 4 where units have codes, else 3
+    key_hash: Any  # (key,) uint64: a hash of each key's value
+    key_rank: Any  # (key,) int64: where each key is in the order of keys
+    rows_most: Any
+    groups_most: Any
+
+
+@numba.njit
+def mix(word: Any, more: Any) -> Any:
+    """Return a 64-bit hash of two words, one-to-one in either."""
+    word = (word ^ more) * np.uint64(0xBF58476D1CE4E5B9)
+    word ^= word >> np.uint64(29)
+    word *= np.uint64(0x94D049BB133111EB)
+    word ^= word >> np.uint64(32)
+    word *= np.uint64(0x9E3779B97F4A7C15)
+    return word ^ (word >> np.uint64(31))
+
+
+@numba.njit(cache=True, nogil=True)
+def hash_words(words: Any, salt: Any, out: Any) -> None:
+    """Hash each of some 64-bit words."""
+    for place in range(len(words)):
+        out[place] = mix(np.uint64(words[place]), salt)
+
+
+@numba.njit(cache=True, nogil=True)
+def code_texts(data: Any, ends: Any, start: Any, salt: Any, slots: Any, hashes: Any, known: Any, arena: Any) -> Any:
+    """Code texts from `start` on, in place of their ends; return how many were coded: fewer where there is no room.
+
+    Text i is data[ends[i] : ends[i + 1]]. known[0] is how many codes there are; the text of code c is in the arena at
+    known[1 + c] … known[2 + c]. A text is compared whole.
+    """
+    mask = len(slots) - 1
+    begin = ends[start]
+    for place in range(start, len(ends) - 1):
+        end = ends[place + 1]
+        size = end - begin
+        word = _hash_text(data, begin, size, salt)
+        slot = np.int64(word) & mask
+        while True:
+            code = slots[slot]
+            if code < 0:
+                code = known[0]
+                at = known[1 + code]
+                if 2 * (code + 1) > mask or code + 2 >= len(known) or at + size > len(arena):
+                    return place
+                for byte in range(size):
+                    arena[at + byte] = data[begin + byte]
+                slots[slot] = code
+                hashes[code] = word
+                known[0] = code + 1
+                known[2 + code] = at + size
+                break
+            if hashes[code] == word and _same(data, begin, size, arena, known[1 + code], known[2 + code]):
+                break
+            slot = (slot + 1) & mask
+        ends[place] = code
+        begin = end
+    return len(ends) - 1
+
+
+@numba.njit
+def _hash_text(data: Any, begin: Any, size: Any, salt: Any) -> Any:
+    word = mix(salt, np.uint64(size))
+    place = 0
+    while place < size:
+        part = np.uint64(0)
+        for byte in range(min(8, size - place)):
+            part |= np.uint64(data[begin + place + byte]) << np.uint64(8 * byte)
+        word = mix(word, part)
+        place += 8
+    return word
+
+
+@numba.njit
+def _same(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> Any:
+    if end - at != size:
+        return False
+    for byte in range(size):  # noqa: SIM110 - numba knows no all() of a generator
+        if data[begin + byte] != arena[at + byte]:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True)
+def code_words(words: Any, start: Any, slots: Any, values: Any, known: Any, codes: Any) -> Any:
+    """Code 64-bit words from `start` on; return how many were coded: fewer where there is no room."""
+    mask = len(slots) - 1
+    for place in range(start, len(words)):
+        word = words[place]
+        slot = np.int64(mix(np.uint64(word), np.uint64(1))) & mask
+        while True:
+            code = slots[slot]
+            if code < 0:
+                code = known[0]
+                if 2 * (code + 1) > mask or code >= len(values):
+                    return place
+                slots[slot] = code
+                values[code] = word
+                known[0] = code + 1
+                break
+            if values[code] == word:
+                break
+            slot = (slot + 1) & mask
+        codes[place] = code
+    return len(words)
+
+
+@numba.njit(cache=True, nogil=True)
+def refill(slots: Any, hashes: Any, count: Any) -> None:
+    """Put codes 0 … count-1 into empty slots again, by their hashes."""
+    mask = len(slots) - 1
+    for code in range(count):
+        slot = np.int64(hashes[code]) & mask
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = code
+
+
+@numba.njit(cache=True, nogil=True)
+def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
+    """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end."""
+    shift = np.uint64(64 - bits)
+    at = np.zeros((1 << bits) + 1, np.int64)
+    for row in range(len(hashes)):
+        at[np.int64(hashes[row] >> shift) + 1] += 1
+    for part in range(1 << bits):
+        at[part + 1] += at[part]
+    starts[:] = at
+    first = rows.shape[1] - values.shape[0]
+    for row in range(len(hashes)):
+        word = hashes[row]
+        place = at[np.int64(word >> shift)]
+        at[np.int64(word >> shift)] = place + 1
+        rows[place, 0] = np.uint32(word & np.uint64(0xFFFFFFFF))
+        rows[place, 1] = np.uint32(word >> np.uint64(32))
+        rows[place, 2] = np.uint32(keys[row])
+        if first == 4:
+            rows[place, 3] = np.uint32(codes[row])
+        for column in range(values.shape[0]):
+            rows[place, first + column] = values[column, row]
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, sums: Any) -> None:
+    """Bound and add up whole units into `sums`: by key rows, units, counted and total of each value.
+
+    The rows are first split by the `bits` of their units' hashes after the top `skip`, so that a part stays in cache.
+    """
+    parted, starts = _split(rows, skip, bits)
+    for part in range(1 << bits):
+        some = parted[starts[part] : starts[part + 1]]
+        if len(some):
+            _sum_part(some, rule, sums)
+
+
+@numba.njit
+def _split(rows: Any, skip: Any, bits: Any) -> Any:
+    at = np.zeros((1 << bits) + 1, np.int64)
+    if bits == 0:
+        at[1] = len(rows)
+        return rows, at
+    shift, mask = 32 - skip - bits, (1 << bits) - 1
+    for row in range(len(rows)):
+        at[((np.int64(rows[row, 1]) >> shift) & mask) + 1] += 1
+    for part in range(1 << bits):
+        at[part + 1] += at[part]
+    starts = at.copy()
+    parted = np.empty_like(rows)
+    for row in range(len(rows)):
+        part = (np.int64(rows[row, 1]) >> shift) & mask
+        place = at[part]
+        at[part] = place + 1
+        for word in range(rows.shape[1]):
+            parted[place, word] = rows[row, word]
+    return parted, starts
+
+
+@numba.njit
+def _sum_part(rows: Any, rule: Rule, sums: Any) -> None:
+    """Bound and add up each unit of a part."""
+    places, ends, units = _by_unit(rows, rule.first)
+    orders = np.empty(len(rows), np.uint64)
+    best = np.empty(rule.groups_most if rule.groups_most <= FEW else 0, np.uint64)
+    begin = 0
+    for unit in range(units):
+        end = ends[unit]
+        if end - begin == 1:
+            key = np.int64(rows[places[begin], 2])
+            sums[key, 0] += 1
+            sums[key, 1] += 1
+            _add_row(rows, rule.first, places[begin], 1, sums[key])
+        else:
+            _sum_unit(rows, rule, places[begin:end], orders, best, sums)
+        begin = end
+
+
+@numba.njit
+def _by_unit(rows: Any, first: Any) -> Any:
+    """Return the rows' places sorted by unit, where each unit's end, and how many units there are."""
+    mask = 15
+    while mask + 1 < 2 * len(rows):
+        mask = 2 * mask + 1
+    slots = np.full(mask + 1, -1, np.int32)
+    unit_of = np.empty(len(rows), np.int32)
+    one_row = np.empty(len(rows), np.int32)
+    ends = np.zeros(len(rows) + 1, np.int32)
+    units = 0
+    for row in range(len(rows)):
+        slot = np.int64(rows[row, 0]) & mask
+        while True:
+            unit = slots[slot]
+            if unit < 0:
+                unit = np.int32(units)
+                slots[slot] = unit
+                one_row[unit] = row
+                units += 1
+                break
+            other = one_row[unit]
+            same = rows[other, 0] == rows[row, 0] and rows[other, 1] == rows[row, 1]
+            if same and (first == 3 or rows[other, 3] == rows[row, 3]):
+                break
+            slot = (slot + 1) & mask
+        unit_of[row] = unit
+        ends[unit + 1] += 1
+    for unit in range(units):
+        ends[unit + 1] += ends[unit]
+    places = one_row  # no longer needed as what it was
+    for row in range(len(rows)):
+        unit = unit_of[row]
+        places[ends[unit]] = row
+        ends[unit] += 1
+    return places, ends, units
+
+
+@numba.njit
+def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, best: Any, sums: Any) -> None:
+    """Add up those of a unit's groups that come first in the order of (hash, key), each cut to its first rows."""
+    word = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
+    count = len(places)
+    for place in range(count):
+        orders[place] = mix(word, rule.key_hash[rows[places[place], 2]])
+    if len(best) and count > 4 * len(best):  # most groups will not be kept: leave them out before sorting
+        last = _last_kept(orders, count, best)
+        kept = 0
+        for place in range(count):
+            if orders[place] <= last:
+                orders[kept] = orders[place]
+                places[kept] = places[place]
+                kept += 1
+        count = kept
+    _sort(rows, rule, places, orders, count)
+    begin, groups = 0, 0
+    while begin < count and groups < rule.groups_most:
+        key = np.int64(rows[places[begin], 2])
+        end = begin + 1
+        while end < count and rows[places[end], 2] == key:
+            end += 1
+        sums[key, 0] += min(end - begin, rule.rows_most)
+        sums[key, 1] += 1
+        if end - begin > rule.rows_most:
+            _add_first_rows(rows, rule, places[begin:end], orders, sums[key])
+        else:
+            for place in range(begin, end):
+                _add_row(rows, rule.first, places[place], 1, sums[key])
+        groups += 1
+        begin = end
+
+
+@numba.njit
+def _last_kept(orders: Any, count: Any, best: Any) -> Any:
+    """Return the largest of the smallest distinct orders, as many as `best` holds, or of all where there are fewer."""
+    held = 0
+    for place in range(count):
+        order = orders[place]
+        if held == len(best) and order >= best[held - 1]:
+            continue
+        at = held
+        while at > 0 and best[at - 1] > order:
+            at -= 1
+        if at > 0 and best[at - 1] == order:
+            continue
+        held = min(held + 1, len(best))
+        for other in range(held - 1, at, -1):
+            best[other] = best[other - 1]
+        best[at] = order
+    return best[held - 1]
+
+
+@numba.njit
+def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
+    """Sort by (order, rank of the key), by insertion at ever smaller gaps."""
+    gap = 1
+    while gap < count // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for start in range(gap, count):
+            order, row, at = orders[start], places[start], start
+            while at >= gap and (
+                orders[at - gap] > order
+                or (
+                    orders[at - gap] == order and rule.key_rank[rows[places[at - gap], 2]] > rule.key_rank[rows[row, 2]]
+                )
+            ):
+                orders[at] = orders[at - gap]
+                places[at] = places[at - gap]
+                at -= gap
+            orders[at] = order
+            places[at] = row
+        gap //= 3
+
+
+@numba.njit
+def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, sums: Any) -> None:
+    """Add those of a group's rows that come first in the order of (hash, values); `orders` is only room to work in."""
+    for place in range(len(places)):
+        orders[place] = _row_hash(rows, rule, places[place])
+    last = _smallest(orders, 0, len(places), rule.rows_most)
+    tied = rule.rows_most
+    for place in range(len(places)):
+        if _row_hash(rows, rule, places[place]) < last:
+            _add_row(rows, rule.first, places[place], 1, sums)
+            tied -= 1
+    done = np.int64(-1)
+    while tied > 0:  # nearly always once: rows that tie are identical
+        best, times = np.int64(-1), 0
+        for place in range(len(places)):
+            row = np.int64(places[place])
+            if _row_hash(rows, rule, row) != last or (done >= 0 and _compare(rows, rule, row, done) <= 0):
+                continue
+            order = -1 if best < 0 else _compare(rows, rule, row, best)
+            if order < 0:
+                best, times = row, 1
+            elif order == 0:
+                times += 1
+        _add_row(rows, rule.first, best, min(times, tied), sums)
+        tied -= times
+        done = best
+
+
+@numba.njit
+def _smallest(words: Any, low: Any, high: Any, count: Any) -> Any:
+    """Return the count-th smallest of words[low:high], which are put in another order."""
+    wanted = low + count - 1
+    high -= 1
+    while low < high:
+        pivot = words[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while words[left] < pivot:
+                left += 1
+            while words[right] > pivot:
+                right -= 1
+            if left <= right:
+                words[left], words[right] = words[right], words[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    return words[wanted]
+
+
+@numba.njit
+def _row_hash(rows: Any, rule: Rule, row: Any) -> Any:
+    word = np.uint64(rows[row, 0]) | (np.uint64(rows[row, 1]) << np.uint64(32))
+    order = mix(word, rule.key_hash[rows[row, 2]])
+    for column in range(rule.first, rows.shape[1]):
+        order = mix(order, np.uint64(rows[row, column]))
+    return order
+
+
+@numba.njit
+def _compare(rows: Any, rule: Rule, one: Any, two: Any) -> Any:
+    for column in range(rule.first, rows.shape[1]):
+        if rows[one, column] != rows[two, column]:
+            return -1 if rows[one, column] < rows[two, column] else 1
+    return 0
+
+
+@numba.njit
+def _add_row(rows: Any, first: Any, row: Any, times: Any, sums: Any) -> None:
+    for column in range(rows.shape[1] - first):
+        value = rows[row, first + column]
+        if value != NOTHING:
+            sums[2 + 2 * column] += times
+            sums[3 + 2 * column] += np.int64(value) * times

@@ -1,0 +1,106 @@
+"""A plan on the kernel: what is asked of DuckDB, in what form, and what comes of it.
+
+DuckDB filters, derives, puts values on their grids and finds the place of public keys; rows then leave as Arrow, values
+as unsigned words of 32 bits. Whether a plan can run here depends on public facts: the types of its unit and keys.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+
+from tacit.engine import kernel
+from tacit.engine.memory import memory_limit
+from tacit.engine.relation import UNIT
+from tacit.plan.exact import ExactTable
+from tacit.plan.plan import Plan
+from tacit.query.nodes import Scalar
+from tacit.tables.arrow import to_scalar
+from tacit.tables.source import Source
+
+BATCH_ROWS = 1 << 20
+# A batch of texts must fit Arrow's 2^31 bytes.
+TEXT_BATCH_ROWS = 1 << 16
+
+
+def suits(plan: Plan, source: Source) -> bool:
+    """Return whether the kernel can run this plan once it is compiled; a matter of public facts."""
+    if plan.unit is None or not source.is_duckdb or plan.quantiles:
+        return False
+    return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
+
+
+def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt: str) -> ExactTable:
+    """Return each group's exact sums; `rows` are those that count, as (unit, keys, values in steps)."""
+    words = {f"x{place}": _limbs(rows[f"x{place}"], height) for place, height in enumerate(_heights(plan))}
+    named = {
+        name: [f"{name}_{place}" for place in range(len(limbs))] for name, limbs in words.items()
+    }  # the highest limb first
+    unit = rows[UNIT].cast("string") if rows[UNIT].type().is_uuid() else rows[UNIT]
+    asked = rows.select(
+        *keys,
+        **{UNIT: unit},
+        **{limb: word for name, limbs in named.items() for limb, word in zip(limbs, words[name], strict=True)},
+    )
+    texts = any(not _is_small(asked[name].type()) for name in asked.columns)
+    columns = kernel.Columns(
+        UNIT, keys, list(named.values()), None if plan.public_keys is None else len(plan.public_keys)
+    )
+    bounded = kernel.Bounded(
+        rows_most=plan.rows_per_unit if plan.needs_rows else kernel.ROWS_AT_ONCE,
+        groups_most=plan.groups_per_unit,
+        salt=salt,
+    )
+    with source.stream(asked, TEXT_BATCH_ROWS if texts else BATCH_ROWS) as batches:
+        summed = kernel.sum_batches(batches, batches.schema, columns, bounded, memory=memory_limit())
+    return _as_exact(summed, plan)
+
+
+def _as_exact(summed: kernel.Summed, plan: Plan) -> ExactTable:
+    names = ["rows", "units"]
+    for place in range(plan.value_count):
+        names += [f"counted_{place}", f"total_{place}"]
+    if summed.keys is None:
+        return ExactTable(plan.public_keys or ((),), {n: s.tolist() for n, s in zip(names, summed.sums, strict=True)})
+    kept = summed.sums[1] > 0  # a group that bounding has emptied does not exist, as in SQL
+    keys: Sequence[tuple[Scalar, ...]] = [
+        tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
+    ]
+    return ExactTable(keys, {n: s[kept].tolist() for n, s in zip(names, summed.sums, strict=True)})
+
+
+def _heights(plan: Plan) -> list[int]:
+    """Return the most that each value can be, in steps."""
+    heights = [0 if column.counts_only else column.height for column in plan.measured]
+    return heights + [prod(heights[column] ** exponent for column, exponent in product) for product in plan.products]
+
+
+def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
+    """Return a value as unsigned words, the highest first, NULL as a word that no value has."""
+    if height < kernel.NOTHING:
+        return [_as_word(value)]
+    return [_as_word(value >> kernel.LIMB_BITS), _as_word(value & ibis.literal((1 << kernel.LIMB_BITS) - 1, "int64"))]
+
+
+def _as_word(value: ir.IntegerValue) -> ir.Value:
+    return value.fill_null(ibis.literal(kernel.NOTHING, "int64")).cast("uint32")
+
+
+def _is_small(kind: Any) -> bool:
+    return not (kind.is_string() or kind.is_decimal())
+
+
+def _is_codable(kind: dt.DataType) -> bool:
+    return bool(
+        kind.is_integer()
+        or kind.is_floating()
+        or kind.is_boolean()
+        or kind.is_date()
+        or kind.is_timestamp()
+        or kind.is_string()
+        or kind.is_decimal()
+        or kind.is_uuid()
+    )

@@ -1,0 +1,220 @@
+"""The compiled kernel gives the SQL path's integers where nothing is over its bound, and obeys the same rule where
+something is."""
+
+import datetime as dt
+from collections import Counter
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2
+
+from tacit.engine import kernel_loops, kernel_path
+from tacit.engine.kernel import Bounded, Columns, sum_batches
+from tests.engine.exact import added, as_table, exact_of, question
+
+pytestmark = pytest.mark.usefixtures("kernel")
+several = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def moment(*parts):
+    return dt.datetime(*parts)  # noqa: DTZ001 - a column without a zone
+
+
+UNITS = {
+    "int": (pa.int64(), st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 7, None])),
+    "uint": (pa.uint64(), st.sampled_from([0, 1, 2**64 - 1, 2**63, None])),
+    "small": (pa.int16(), st.integers(-3, 3)),
+    "float": (pa.float64(), st.sampled_from([0.0, -0.0, 1.5, float("inf"), float("nan"), 5e-324, None])),
+    "text": (pa.string(), st.sampled_from(["", "a", "A", "ä", "a\0", "a" * 9, "a" * 8, "b" * 400, None])),
+    "bool": (pa.bool_(), st.sampled_from([True, False, None])),
+    "date": (pa.date32(), st.sampled_from([dt.date(1970, 1, 1), dt.date(2024, 2, 29), None])),
+    "time": (pa.timestamp("us"), st.sampled_from([moment(1969, 12, 31), moment(2024, 2, 29, 1), None])),
+    "decimal": (pa.decimal128(30, 4), st.sampled_from([Decimal("1.5"), Decimal("-1.5"), Decimal("9e20"), None])),
+}
+KEYS = {
+    "text": (pa.string(), st.sampled_from(["", "a", "b", "c" * 30, None])),
+    "int": (pa.int64(), st.sampled_from([0, 1, -(2**63), 2**63 - 1, None])),
+    "float": (pa.float64(), st.sampled_from([0.0, -0.0, 0.1, float("nan"), None])),
+    "bool": (pa.bool_(), st.sampled_from([True, False, None])),
+    "date": (pa.date32(), st.sampled_from([dt.date(1, 1, 1), dt.date(2024, 2, 29), None])),
+    "time": (pa.timestamp("us"), st.sampled_from([moment(1969, 12, 31, 23), moment(2024, 2, 29), None])),
+    "decimal": (pa.decimal128(20, 2), st.sampled_from([Decimal("1.50"), Decimal("-2.25"), None])),
+}
+XS = st.sampled_from([None, -(2**63), -1, 0, 3, 10, 2**63 - 1])
+YS = st.sampled_from([None, float("nan"), float("-inf"), -5.0, -0.0, 0.3, 4.999, 1e300])
+UNBOUNDED = {"rows_per_unit": 10**6, "groups_per_unit": 10**6}
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@settings(several, max_examples=8)
+@given(data=st.data())
+def test_same_integers_as_sql_for_units_of_every_type(unit, data):
+    kind, values = UNITS[unit]
+    rows = data.draw(st.lists(st.tuples(values, st.sampled_from(["a", "b", None]), XS, YS), max_size=30))
+    asked = question(as_table(rows, unit=kind), **UNBOUNDED)
+    assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+@pytest.mark.parametrize("key", KEYS)
+@settings(several, max_examples=8)
+@given(data=st.data())
+def test_same_integers_as_sql_for_keys_of_every_type(key, data):
+    kind, values = KEYS[key]
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 3), values, XS, YS), max_size=30))
+    asked = question(as_table(rows, key=kind), **UNBOUNDED)
+    assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+@settings(several, max_examples=6)
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None]), XS, YS), max_size=30))
+def test_same_integers_as_sql_for_composite_listed_and_no_keys(rows):
+    table = as_table(rows)
+    for words in ({"by": ("g", "x")}, {"by": ("x", "g", "y")}, {"by": ()}, {"keys": ["b", None, "z"]}):
+        asked = question(table, **UNBOUNDED, **words)
+        assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+@pytest.mark.parametrize("rows", [[], [(1, "a", 3, 0.5)], [(None, "a", 3, 0.5)]])
+@pytest.mark.parametrize("by", [(), ("g",)])
+def test_no_row_and_one_row(rows, by):
+    asked = question(as_table(rows), by=by)
+    assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+def test_values_near_the_ends_of_64_bits_add_up_exactly():
+    rows = [(n, "a", 2**32 - n % 2, 0.0) for n in range(1000)]
+    asked = question(as_table(rows), x={"between": (0, 2**32)}, rows_per_unit=1, groups_per_unit=1)
+    assert asked.plan(epsilon=900).plan.measured[0].height == 2**32  # more than one word holds, so it goes in limbs
+    assert exact_of(asked, path="kernel", epsilon=900) == exact_of(asked, path="sql", epsilon=900)
+
+
+people = st.lists(
+    st.tuples(
+        st.integers(0, 4), st.sampled_from("abcdef"), st.sampled_from([None, 1, 2, 9]), st.sampled_from([0.0, 1.0])
+    ),
+    max_size=60,
+)
+
+
+@several
+@given(people, people, st.sampled_from([(1, 1), (2, 2), (1, 5), (3, 1)]), st.integers(0, 2**32))
+def test_a_unit_that_is_added_leaves_every_other_units_kept_rows_as_they_were(crowd, mine, bounds, salt):
+    words = {"rows_per_unit": bounds[0], "groups_per_unit": bounds[1]}
+    mine = [(9, *row[1:]) for row in mine]
+    together = [row for pair in zip(mine, crowd[::-1], strict=False) for row in pair]
+    together += mine[len(crowd) :] + crowd[::-1][len(mine) :]
+    both, one, others = (
+        exact_of(question(as_table(rows), **words), salt=str(salt), path="kernel") for rows in (together, mine, crowd)
+    )
+    assert both == added(one, others)
+
+
+@several
+@given(people, st.sampled_from([(1, 1), (2, 2), (1, 5), (3, 1)]))
+def test_bounds_are_enforced_and_nothing_within_them_is_left_out(rows, bounds):
+    rows_most, groups_most = bounds
+    found = exact_of(
+        question(as_table(rows), rows_per_unit=rows_most, groups_per_unit=groups_most), path="kernel", salt="1"
+    )
+    groups = Counter()
+    for unit in {row[0] for row in rows}:
+        groups[unit] = min(groups_most, len({row[1] for row in rows if row[0] == unit}))
+    assert sum(sums["units"] for sums in found.values()) == sum(groups.values())
+    for (key,), sums in found.items():
+        per_unit = Counter(row[0] for row in rows if row[1] == key)
+        most = sum(sorted((min(rows_most, n) for n in per_unit.values()), reverse=True)[: sums["units"]])
+        assert sums["units"] <= sums["rows"] <= most
+
+
+def test_heavy_units_are_cut_to_their_bounds_whatever_their_size():
+    rows = [(unit, f"g{n % 90}", n % 11, 0.0) for unit in range(3) for n in range(20_000)]
+    for rows_most, groups_most in ((2, 5), (50, 80), (3, 70), (10**6, 2)):
+        asked = question(as_table(rows), rows_per_unit=rows_most, groups_per_unit=groups_most)
+        found = exact_of(asked, path="kernel")
+        per_group = 20_000 // 90
+        assert sum(sums["units"] for sums in found.values()) == 3 * groups_most
+        for sums in found.values():
+            lowest = sums["units"] * min(rows_most, per_group)
+            assert lowest <= sums["rows"] <= sums["units"] * min(rows_most, per_group + 1)
+
+
+def shuffled(table, seed):
+    return table.take(np.random.default_rng(seed).permutation(len(table)))
+
+
+def test_neither_the_order_of_rows_nor_batches_nor_threads_decide_what_is_kept(monkeypatch):
+    rows = [(n % 40, "abcdefgh"[n * n % 8], n % 11, (n % 7) / 2) for n in range(3000)]
+    table = as_table(rows)
+    first = exact_of(question(table), path="kernel")
+    assert exact_of(question(shuffled(table, 1)), path="kernel") == first
+    monkeypatch.setattr(kernel_path, "BATCH_ROWS", 7)
+    monkeypatch.setattr(kernel_path, "TEXT_BATCH_ROWS", 2048)
+    monkeypatch.setattr("tacit.engine.kernel.THREADS", 1)
+    monkeypatch.setattr("tacit.engine.kernel.PART_BITS", 3)
+    monkeypatch.setattr("tacit.engine.kernel.PART_ROWS", 16)
+    assert exact_of(question(shuffled(table, 2)), path="kernel") == first
+
+
+def tied_cells(key_hash, key_rank, keys, values):
+    """Add up one unit's rows under hashes of our choice; one row and one group are kept."""
+    rows = np.zeros((len(keys), 4), dtype=np.uint32)
+    rows[:, 2], rows[:, 3] = keys, values
+    sums = np.zeros((len(key_hash), 4), dtype=np.int64)
+    rule = kernel_loops.Rule(3, np.array(key_hash, np.uint64), np.array(key_rank, np.int64), 1, 1)
+    kernel_loops.sum_rows(rows, 8, 0, rule, sums)
+    return sums
+
+
+def test_groups_whose_hashes_tie_are_chosen_by_their_keys_and_not_by_their_codes():
+    for rank in ([0, 1], [1, 0]):
+        for order in ([0, 1], [1, 0]):
+            found = tied_cells([5, 5], rank, order, [3, 3])
+            assert found[:, 1].tolist() == [1 - rank[0], 1 - rank[1]]
+
+
+def test_rows_that_tie_are_identical_and_one_is_kept():
+    found = tied_cells([5], [0], [0, 0, 0], [3, 3, 3])
+    assert found.tolist() == [[1, 1, 1, 3]]
+
+
+def kept(keys, xs, salt):
+    """Return (key, total of x) of the one row that is kept of one unit's rows."""
+    schema = pa.schema([("unit", pa.int64()), ("g", pa.string()), ("x", pa.uint32())])
+    batch = pa.RecordBatch.from_pydict({"unit": [7] * len(keys), "g": keys, "x": xs}, schema=schema)
+    bounded = Bounded(rows_most=1, groups_most=1, salt=str(salt))
+    found = sum_batches([batch], schema, Columns("unit", ["g"], [["x"]], None), bounded, memory=1 << 30)
+    (at,) = np.flatnonzero(found.sums[1])
+    return found.keys[at][0], int(found.sums[3][at])
+
+
+def assert_uniform(drawn, count):
+    """Fail where `count` outcomes are not equally likely: a false alarm in a million runs."""
+    found, expected = Counter(drawn), len(drawn) / count
+    assert len(found) == count
+    assert sum((times - expected) ** 2 / expected for times in found.values()) < chi2.isf(1e-6, count - 1)
+
+
+def test_each_group_of_a_unit_is_equally_likely_to_be_kept():
+    assert_uniform([kept(list("abcde"), [1] * 5, salt)[0] for salt in range(1000)], 5)
+
+
+def test_each_row_of_a_group_is_equally_likely_to_be_kept():
+    assert_uniform([kept(["a"] * 5, [10, 11, 12, 13, 14], salt)[1] for salt in range(1000)], 5)
+
+
+def test_units_with_the_same_groups_do_not_all_keep_the_same_ones():
+    rows = [(unit, key, 1, 0.0) for unit in range(2000) for key in "abcde"]
+    found = exact_of(question(as_table(rows), groups_per_unit=1), path="kernel")
+    assert_uniform([key for (key,), sums in found.items() for _ in range(sums["units"])], 5)
+
+
+def test_nothing_was_compiled_for_any_of_this_in_use():
+    compiled_for = {
+        name: len(each.signatures) for name, each in vars(kernel_loops).items() if hasattr(each, "signatures")
+    }
+    used = {"hash_words", "code_texts", "code_words", "refill", "scatter", "sum_rows"}
+    assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)
