@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import ask, budget, certificate, demo, explain, ledger, local, plan, tradeoff
+from tacit.cli import ask, budget, certificate, demo, explain, init, ledger, local, plan, tables, tradeoff
 from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 EXIT_UNEXPECTED = 1
@@ -33,6 +33,8 @@ app = typer.Typer(
     ),
 )
 app.command(name="demo")(demo.demo)
+app.command(name="init")(init.init)
+app.command(name="tables")(tables.tables)
 app.command(name="ask")(ask.ask)
 app.command(name="plan")(plan.plan)
 app.add_typer(budget.app, name="budget")
@@ -63,6 +65,8 @@ def tacit_command(
     **Start here**
 
     `tacit demo` shows what it does, in a few seconds and on made-up data.
+
+    `tacit init` writes a tacit.toml that declares a table; `tacit tables` lists what it declares.
 
     `tacit plan` shows what a question would cost and give, for free; `tacit ask`, with the same words, answers it.
 

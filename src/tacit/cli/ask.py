@@ -20,7 +20,11 @@ def ask(words: Words) -> None:
 
     The charge is kept in the ledger before a row is read; the same question asked again is free.
 
-    Example, for a table that the ledger does not know yet:
+    With a tacit.toml in the folder (`tacit init` writes one):
+
+    `tacit ask pay "SELECT state, AVG(income) FROM pay GROUP BY state" --epsilon 1 --plot pay.png`
+
+    Without one, for a table that the ledger does not know yet:
 
     `tacit ask pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --rows-per-unit 1
     --groups-per-unit 1 --between income=0:500000 --budget 3 --delta 1e-6 --epsilon 1`
@@ -29,9 +33,8 @@ def ask(words: Words) -> None:
     """
     check_output(words)
     with working("working"):
-        if words.budget is not None:
-            plan_question(words)  # a budget is for life: it is not declared by a question that is refused
-        answer = open_question(words, ledger=words.ledger).answer(
+        plan_question(words)  # a budget is for life: it is not declared by a question that is refused
+        answer = open_question(words, to_plan=False).answer(
             words.epsilon,
             words.call_delta,
             request_id=words.request_id,
@@ -43,9 +46,13 @@ def ask(words: Words) -> None:
 
 
 def check_output(words: Words) -> None:
-    """Refuse, before anything is charged, a format that is not one and a file that could not be written."""
+    """Refuse, before anything is charged, a format that is not one and a file or picture that could not be written."""
     if words.format not in FORMATS:
         raise InvalidParameter(f"--format must be one of {', '.join(FORMATS)}")
+    if words.plot is not None:
+        from tacit.release.plot import check_path
+
+        check_path(Path(words.plot))
     if words.output is None:
         if words.format == "parquet":
             raise InvalidParameter("--format parquet needs a file\nhint: --output answer.parquet")
@@ -57,7 +64,9 @@ def check_output(words: Words) -> None:
 
 
 def write_answer(answer: "Answer", words: Words) -> None:
-    """Print the answer, or write it to the file asked for."""
+    """Print the answer, or write it to the file asked for; draw it if asked."""
+    if words.plot is not None:
+        answer.plot(words.plot)
     if words.format == "parquet":
         import pyarrow.parquet as pq
 

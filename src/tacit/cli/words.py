@@ -4,14 +4,15 @@ Both commands take exactly these, so that a plan becomes an answer by changing o
 product reads them, since 0.1 on a command line means 1/10.
 """
 
-import csv
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.catalog import find_entry, open_entry
+from tacit.cli.facts import column_kinds, named, read_ends, read_key_list
 from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
@@ -31,17 +32,27 @@ Repeated = list[str] | None
 class Words:
     """One command line of `ask` or `plan`, as written."""
 
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, or a quoted glob of them.")]
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the file without its ending.")]
-    unit: Annotated[
+    source: Annotated[
         str,
-        typer.Option(
-            metavar="COLUMN|ROW",
-            help="The column that says whose row it is; ROW if each row is its own person.",
-            rich_help_panel=TABLE,
+        typer.Argument(
+            metavar="TABLE|SOURCE",
+            help="A table of the tacit.toml; or a Parquet or CSV file, or a quoted glob of them.",
         ),
     ]
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]
     epsilon: Annotated[str, typer.Option(metavar="E", help="What this whole call may cost.", rich_help_panel=ANSWER)]
+    catalog: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE),
+    ] = None
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|ROW",
+            help="The column that says whose row it is; ROW if each row is its own person. A catalog says it already.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
     delta: Annotated[
         str | None,
         typer.Option(
@@ -96,9 +107,13 @@ class Words:
         typer.Option(metavar="NAME", help="The table's name, if not the file's.", rich_help_panel=TABLE),
     ] = None
     neighbours: Annotated[
-        str,
-        typer.Option(metavar="add-remove|replace", help="What one unit may have done.", rich_help_panel=TABLE),
-    ] = "add-remove"
+        str | None,
+        typer.Option(
+            metavar="add-remove|replace",
+            help="What one unit may have done; add-remove if not said.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
     noise: Annotated[
         str | None,
         typer.Option(
@@ -115,6 +130,12 @@ class Words:
     output: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write it to a file; parquet needs one.", rich_help_panel=ANSWER),
+    ] = None
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Draw the answer too, as .png, .svg or .html by its ending.", rich_help_panel=ANSWER
+        ),
     ] = None
     ledger: Annotated[
         str | None,
@@ -153,10 +174,31 @@ def with_words(command: Callable[[Words], None]) -> Callable[..., None]:
     return spread
 
 
-def open_question(words: Words, *, ledger: str | None) -> "Question":
-    """Return the question these words ask of the table they declare; no row is read."""
+def open_question(words: Words, *, to_plan: bool) -> "Question":
+    """Return the question these words ask of the table they name or declare; no row is read.
+
+    To plan, a table that the ledger does not know is declared in one that is forgotten, so that nothing is written.
+    """
+    entry = find_entry(words.source, words.catalog)
+    if entry is not None:
+        table = open_entry(entry, words, to_plan=to_plan)
+        ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
+        declared = table.frame.declaration.columns
+        return table.sql(
+            words.sql,
+            between={name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between},
+        )
+    return _open_source_question(words, ledger=MEMORY if to_plan and words.budget is not None else words.ledger)
+
+
+def _open_source_question(words: Words, *, ledger: str | None) -> "Question":
     import tacit
 
+    if words.unit is None:
+        raise InvalidParameter(
+            "--unit is missing: whose privacy is protected"
+            "\nhint: --unit person_id, or --unit ROW if each row is a person; or declare the table once: tacit init"
+        )
     columns, ranges = _public_facts(words)
     table = tacit.table(
         words.source,
@@ -164,7 +206,7 @@ def open_question(words: Words, *, ledger: str | None) -> "Question":
         budget=None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0),
         name=words.name,
         ledger=ledger,
-        neighbours=words.neighbours,  # type: ignore[arg-type]  # checked there, for both doors
+        neighbours=words.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
         columns=columns,
         rows_per_unit=words.rows_per_unit,
         groups_per_unit=words.groups_per_unit,
@@ -178,65 +220,21 @@ def open_question(words: Words, *, ledger: str | None) -> "Question":
 
 
 def plan_question(words: Words) -> "PlanReport":
-    """Return what answering would do; with --budget in a ledger that is forgotten, so that nothing is declared."""
-    question = open_question(words, ledger=words.ledger if words.budget is None else MEMORY)
+    """Return what answering would do; nothing is declared by it."""
+    question = open_question(words, to_plan=True)
     return question.plan(words.epsilon, words.call_delta, noise=words.noise, confidence=words.confidence)
 
 
 def _public_facts(words: Words) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
     """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
     columns: dict[str, dict[str, Any]] = {
-        column: {"type": kind} for column, kind in _named(words.type, "--type", "age=int")
+        column: {"type": kind} for column, kind in named(words.type, "--type", "age=int")
     }
-    listed = _named(words.keys, "--keys", "ward=A,B")
-    ranges = {name: _ends(name, ends) for name, ends in _named(words.between, "--between", "age=0:120")}
-    kinds = _kinds(words.source, columns) if listed or ranges else {}
+    listed = named(words.keys, "--keys", "ward=A,B")
+    ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
+    kinds = column_kinds(words.source, columns) if listed or ranges else {}
     for name in [name for name in ranges if name in kinds]:
         columns.setdefault(name, {})["between"] = ranges.pop(name)
     for column, text in listed:
-        keys = next(csv.reader([text], skipinitialspace=True), [])
-        columns.setdefault(column, {})["keys"] = [_key(column, key, kinds.get(column, "text")) for key in keys]
+        columns.setdefault(column, {})["keys"] = read_key_list(column, text, kinds.get(column, "text"))
     return columns, ranges
-
-
-def _ends(name: str, written: str) -> tuple[str, str]:
-    low, colon, high = written.partition(":")
-    if not colon:
-        raise InvalidParameter(f"--between {name}=... needs two ends\nhint: --between {name}=0:100")
-    return low, high
-
-
-def _named(written: Iterable[str] | None, option: str, example: str) -> list[tuple[str, str]]:
-    """Return each COLUMN=VALUE as a pair; a column may be named once."""
-    pairs: list[tuple[str, str]] = []
-    for text in written or ():
-        column, equals, value = text.partition("=")
-        if not (column and equals and value):
-            raise InvalidParameter(f"{option} must be COLUMN=VALUE\nhint: {option} {example}")
-        if column in dict(pairs):
-            raise InvalidParameter(f"{option} names '{column}' twice\nhint: say it once, e.g. {option} {example}")
-        pairs.append((column, value))
-    return pairs
-
-
-def _kinds(source: str, columns: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Return every column's public type, as declared or as the file's schema says."""
-    from tacit.tables.schema import read_facts
-    from tacit.tables.source import open_source
-
-    opened = open_source(source, {column: read_facts(column, said) for column, said in columns.items()})
-    return {column: facts.type for column, facts in opened.columns.items()}
-
-
-def _key(column: str, text: str, kind: str) -> Any:
-    """Return a key as its column's type: the words of a command line are all text."""
-    from tacit.privacy.number import decimal_meaning
-
-    if kind == "bool" and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if kind in ("int", "decimal", "float"):
-        number = decimal_meaning(text, name=f"a key of '{column}'")
-        if kind == "float":
-            return float(number)
-        return int(number) if number.denominator == 1 else number
-    return text

@@ -59,6 +59,8 @@ def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
         text = place.read_text(encoding="utf-8")
     except OSError:
         raise InvalidParameter(f"there is no catalog at {str(path)!r}\nhint: write one with: tacit init") from None
+    except UnicodeDecodeError:
+        raise InvalidParameter(f"{path} is not text in UTF-8\nhint: save it as UTF-8") from None
     return _Reader(place, text).catalog()
 
 
@@ -128,7 +130,7 @@ class _Reader:
 
     def _beside(self, source: str) -> str:
         """Return a path as seen from the catalog's own folder; an address is left as it is."""
-        return source if "://" in source else str(self.path.parent / source)
+        return source if "://" in source or source == ":memory:" else str(self.path.parent / source)
 
     def _refuse(self, at: tuple[str, ...], problem: str, fix: str | None = None) -> NoReturn:
         message, _, own_fix = problem.partition("\nhint: ")

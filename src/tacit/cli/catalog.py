@@ -1,0 +1,122 @@
+"""A table that a tacit.toml declares, from the command line: found by name, opened, and never contradicted.
+
+What the catalog says need not be said again; words that say otherwise are refused, since one of the two is a mistake.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InvalidParameter, LedgerError, QueryRefused
+
+if TYPE_CHECKING:
+    from tacit.cli.words import Words
+    from tacit.door import Table
+    from tacit.ledger.ledger import Ledger
+    from tacit.ledger.naming import RegisteredTable
+    from tacit.tables.catalog import CatalogEntry, CatalogFile
+    from tacit.tables.schema import ColumnFacts
+
+MEMORY = ":memory:"
+
+
+@dataclass(frozen=True)
+class FoundEntry:
+    """One table of a catalog, and the catalog it is in."""
+
+    entry: CatalogEntry
+    file: CatalogFile
+
+
+def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
+    """Return the catalog's table of that name; None where there is no catalog, or the name is a file's."""
+    from tacit.query.suggest import did_you_mean
+    from tacit.tables.catalog import FILE_NAME, read_catalog
+
+    looks_like_files = os.path.exists(name) or any(mark in name for mark in "./*?[")
+    if catalog is None and (looks_like_files or not os.path.exists(FILE_NAME)):
+        return None
+    file = read_catalog(FILE_NAME if catalog is None else catalog)
+    if name not in file.tables:
+        raise QueryRefused(f"{file.path} has no table '{name}'{did_you_mean(name, file.tables)}")
+    return FoundEntry(file.tables[name], file)
+
+
+def open_entry(found: FoundEntry, words: Words, *, to_plan: bool) -> Table:
+    """Return the catalog's table, after checking that the command line does not say otherwise."""
+    import tacit
+
+    entry, file = found.entry, found.file
+    _check_agreement(found, words)
+    ledger = MEMORY if to_plan and not is_known(file.ledger, entry.name) else file.ledger
+    try:
+        table = tacit.table(entry.source, name=entry.name, ledger=ledger, **entry.words)
+    except (InvalidParameter, QueryRefused) as problem:
+        raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
+    _check_columns(found, table.frame.declaration.columns, words)
+    return table
+
+
+def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:
+    """Return the table of that name in a ledger, or None."""
+    return next((table for table in ledger.tables() if table.name == name), None)
+
+
+def is_known(ledger: str | None, name: str) -> bool:
+    """Return whether a ledger exists and knows a table; nothing is made or written."""
+    from tacit.ledger.opening import open_ledger
+
+    try:
+        with open_ledger(ledger, create=False) as opened:
+            return known_table(opened, name) is not None
+    except LedgerError:
+        return False
+
+
+def _check_agreement(found: FoundEntry, words: Words) -> None:
+    import tacit
+
+    said: dict[str, Any] = dict(found.entry.words)
+    unit = "ROW" if said["unit"] is tacit.ROW else said["unit"]
+    _agree(found, "--unit", words.unit, unit)
+    _agree(found, "--name", words.name, found.entry.name)
+    _agree(found, "--rows-per-unit", words.rows_per_unit, said.get("rows_per_unit"))
+    _agree(found, "--groups-per-unit", words.groups_per_unit, said.get("groups_per_unit"))
+    _agree(found, "--neighbours", words.neighbours, said.get("neighbours", "add-remove"))
+    if words.ledger is not None:
+        _agree(found, "--ledger", os.path.realpath(words.ledger), os.path.realpath(found.file.ledger or ""))
+    if words.budget is not None:
+        _agree(found, "--budget", tacit.epsilon(words.budget, delta=words.delta or 0), said.get("budget"))
+
+
+def _check_columns(found: FoundEntry, columns: Any, words: Words) -> None:
+    from tacit.cli.facts import named, read_ends, read_key_list
+    from tacit.tables.schema import read_between
+
+    def facts(column: str, option: str) -> ColumnFacts:
+        if column not in columns:
+            raise QueryRefused(f"{option} names '{column}', which the table does not have")
+        known: ColumnFacts = columns[column]
+        return known
+
+    for column, kind in named(words.type, "--type", "age=int"):
+        _agree(found, f"--type {column}", kind, facts(column, "--type").type)
+    for column, text in named(words.keys, "--keys", "ward=A,B"):
+        known = facts(column, "--keys")
+        keys = tuple(read_key_list(column, text, known.type))
+        _agree(found, f"--keys {column}", keys, known.keys)
+    for name, text in named(words.between, "--between", "age=0:120"):
+        if name in columns and columns[name].between is not None:
+            _agree(found, f"--between {name}", read_between(name, read_ends(name, text)), columns[name].between)
+
+
+def _agree(found: FoundEntry, option: str, given: Any, declared: Any) -> None:
+    if given is None or given == declared:
+        return
+    says = "says otherwise" if declared is not None else "does not say so"
+    raise InvalidParameter(
+        f"{option} is for the catalog to say, and [tables.{found.entry.name}] in {found.file.path} {says}"
+        "\nhint: leave it out, or have the curator change the catalog"
+    )

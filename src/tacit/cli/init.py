@@ -1,0 +1,274 @@
+"""`tacit init`: a tacit.toml from a table's schema and a few answers; what nobody said is left in it to fill in.
+
+It reads column names and types, and no row. A range or a key set that it found in the data would be a leak, so it never
+looks for one.
+"""
+
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from tacit.cli.facts import named, read_ends, read_key_list
+from tacit.errors import InvalidParameter, QueryRefused, TacitError
+
+Repeated = list[str] | None
+NUMBERS = ("int", "float", "decimal")
+TOML_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+HEAD = """\
+# What is declared of each table: whose privacy, how much may ever be learned, what is public. `tacit tables` lists it.
+# Fill in what is commented out, from what is known of the subject; nothing here may be read off the data.
+"""
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What was said of a table, by flags or when asked; None is left to fill in."""
+
+    source: str
+    name: str
+    kinds: dict[str, str]
+    unit: str | None
+    rows_per_unit: str | None
+    groups_per_unit: str | None
+    budget: str | None
+    delta: str | None
+    between: dict[str, tuple[str, str]]
+    keys: dict[str, list[Any]]
+    types: dict[str, str]
+
+
+def init(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, or a quoted glob of them.")],
+    *,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN|ROW", help="The column that says whose row it is; ROW if each row is a person."),
+    ] = None,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most rows of one unit that count in a group.")
+    ] = None,
+    groups_per_unit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most groups that one unit counts in.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(metavar="E", help="The epsilon that may ever be spent.")] = None,
+    delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
+    between: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=LOW:HIGH", help="A column's public range. Can be repeated.")
+    ] = None,
+    keys: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=A,B", help="A column's public groups. Can be repeated.")
+    ] = None,
+    type: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=TYPE", help="Read a column as this type; CSV is text. Can be repeated.")
+    ] = None,
+    output: Annotated[str, typer.Option(metavar="FILE", help="The catalog to write, or to add to.")] = "tacit.toml",
+    asking: Annotated[
+        bool, typer.Option("--ask/--no-ask", help="Ask for what the flags leave open; on a terminal alone.")
+    ] = True,
+) -> None:
+    """Write a tacit.toml that declares a table, so that a question needs no more than the table's name.
+
+    It asks for what the flags leave open, and leaves to fill in what you do not know. Only the schema is read, no row.
+    An existing tacit.toml gets the table added.
+
+    Example: `tacit init visits.parquet`, or without being asked:
+
+    `tacit init visits.parquet --unit patient_id --rows-per-unit 3 --groups-per-unit 2 --between days=0:30
+    --budget 2 --delta 1e-6`
+    """
+    types = dict(named(type, "--type", "age=int"))
+    kinds, stem = _schema(source, types)
+    said = Declared(
+        source=os.path.relpath(source, Path(output).resolve().parent),
+        name=name or stem,
+        kinds=kinds,
+        unit=unit,
+        rows_per_unit=None if rows_per_unit is None else str(rows_per_unit),
+        groups_per_unit=None if groups_per_unit is None else str(groups_per_unit),
+        budget=budget,
+        delta=delta,
+        between={column: read_ends(column, ends) for column, ends in named(between, "--between", "age=0:120")},
+        keys={
+            column: read_key_list(column, text, kinds.get(column, "text"))
+            for column, text in named(keys, "--keys", "ward=A,B")
+        },
+        types=types,
+    )
+    before = _existing(Path(output), said.name)
+    check(said)
+    if asking and sys.stdin.isatty():
+        said = ask_for_rest(said)
+    text = before + ("\n" if before else HEAD) + to_toml(said)
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError:
+        raise InvalidParameter(f"{output} cannot be written there\nhint: --output tacit.toml") from None
+    typer.echo(_closing(said, output))
+
+
+def check(said: Declared) -> None:
+    """Refuse what the table's declaration would refuse later."""
+    from tacit.privacy.loss import epsilon
+    from tacit.query.suggest import did_you_mean
+    from tacit.tables.schema import read_facts
+
+    for column in (*said.between, *said.keys, *([said.unit] if said.unit not in (None, "ROW") else [])):
+        if column not in said.kinds:
+            raise QueryRefused(f"the table has no column '{column}'{did_you_mean(column, said.kinds)}")
+    for column, ends in said.between.items():
+        read_facts(column, {"between": ends})
+    for column, keys in said.keys.items():
+        read_facts(column, {"keys": keys})
+    if said.budget is not None:
+        epsilon(said.budget, delta=said.delta or 0)
+    elif said.delta is not None:
+        raise InvalidParameter("--delta is a part of the budget\nhint: --budget 3 --delta 1e-6")
+    for bound in (said.rows_per_unit, said.groups_per_unit):
+        if bound is not None and not (bound.isdecimal() and int(bound) > 0):
+            raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
+
+
+def ask_for_rest(said: Declared) -> Declared:
+    """Ask for each thing not yet said; an empty answer leaves it to fill in."""
+    typer.echo(f"Columns of {said.name}: {', '.join(f'{name} ({kind})' for name, kind in said.kinds.items())}")
+    typer.echo("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
+    if said.unit is None:
+        said = ask_once(said, "unit", "Whose privacy: the column that says whose row it is, or ROW")
+    if said.rows_per_unit is None:
+        said = ask_once(said, "rows_per_unit", "At most how many rows of one unit count in a group")
+    if said.groups_per_unit is None:
+        said = ask_once(said, "groups_per_unit", "In at most how many groups does one unit count")
+    if said.budget is None:
+        said = ask_once(said, "budget", "The epsilon that may ever be spent, for life (1 to 5 is common)")
+    if said.budget is not None and said.delta is None:
+        said = ask_once(said, "delta", "Its delta, far below one over the number of people (e.g. 1e-6)")
+    for column, kind in said.kinds.items():
+        if kind in NUMBERS and column != said.unit and column not in said.between and column not in said.keys:
+            said = ask_once(said, f"between {column}", f"The range of {column}, as LOW:HIGH")
+    return said
+
+
+def ask_once(said: Declared, what: str, question: str) -> Declared:
+    """Return the declaration with one more thing said, asking again until it is right or empty."""
+    while True:
+        given = str(typer.prompt(question, default="", show_default=False)).strip()
+        if not given:
+            return said
+        try:
+            if what.startswith("between "):
+                column = what.removeprefix("between ")
+                more = replace(said, between={**said.between, column: read_ends(column, given)})
+            else:
+                more = replace(said, **cast(Any, {what: given}))
+            check(more)
+        except TacitError as problem:
+            typer.echo(f"  {problem}")
+        else:
+            return more
+
+
+def to_toml(said: Declared) -> str:
+    """Return one table's part of a catalog, with what was not said as comments."""
+    header = f"tables.{_key(said.name)}"
+    delta = f", delta = {_number(said.delta)}" if said.delta is not None else ""
+    budget = None if said.budget is None else f"{{ epsilon = {_number(said.budget)}{delta} }}"
+    lines = [
+        f"[{header}]",
+        f"source = {_text(said.source)}",
+        _line("unit", None if said.unit is None else _text(said.unit), '"person_id"', "whose privacy; ROW: each row's"),
+        _line("rows_per_unit", said.rows_per_unit, "1", "the most rows of one unit that count in a group"),
+        _line("groups_per_unit", said.groups_per_unit, "1", "the most groups one unit counts in; GROUP BY needs it"),
+        _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "what may ever be learned of one unit, for life"),
+        '# neighbours = "add-remove"  # or "replace": what one unit may have done',
+        "# population = 100000  # about how many people; a delta too large for them is refused",
+    ]
+    for column, kind in said.kinds.items():
+        if column != said.unit:
+            lines += ["", *_column(said, column, kind, header)]
+    return "\n".join(lines) + "\n"
+
+
+def _column(said: Declared, column: str, kind: str, header: str) -> list[str]:
+    """Return a column's part: with comments alone where nothing was said of it."""
+    known: list[str] = []
+    if column in said.types:
+        known.append(f"type = {_text(said.types[column])}")
+    if column in said.between:
+        known.append(f"between = [{', '.join(_number(end) for end in said.between[column])}]")
+    if column in said.keys:
+        known.append(f"keys = [{', '.join(_value(key) for key in said.keys[column])}]")
+    title = f"[{header}.columns.{_key(column)}]"
+    if known:
+        return [title, *known]
+    if kind in NUMBERS:
+        return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # sums, means and quantiles need it"]
+    return [f"# {title}  # {kind}", "# keys = [A, B]  # if the groups are public; without, they are found privately"]
+
+
+def _line(word: str, value: str | None, example: str, meaning: str) -> str:
+    return f"# {word} = {example}  # fill in: {meaning}" if value is None else f"{word} = {value}  # {meaning}"
+
+
+def _schema(source: str, types: dict[str, str]) -> tuple[dict[str, str], str]:
+    """Return the columns' types and the table's name, from the schema alone."""
+    from tacit.tables.schema import read_facts
+    from tacit.tables.source import open_source
+
+    opened = open_source(source, {column: read_facts(column, {"type": kind}) for column, kind in types.items()})
+    return {column: facts.type for column, facts in opened.columns.items()}, opened.stem
+
+
+def _existing(path: Path, name: str) -> str:
+    """Return the catalog that is there, which must not have the table yet."""
+    if not path.exists():
+        return ""
+    import tomllib
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        tables = tomllib.loads(text).get("tables", {})
+    except (OSError, ValueError) as problem:
+        raise InvalidParameter(f"{path} is there and cannot be added to\nhint: mend it, or --output other.toml") from (
+            problem
+        )
+    if name in tables:
+        raise InvalidParameter(f"{path} declares '{name}' already\nhint: edit it there, or give another --name")
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _closing(said: Declared, output: str) -> str:
+    open_ends = [word for word in ("unit", "rows_per_unit", "groups_per_unit", "budget") if getattr(said, word) is None]
+    ranges = [c for c, kind in said.kinds.items() if kind in NUMBERS and c != said.unit and c not in said.between]
+    lines = [f"wrote {output}: table {said.name}, {len(said.kinds)} columns; no row was read"]
+    if open_ends:
+        lines.append(f"to fill in: {', '.join(open_ends)}")
+    if ranges:
+        lines.append(f"without a range, so not yet to be summed or averaged: {', '.join(ranges)}")
+    lines.append(f"then: tacit tables, and tacit plan {said.name} 'SELECT ...' --epsilon 1")
+    return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _number(written: str) -> str:
+    return written if TOML_NUMBER.fullmatch(written) else _text(written)
+
+
+def _value(key: Any) -> str:
+    if isinstance(key, bool):
+        return str(key).lower()
+    return _text(key) if isinstance(key, str) else _number(str(key))

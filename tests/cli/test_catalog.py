@@ -1,0 +1,177 @@
+"""With a tacit.toml a question needs the table's name alone; what contradicts the file is refused before a charge."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tacit.ledger.home import default_ledger
+
+CATALOG = """\
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+rows_per_unit = 1
+groups_per_unit = 1
+budget = { epsilon = 3, delta = 1e-6 }
+
+[tables.visits.columns.days]
+between = [0, 10]
+
+[tables.visits.columns.ward]
+keys = ["A", "B, west"]
+"""
+BY_WARD = "SELECT ward, COUNT(*) AS n, AVG(days) AS stay FROM visits GROUP BY ward"
+
+
+@pytest.fixture(autouse=True)
+def folder(visits: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the table and its catalog, to stand in."""
+    (visits.parent / "tacit.toml").write_text(CATALOG)
+    monkeypatch.chdir(visits.parent)
+    return visits.parent
+
+
+def test_a_question_needs_only_the_tables_name(tacit_command):
+    ran = tacit_command("ask", "visits", BY_WARD, "--epsilon", 1, "--format", "json")
+    assert (ran.code, ran.err) == (0, "")
+    assert [row["ward"] for row in json.loads(ran.out)["rows"]] == ["A", "B, west"]
+
+
+def test_a_catalog_elsewhere_is_named(tacit_command, folder, tmp_path_factory, monkeypatch):
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    words = ("ask", "visits", BY_WARD, "--epsilon", 1)
+    assert tacit_command(*words).code == 2
+    assert tacit_command(*words, "--catalog", folder / "tacit.toml").code == 0
+
+
+def test_a_file_is_still_a_file(tacit_command):
+    ran = tacit_command("plan", "visits.parquet", "SELECT COUNT(*) FROM visits", "--epsilon", 1)
+    assert ran.code == 2
+    assert "--unit is missing" in ran.err
+    assert "tacit init" in ran.err
+
+
+def test_a_plan_writes_no_ledger(tacit_command):
+    assert tacit_command("plan", "visits", BY_WARD, "--epsilon", 1).code == 0
+    assert not default_ledger().exists()
+
+
+def test_a_refused_question_declares_no_budget(tacit_command):
+    assert tacit_command("ask", "visits", "SELECT AVG(floor) FROM visits", "--epsilon", 1).code == 2
+    assert not default_ledger().exists()
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ("--unit", "patient"),
+        ("--rows-per-unit", 1),
+        ("--budget", 3, "--delta", "1e-6"),
+        ("--between", "days=0:10"),
+        ("--keys", 'ward=A,"B, west"'),
+        ("--type", "days=float"),
+        ("--neighbours", "add-remove"),
+    ],
+)
+def test_what_the_catalog_says_too_is_accepted(tacit_command, same):
+    assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 1, *same).code == 0
+
+
+@pytest.mark.parametrize(
+    ("other", "option"),
+    [
+        (("--unit", "floor"), "--unit"),
+        (("--unit", "ROW"), "--unit"),
+        (("--rows-per-unit", 2), "--rows-per-unit"),
+        (("--groups-per-unit", 2), "--groups-per-unit"),
+        (("--budget", 4), "--budget"),
+        (("--budget", 3), "--budget"),
+        (("--between", "days=0:20"), "--between days"),
+        (("--keys", "ward=A"), "--keys ward"),
+        (("--keys", "floor=1,2"), "--keys floor"),
+        (("--type", "days=int"), "--type days"),
+        (("--neighbours", "replace"), "--neighbours"),
+        (("--name", "stays"), "--name"),
+        (("--ledger", "other.db"), "--ledger"),
+    ],
+)
+def test_what_contradicts_the_catalog_is_refused_before_anything_is_charged(tacit_command, folder, other, option):
+    ran = tacit_command("ask", "visits", BY_WARD, "--epsilon", 1, *other)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{option} is for the catalog to say" in ran.err
+    assert not default_ledger().exists()
+    assert not (folder / "other.db").exists()
+
+
+def test_what_a_select_adds_up_can_still_be_given_a_range(tacit_command):
+    words = ("ask", "visits", "SELECT SUM(days * floor) AS total FROM visits", "--epsilon", 1)
+    assert tacit_command(*words).code == 2
+    assert tacit_command(*words, "--between", "total=0:30").code == 0
+
+
+def test_a_mistyped_table_gets_its_name(tacit_command):
+    ran = tacit_command("ask", "visit", BY_WARD, "--epsilon", 1)
+    assert ran.code == 2
+    assert "did you mean 'visits'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('unit = "patient"', 'unit = "patent"'), "did you mean 'patient'"),
+        (("rows_per_unit", "rows_per_person"), "tacit.toml, line 4: 'rows_per_person' is not a word here"),
+        (("between = [0, 10]", "between = [10, 0]"), "tacit.toml, line 8: "),
+        (('"visits.parquet"', '"gone.parquet"'), "tacit.toml, [tables.visits]: there is no file"),
+    ],
+)
+def test_a_bad_catalog_says_where_and_what_to_write(tacit_command, folder, change, said):
+    (folder / "tacit.toml").write_text(CATALOG.replace(*change))
+    ran = tacit_command("ask", "visits", BY_WARD, "--epsilon", 1)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "hint: " in ran.err
+
+
+def test_tables_lists_what_is_declared_and_what_is_left(tacit_command):
+    before = tacit_command("tables").out
+    assert "all rows of one patient" in before
+    assert "at most 1 rows of a unit in a group, in at most 1 groups" in before
+    assert "days from 0 to 10; ward 2 keys" in before
+    assert "ε = 3, δ = 1e-06, nothing asked yet" in before
+    assert not default_ledger().exists()
+    assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 2).code == 0
+    assert "left: up to ε = 1 for one more question" in tacit_command("tables").out
+
+
+def test_tables_opens_no_table(tacit_command, folder):
+    os.remove(folder / "visits.parquet")
+    assert tacit_command("tables").code == 0
+
+
+def test_tables_without_a_catalog_says_how_to_make_one(tacit_command, folder):
+    os.remove(folder / "tacit.toml")
+    ran = tacit_command("tables")
+    assert ran.code == 2
+    assert "tacit init" in ran.err
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_an_answer_can_be_drawn_too(tacit_command, folder, ending):
+    ran = tacit_command("ask", "visits", BY_WARD, "--epsilon", 1, "--plot", f"answer.{ending}")
+    assert ran.code == 0
+    assert "± 95 %" in ran.out
+    assert (folder / f"answer.{ending}").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("file", ["answer.gif", "/no/such/folder/answer.png"])
+def test_a_picture_that_cannot_be_written_is_refused_before_the_charge(tacit_command, file):
+    assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 1, "--plot", file).code == 2
+    assert not default_ledger().exists()
+
+
+def test_a_plan_has_no_picture(tacit_command):
+    ran = tacit_command("plan", "visits", BY_WARD, "--epsilon", 1, "--plot", "plan.png")
+    assert ran.code == 2
+    assert "tacit ask" in ran.err

@@ -1,0 +1,125 @@
+"""`tacit init` writes what it was told, leaves the rest to fill in, and reads no row."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tacit.cli import init as command
+from tacit.tables.catalog import read_catalog
+from tacit.tables.source import Source
+
+SAID = ("--unit", "patient", "--rows-per-unit", 2, "--groups-per-unit", 1, "--budget", "0.1", "--delta", "1e-6")
+FACTS = ("--between", "days=0:1e1", "--keys", 'ward=A,"B, west"', "--keys", "floor=1,2", "--keys", "urgent=true,false")
+
+
+@pytest.fixture(autouse=True)
+def folder(visits: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(visits.parent)
+    return visits.parent
+
+
+def answering(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
+    """Sit at a terminal and give these answers, then nothing; return the questions as they come."""
+    asked: list[str] = []
+    left = list(answers)
+
+    def prompt(question: str, **_: object) -> str:
+        asked.append(question)
+        return left.pop(0) if left else ""
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(command.typer, "prompt", prompt)
+    return asked
+
+
+def test_what_is_said_by_flags_is_a_catalog_that_answers(tacit_command):
+    assert tacit_command("init", "visits.parquet", *SAID, *FACTS).code == 0
+    entry = read_catalog("tacit.toml").tables["visits"]
+    assert entry.words["rows_per_unit"] == 2
+    assert entry.words["columns"]["urgent"] == {"keys": [True, False]}
+    sql = "SELECT ward, AVG(days) AS stay FROM visits GROUP BY ward"
+    assert tacit_command("ask", "visits", sql, "--epsilon", "0.1").code == 0
+
+
+def test_what_is_not_said_is_left_to_fill_in(tacit_command):
+    ran = tacit_command("init", "visits.parquet")
+    assert ran.code == 0
+    assert "to fill in: unit, rows_per_unit, groups_per_unit, budget" in ran.out
+    text = Path("tacit.toml").read_text()
+    assert tomllib.loads(text) == {"tables": {"visits": {"source": "visits.parquet"}}}
+    for word in ("# unit = ", "# rows_per_unit = ", "# groups_per_unit = ", "# budget = ", "# between = "):
+        assert word in text
+    refused = tacit_command("tables")
+    assert (refused.code, "line 3: [tables.visits] lacks unit" in refused.err) == (2, True)
+
+
+def test_no_row_is_read(tacit_command, monkeypatch):
+    def fail(*_: object) -> None:
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(Source, "fetch", fail)
+    assert tacit_command("init", "visits.parquet").code == 0
+    assert "west" not in Path("tacit.toml").read_text()
+
+
+def test_at_a_terminal_it_asks_for_the_rest(tacit_command, monkeypatch):
+    asked = answering(monkeypatch, "patient", "2", "", "3", "1e-6", "0:5")
+    assert tacit_command("init", "visits.parquet", "--between", "days=0:10").code == 0
+    assert len(asked) == 6  # unit, two bounds, epsilon, delta, and the range of floor
+    (entry,) = read_catalog("tacit.toml").tables.values()
+    assert entry.words["unit"] == "patient"
+    assert "groups_per_unit" not in entry.words
+    assert entry.words["columns"]["floor"]["between"] == [0, 5]
+
+
+def test_a_wrong_answer_is_asked_again(tacit_command, monkeypatch):
+    asked = answering(monkeypatch, "patent", "patient", "none", "2")
+    ran = tacit_command("init", "visits.parquet")
+    assert "did you mean 'patient'" in ran.out
+    assert asked[:2] == [asked[0]] * 2
+    assert read_catalog("tacit.toml").tables["visits"].words["rows_per_unit"] == 2
+
+
+def test_without_asking_nothing_is_asked(tacit_command, monkeypatch):
+    asked = answering(monkeypatch, "patient")
+    assert tacit_command("init", "visits.parquet", "--no-ask").code == 0
+    assert asked == []
+
+
+def test_a_second_table_is_added_and_the_first_left_alone(tacit_command):
+    assert tacit_command("init", "visits.parquet", *SAID).code == 0
+    before = Path("tacit.toml").read_text()
+    assert tacit_command("init", "visits.parquet", *SAID, "--name", "odd name.").code == 0
+    after = Path("tacit.toml").read_text()
+    assert after.startswith(before)
+    assert set(tomllib.loads(after)["tables"]) == {"visits", "odd name."}
+    again = tacit_command("init", "visits.parquet", *SAID)
+    assert again.code == 2
+    assert Path("tacit.toml").read_text() == after
+
+
+def test_a_path_is_written_as_seen_from_the_catalog(tacit_command, folder):
+    (folder / "declared").mkdir()
+    assert tacit_command("init", "visits.parquet", *SAID, "--output", "declared/tacit.toml").code == 0
+    source = read_catalog("declared/tacit.toml").tables["visits"].source
+    assert Path(source).resolve() == (folder / "visits.parquet").resolve()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("gone.parquet",), "there is no file"),
+        (("visits.parquet", "--unit", "patent"), "did you mean 'patient'"),
+        (("visits.parquet", "--between", "days=9:1"), "must go up"),
+        (("visits.parquet", "--between", "dayz=0:1"), "no column 'dayz'"),
+        (("visits.parquet", "--budget", "-1"), "epsilon"),
+        (("visits.parquet", "--delta", "1e-6"), "--budget 3 --delta 1e-6"),
+        (("visits.parquet", "--output", "no/folder/tacit.toml"), "cannot be written"),
+    ],
+)
+def test_a_mistake_is_refused_and_writes_nothing(tacit_command, words, reason):
+    ran = tacit_command("init", *words)
+    assert ran.code == 2
+    assert reason in ran.err
+    assert not Path("tacit.toml").exists()
