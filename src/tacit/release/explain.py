@@ -4,7 +4,7 @@ from fractions import Fraction
 from math import prod
 
 from tacit.accounting.group import for_group
-from tacit.plan.plan import Measured, NoisyRelease, Part, Plan, PlannedOutput, QuantileDraw
+from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import show
 from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
@@ -20,7 +20,6 @@ PART_WORDS = {
     "below": "Σ(high − x)",
     "above": "Σ(x − low)",
     "total": "Σx",
-    "moment": "a moment part",
 }
 
 
@@ -65,27 +64,32 @@ def _groups(plan: Plan) -> list[str]:
 
 
 def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
-    what = " and ".join(_part(part, plan) for part in release.parts)
     far = release.sensitivity
     law = "Laplace noise of scale" if release.noise == "laplace" else "Gaussian noise of sigma"
     of = "" if release.share == 1 else f", {show(release.share)} of the loss"
     return [
-        f"Release {number}: {what}{of}.",
+        f"Release {number}: {_what(release, plan)}{of}.",
         f"  sensitivity: L0 {far.l0}, L1 {far.l1:,}, L2 {_root(far.l2_squared)}, L∞ {far.linf:,} (in steps); "
         f"discrete {law} {show(release.scale)} on each.",
     ]
 
 
-def _part(part: Part, plan: Plan) -> str:
-    words = PART_WORDS[part.kind]
-    if part.column is None:
-        return words
-    column = plan.measured[part.column]
-    name = getattr(column.expression, "name", f"expression {part.column + 1}")
+def _what(release: NoisyRelease, plan: Plan) -> str:
+    """Name the parts: those of one kind of moment together, and each column's range once."""
+    columns = {place: _range(plan.measured[place], place) for part in release.parts for place in part.columns}
+    words = [PART_WORDS[part.kind] for part in release.parts if part.kind != "moment"]
+    moments = [part for part in release.parts if part.kind == "moment"]
+    if moments:
+        power = "moments" if len(columns) == 1 else "mixed moments"
+        words.append(f"{len(moments)} parts that hold the {power} up to degree {max(moments[0].degrees)}")
+    return " and ".join(words) + (f" of {' and '.join(columns.values())}" if columns else "")
+
+
+def _range(column: Measured, place: int) -> str:
+    name = getattr(column.expression, "name", f"expression {place + 1}")
     if column.counts_only:
-        return f"{words} ({name})"
-    ends = f"{show(column.low * column.step)} to {show(column.high * column.step)}, step {show(column.step)}"
-    return f"{words} of {name} ({ends})"
+        return str(name)
+    return f"{name} ({show(column.low * column.step)} to {show(column.high * column.step)}, step {show(column.step)})"
 
 
 def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:

@@ -1,13 +1,14 @@
 """Variance, covariance and correlation from noisy Bernstein parts, with intervals that cover (docs/proofs/moments.md).
 
-All are written around the noisy mean: the sum of (y - m)² is one weighted sum of the parts, so its noise has one bound,
-and what is lost by m not being the true mean is at most the square of how far the mean may be off.
+At the true mean k and variance v, the sum of (y - k)² - v over the rows is 0, and on the noisy parts it is one weighted
+sum of their noises. So every v for which that is within its bound, for some k the mean may be, is kept.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 from math import prod
 
 from tacit.plan.bernstein import indices
@@ -36,6 +37,10 @@ class Span:
     value: float
     low: float
     high: float
+
+
+def _ordered(value: float, low: float, high: float) -> Span:
+    return Span(value, min(low, value), max(high, value))
 
 
 def moment_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
@@ -77,16 +82,16 @@ def _one(
         start = float(columns[0].low * columns[0].step)
         return start + mean.value * steps[0], start + mean.low * steps[0], start + mean.high * steps[0]
     if output.kind in ("variance", "std"):
-        span = group.spread(0, 0)
+        span = group.spreading(events=2).variance(0)
         low, value, high = (max(end, 0.0) * steps[0] ** 2 for end in (span.low, span.value, span.high))
         if output.kind == "std":
             low, value, high = math.sqrt(low), math.sqrt(value), math.sqrt(high)
         return value, low, high
-    both = group.spread(0, 1)
     if output.kind == "covariance":
-        scale = steps[0] * steps[1]
+        both, scale = group.spreading(events=3).covariance(), steps[0] * steps[1]
         return both.value * scale, both.low * scale, both.high * scale
-    return _correlation(both, group.spread(0, 0), group.spread(1, 1))
+    strict = group.spreading(events=5)  # two means, two variances and a covariance
+    return _correlation(strict.covariance(), strict.variance(0), strict.variance(1))
 
 
 def _unknown(output: PlannedOutput, ranges: list[float], columns: list[Measured]) -> tuple[Number, Number, Number]:
@@ -152,35 +157,57 @@ class _Group:
             return round(middle), math.floor(low_end), math.ceil(high_end)
         return middle, low_end, high_end
 
+    def spreading(self, *, events: int) -> "_Group":
+        """Return the group with bounds so strict that `events` of them hold together at the confidence."""
+        return replace(self, confidence=1 - (1 - self.confidence) / events)
+
     def mean(self, column: int) -> Span:
         """Return a column's mean in steps above its low end."""
-        weights = self._weights(lambda at, y: y if at == column else 1.0)
-        return self._ratio(weights, 0.0, float(self.heights[column]), self.confidence)
-
-    def spread(self, one: int, two: int) -> Span:
-        """Return the mean of (y - m)·(z - k) around the means of two columns, which may be the same one."""
-        strict = 1 - (1 - self.confidence) / 3
-        means = [replace(self, confidence=strict).mean(column) for column in (one, two)]
-        if one == two:
-            weights = self._square_weights(one, means[0].value)
-            reach = (0.0, float(self.heights[one]) ** 2)
-        else:
-            weights = self._weights(lambda at, y: y - means[(one, two).index(at)].value)
-            most = float(self.heights[one] * self.heights[two])
-            reach = (-most, most)
-        span = self._ratio(weights, *reach, strict)
-        off = prod(max(mean.value - mean.low, mean.high - mean.value) for mean in means)
-        return Span(span.value, span.low - off, span.high + (off if one != two else 0.0))
-
-    def _ratio(self, weights: Sequence[float], lowest: float, highest: float, confidence: Fraction) -> Span:
-        """Return the weighted sum over the number of rows: every v whose sum - v·rows is within the bound at that v."""
-        rows = self._rows
-        value = min(max(self._dot(weights) / rows, lowest), highest)
-        low, high = lowest, highest
+        at = self._mean_at(column)
+        height = float(self.heights[column])
+        low, high = 0.0, height
+        corners = self._weights(lambda place, y: y if place == column else 1.0)
         for _ in range(NARROWINGS):
-            bound = max(self._bound([w - v / self._whole for w in weights], confidence) for v in (low, high))
-            low, high = max(lowest, value - bound / rows), min(highest, value + bound / rows)
-        return Span(value, low, high)
+            off = self._off([[weight - end / self._whole for weight in corners] for end in (low, high)])
+            low, high = max(0.0, at - off), min(height, at + off)
+        return _ordered(min(max(at, 0.0), height), low, high)
+
+    def variance(self, column: int) -> Span:
+        """Return the mean of (y - k)², k the mean of a column."""
+        at, mean, height = self._mean_at(column), self.mean(column), float(self.heights[column])
+        value = self._dot(self._square_weights(column, at)) / self._rows
+        more = max(mean.high - at, at - mean.low) ** 2
+        middles = [mean.low, mean.high, *([height / 2] if mean.low < height / 2 < mean.high else [])]
+        squares = [self._square_weights(column, middle) for middle in middles]
+        low, high = 0.0, height * height / 4
+        for _ in range(NARROWINGS):
+            off = self._off([[w - end / self._whole for w in square] for square in squares for end in (low, high)])
+            low, high = max(0.0, value - off), min(height * height / 4, value + more + off)
+        return _ordered(min(max(value, 0.0), height * height / 4), low, high)
+
+    def covariance(self) -> Span:
+        """Return the mean of (y - k)·(z - l) around the means of the two columns."""
+        at = [self._mean_at(column) for column in (0, 1)]
+        means = [self.mean(column) for column in (0, 1)]
+        value = self._dot(self._products_around(at)) / self._rows
+        more = prod(max(mean.high - at[place], at[place] - mean.low) for place, mean in enumerate(means))
+        boxes = product(*((mean.low, mean.high) for mean in means))
+        corners = [self._products_around(box) for box in boxes]
+        most = float(self.heights[0] * self.heights[1]) / 4
+        low, high = -most, most
+        for _ in range(NARROWINGS):
+            off = self._off([[w - end / self._whole for w in corner] for corner in corners for end in (low, high)])
+            low, high = max(-most, value - more - off), min(most, value + more + off)
+        return _ordered(min(max(value, -most), most), low, high)
+
+    def _mean_at(self, column: int) -> float:
+        """Return a column's noisy mean, which may lie outside its range."""
+        return self._dot(self._weights(lambda place, y: y if place == column else 1.0)) / self._rows
+
+    def _off(self, corners: Sequence[Sequence[float]]) -> float:
+        """Return how far off a ratio may be whose weights lie anywhere between these."""
+        largest = [max(map(abs, each)) for each in zip(*corners, strict=True)]
+        return self._bound(largest, self.confidence) / self._rows
 
     def _weights(self, corner: Callable[[int, float], float]) -> list[float]:
         """Return the weights of a product of functions that are linear in each column, given at its control points."""
@@ -191,6 +218,10 @@ class _Group:
                 factor *= corner(column, height * i / degree)
             weights.append(factor / self._whole)
         return weights
+
+    def _products_around(self, middles: Sequence[float]) -> list[float]:
+        """Return the weights of (y - middles[0])·(z - middles[1])."""
+        return self._weights(lambda column, y: y - middles[column])
 
     def _square_weights(self, column: int, middle: float) -> list[float]:
         """Return the weights of (y - middle)²: in degree 2 its control points are m², -m·(H - m) and (H - m)²."""
