@@ -30,7 +30,7 @@ tacit demo --keep visits.parquet         keeps the made-up table, to ask it your
 tacit plan visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" \\
       {BOUNDS} --budget 3 --delta 1e-6 --epsilon 1
 tacit ask ...                            the same words, for an answer; --plot wards.png draws it
-tacit init visits.parquet                declares the table once, in a tacit.toml; then: tacit ask visits "SELECT ..." """  # noqa: S608
+tacit init visits.parquet                declares it once, in a tacit.toml; then: tacit ask visits "SELECT ..." """  # noqa: S608
 
 
 def demo(
