@@ -14,7 +14,7 @@ import pytest
 from tacit.errors import InvalidParameter
 from tacit.release.answer import Answer, Facts
 from tacit.release.chart import COLOURS
-from tacit.release.panel import LABELS_MOST, drawing
+from tacit.release.panel import LABELS_MOST, sheet
 
 KINDS = {"n": "count", "stay": "mean", "total": "sum"}
 
@@ -70,12 +70,12 @@ def test_the_title_says_what_and_the_subtitle_how_sure_and_at_what_cost() -> Non
 
 
 def test_counts_are_bars_from_zero_and_means_are_points() -> None:
-    drawn = drawing(WARDS)
+    drawn = sheet(WARDS)
     assert [panel.kind for panel in drawn.panels] == ["bar", "point"]
 
 
 def test_every_number_has_its_interval() -> None:
-    drawn = drawing(WARDS)
+    drawn = sheet(WARDS)
     assert [(cell.value, cell.low, cell.high) for cell in drawn.panels[0].cells] == [(7, 6, 8), (-3, -4, -2)]
     assert "rule" in marks(chart_of(WARDS))
 
@@ -89,7 +89,7 @@ def test_rows_stay_in_their_place_where_a_number_is_missing() -> None:
 
 
 def test_a_number_without_enough_people_is_said_in_words() -> None:
-    cell = drawing(WARDS).panels[1].cells[1]
+    cell = sheet(WARDS).panels[1].cells[1]
     assert (cell.value, cell.text) == (None, "not enough people")
 
 
@@ -109,18 +109,18 @@ def test_a_number_without_enough_people_is_said_in_words() -> None:
 )
 def test_numbers_and_times_are_a_scale_unless_a_gap_is_too_wide(keys: list[Any], order: str) -> None:
     shown = answer(["key"], ["n"], [[key, around(7)] for key in keys])
-    assert drawing(shown).order == order
+    assert sheet(shown).order == order
     assert chart_of(shown)
 
 
 def test_null_is_not_the_text_null() -> None:
     shown = answer(["ward"], ["n"], [[None, around(1)], ["NULL", around(2)], ["", around(3)]])
-    assert drawing(shown).labels == ("NULL", "NULL (2)", "(empty)")
+    assert sheet(shown).labels == ("NULL", "NULL (2)", "(empty)")
 
 
 def test_of_two_keys_the_one_with_fewer_values_is_told_apart_by_colour() -> None:
     rows = [[ward, sex, around(1)] for ward in "ABCDE" for sex in ("f", "m")]
-    drawn = drawing(answer(["ward", "sex"], ["n"], rows))
+    drawn = sheet(answer(["ward", "sex"], ["n"], rows))
     assert (drawn.axis, drawn.group, drawn.groups) == ("ward", "sex", ("f", "m"))
     assert COLOURS[:2] in [part.get("range") for part in parts(chart_of(answer(["ward", "sex"], ["n"], rows)))]
 
@@ -133,7 +133,7 @@ def test_many_groups_are_small_pictures() -> None:
 def test_quantiles_of_a_column_are_one_fan() -> None:
     names = ["days_p10", "days_p50", "days_p99_9"]
     shown = answer(["ward"], names, [["A", around(1), around(3), around(9)]], **dict.fromkeys(names, "quantile"))
-    (panel,) = drawing(shown).panels
+    (panel,) = sheet(shown).panels
     assert (panel.name, panel.kind) == ("days", "fan")
     assert [cell.percent for cell in panel.cells] == [10, 50, 99.9]
 

@@ -96,22 +96,12 @@ def init(
         budget=budget,
         delta=delta,
         between={column: read_ends(column, ends) for column, ends in named(between, "--between", "age=0:120")},
-        keys={
-            column: read_key_list(column, text, kinds.get(column, "text"))
-            for column, text in named(keys, "--keys", "ward=A,B")
-        },
+        keys={c: read_key_list(c, text, kinds.get(c, "text")) for c, text in named(keys, "--keys", "ward=A,B")},
         types=types,
     )
     before = _existing(Path(output), said.name)
     check(said)
-    if asking and sys.stdin.isatty():
-        said = ask_for_rest(said)
-    text = before + ("\n" if before else HEAD) + to_toml(said)
-    try:
-        Path(output).write_text(text, encoding="utf-8")
-    except OSError:
-        raise InvalidParameter(f"{output} cannot be written there\nhint: --output tacit.toml") from None
-    typer.echo(_closing(said, output))
+    _write(ask_for_rest(said) if asking and sys.stdin.isatty() else said, before, output)
 
 
 def check(said: Declared) -> None:
@@ -173,6 +163,15 @@ def ask_once(said: Declared, what: str, question: str) -> Declared:
             typer.echo(f"  {problem}")
         else:
             return more
+
+
+def _write(said: Declared, before: str, output: str) -> None:
+    """Write the catalog, after what was in it before, and say what is left to do."""
+    try:
+        Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(said), encoding="utf-8")
+    except OSError:
+        raise InvalidParameter(f"{output} cannot be written there\nhint: --output tacit.toml") from None
+    typer.echo(_closing(said, output))
 
 
 def to_toml(said: Declared) -> str:

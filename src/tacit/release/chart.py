@@ -1,4 +1,4 @@
-"""How a drawing looks, as plain Vega-Lite: labels from top to bottom, scales from left to right, small multiples.
+"""How a sheet looks, as plain Vega-Lite: labels from top to bottom, scales from left to right, small multiples.
 
 Every number has its interval. Colours are Okabe and Ito's, which the colour-blind tell apart, and no colour speaks
 alone: groups have their own marks or rows too.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from tacit.release.panel import COLOURS_MOST, Drawing, Panel
+from tacit.release.panel import COLOURS_MOST, Panel, Sheet
 
 Spec = dict[str, Any]
 
@@ -25,8 +25,8 @@ LABEL_WIDTH = 280
 SCALE_MARKS_MOST, FACET_MARKS_MOST = 12, 4  # labels along a scale
 
 
-def chart(drawn: Drawing) -> Spec:
-    """Return the picture of a drawing, without its title."""
+def chart(drawn: Sheet) -> Spec:
+    """Return the picture of a sheet, without its title."""
     if not drawn.labels:
         return {"data": {"values": [{}]}, "mark": {"type": "text", "text": "no group was shown", "color": PALE}}
     if drawn.axis is None:
@@ -80,7 +80,7 @@ def _curve(panel: Panel) -> Spec:
     }
 
 
-def _rows(panel: Panel, drawn: Drawing, *, first: bool) -> Spec:
+def _rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
     """Return a row for each label, from top to bottom; groups side by side in a row."""
     several = len(drawn.panels) > 1
     width = WIDTH_OF_SEVERAL if several else WIDTH
@@ -142,7 +142,7 @@ def _bands(panel: Panel, step: int, title: str | None) -> list[Spec]:
     return layers
 
 
-def _scale(panel: Panel, drawn: Drawing) -> Spec:
+def _scale(panel: Panel, drawn: Sheet) -> Spec:
     """Return numbers along a scale of numbers or times, from left to right."""
     several = len(drawn.panels) > 1
     coloured = drawn.group is not None and len(drawn.groups) <= COLOURS_MOST and panel.kind != "fan"
@@ -181,7 +181,7 @@ def _scale_marks(panel: Panel, *, coloured: bool, size: float, title: str | None
     return [line, *lines, _point("y", size=30, zero=zero, coloured=coloured)]
 
 
-def _places(panel: Panel, drawn: Drawing, width: int) -> tuple[Spec, float]:
+def _places(panel: Panel, drawn: Sheet, width: int) -> tuple[Spec, float]:
     """Return the axis of a scale and how wide a bar on it is, so that neighbours nearly touch."""
     places = sorted({cell.place for cell in panel.cells if cell.place is not None})
     gap = min(after - before for before, after in pairwise(places))
@@ -207,7 +207,7 @@ def _time_words(gap: float) -> str:
     return "%Y" if days > 364 else "%b %Y" if days > 27 else "%-d %b %Y" if days >= 1 else "%-d %b %H:%M"
 
 
-def _facets(part: Spec, drawn: Drawing) -> Spec:
+def _facets(part: Spec, drawn: Sheet) -> Spec:
     """Return one small picture for each group, all on the same scales."""
     data = part.pop("data")
     if drawn.order == "none":
@@ -333,7 +333,7 @@ def _paired(low: float, high: float) -> list[Spec]:
     ]
 
 
-def _colour(drawn: Drawing) -> Spec:
+def _colour(drawn: Sheet) -> Spec:
     return {
         "field": "group",
         "type": "nominal",

@@ -58,7 +58,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Sheet:
     """All that is drawn: panels that share their keys."""
 
     panels: tuple[Panel, ...]
@@ -70,7 +70,7 @@ class Drawing:
     cut: str | None  # what was left out, in words
 
 
-def drawing(answer: Answer) -> Drawing:
+def sheet(answer: Answer) -> Sheet:
     """Return what is drawn of an answer."""
     keys = [name for name in answer.columns if name not in answer.aggregates]
     axis, group = _roles(answer, keys)
@@ -88,7 +88,7 @@ def drawing(answer: Answer) -> Drawing:
             kept.append((row, label_of[label], places[label], group_of[whose]))
     if order != "none":
         kept.sort(key=lambda each: each[2])
-    return Drawing(
+    return Sheet(
         panels=tuple(_panel(answer, name, members, kept) for name, members in _panels(answer)),
         axis=", ".join(axis) or None,
         order=order,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InvalidParameter
 from tacit.release.chart import chart
-from tacit.release.panel import Drawing, drawing
+from tacit.release.panel import Sheet, sheet
 
 if TYPE_CHECKING:
     from tacit.release.answer import Answer
@@ -49,7 +49,7 @@ CONFIG: dict[str, Any] = {
 def picture(answer: Answer) -> Any:
     """Return the picture of an answer as an altair chart, which a notebook shows."""
     altair = _altair()
-    drawn = drawing(answer)
+    drawn = sheet(answer)
     return altair.Chart.from_dict(
         chart(drawn) | {"title": _title(answer, drawn), "config": CONFIG, "autosize": {"type": "pad"}}
     )
@@ -96,7 +96,7 @@ def _page(shown: Any) -> str:
     return page
 
 
-def _title(answer: Answer, drawn: Drawing) -> dict[str, Any]:
+def _title(answer: Answer, drawn: Sheet) -> dict[str, Any]:
     """Return what is drawn, how sure it is and what it cost."""
     keys = [name for name in answer.columns if name not in answer.aggregates]
     what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
