@@ -107,7 +107,7 @@ class PrefixHashing:
     def law(self, code: int) -> Law:
         """Return the chance of each cell on the first level of a string that hashes to the cell `code`."""
         other = (1 - self.keep) / (self.cells - 1)
-        return {bytes([cell]): self.keep if cell == code else other for cell in range(self.cells)}
+        return {cell.to_bytes(4, "little"): self.keep if cell == code else other for cell in range(self.cells)}
 
     def parameters(self) -> dict[str, str | int]:
         """Return what the header says of it."""

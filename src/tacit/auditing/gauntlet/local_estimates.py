@@ -29,7 +29,7 @@ SHOWS_PATTERNS = ("subset", "optimised-unary", "symmetric-unary", "local-hashing
 @case("T03", title="fakes gain no more than is stated, and maximal-gain fakes are noticed", feature="local")
 def poisoning_is_bounded_and_noticed(size: Size) -> Evidence:
     """Add fakes that gain most, and fakes that lie about their answer; compare gains with the bound and count flags."""
-    honest, tries, shares = (20_000, 1, (0.05,)) if size == "quick" else (100_000, 25, (0.01, 0.05))
+    honest, tries, shares = (20_000, 1, (0.05,)) if size == "quick" else (100_000, 5, (0.01, 0.05))
     excess, missed, alarms, attacks, quiet = [], list[str](), 0, 0, 0
     for name in FREQUENCIES:
         client = local.Randomizer(DOMAIN, epsilon=1, protocol=name)

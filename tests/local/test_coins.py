@@ -1,0 +1,83 @@
+"""Coins are exact: a chance is a whole number of 2^-64, never more revealing than asked, and words give it exactly."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.auditing.gauntlet.local_stage import EveryWord
+from tacit.errors import InvalidParameter
+from tacit.local import coins
+from tacit.noise.bits import Keystream
+from tacit.privacy.rounding import ball, certainly_less
+
+CHANCES = st.integers(1, 2**64 - 1).map(lambda top: Fraction(top, 2**64))
+
+
+@given(
+    epsilon=st.fractions(Fraction(1, 1000), 20),
+    inside=st.integers(1, 1000),
+    outside=st.integers(1, 10**6),
+)
+def test_a_favoured_output_is_at_most_e_to_the_epsilon_times_as_likely(epsilon, inside, outside):
+    chance = coins.kept_chance(epsilon, inside=inside, outside=outside)
+    ratio = (chance / inside) / ((1 - chance) / outside)
+    assert certainly_less(lambda: ball(ratio).log(), lambda: ball(epsilon))
+    # one step of the grid more would be too much
+    more = chance + Fraction(1, 2**64)
+    assert certainly_less(lambda: ball(epsilon), lambda: ball((more / inside) / ((1 - more) / outside)).log())
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"), [(40, "no privacy"), (10**9, "no privacy"), (Fraction(1, 10**18), "says nothing")]
+)
+def test_an_epsilon_that_hides_nothing_or_says_nothing_is_refused(epsilon, words):
+    with pytest.raises(InvalidParameter, match=words):
+        coins.kept_chance(Fraction(epsilon), outside=1)
+
+
+@settings(max_examples=30)
+@given(chance=CHANCES)
+def test_a_coin_is_heads_for_exactly_its_share_of_all_16_bit_words(chance):
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.uint64)
+    heads = np.count_nonzero(coins.draw_heads(chance, 1 << 16, EveryWord(every)))
+    # the one word that ties goes on with the next bits, zeros here, which are below unless nothing is left
+    ties = 1 if chance * 2**16 % 1 else 0
+    assert heads == chance * 2**16 // 1 + ties
+
+
+@settings(max_examples=20)
+@given(chance=CHANCES)
+def test_a_tie_is_decided_by_the_chance_s_other_48_bits(chance):
+    top, rest = divmod(int(chance * 2**64), 1 << 48)
+    for low, heads in ((rest - 1, True), (rest, False), (rest + 1, False)):
+        if 0 <= low < 1 << 48:
+            bits = EveryWord(np.array([top, low << 16], dtype=np.uint64))
+            assert bool(coins.draw_heads(chance, 1, bits)[0]) is heads
+
+
+@settings(max_examples=20)
+@given(digits=st.integers(0, 255))
+def test_a_packed_coin_is_heads_for_exactly_its_share_of_all_8_bit_words(digits):
+    lanes = np.arange(1 << 8, dtype=np.uint64)
+    levels = [np.where(lanes >> np.uint64(7 - level) & np.uint64(1), ~np.uint64(0), np.uint64(0)) for level in range(8)]
+    heads, undecided = coins._toss_levels(digits, np.full(1 << 8, ~np.uint64(0)), EveryWord(np.concatenate(levels)))
+    assert set(heads.tolist()) <= {0, 2**64 - 1}
+    assert np.count_nonzero(heads) == digits
+    assert np.count_nonzero(undecided) == 1
+
+
+@pytest.mark.parametrize("top", [1, 2**63, 3 * 2**40, 2**64 - 1, 0x8000_4000_2000_1001])
+def test_packed_coins_have_their_chance_on_average(top):
+    # 2^21 coins: an average off by 5.5 deviations has a chance below 1e-7
+    chance = Fraction(top, 2**64)
+    heads = int(np.bitwise_count(coins.draw_packed_heads(chance, 1 << 15, Keystream())).sum())
+    deviation = float(2**21 * chance * (1 - chance)) ** 0.5
+    assert abs(heads - float(2**21 * chance)) <= 5.5 * deviation + 1
+
+
+def test_a_chance_off_the_grid_is_refused():
+    with pytest.raises(InvalidParameter, match="2\\^-64"):
+        coins.draw_heads(Fraction(1, 3), 1, Keystream())

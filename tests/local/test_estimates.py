@@ -1,0 +1,150 @@
+"""Estimates keep their word: unbiased, covering, consistent beside raw, bounded under fakes, and strings are found."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import local
+from tacit.auditing.gauntlet.local_stage import people
+from tacit.local.estimate import _binomial
+from tacit.local.intervals import Counting, norm_sub
+from tacit.local.mean_interval import _wilson
+from tacit.local.response import Response
+
+
+def law_of_supports(counting: Counting, holders: int) -> np.ndarray:
+    """The chance of each number of supports: two binomials, added."""
+    law = np.zeros(counting.reports + 1)
+    first, kept = _binomial(holders, float(counting.keep))
+    start, strayed = _binomial(counting.reports - holders, float(counting.stray))
+    both = np.convolve(kept, strayed)
+    law[first + start : first + start + len(both)] = both
+    return law
+
+
+@pytest.mark.parametrize("people_count", [10, 150, 2000])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
+def test_intervals_cover_at_the_stated_rate_for_every_truth(people_count, epsilon):
+    protocol = Response(4, epsilon)
+    counting = Counting(protocol.keep, protocol.stray, people_count, people_count)
+    supports = np.arange(people_count + 1)
+    low, high = counting.bounds(supports, 0.95)
+    assert (low <= counting.unbiased(supports) + 1e-9).all()
+    assert (counting.unbiased(supports) <= high + 1e-9).all()
+    for holders in {0, 1, people_count // 3, people_count // 2, people_count}:
+        law = law_of_supports(counting, holders)
+        # the normal rule, with half a report allowed, is never more than half a percent short
+        assert law[(low <= holders + 1e-9) & (holders - 1e-9 <= high)].sum() >= 0.945
+        assert law @ counting.unbiased(supports) == pytest.approx(holders, abs=1e-6 * people_count)
+
+
+@pytest.mark.parametrize("chance", [0.28, 0.5, 0.72])
+def test_one_bit_means_are_covered_for_every_truth(chance):
+    n = 500
+    first, masses = _binomial(n, chance)
+    ends = [_wilson(first + place, n, 0.95) for place in range(len(masses))]
+    assert sum(mass for mass, (low, high) in zip(masses, ends, strict=True) if low <= chance <= high) >= 0.945
+
+
+def test_a_part_of_the_people_speaks_for_all():
+    client = local.Randomizer(attributes={"a": 3, "b": 4}, method="sample", epsilon=2)
+    truth = people(3, 6000)
+    covered = 0
+    for _ in range(60):
+        collector = local.Collector(client.survey)
+        collector.add_all(client.reports({"a": truth, "b": truth}))
+        found = collector.estimate()
+        true = np.bincount(truth, minlength=3)
+        covered += int(((found["a"].low <= true) & (true <= found["a"].high)).sum())
+        assert found["b"].counting.people == 6000
+        assert 2500 < found["b"].counting.reports < 3500
+    # 180 intervals of 95 %: fewer than 150 has a chance below 1e-6
+    assert covered >= 150
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30), st.floats(1, 1e6))
+def test_consistent_counts_are_the_nearest_that_add_up(counts, total):
+    found = norm_sub(np.array(counts), total)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(total, rel=1e-6, abs=1e-6)
+    # nearest: every positive one was moved by the same shift, and none would rise above 0 by it
+    shifts = np.array(counts)[found > 0] - found[found > 0]
+    assert np.ptp(shifts) <= 1e-6 * (1 + np.abs(counts).max())
+    assert (np.array(counts)[found == 0] <= shifts.max() + 1e-6 * (1 + np.abs(counts).max())).all()
+
+
+@pytest.mark.parametrize("protocol", ["response", "subset", "optimised-unary", "hadamard", "local-hashing"])
+def test_no_fake_moves_a_count_beyond_the_stated_shift(protocol):
+    client = local.Randomizer(10, epsilon=1, protocol=protocol)
+    honest, fakes = client.reports(people(10, 900)), client.reports(np.full(100, 3))
+    before, after = local.Collector(client.survey), local.Collector(client.survey)
+    before.add_all(honest)
+    after.add_all(honest)
+    after.add_all(fakes)
+    moved = after.estimate().counts - before.estimate().counts
+    worst = after.estimate().poisoning(0.1)
+    assert worst.down - 1e-9 <= moved.min() <= moved.max() <= worst.up + 1e-9
+
+
+def test_a_mean_s_worst_shift_is_reached_by_the_largest_reports():
+    client = local.Randomizer(between=(0, 10), epsilon=1, protocol="duchi")
+    collector = local.Collector(client.survey)
+    collector.add_all(client.reports([0.0] * 900))
+    alone = collector.estimate().mean
+    payload = np.tile(np.frombuffer(b"\0\1\0\0\0", dtype=np.uint8), (100, 1))
+    fakes = local.Reports(client.survey, client.reports([0.0] * 100).ids, payload)
+    collector.add_all(fakes)
+    found = collector.estimate()
+    assert found.mean - alone <= found.poisoning(0.1).up + max(0.0, -alone)
+
+
+def test_means_of_few_reports_have_wide_intervals_and_many_narrow_ones():
+    client = local.Randomizer(between=(0, 100), epsilon=2)
+    widths = []
+    for count in (1, 50, 5000):
+        collector = local.Collector(client.survey)
+        collector.add_all(client.reports(np.full(count, 30.0)))
+        found = collector.estimate()
+        widths.append(found.high - found.low)
+        assert found.low <= found.mean <= found.high
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_frequent_strings_are_found_and_rare_ones_are_not_made_up():
+    client = local.Randomizer(alphabet="abcde", length=5, step=2, epsilon=4)
+    words = ["abba", "deed", "ace", "b"]
+    values = np.repeat(words, [9000, 7000, 5000, 4000])
+    collector = local.Collector(client.survey)
+    collector.add_all(client.reports(np.concatenate([values, ["cdcdc", "edcba"] * 20])))
+    found = collector.estimate()
+    assert found.strings[:4] == tuple(words)
+    assert set(found.strings) <= {*words, "cdcdc", "edcba"}
+    assert found.found.low[0] <= 9000 <= found.found.high[0] + 2000
+    assert client.loss.epsilon == 4
+
+
+def test_strings_that_nobody_shares_are_not_shown():
+    client = local.Randomizer(alphabet="abcdefgh", length=6, epsilon=1)
+    collector = local.Collector(client.survey)
+    numbers = np.arange(500) * 40503 % 8**6  # all different, and so are their first digits
+    strings = ["".join("abcdefgh"[number >> 3 * place & 7] for place in range(6)) for number in numbers.tolist()]
+    collector.add_all(client.reports(strings))
+    # a level keeps a prefix by chance once in twenty times: three that last to the end have a chance below 1e-6
+    assert len(collector.estimate().strings) <= 2
+
+
+def test_an_estimate_prints_and_is_plain_values(tmp_path):
+    client = local.Randomizer(["x", "y"], epsilon=1)
+    collector = local.Collector(client.survey)
+    collector.add_all(client.reports(["x"] * 800 + ["y"] * 200))
+    found = collector.estimate()
+    row = found.to_dict()["rows"][0]
+    assert row["value"] == "x"
+    assert row["count_low"] <= row["count"] <= row["count_high"]
+    assert "800" not in str(found.basis.line()) or found.used == 1000
+    assert "1,000 reports used, none rejected; ε = 1" in str(found)
+    found.plot(str(tmp_path / "counts.png"))
+    assert (tmp_path / "counts.png").read_bytes()[:4] == b"\x89PNG"

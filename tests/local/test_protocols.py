@@ -1,0 +1,185 @@
+"""Every protocol: its law is exact and private, its supports are what it says, and shards add up in any order."""
+
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.auditing.gauntlet.local_stage import exact_laws
+from tacit.local.attributes import Attributes
+from tacit.local.catalogue import FREQUENCIES, frequency_protocol, mean_protocol
+from tacit.local.columns import count_columns
+from tacit.local.hadamard import Hadamard, irreducible, walsh
+from tacit.local.hashing import LocalHashing, cell_edges, cells_of, shared_cell
+from tacit.local.means import MeanResponse
+from tacit.local.permanent import Permanent
+from tacit.local.response import Response
+from tacit.local.unary import Unary
+from tacit.noise.bits import Keystream
+from tacit.privacy.rounding import ball, certainly_less
+
+EPSILONS = st.fractions(Fraction(1, 50), 8, max_denominator=100)
+NAMES = [*FREQUENCIES, "longitudinal"]
+
+
+def make(name: str, size: int, epsilon: Fraction = Fraction(1)):
+    return Permanent(size, 2 * epsilon, epsilon) if name == "longitudinal" else frequency_protocol(name, size, epsilon)
+
+
+def loss_within(one, other, epsilon) -> bool:
+    assert set(one) == set(other)
+    worst = max(one[output] / other[output] for output in one)
+    return certainly_less(lambda: ball(worst).log(), lambda: ball(epsilon))
+
+
+@settings(max_examples=5)
+@given(epsilon=st.fractions(Fraction(1, 50), 3, max_denominator=100))
+def test_no_output_is_more_than_e_to_the_epsilon_times_as_likely_for_another_answer(epsilon):
+    for name, promised, laws in exact_laws(epsilon):
+        assert all(sum(law.values()) == 1 for law in laws), name
+        assert all(loss_within(one, other, promised) for one, other in permutations(laws, 2)), name
+
+
+@settings(max_examples=10)
+@given(epsilon=EPSILONS, size=st.integers(2, 6))
+@pytest.mark.parametrize("name", NAMES)
+def test_keep_and_stray_are_the_law_s_own_chances_of_support(name, epsilon, size):
+    protocol = make(name, size, epsilon)
+    if name == "local-hashing":
+        return  # its law is given for one hash; over all hashes see below
+    for code in range(size):
+        law = protocol.law(code)
+        payloads = np.frombuffer(b"".join(law), dtype=np.uint8).reshape(len(law), -1)
+        for other in range(size):
+            supported = protocol.supporting(payloads, np.array([other]))[:, 0]
+            chance = sum((p for p, flag in zip(law.values(), supported, strict=True) if flag), Fraction(0))
+            assert chance == (protocol.keep if other == code else protocol.stray)
+
+
+def test_two_codes_share_a_cell_as_often_as_two_independent_hashes_do():
+    # small words stand for large ones: (a·x + b mod 2^8) >> 4 for x < 16, over every a and b
+    a, b = np.divmod(np.arange(1 << 16), 1 << 8)
+    for x, y in ((0, 1), (3, 9), (7, 15), (2, 4)):
+        pairs = ((a * x + b) % 256 >> 4) * 16 + ((a * y + b) % 256 >> 4)
+        assert set(np.bincount(pairs, minlength=256).tolist()) == {256}
+    for cells in (2, 3, 4, 7, 21):
+        starts, lengths = cell_edges(cells)
+        assert sum(int(length) for length in lengths) == 2**64
+        assert shared_cell(cells) == sum(Fraction(int(length), 2**64) ** 2 for length in lengths)
+        edges = np.concatenate([starts, starts + (lengths - np.uint64(1))])
+        assert cells_of(edges, cells).tolist() == [*range(cells), *range(cells)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 20, 33])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2), Fraction(4)])
+def test_any_two_codes_share_a_hadamard_hash_for_one_row_in_two_to_the_t(size, epsilon):
+    protocol = Hadamard(size, epsilon)
+    rows = np.arange(1 << protocol.row_bits, dtype=np.uint64)
+    hashes = [protocol._hash(rows, np.full(len(rows), code, dtype=np.uint64)) for code in range(size)]
+    for one, other in permutations(hashes, 2):
+        assert np.count_nonzero(one == other) << protocol.hash_bits == len(rows)
+
+
+@pytest.mark.parametrize("degree", range(1, 21))
+def test_polynomials_are_irreducible(degree):
+    # X has an order that divides 2^degree - 1 and X^(2^(degree/p)) is not X, or the degree is 1
+    polynomial = irreducible(degree)
+
+    def power_of_x(exponent_log: int) -> int:
+        value = 2 if degree > 1 else 2 ^ polynomial
+        for _ in range(exponent_log):
+            square = sum(1 << 2 * place for place in range(degree) if value >> place & 1)
+            while square.bit_length() > degree:
+                square ^= polynomial << (square.bit_length() - degree - 1)
+            value = square
+        return value
+
+    assert power_of_x(degree) == power_of_x(0)
+    primes = [p for p in range(2, degree + 1) if degree % p == 0 and all(p % q for q in range(2, p))]
+    assert all(power_of_x(degree // p) != power_of_x(0) for p in primes)
+
+
+@settings(max_examples=25)
+@given(rows=st.integers(1, 700), width=st.integers(1, 9))
+def test_columns_of_packed_bits_add_up(rows, width):
+    words = Keystream().words(rows * width).reshape(rows, width)
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(rows, -1), axis=1, bitorder="little")
+    assert (count_columns(words) == bits.sum(axis=0)).all()
+
+
+def test_wide_rows_are_added_in_parts():
+    words = Keystream().words(3 * 600).reshape(3, 600)
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8).reshape(3, -1), axis=1, bitorder="little")
+    assert (count_columns(words) == bits.sum(axis=0)).all()
+
+
+def test_the_walsh_transform_is_the_sum_over_characters():
+    values = np.arange(8) ** 2
+    signs = [[(-1) ** (i & j).bit_count() for j in range(8)] for i in range(8)]
+    assert (walsh(values) == np.array(signs) @ values).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("size", [2, 5, 64, 65, 130])
+def test_counters_of_shards_add_up_to_what_each_report_supports(name, size):
+    protocol = make(name, size)
+    payloads = protocol.draw(np.arange(501) % size, Keystream())
+    assert protocol.valid(payloads).all()
+    assert payloads.shape == (501, protocol.payload_bytes)
+    parts = [protocol.tally(payloads[part]) for part in (slice(300, 501), slice(0, 7), slice(7, 300))]
+    merged = protocol.merge(parts[0], protocol.merge(parts[1], parts[2]))
+    assert (merged == protocol.tally(payloads)).all()
+    assert (protocol.supports(merged) == protocol.supporting(payloads, np.arange(size)).sum(axis=0)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_payloads_that_no_client_makes_are_not_valid(name):
+    protocol = make(name, 5)
+    payload = np.full((1, protocol.payload_bytes), 255, dtype=np.uint8)
+    assert not protocol.valid(payload).any()
+    assert protocol.draw(np.empty(0, dtype=np.int64), Keystream()).shape == (0, protocol.payload_bytes)
+
+
+@pytest.mark.parametrize("kind", ["duchi", "piecewise", "hybrid"])
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3)])
+def test_a_mean_s_expectation_and_variance_are_the_law_s(kind, epsilon):
+    protocol = MeanResponse(epsilon, kind, grid_bits=3)
+    dtype = np.dtype([("piecewise", "u1"), ("cell", "<u4")])
+    for code in range(9):
+        law = protocol.law(code)
+        records = np.frombuffer(b"".join(law), dtype=dtype)
+        values = protocol.values_of(records["piecewise"] == 1, records["cell"].astype(np.int64))
+        chances = np.array([float(chance) for chance in law.values()])
+        assert chances @ values == pytest.approx(code / 8)
+        assert chances @ values**2 - (code / 8) ** 2 == pytest.approx(protocol.variance(Fraction(code, 8)))
+        assert protocol.extremes() == pytest.approx((values.min(), values.max()))
+
+
+def test_a_mean_s_sums_do_not_overflow():
+    protocol = mean_protocol("piecewise", Fraction(1, 100))
+    largest = protocol.steps + protocol.window - 1
+    payloads = np.zeros((1 << 19, 5), dtype=np.uint8)
+    payloads[:, 0] = 1
+    payloads[:, 1:] = np.frombuffer(largest.to_bytes(4, "little"), dtype=np.uint8)
+    assert protocol.tally(payloads).tolist() == [0, 0, 1 << 19, largest << 19, largest**2 << 19]
+
+
+def test_hiding_which_attribute_was_sampled_allows_no_larger_epsilon():
+    """The published amplification for fake data breaks its promise for two answers that both change."""
+    larger = Fraction(149, 100)  # below ln(2(e - 1) + 1), the published one for two attributes at epsilon 1
+    amplified = Attributes(Fraction(1), "fake", (Response(2, larger), Response(2, larger)))
+    assert not loss_within(amplified.law((0, 0)), amplified.law((1, 1)), Fraction(1))
+    ours = Attributes(Fraction(1), "fake", (Response(2, Fraction(1)), Response(2, Fraction(1))))
+    assert all(
+        loss_within(ours.law(x), ours.law(y), Fraction(1)) for x, y in permutations(product((0, 1), repeat=2), 2)
+    )
+
+
+def test_optimal_numbers_of_cells_and_members_are_near_the_textbook_s():
+    assert LocalHashing(100, Fraction(1)).cells == 4
+    assert frequency_protocol("subset", 100, Fraction(1)).members == 27
+    assert Unary(100, Fraction(1), "optimised").keep == Fraction(1, 2)
+    assert Hadamard(100, Fraction(1, 10)).hash_bits == 1
