@@ -179,3 +179,13 @@ def test_only_a_sum_or_mean_has_a_range(tacit_command, visits):
     ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--between", "n=0:30")
     assert ran.code == 2
     assert "no sum or mean" in ran.err
+
+
+def test_a_consistent_answer_has_no_negative_count(tacit_command, visits):
+    keys = ",".join(f"nobody {place}" for place in range(40))
+    sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+    words = ("ask", visits, sql, *BOUNDS, *BUDGET, "--epsilon", "0.1", "--keys", f"ward={keys}", "--format", "json")
+    counts = [
+        [row["n"] for row in json.loads(tacit_command(*words, *more).out)["rows"]] for more in ((), ["--consistent"])
+    ]
+    assert min(counts[0]) < 0 <= min(counts[1])  # the same noise: of 40 draws, none is below 0 with a chance of 1e-11

@@ -53,3 +53,20 @@ def test_a_plan_is_not_rows(tacit_command, visits):
 def test_a_large_epsilon_is_warned_about(tacit_command, visits):
     ran = tacit_command("plan", visits, BY_WARD, *WORDS, "--budget", 30, "--delta", "1e-6", "--epsilon", 20)
     assert "Warning: ε = 20" in ran.out
+
+
+def test_an_error_can_be_asked_for_instead_of_an_epsilon(tacit_command, visits):
+    words = ("plan", visits, "SELECT AVG(days) AS stay, COUNT(*) AS n FROM visits", *WORDS, "--budget", 3)
+    one = tacit_command(*words, "--error", "n=40")
+    assert (one.code, one.err) == (0, "")
+    assert "Loss: ε = " in one.out
+    both = tacit_command(*words, "--error", "n=40", "--error", "stay=2%", "--for-groups-of", 1000)
+    assert both.code == 0
+
+
+def test_an_epsilon_and_an_error_are_one_too_many(tacit_command, visits):
+    words = ("plan", visits, BY_WARD, *WORDS, *BUDGET)
+    for spent in ((), ("--epsilon", 1, "--error", "2%")):
+        ran = tacit_command(*words, *spent)
+        assert ran.code == 2
+        assert "--epsilon 1, or --error 2%" in ran.err

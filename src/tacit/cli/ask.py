@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tacit.cli.progress import working
-from tacit.cli.words import FORMATS, Words, open_question, plan_question, with_words
+from tacit.cli.words import FORMATS, Words, open_question, plan_question, spending, with_words
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def ask(words: Words) -> None:
     with working("working"):
         plan_question(words)  # a budget is for life: it is not declared by a question that is refused
         answer = open_question(words, to_plan=False).answer(
-            words.epsilon,
-            words.call_delta,
+            delta=words.call_delta,
             request_id=words.request_id,
             analyst=words.analyst,
             noise=words.noise,
             confidence=words.confidence,
+            **(spending(words) | ({"consistent": True} if words.consistent else {})),
         )
     write_answer(answer, words)
 

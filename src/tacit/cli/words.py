@@ -40,7 +40,23 @@ class Words:
         ),
     ]
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]
-    epsilon: Annotated[str, typer.Option(metavar="E", help="What this whole call may cost.", rich_help_panel=ANSWER)]
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="What this whole call may cost.", rich_help_panel=ANSWER)
+    ] = None
+    error: Annotated[
+        Repeated,
+        typer.Option(
+            metavar="[NAME=]2%|N",
+            help="Or how far off it may be: the least epsilon is found for it, from public facts. Can be repeated.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = None
+    for_groups_of: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="With --error: how many rows a group has that it must hold for.", rich_help_panel=ANSWER
+        ),
+    ] = None
     catalog: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE),
@@ -123,6 +139,14 @@ class Words:
     confidence: Annotated[
         str, typer.Option(metavar="P", help="How often an error bar holds the truth.", rich_help_panel=ANSWER)
     ] = "0.95"
+    consistent: Annotated[
+        bool,
+        typer.Option(
+            "--consistent",
+            help="Make the numbers possible ones, at no cost: counts not negative, quantiles rising.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = False
     format: Annotated[
         str,
         typer.Option(metavar="|".join(FORMATS), help="How it is written.", rich_help_panel=ANSWER),
@@ -222,7 +246,21 @@ def _open_source_question(words: Words, *, ledger: str | None) -> "Question":
 def plan_question(words: Words) -> "PlanReport":
     """Return what answering would do; nothing is declared by it."""
     question = open_question(words, to_plan=True)
-    return question.plan(words.epsilon, words.call_delta, noise=words.noise, confidence=words.confidence)
+    return question.plan(delta=words.call_delta, noise=words.noise, confidence=words.confidence, **spending(words))
+
+
+def spending(words: Words) -> dict[str, Any]:
+    """Return what the call may cost: its epsilon, or the error it must stay within."""
+    if (words.epsilon is None) == (words.error is None):
+        raise InvalidParameter(
+            "say what the call may cost or how far off it may be, one of the two\nhint: --epsilon 1, or --error 2%"
+        )
+    if words.error is None:
+        return {"epsilon": words.epsilon}
+    groups = {} if words.for_groups_of is None else {"for_groups_of": words.for_groups_of}
+    if len(words.error) == 1 and "=" not in words.error[0]:
+        return {"error": words.error[0], **groups}
+    return {"error": dict(named(words.error, "--error", "stay=2%")), **groups}
 
 
 def _public_facts(words: Words) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
