@@ -69,7 +69,7 @@ def norm_sub(counts: Floats, total: float) -> Floats:
     >>> norm_sub(np.array([7.0, 5.0, -2.0]), 10.0).tolist()
     [6.0, 4.0, 0.0]
     """
-    if total <= 0:
+    if total <= 0 or not len(counts):
         return np.zeros(len(counts))
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)

@@ -17,7 +17,10 @@ BYTES_MOST = 1 << 24
 
 @dataclass(frozen=True)
 class Sample:
-    """Payloads and the random number of each."""
+    """Payloads and the random number of each.
+
+    Privacy: keeps reports alone, each already perturbed by its sender.
+    """
 
     numbers: Words
     payloads: Payloads
