@@ -4,6 +4,7 @@ An engine's own error text may quote a cell, and whether it fails may depend on 
 log gets the class of the error and nothing else.
 """
 
+import errno
 import logging
 import threading
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from tacit.plan.plan import Plan
 from tacit.query.kind import kind_of_column
 from tacit.query.nodes import Scalar
 from tacit.tables.arrow import keys_to_arrow, to_scalar
+from tacit.tables.memory import memory_limit
 from tacit.tables.source import Source
 
 log = logging.getLogger("tacit.engine")
@@ -40,6 +42,7 @@ class Engine:
         }
         for name, kind in self._kinds.items():
             read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
+        self._memory = memory_limit()
         self._turn = threading.Lock()
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
@@ -49,7 +52,7 @@ class Engine:
                 return self._aggregate(plan, salt)
             except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
                 log.error(  # noqa: TRY400 - a traceback may quote a cell
-                    "engine failed: %s", type(problem).__name__
+                    "engine failed: %s", _class_and_code(problem)
                 )
         raise EngineError(FAILED)  # out here, where the engine's own error is not its context
 
@@ -60,7 +63,7 @@ class Engine:
         with self._source.with_table(listed) as listed_table:
             if self._takes_kernel(plan):
                 rows, keys = counted_rows(plan, self._source.table, self._kinds, listed_table)
-                return kernel_path.exact_sums(plan, self._source, rows, keys, salt)
+                return kernel_path.exact_sums(plan, self._source, rows, keys, salt, memory=self._memory)
             relation = exact_relation(plan, self._source.table, self._kinds, salt, listed_table)
             found = self._source.fetch(relation)
             exact = _found_groups(found, plan) if plan.public_keys is None else _listed_groups(found, plan)
@@ -78,6 +81,12 @@ class Engine:
             return False
         compiled.start()  # nothing, once it is compiled
         return compiled.is_ready() and compiled.load()
+
+
+def _class_and_code(problem: Exception) -> str:
+    """Return what the curator may know: the class, and the system's own code where it has one."""
+    code = errno.errorcode.get(problem.errno or 0) if isinstance(problem, OSError) else None
+    return " ".join(filter(None, (type(problem).__name__, code)))
 
 
 def _found_groups(found: pa.Table, plan: Plan) -> ExactTable:

@@ -13,13 +13,13 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 
 from tacit.engine import kernel
-from tacit.engine.memory import memory_limit
 from tacit.engine.relation import UNIT
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
 from tacit.query.nodes import Scalar
 from tacit.tables.arrow import to_scalar
 from tacit.tables.source import Source
+from tacit.tables.spill import spill_folder
 
 BATCH_ROWS = 1 << 20
 # A batch of texts must fit Arrow's 2^31 bytes.
@@ -33,7 +33,7 @@ def suits(plan: Plan, source: Source) -> bool:
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 
 
-def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt: str) -> ExactTable:
+def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt: str, *, memory: int) -> ExactTable:
     """Return each group's exact sums; `rows` are those that count, as (unit, keys, values in steps)."""
     words = {f"x{place}": _limbs(rows[f"x{place}"], height) for place, height in enumerate(_heights(plan))}
     named = {
@@ -55,7 +55,7 @@ def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt
         salt=salt,
     )
     with source.stream(asked, TEXT_BATCH_ROWS if texts else BATCH_ROWS) as batches:
-        summed = kernel.sum_batches(batches, batches.schema, columns, bounded, memory=memory_limit())
+        summed = kernel.sum_batches(batches, batches.schema, columns, bounded, memory=memory, folder=spill_folder())
     return _as_exact(summed, plan)
 
 

@@ -4,10 +4,8 @@ Opening reads the schema that a file or a database declares and no row. A connec
 no other file, no extension, no setting. A user's own connection is left as it is.
 """
 
-import atexit
 import glob
 import os
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -24,7 +22,9 @@ import pyarrow as pa
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.delimited import read_csv
+from tacit.tables.memory import declared_memory
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
+from tacit.tables.spill import spill_folder
 
 OURS = "protected"
 PARQUET = {".parquet", ".pq"}
@@ -67,7 +67,7 @@ class Source:
     def stream(self, relation: ir.Table, batch_rows: int) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
-        found = self.backend._to_duckdb_relation(relation)  # noqa: SLF001
+        found = self.backend._to_duckdb_relation(relation)
         return found.to_arrow_reader(batch_rows)
 
 
@@ -228,12 +228,13 @@ def _refuse_duplicates(names: Any) -> None:
 
 def _lock(backend: Any, paths: list[str]) -> None:
     """Lock down a connection of ours: these files and a private folder to spill to, and nothing else."""
-    spill = tempfile.mkdtemp(prefix="tacit-")
-    atexit.register(shutil.rmtree, spill, ignore_errors=True)
+    spill = tempfile.mkdtemp(dir=spill_folder())
+    memory = declared_memory()
     listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
     for setting in (
         f"SET allowed_paths = [{listed}]" if paths else None,
         f"SET temp_directory = '{spill}'",
+        f"SET memory_limit = '{memory // 2}B'" if memory else None,  # the kernel has the other half
         "SET enable_progress_bar = false",
         "SET TimeZone = 'UTC'",
         "SET enable_external_access = false",

@@ -1,0 +1,55 @@
+"""Where rows may be put for the time of a question: a private folder, removed when the process ends.
+
+A process that is killed cannot remove its own; the next one that makes a folder does. It knows a dead process by its
+lock, which the system lets go of with the process.
+"""
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+PREFIX = "tacit-spill-"
+LOCK = "lock"
+
+_mine: tuple[int, Path] | None = None
+
+
+def spill_folder() -> Path:
+    """Return this process's folder, which only its user can read; those of dead processes are removed."""
+    global _mine
+    if _mine is not None and _mine[0] == os.getpid() and _mine[1].is_dir():
+        return _mine[1]
+    _remove_dead(Path(tempfile.gettempdir()))
+    unnamed = Path(tempfile.mkdtemp(prefix="tacit-new-"))  # for its owner alone
+    lock = os.open(unnamed / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)  # held until the process ends; a folder has its lock before it has its name
+    folder = unnamed.with_name(PREFIX + unnamed.name.removeprefix("tacit-new-"))
+    unnamed.rename(folder)
+    _mine = (os.getpid(), folder)
+    atexit.register(_remove, *_mine)
+    return folder
+
+
+def _remove(process: int, folder: Path) -> None:
+    if process == os.getpid():  # not in a fork
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove_dead(parent: Path) -> None:
+    for folder in parent.glob(PREFIX + "*"):
+        try:
+            if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+                continue
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            continue  # another's, or just gone
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            pass  # its process lives
+        finally:
+            os.close(lock)

@@ -1,0 +1,148 @@
+"""Rows beyond the memory limit go to a private file, and the cause of a failure is not shown to the analyst."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.engine.engine import FAILED
+from tacit.engine.kernel import Bounded, Columns, sum_batches
+from tacit.engine.runs import Runs
+from tacit.errors import EngineError, InvalidParameter
+from tacit.tables import spill
+from tacit.tables.memory import LEAST, declared_memory, memory_limit
+from tests.engine.exact import as_table, on_path, question
+
+SCHEMA = pa.schema([("unit", pa.int64()), ("g", pa.string()), ("x", pa.uint32())])
+MANY = 60_000
+
+
+def batches(size):
+    for start in range(0, MANY, size):
+        places = range(start, min(start + size, MANY))
+        cells = {"unit": [n * 7919 % 9973 for n in places], "g": [f"g{n % 31}" for n in places], "x": list(places)}
+        yield pa.RecordBatch.from_pydict(cells, schema=SCHEMA)
+
+
+def summed(memory, size=5000):
+    found = sum_batches(
+        batches(size),
+        SCHEMA,
+        Columns("unit", ["g"], [["x"]], None),
+        Bounded(rows_most=1, groups_most=3, salt="5a"),
+        memory=memory,
+        folder=spill.spill_folder(),
+    )
+    return {key: [int(column[at]) for column in found.sums] for at, key in enumerate(found.keys)}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_what_is_spilled_adds_up_to_the_same(monkeypatch):
+    spilled = []
+    spill_rows = Runs._spill
+    monkeypatch.setattr(Runs, "_spill", lambda runs: (spilled.append(len(runs._held)), spill_rows(runs)))
+    in_memory = summed(1 << 30)
+    assert not spilled
+    assert summed(1 << 20) == in_memory
+    assert spilled  # the rest stays in memory, so both are read
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_limit_too_small_for_the_table_of_keys_is_an_error():
+    with pytest.raises(MemoryError):
+        summed(1 << 16)
+
+
+def test_the_spill_file_has_no_name_and_its_folder_is_private(tmp_path):
+    with Runs(width=4, parts=1, memory=0, folder=tmp_path) as runs:
+        rows = pa.array(range(40), pa.uint32()).to_numpy().reshape(10, 4)
+        runs.add(rows, pa.array([0, 10], pa.int64()).to_numpy())
+        assert not list(tmp_path.iterdir())
+        assert runs.part(0).tolist() == rows.tolist()
+    assert spill.spill_folder().stat().st_mode & 0o077 == 0
+
+
+def fail_with(monkeypatch, problem):
+    if problem == "disk full":
+        monkeypatch.setattr("tacit.engine.kernel.HELD_SHARE", 1 << 60)
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
+        return "OSError ENOSPC"
+    monkeypatch.setattr("tacit.tables.memory.LEAST", 1)
+    monkeypatch.setenv("TACIT_MEMORY", "9000")
+    monkeypatch.setattr("tacit.tables.source.declared_memory", lambda: None)  # DuckDB keeps its own
+    return "MemoryError"
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("problem", ["disk full", "too little memory"])
+def test_whatever_runs_out_the_message_is_one_the_class_is_logged_and_the_charge_stands(problem, monkeypatch, caplog):
+    logged = fail_with(monkeypatch, problem)
+    asked = question(as_table([(n, "a", 1, 0.0) for n in range(100)]))
+    book, registered = asked.session.ledger, asked.session.registered
+    before = book.left(registered, None).epsilon
+    with on_path("kernel"), caplog.at_level(logging.ERROR), pytest.raises(EngineError) as failed:
+        asked.answer(epsilon=1)
+    assert str(failed.value) == FAILED
+    assert caplog.messages == [f"engine failed: {logged}"]
+    assert book.left(registered, None).epsilon < before
+
+
+KILLED = """
+import os, signal, sys
+from tacit.tables.spill import spill_folder
+(spill_folder() / "rows").write_text("of somebody")
+print(spill_folder(), flush=True)
+if sys.argv[1] == "dies":
+    os.kill(os.getpid(), signal.SIGKILL)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_run_left_is_removed_at_the_next_start_and_a_living_ones_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    code = textwrap.dedent(KILLED)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "lives"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True
+    ) as alive:
+        living = alive.stdout.readline().strip()
+        dead = subprocess.run(
+            [sys.executable, "-c", code, "dies"], capture_output=True, env=environment, text=True, check=False
+        )
+        assert dead.returncode == -signal.SIGKILL
+        assert os.path.exists(dead.stdout.strip())
+        spill._remove_dead(tmp_path)
+        assert not os.path.exists(dead.stdout.strip())
+        assert os.path.exists(os.path.join(living, "rows"))
+        alive.stdin.close()
+        alive.wait()
+    assert not os.path.exists(living)
+
+
+@pytest.mark.parametrize(
+    ("said", "size"), [("4GB", 4 << 30), ("512 MiB", 512 << 20), (str(LEAST), LEAST), ("1t", 1 << 40)]
+)
+def test_the_limit_is_a_size(said, size, monkeypatch):
+    monkeypatch.setenv("TACIT_MEMORY", said)
+    assert declared_memory() == memory_limit() == size
+
+
+@pytest.mark.parametrize("said", ["", "lots", "-1GB", "1MB", "4 GB of it"])
+def test_a_limit_that_is_none_is_refused_before_any_charge(said, monkeypatch):
+    monkeypatch.setenv("TACIT_MEMORY", said)
+    with pytest.raises(InvalidParameter, match="TACIT_MEMORY"):
+        tacit.table(as_table([]), unit="id", budget=tacit.epsilon(1), ledger=":memory:")
+
+
+def test_a_declared_limit_is_duckdbs_too(monkeypatch):
+    monkeypatch.setenv("TACIT_MEMORY", "1GiB")
+    table = tacit.table(as_table([]), unit="id", budget=tacit.epsilon(1), ledger=":memory:")
+    backend = table.session.engine._source.backend
+    assert backend.con.sql("SELECT current_setting('memory_limit')").fetchall() == [("512.0 MiB",)]
