@@ -4,8 +4,10 @@ It ties together what is declared, the two doors, and a session. Every question 
 goes through the session and its ledger, and there is no other way.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from os import PathLike
 from typing import Any, Literal
 
@@ -14,8 +16,9 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.opening import open_ledger
 from tacit.noise.mechanism import confidence_meaning
-from tacit.plan.plan import Plan
+from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import make_plan
+from tacit.plan.shares import read_weights
 from tacit.plan.spend import make_spend
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.privacy.number import Number, show, whole
@@ -29,7 +32,9 @@ from tacit.query.sql import parse_query
 from tacit.query.suggest import did_you_mean
 from tacit.release.answer import Answer, Facts
 from tacit.release.columns import noisy_columns
+from tacit.release.consistency import CONSISTENT, made_consistent
 from tacit.release.explain import explain
+from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.session import Answered, Session
 from tacit.tables.catalog import FILE_NAME, CatalogFile, read_catalog
 from tacit.tables.schema import (
@@ -239,6 +244,7 @@ class PlanReport:
 
     plan: Plan
     confidence: Any
+    solved: Solved | None = None
 
     @property
     def loss(self) -> Loss:
@@ -246,7 +252,8 @@ class PlanReport:
         return self.plan.loss
 
     def __str__(self) -> str:
-        return explain(self.plan, self.confidence)
+        told = explain(self.plan, self.confidence)
+        return told if self.solved is None else f"{told}\nε = {show(self.solved.epsilon)} is {self.solved.words}."
 
     __repr__ = __str__
 
@@ -259,31 +266,91 @@ class Question:
     query: Query
 
     def plan(
-        self, epsilon: Number, delta: Number | None = None, *, noise: str | None = None, confidence: Number = 0.95
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Wanted | None = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
     ) -> PlanReport:
-        """Return what answering would do, cost and give: free, and no row is read."""
+        """Return what answering would do, cost and give: free, and no row is read.
+
+        Give `epsilon`, for the whole call, or the `error` to stay within, from which it is solved: a percent ("2%"), a
+        number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more.
+        """
         level = confidence_meaning(confidence)
-        spend = make_spend(epsilon, delta, noise, self.session.registered.budget, confidence=level)
-        return PlanReport(make_plan(self.query, self.session.declaration, spend), level)
+        spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
+        solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
+        exact = solved.epsilon if solved else epsilon
+        return PlanReport(self._plan_at(spend_at(exact)), level, solved)
 
     def answer(
         self,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         *,
+        error: Wanted | None = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        consistent: bool = False,
         request_id: str | None = None,
         analyst: str | None = None,
         noise: str | None = None,
         confidence: Number = 0.95,
     ) -> Answer:
-        """Return the private answer, after charging for it; `epsilon` is for the whole call.
+        """Return the private answer, after charging for it: what `plan` with the same words shows.
 
-        The same question asked again is answered from the record, with the same numbers, for free.
+        The same question asked again is answered from the record, with the same numbers, for free. `consistent` makes
+        the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
         """
         level = confidence_meaning(confidence)
-        spend = make_spend(epsilon, delta, noise, self.session.registered.budget, confidence=level)
+        spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
+        solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
+        spend = spend_at(solved.epsilon if solved else epsilon)
         answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
-        return _answer(self.session, self.query, answered, level, analyst)
+        notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
+        return _answer(self.session, self.query, answered, level, analyst, consistent=consistent, notes=notes)
+
+    def _spend_at(
+        self,
+        epsilon: Number | None,
+        *,
+        delta: Number | None,
+        noise: str | None,
+        level: Fraction,
+        weights: Mapping[str, Number] | None,
+    ) -> Spend:
+        if epsilon is None:
+            raise InvalidParameter("say what to spend or how exact to be\nhint: epsilon=1, or error='2%'")
+        read = read_weights(weights, [output.name for output in self.query.outputs])
+        budget = self.session.registered.budget
+        return make_spend(epsilon, delta, noise, budget, confidence=level, weights=read)
+
+    def _plan_at(self, spend: Spend) -> Plan:
+        return make_plan(self.query, self.session.declaration, spend)
+
+    def _solve(
+        self,
+        epsilon: Number | None,
+        error: Wanted | None,
+        for_groups_of: int | None,
+        spend_at: Callable[[Number], Spend],
+        level: Fraction,
+    ) -> Solved | None:
+        if error is None:
+            return None
+        if epsilon is not None:
+            raise InvalidParameter("give epsilon or error, not both: either one decides the other")
+        population = self.session.declaration.population
+        return solve_epsilon(
+            error,
+            lambda tried: self._plan_at(spend_at(tried)),
+            level,
+            lambda plan: group_rows(plan, population, for_groups_of),
+        )
 
     def __repr__(self) -> str:
         asked = ", ".join(output.name for output in self.query.outputs)
@@ -292,12 +359,23 @@ class Question:
         )
 
 
-def _answer(session: Session, query: Query, answered: Answered, confidence: Any, analyst: str | None) -> Answer:
+def _answer(
+    session: Session,
+    query: Query,
+    answered: Answered,
+    confidence: Fraction,
+    analyst: str | None,
+    *,
+    consistent: bool,
+    notes: tuple[str, ...],
+) -> Answer:
     """Make an answer of noisy integers: post-processing only."""
     plan, noisy = answered.plan, answered.noisy
+    columns = noisy_columns(plan, noisy, confidence)
+    columns = made_consistent(plan, columns) if consistent else columns
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
     rows: list[dict[str, Any]] = [dict(zip((key.name for key in plan.keys), key, strict=True)) for key in noisy.keys]
-    for output, column in zip(plan.outputs, noisy_columns(plan, noisy, confidence), strict=True):
+    for output, column in zip(plan.outputs, columns, strict=True):
         whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
         kind = "int" if output.kind in ("count", "count_units") or whole_steps else "float"
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
@@ -314,7 +392,7 @@ def _answer(session: Session, query: Query, answered: Answered, confidence: Any,
         durable=receipt.durable,
         free=answered.free,
         receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
-        notes=_notes(plan),
+        notes=(*_notes(plan), *notes, *((CONSISTENT,) if consistent else ())),
     )
     shown = apply_after(rows, query.after)
     kinds = {output.name: output.kind for output in plan.outputs}

@@ -25,6 +25,7 @@ class Spend:
     delta_noise: Fraction = Fraction(0)  # for Gaussian noise
     noise: NoiseKind | None = None
     confidence: Fraction = Fraction(95, 100)  # of intervals that are paid for: those of quantiles
+    weights: tuple[tuple[str, Fraction], ...] = ()  # how much an aggregate's squared relative error counts, if not 1
 
 
 @dataclass(frozen=True)

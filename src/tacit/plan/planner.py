@@ -22,18 +22,14 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
         refuse_private_keys(query)
     rows, groups = _bounds(query, declaration, listed)
     layout = lay_out(query, declaration, Bounds(rows, groups, spend.epsilon), private=listed is None)
-    wanted = [
-        (
-            parts,
-            sensitivity_of(
-                parts, layout.measured, rows_per_unit=rows, groups_per_unit=groups, neighbours=declaration.neighbours
-            ),
+    sensitivities = [
+        sensitivity_of(
+            parts, layout.measured, rows_per_unit=rows, groups_per_unit=groups, neighbours=declaration.neighbours
         )
         for parts in layout.released
     ]
-    heights = tuple(column.height for column in layout.measured)
     unit = UnitBounds(rows, groups, replace=declaration.neighbours == "replace")
-    releases, draws = divide(wanted, layout.quantiles, heights, spend, unit)
+    releases, draws = divide(layout, sensitivities, spend, unit)
     threshold = None
     if listed is None:
         place = layout.released.index(UNITS)

@@ -19,6 +19,7 @@ def make_spend(
     budget: Loss,
     *,
     confidence: Fraction = Fraction(95, 100),
+    weights: tuple[tuple[str, Fraction], ...] = (),
 ) -> Spend:
     """Return what a call asked with these words may spend.
 
@@ -31,14 +32,14 @@ def make_spend(
     if noise is not None and kind is None:
         raise InvalidParameter("noise must be 'laplace' or 'gaussian', or left out for the one that errs less")
     if isinstance(budget, PureLoss):
-        return Spend(exact_epsilon, noise=kind, confidence=confidence)
+        return Spend(exact_epsilon, noise=kind, confidence=confidence, weights=weights)
     if isinstance(budget, ApproximateLoss):
         share = min(exact_epsilon / budget.epsilon, Fraction(1))
         whole = budget.delta * share if exact_delta is None else exact_delta
-        return Spend(exact_epsilon, whole / 2, whole / 2, kind, confidence)
+        return Spend(exact_epsilon, whole / 2, whole / 2, kind, confidence, weights)
     if isinstance(budget, ZcdpLoss):
         keys = Fraction(0) if budget.delta == 0 else min(budget.delta, exact_delta or budget.delta / 10)
-        return Spend(exact_epsilon, keys, exact_delta or DELTA_TO_READ_RHO, kind, confidence)
+        return Spend(exact_epsilon, keys, exact_delta or DELTA_TO_READ_RHO, kind, confidence, weights)
     raise InvalidParameter(
         "a table's budget is an epsilon, an (epsilon, delta) or a rho\nhint: tacit.epsilon(3, delta=1e-6)"
     )

@@ -1,7 +1,7 @@
-"""Divide a call's loss between its releases, and choose the noise that errs less.
+"""Give each release its noise for its share of the loss, and choose the noise that errs less.
 
-Every release gets the same share. Laplace noise is charged in epsilon and Gaussian noise in rho, so the two are
-compared at the same total (epsilon, delta), and one kind serves the whole call.
+Laplace noise is charged in epsilon and Gaussian noise in rho, so the two are compared at the same total (epsilon,
+delta), and one kind serves the whole call. The shares are `shares.py`'s.
 """
 
 from fractions import Fraction
@@ -10,9 +10,10 @@ from math import isqrt, log
 from tacit.accounting.calibrate import gaussian_sigma_vector, laplace_scale
 from tacit.accounting.convert import rho_within
 from tacit.errors import QueryRefused
-from tacit.plan.layout import WantedQuantiles
+from tacit.plan.layout import Layout
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, QuantileDraw, Sensitivity, Spend
 from tacit.plan.ranks import UnitBounds, draw_of, quantile_gain
+from tacit.plan.shares import shares_of
 from tacit.privacy.event import GaussianNoise, LaplaceNoise
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN
 
@@ -21,17 +22,10 @@ SIGMA_BITS = 40
 
 
 def divide(
-    wanted: list[tuple[tuple[Part, ...], Sensitivity]],
-    quantiles: list[WantedQuantiles],
-    heights: tuple[int, ...],
-    spend: Spend,
-    unit: UnitBounds,
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Return each release with the noise it gets, and each draw of quantiles with its epsilon."""
-    count = len(wanted) + len(quantiles)
-    share = Fraction(1, count)
-    laplace = tuple(_laplace(parts, how_far, share, spend) for parts, how_far in wanted)
-    purely = tuple(draw_of(each, heights, spend, share, unit, rho=None) for each in quantiles)
+    laplace, purely = _purely(layout, sensitivities, spend, unit)
     if spend.noise == "laplace" or (spend.noise is None and spend.delta_noise == 0):
         return _drawable(laplace), purely
     if spend.delta_noise == 0:
@@ -39,13 +33,37 @@ def divide(
             "Gaussian noise needs a delta, and this budget is pure"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
-    gaussian = tuple(_gaussian(parts, how_far, share, spend, alone=count == 1) for parts, how_far in wanted)
-    rho = rho_within(spend.epsilon, spend.delta_noise) * share
-    by_rho = tuple(draw_of(each, heights, spend, share, unit, rho=rho) for each in quantiles)
+    gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit)
     better = _log_error(gaussian) - _log_error(laplace) + quantile_gain(purely, by_rho) < 0
     if spend.noise == "gaussian" or (better and not _is_too_wide(gaussian)) or _is_too_wide(laplace):
         return _drawable(gaussian), by_rho
     return laplace, purely
+
+
+def _purely(
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
+) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
+    """Laplace noise and choices charged in epsilon."""
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="laplace")
+    wanted = zip(layout.released, sensitivities, shares, strict=True)
+    releases = tuple(_laplace(parts, how_far, share, spend) for parts, how_far, share in wanted)
+    heights = tuple(column.height for column in layout.measured)
+    draws = zip(layout.quantiles, draw_shares, strict=True)
+    return releases, tuple(draw_of(each, heights, spend, share, unit, rho=None) for each, share in draws)
+
+
+def _by_rho(
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
+) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
+    """Gaussian noise and choices charged in rho."""
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
+    alone = len(shares) + len(draw_shares) == 1
+    wanted = zip(layout.released, sensitivities, shares, strict=True)
+    releases = tuple(_gaussian(parts, how_far, share, spend, alone=alone) for parts, how_far, share in wanted)
+    heights = tuple(column.height for column in layout.measured)
+    draws = zip(layout.quantiles, draw_shares, strict=True)
+    rho = rho_within(spend.epsilon, spend.delta_noise) if draw_shares else Fraction(0)
+    return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
 
 
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:

@@ -111,7 +111,8 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     )
     if column.type == "int" and column.step == 1:
         return NoisyColumn(output.name, middle, low, high)
-    off = float(column.step / 2)  # rows are on the nearest step, so the quantile itself is within half of one
+    # rows are on the nearest step, so the quantile itself is within half of one
+    off = -(-column.step // 2) if column.type == "int" else float(column.step / 2)
     return NoisyColumn(output.name, middle, tuple(end - off for end in low), tuple(end + off for end in high))
 
 

@@ -1,13 +1,12 @@
 """A plan in words and numbers: what will be read, bounded, noised and charged, and how far off to expect each cell."""
 
 from fractions import Fraction
-from math import prod
 
 from tacit.accounting.group import for_group
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import show
-from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
+from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
 
 GROUP_SIZES = (2, 5)
 PEOPLE = (100, 10_000)
@@ -110,53 +109,28 @@ def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
+    if output.kind in UNFORESEEN:
+        return "depends on the group's size and spread; the answer states it"
     if output.kind == "quantile" and output.targets is not None:
-        fraction, shift, reach = plan.quantiles[output.release].targets[output.targets[1] // 3]
+        reach, fraction = (
+            quantile_reach(output, plan),
+            plan.quantiles[output.release].targets[output.targets[1] // 3][0],
+        )
         if fraction in (0, 1):
             side = "least" if fraction == 0 else "greatest"
-            return f"about {abs(shift):,} rows inside the {side}; the interval's other end is the range's"
+            return f"about {reach:,} rows inside the {side}; the interval's other end is the range's"
         return f"an interval of about {reach:,} rows on either side of its rank"
-    if output.kind in ("variance", "std", "covariance", "correlation"):
-        return "depends on the group's size and spread; the answer states it"
-    release = plan.releases[output.release]
-    kinds = [part.kind for part in release.parts]
-    if output.kind == "count_units" or kinds == ["rows"]:
-        bound = single_bound(release.noise, release.scale, confidence)
-        if output.kind == "count_units" and plan.threshold is not None:
-            return f"± {bound:,}, more on the low side for groups barely above the threshold"
-        return f"± {bound:,}"
-    column = plan.measured[release.parts[0].column or 0]
-    if release.parts[0].degrees:
-        return _expected_moment(output, release, column, plan, confidence)
-    if output.kind == "count":
-        counted = [kind for kind in kinds if kind != "missing" or output.column is None]
-        weights = [1 / column.height] * len(counted)
-        return f"± {_amount(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)}"
-    if output.kind == "sum":
-        weights = [1.0] if kinds == ["total"] else [column.low / column.height, column.high / column.height]
-        return f"± {_amount(weighted_bound(release.noise, release.scale, weights, confidence) * float(column.step))}"
-    bounds = mean_bounds(release.noise, release.scale, confidence)
-    shown = [
-        f"± {_amount(bounds.usual[0] * float(column.step) / people)} for a group of {people:,}" for people in PEOPLE
-    ]
-    return "at most " + ", ".join(shown) + " rows"
-
-
-def _expected_moment(
-    output: PlannedOutput, release: NoisyRelease, column: Measured, plan: Plan, confidence: Fraction
-) -> str:
-    """A count, sum or mean that comes with a variance or a correlation."""
-    first = release.parts[0]
-    whole = prod(plan.measured[at].height ** degree for at, degree in zip(first.columns, first.degrees, strict=True))
-    rows = weighted_bound(release.noise, release.scale, [1 / whole] * len(release.parts), confidence)
-    if output.kind == "count":
-        return f"± {_amount(rows + 0.5)}"
-    most = rows * float(column.height * column.step)
-    if output.kind == "sum":
-        return f"at most ± {_amount(most)}"
-    return (
-        "at most " + ", ".join(f"± {_amount(most / people)} for a group of {people:,}" for people in PEOPLE) + " rows"
-    )
+    if output.kind in NEEDS_ROWS:
+        sizes = [
+            f"± {_amount(expected_error(output, plan, confidence, rows=people) or 0)} for a group of {people:,}"
+            for people in PEOPLE
+        ]
+        return "at most " + ", ".join(sizes) + " rows"
+    bound = expected_error(output, plan, confidence) or 0
+    if output.kind == "count_units" and plan.threshold is not None:
+        return f"± {_amount(bound)}, more on the low side for groups barely above the threshold"
+    most = "at most " if output.kind == "sum" and plan.releases[output.release].parts[-1].kind == "moment" else ""
+    return f"{most}± {_amount(bound)}"
 
 
 def _amount(value: float) -> str:

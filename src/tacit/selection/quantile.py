@@ -121,7 +121,10 @@ def draw_quantiles(
 
 @dataclass(frozen=True)
 class Drawn:
-    """A point, and whether the rank aimed at lies below (-1) or above (1) every row that was looked at."""
+    """A point, and whether the rank aimed at lies below (-1) or above (1) every row that was looked at.
+
+    Privacy: both are drawn by the exponential mechanism, and charged for.
+    """
 
     value: int
     outside: int = 0

@@ -1,0 +1,69 @@
+"""How far off to expect an answer, as a number, before anything is read: from the plan and a group's size alone."""
+
+from fractions import Fraction
+from math import prod
+
+from tacit.plan.plan import NoisyRelease, Plan, PlannedOutput
+from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
+
+# What depends on more than the noise and the number of rows.
+UNFORESEEN = ("std", "correlation")
+NEEDS_ROWS = ("mean", "variance", "covariance", "quantile")
+
+
+def expected_error(
+    output: PlannedOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None
+) -> float | None:
+    """Return the error that so large a share of answers stays within, in the output's own unit; a quantile's in ranks.
+
+    `rows` is the size of a group, which counts and sums do not need. None where it depends on the data.
+    """
+    if output.kind in UNFORESEEN or (output.kind in NEEDS_ROWS and rows is None):
+        return None
+    size = rows or 1.0
+    if output.kind == "quantile":
+        return quantile_reach(output, plan) / size
+    release = plan.releases[output.release]
+    if output.kind == "count_units" or [part.kind for part in release.parts] == ["rows"]:
+        return float(single_bound(release.noise, release.scale, confidence))
+    if release.parts[-1].kind == "moment":
+        return _from_moments(output, release, plan, confidence, size)
+    column = plan.measured[release.parts[0].column or 0]
+    if output.kind == "count":
+        kinds = [part.kind for part in release.parts if part.kind != "missing" or output.column is None]
+        return weighted_bound(release.noise, release.scale, [1 / column.height] * len(kinds), confidence) + 0.5
+    if output.kind == "sum":
+        alone = release.parts[0].kind == "total"
+        weights = [1.0] if alone else [column.low / column.height, column.high / column.height]
+        return weighted_bound(release.noise, release.scale, weights, confidence) * float(column.step)
+    return mean_bounds(release.noise, release.scale, confidence).usual[0] * float(column.step) / size
+
+
+def quantile_reach(output: PlannedOutput, plan: Plan) -> int:
+    """Return about how many rows on either side of its rank a quantile's interval reaches."""
+    if output.targets is None:
+        raise ValueError("a quantile has its targets")
+    fraction, shift, reach = plan.quantiles[output.release].targets[output.targets[1] // 3]
+    return abs(shift) if fraction in (0, 1) else reach
+
+
+def _from_moments(
+    output: PlannedOutput, release: NoisyRelease, plan: Plan, confidence: Fraction, size: float
+) -> float | None:
+    """A count, sum, mean, variance or covariance from Bernstein parts: at most, wherever in its range the mean lies."""
+    last = release.parts[-1]
+    columns = [plan.measured[place] for place in last.columns]
+    whole = prod(column.height**degree for column, degree in zip(columns, last.degrees, strict=True))
+    kept = [
+        part for part in release.parts if part.kind == "moment" or (output.kind == "count" and output.column is None)
+    ]
+    off = weighted_bound(release.noise, release.scale, [1 / whole] * len(kept), confidence)  # in rows
+    ranges = [float(column.height * column.step) for column in columns]
+    if output.kind == "count":
+        return off + 0.5
+    if output.kind == "sum":
+        return off * max(abs(float(end * columns[0].step)) for end in (columns[0].low, columns[0].high))
+    if output.kind == "mean":
+        return off * ranges[0] / size
+    across = ranges[0] ** 2 if output.kind == "variance" else prod(ranges)
+    return across * (off / size + (off / size) ** 2)

@@ -1,0 +1,166 @@
+"""The least epsilon for a wanted error: solved from the plan and public facts, and refused in words where they lack.
+
+A percent is of what the aggregate could be: of the declared population for counts, of the population at the end of the
+range for sums, of the range for means, of the largest possible value for variances and covariances, and for quantiles
+of the ranks, since how far off in values they are depends on the data.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.plan.plan import Plan, PlannedOutput
+from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
+from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error
+
+Wanted = Number | Mapping[str, Number]
+# Epsilons are tried with three digits, from 0.00001 to 99.9.
+DIGITS = range(100, 1000)
+EXPONENTS = range(-7, 0)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The public sizes that errors are held against."""
+
+    population: int | None
+    rows: Fraction | None  # of one group
+    why_no_rows: str = ""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The epsilon found, and in words what it was found for."""
+
+    epsilon: Fraction
+    words: str
+
+
+def group_rows(plan: Plan, population: int | None, for_groups_of: int | None) -> Sizes:
+    """Return the sizes to plan for: as said, or the population shared evenly between public groups."""
+    if for_groups_of is not None:
+        return Sizes(population, Fraction(whole(for_groups_of, name="for_groups_of")))
+    if population is None:
+        return Sizes(None, None, "no population is declared")
+    if plan.public_keys is None:
+        return Sizes(population, None, "how many groups there are is not public")
+    if plan.where is not None:
+        return Sizes(population, None, "how many rows the filter keeps is not public")
+    return Sizes(population, Fraction(population, len(plan.public_keys)))
+
+
+def solve_epsilon(
+    wanted: Wanted, plan_at: Callable[[Fraction], Plan], confidence: Fraction, sizes: Callable[[Plan], Sizes]
+) -> Solved:
+    """Return the least epsilon, to three digits, at which every wanted error is expected to hold."""
+    first = plan_at(Fraction(1))
+    goals = _goals(wanted, first, sizes(first))
+    rows = sizes(first).rows
+
+    def holds(epsilon: Fraction) -> bool:
+        plan = plan_at(epsilon)
+        outputs = {output.name: output for output in plan.outputs}
+        size = None if rows is None else float(rows)
+        errors = {name: expected_error(outputs[name], plan, confidence, rows=size) for name in goals}
+        return all(error is not None and error <= goals[name] for name, error in errors.items())
+
+    places = len(DIGITS) * len(EXPONENTS)
+    low, high = -1, places
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(_epsilon(middle)) else (middle, high)
+    if high == places:
+        raise QueryRefused(
+            f"no epsilon up to {show(_epsilon(places - 1))} gives so small an error"
+            "\nhint: allow a larger error, or ask about larger groups"
+        )
+    return Solved(_epsilon(high), _words(goals, rows, confidence))
+
+
+def _epsilon(place: int) -> Fraction:
+    digits, power = DIGITS[place % len(DIGITS)], EXPONENTS[place // len(DIGITS)]
+    return Fraction(digits) * Fraction(10) ** power
+
+
+def _goals(wanted: Wanted, plan: Plan, sizes: Sizes) -> dict[str, float]:
+    """Return the absolute error allowed for each output that has a goal."""
+    names = [output.name for output in plan.outputs]
+    if isinstance(wanted, Mapping):
+        unknown = [name for name in wanted if name not in names]
+        if unknown or not wanted:
+            raise InvalidParameter(
+                f"error names {unknown or 'nothing'}; this question asks for {', '.join(names)}"
+                "\nhint: error={'n': 100, 'mean_age': '1%'}"
+            )
+        return {
+            output.name: _goal(wanted[output.name], output, plan, sizes)
+            for output in plan.outputs
+            if output.name in wanted
+        }
+    foreseen = [output for output in plan.outputs if output.kind not in UNFORESEEN]
+    if not foreseen:
+        _refuse_unforeseen(plan.outputs[0])
+    return {output.name: _goal(wanted, output, plan, sizes) for output in foreseen}
+
+
+def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
+    if output.kind in UNFORESEEN:
+        _refuse_unforeseen(output)
+    if output.kind in NEEDS_ROWS and sizes.rows is None:
+        raise QueryRefused(
+            f"the error of '{output.name}' depends on how many rows a group has, and {sizes.why_no_rows}"
+            "\nhint: say for which size it should hold, e.g. for_groups_of=1000, or give epsilon"
+        )
+    share = _percent(wanted)
+    if share is None:
+        if output.kind == "quantile":
+            raise QueryRefused(
+                f"how far off in values '{output.name}' is depends on the data; only its rank can be planned"
+                "\nhint: give a percent, of ranks, e.g. error='1%'"
+            )
+        exact = wanted if isinstance(wanted, int | float | Fraction) else str(wanted)
+        return float(positive(decimal_meaning(exact, name="error"), name="error"))
+    return float(share) * _largest(output, plan, sizes)
+
+
+def _percent(wanted: Number) -> Fraction | None:
+    if not isinstance(wanted, str) or not wanted.strip().endswith("%"):
+        return None
+    return positive(decimal_meaning(wanted.strip()[:-1].strip(), name="error"), name="error") / 100
+
+
+def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
+    """Return what a percent is of."""
+    if output.kind == "quantile":
+        return 1.0
+    if output.kind in ("count", "count_units", "sum") and sizes.population is None:
+        raise QueryRefused(
+            f"a percent of '{output.name}' is of the population, and none is declared"
+            "\nhint: declare population=10_000, or give the error as a number, e.g. error=100"
+        )
+    people = float(sizes.population or 0)
+    if output.kind in ("count", "count_units"):
+        return people
+    column = plan.measured[output.column or 0]
+    height = float(column.height * column.step)
+    if output.kind == "sum":
+        return people * max(abs(float(end * column.step)) for end in (column.low, column.high))
+    if output.kind == "mean":
+        return height
+    other = plan.measured[output.other if output.other is not None else output.column or 0]
+    return height * float(other.height * other.step) / 4
+
+
+def _refuse_unforeseen(output: PlannedOutput) -> None:
+    instead = "the variance" if output.kind == "std" else "the covariance"
+    raise QueryRefused(
+        f"the error of '{output.name}' depends on how spread out the data are, which is not public"
+        f"\nhint: ask for {instead} with an error, or give epsilon"
+    )
+
+
+def _words(goals: Mapping[str, float], rows: Fraction | None, confidence: Fraction) -> str:
+    named = ", ".join(f"{name} ± {goal:.4g}" for name, goal in goals.items())
+    size = "" if rows is None else f" in groups of {float(rows):,.0f} rows"
+    return f"the least that is expected to give {named}{size}, {float(confidence) * 100:g} % of the time"

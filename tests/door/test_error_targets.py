@@ -1,0 +1,96 @@
+"""`error=`: the least epsilon that is expected to keep within it, from public facts, or a refusal in words."""
+
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.door import Question, Table
+from tacit.release.expected import expected_error
+
+LEVEL = Fraction(95, 100)
+
+
+def people(**declared: Any) -> Table:
+    rows = pa.table({"id": range(1000), "g": ["a", "b"] * 500, "x": [i % 90 for i in range(1000)]})
+    usual: dict[str, Any] = {"unit": "id", "budget": tacit.epsilon(50, delta="1e-6"), "ledger": ":memory:", "name": "t"}
+    usual |= {"rows_per_unit": 1, "groups_per_unit": 1, "population": 1000, "columns": {"x": {"between": (0, 100)}}}
+    return tacit.table(rows, insist=True, **(usual | declared))
+
+
+def errors_at(question: Question, epsilon: Fraction, rows: float) -> dict[str, float]:
+    plan = question.plan(epsilon=epsilon).plan
+    return {output.name: expected_error(output, plan, LEVEL, rows=rows) or 0.0 for output in plan.outputs}
+
+
+@pytest.mark.parametrize(
+    ("asked", "goals"),
+    [
+        ({"n": tacit.count()}, {"n": 20.0}),  # 2 % of the population
+        ({"m": tacit.mean("x")}, {"m": 2.0}),  # of the range
+        ({"s": tacit.sum("x")}, {"s": 2000.0}),  # of the population at the end of the range
+        ({"v": tacit.variance("x")}, {"v": 50.0}),  # of the largest variance, 50²
+        ({"q": tacit.median("x")}, {"q": 0.02}),  # of the ranks
+        ({"n": tacit.count(), "m": tacit.mean("x"), "q": tacit.median("x")}, {"n": 20.0, "m": 2.0, "q": 0.02}),
+    ],
+)
+def test_the_epsilon_found_is_enough_and_a_smaller_one_is_not(asked: dict[str, Any], goals: dict[str, float]) -> None:
+    question = people().agg(**asked)
+    report = question.plan(error="2%")
+    assert report.solved is not None
+    epsilon = report.solved.epsilon
+    enough, less = (errors_at(question, tried, 1000) for tried in (epsilon, epsilon * Fraction(99, 100)))
+    assert all(enough[name] <= goal for name, goal in goals.items())
+    assert any(less[name] > goal for name, goal in goals.items())
+    assert len(str(float(epsilon)).replace("0.", "").replace(".", "").strip("0")) <= 3
+    assert report.plan.spend.epsilon == epsilon
+
+
+def test_the_answer_spends_what_the_plan_says_and_keeps_within_it() -> None:
+    question = people().count()
+    planned = question.plan(error=30)
+    answer = question.answer(error=30)
+    assert answer.facts.loss["epsilon"] == float(planned.loss.epsilon)  # type: ignore[union-attr]
+    (row,) = answer.to_dicts()
+    assert row["count_high"] - row["count_low"] <= 60
+    assert "the least that is expected to give count ± 30" in str(answer)
+    assert "the least that is expected to give count ± 30" in str(planned)
+
+
+def test_an_error_can_be_a_number_for_each_aggregate() -> None:
+    question = people().agg(n=tacit.count(), m=tacit.mean("x"))
+    epsilon = question.plan(error={"n": 10}).solved.epsilon  # type: ignore[union-attr]
+    both = question.plan(error={"n": 10, "m": "0.1%"}).solved.epsilon  # type: ignore[union-attr]
+    assert both > epsilon
+
+
+def test_groups_share_the_population_unless_their_size_is_said() -> None:
+    grouped = people().group_by("g", keys=["a", "b"]).mean("x")
+    assert "groups of 500 rows" in str(grouped.plan(error="5%"))
+    smaller = grouped.plan(error="5%", for_groups_of=100).solved.epsilon  # type: ignore[union-attr]
+    assert smaller > grouped.plan(error="5%").solved.epsilon  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda: people(population=None).count().plan(error="2%"), "population=10_000"),
+        (lambda: people(population=None).mean("x").plan(error="2%"), "for_groups_of=1000"),
+        (lambda: people().where("x > 5").mean("x").plan(error="2%"), "filter"),
+        (lambda: people().group_by("g").mean("x").plan(error="2%"), "how many groups"),
+        (lambda: people().std("x").plan(error="2%"), "ask for the variance"),
+        (lambda: people().median("x").plan(error=2), "give a percent, of ranks"),
+        (lambda: people().mean("x").plan(error="0.000001%"), "no epsilon up to 99.9"),
+    ],
+)
+def test_what_public_facts_cannot_settle_is_refused_in_words(ask: Any, words: str) -> None:
+    with pytest.raises(tacit.QueryRefused, match=words):
+        ask()
+
+
+@pytest.mark.parametrize("spend", [{}, {"epsilon": 1, "error": "2%"}, {"error": {"nobody": 1}}, {"error": "-1%"}])
+def test_epsilon_and_error_exclude_each_other_and_one_is_needed(spend: dict[str, Any]) -> None:
+    with pytest.raises(tacit.InvalidParameter):
+        people().count().plan(**spend)
