@@ -1,0 +1,123 @@
+"""The story in its order: the charge is durable before a row is read, and stands whatever happens after."""
+
+import pyarrow as pa
+import pytest
+
+from tacit.auditing.gauntlet.table_stage import BUDGET, protected
+from tacit.engine.engine import FAILED, Engine
+from tacit.errors import BudgetExceeded, DeadRequest, EngineError, NoRandomness
+from tacit.ledger.opening import open_ledger
+from tacit.noise import laplace
+from tacit.privacy.loss import epsilon
+from tacit.release import noisy
+
+ROWS = pa.table({"id": range(50), "g": ["ab"[n % 2] for n in range(50)], "x": range(50)})
+
+
+@pytest.fixture
+def ledger_file(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+def spent_elsewhere(path):
+    """What another process that opens the ledger now would see as spent on the table."""
+    with open_ledger(path) as other:
+        (table,) = other.tables()
+        return other.spent(table).epsilon
+
+
+def test_the_charge_is_durable_before_the_engine_is_called(ledger_file, monkeypatch):
+    table = protected(ROWS, ledger=ledger_file)
+    seen, aggregate = [], Engine.aggregate
+
+    def spy(self, plan, salt):
+        seen.append(spent_elsewhere(ledger_file))
+        return aggregate(self, plan, salt)
+
+    monkeypatch.setattr(Engine, "aggregate", spy)
+    table.count().answer(epsilon=1)
+    assert seen == [1]
+
+
+def test_the_answer_is_stored_before_it_leaves(ledger_file, monkeypatch):
+    table = protected(ROWS, ledger=ledger_file)
+    answer = table.count().answer(epsilon=1)
+    with open_ledger(ledger_file) as other:
+        kinds = [entry.kind for entry in other.entries()]
+    assert kinds[-2:] == ["charge", "answer"]
+    again = protected(ROWS, ledger=ledger_file, budget=None).count().answer(epsilon=1)
+    assert again.facts.free
+    assert again.to_dicts() == answer.to_dicts()
+
+
+@pytest.mark.parametrize("broken", ["engine", "noise", "randomness"])
+def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
+    table = protected(ROWS, budget=epsilon(10))
+    expected: type[Exception] = EngineError
+    if broken == "engine":
+        monkeypatch.setattr(Engine, "_aggregate", lambda *_: 1 / 0)
+    elif broken == "noise":
+        expected = ZeroDivisionError
+        monkeypatch.setattr(noisy, "_with_noise", lambda *_: 1 / 0)
+    else:
+        expected = NoRandomness
+
+        def none():
+            raise NoRandomness("no randomness")
+
+        monkeypatch.setattr(laplace, "Keystream", none)
+    with pytest.raises(expected) as failed:
+        table.count().answer(epsilon=1, request_id="r1")
+    assert broken != "engine" or str(failed.value) == FAILED
+    monkeypatch.undo()
+    assert table.session.ledger.spent(table.session.registered).epsilon == 1
+    with pytest.raises(DeadRequest):
+        table.count().answer(epsilon=1, request_id="r1")
+
+
+def test_a_refused_question_reads_nothing(monkeypatch):
+    table = protected(ROWS, budget=epsilon(1))
+    monkeypatch.setattr(Engine, "aggregate", lambda *_: pytest.fail("a row was read"))
+    with pytest.raises(BudgetExceeded):
+        table.count().answer(epsilon=2)
+    assert table.session.ledger.spent(table.session.registered).epsilon == 0
+
+
+def test_planning_reads_and_charges_nothing(monkeypatch):
+    table = protected(ROWS)
+    monkeypatch.setattr(Engine, "aggregate", lambda *_: pytest.fail("a row was read"))
+    text = str(table.group_by("g").mean("x", between=(0, 50)).plan(epsilon=1))
+    assert "L1 200" in text or "L1 " in text
+    assert table.session.ledger.spent(table.session.registered).epsilon == 0
+
+
+def test_every_answer_draws_a_salt_of_its_own(monkeypatch):
+    table = protected(ROWS)
+    salts, aggregate = [], Engine.aggregate
+
+    def spy(self, plan, salt):
+        salts.append(salt)
+        return aggregate(self, plan, salt)
+
+    monkeypatch.setattr(Engine, "aggregate", spy)
+    for spend in (1, 2, 3):
+        table.count().answer(epsilon=spend)
+    assert len(set(salts)) == 3
+    assert all(len(salt) >= 32 for salt in salts)
+
+
+def test_names_order_and_confidence_are_post_processing():
+    table = protected(ROWS, columns={"g": {"keys": ["a", "b"]}}, budget=epsilon(1))
+    first = table.sql("SELECT g, COUNT(*) AS n FROM t GROUP BY g").answer(epsilon=1)
+    second = table.sql("SELECT g, COUNT(*) AS people FROM t GROUP BY g ORDER BY people LIMIT 1").answer(
+        1, confidence=0.5
+    )
+    assert second.facts.free
+    assert second.rows[0]["people"] == min(row["n"] for row in first.rows)
+
+
+def test_a_budget_said_again_differently_is_refused_with_the_command(ledger_file):
+    protected(ROWS, ledger=ledger_file)
+    with pytest.raises(Exception, match="tacit budget grant t"):
+        protected(ROWS, ledger=ledger_file, budget=epsilon(5))
+    assert protected(ROWS, ledger=ledger_file, budget=None).session.registered.budget == BUDGET
