@@ -43,7 +43,7 @@ from tacit.tables.schema import (
     Declaration,
     RowUnit,
     read_bound,
-    read_facts,
+    read_columns,
 )
 from tacit.tables.source import Source, open_source
 
@@ -75,7 +75,7 @@ def table(
     declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
     Nothing is read from the rows here.
     """
-    facts = {column: read_facts(column, said) for column, said in _mapping(columns).items()}
+    facts = read_columns(columns)
     opened = open_source(source, facts)
     declaration = Declaration(
         name=_table_name(opened.stem if name is None else name),
@@ -403,17 +403,6 @@ def _notes(plan: Plan) -> tuple[str, ...]:
     if plan.threshold is None:
         return ()
     return (f"Groups are shown where the noisy count of units is at least {plan.threshold.least}; others may exist.",)
-
-
-def _mapping(columns: object) -> Mapping[str, Mapping[str, Any]]:
-    if columns is None:
-        return {}
-    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
-        raise InvalidParameter(
-            "columns must be a dict from a column's name to what is public about it"
-            "\nhint: e.g. columns={'age': {'between': (0, 120)}}"
-        )
-    return columns
 
 
 def _place(ledger: object) -> str | PathLike[str] | None:

@@ -8,19 +8,17 @@ import pyarrow as pa
 import pytest
 
 from tacit.auditing.gauntlet.table_stage import exact_table
-from tacit.engine.engine import FAILED
+from tacit.engine.engine import FAILED, Engine
 from tacit.errors import EngineError, QueryRefused
-from tacit.tables.source import Source
 
 ROWS = pa.table({"id": range(60), "g": ["abc"[place % 3] for place in range(60)], "x": range(60)})
 
 
 def failing(monkeypatch, problem):
-    def fetch(*_):
+    def fail(*_):
         raise problem
 
-    monkeypatch.setattr(Source, "fetch", fetch)
-    monkeypatch.setattr(Source, "stream", fetch)
+    monkeypatch.setattr(Engine, "_aggregate", fail)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,18 @@ class WrittenFacts:
     keys: tuple[KeyValue, ...] | None = None
 
 
+def read_columns(written: object) -> dict[str, WrittenFacts]:
+    """Return what `columns=` declares, each column's facts checked."""
+    if written is None:
+        return {}
+    if not isinstance(written, Mapping) or not all(isinstance(name, str) for name in written):
+        raise InvalidParameter(
+            "columns must be a dict from a column's name to what is public about it"
+            "\nhint: e.g. columns={'age': {'between': (0, 120)}}"
+        )
+    return {column: read_facts(column, said) for column, said in written.items()}
+
+
 def read_facts(column: str, written: Mapping[str, Any]) -> WrittenFacts:
     """Return one column's declared facts, or refuse with the words to write instead."""
     if not isinstance(written, Mapping):

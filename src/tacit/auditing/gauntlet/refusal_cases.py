@@ -13,6 +13,7 @@ from tacit.auditing.gauntlet.case import Evidence, Size, case
 from tacit.auditing.gauntlet.mutant import planted
 from tacit.auditing.gauntlet.table_stage import BUDGET, protected
 from tacit.door import table
+from tacit.engine.engine import Engine
 from tacit.errors import EngineError, TacitError
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.opening import open_ledger
@@ -20,7 +21,6 @@ from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tacit.tables.schema import ROW
-from tacit.tables.source import Source
 
 Call = Callable[[], Any]
 
@@ -70,12 +70,12 @@ def unread(ledger: Ledger) -> Iterator[list[str]]:
     """Yield a list that says, when closed, whether a row was read or an entry of a charge was made meanwhile."""
     found: list[str] = []
 
-    def fetch(_source: Source, _relation: object) -> pa.Table:
+    def aggregate(*_: object) -> None:
         found.append("a row was read")
         raise RuntimeError("read")
 
     before = _charges(ledger)
-    with planted(Source, "fetch", fetch):
+    with planted(Engine, "_aggregate", aggregate):
         yield found
     if _charges(ledger) != before:
         found.append("something was charged")

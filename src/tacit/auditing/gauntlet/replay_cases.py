@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
-
 from tacit.auditing.gauntlet.case import Evidence, Size, case
 from tacit.auditing.gauntlet.mutant import planted
 from tacit.auditing.gauntlet.table_neighbours import Row, asked_of, crowd, newcomers
@@ -198,10 +196,10 @@ def _failing_engine() -> list[str]:
         table = asked_of(crowd())
         before = table.session.ledger.spent(table.session.registered)
 
-        def fetch(*_: Any, problem: str = problem) -> pa.Table:
+        def failing(*_: Any, problem: str = problem) -> None:
             raise ValueError(problem)
 
-        with planted(type(table.session.engine._source), "fetch", fetch), listening():
+        with planted(Engine, "_aggregate", failing), listening():
             try:
                 table.count().answer(epsilon=1)
                 failures.append("a failed engine was answered")

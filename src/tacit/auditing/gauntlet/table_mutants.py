@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit import door, session
 from tacit.auditing.gauntlet.mutant import Plant, mutant, planted
+from tacit.auditing.gauntlet.table_stage import in_sql
 from tacit.engine import engine, fixed_point, relation
 from tacit.errors import EngineError, QueryRefused
 from tacit.noise.bits import fresh_bytes
@@ -140,6 +141,7 @@ def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], list[tu
     @contextmanager
     def plant() -> Iterator[None]:
         with ExitStack() as stack:
+            stack.enter_context(in_sql())
             for owner, attribute, replacement in swap():
                 stack.enter_context(planted(owner, attribute, replacement))
             yield

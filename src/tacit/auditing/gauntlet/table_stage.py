@@ -6,6 +6,7 @@ curator's side can do, and the noise is frozen by replacing our own generator wh
 
 import importlib
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -147,3 +148,17 @@ def frozen() -> Iterator[None]:
         planted(session, "fresh_bytes", bytes),
     ):
         yield
+
+
+@contextmanager
+def in_sql() -> Iterator[None]:
+    """Answer on the engine's path in SQL while open, ready compiled kernel or not."""
+    before = os.environ.get("TACIT_KERNEL")
+    os.environ["TACIT_KERNEL"] = "off"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TACIT_KERNEL"]
+        else:
+            os.environ["TACIT_KERNEL"] = before
