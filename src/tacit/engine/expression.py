@@ -36,6 +36,11 @@ def to_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
     return _cell(expression, table, kinds).settled().value
 
 
+def to_raw_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
+    """Return the same where NaN may still stand for NULL and −0.0 for 0.0, for those who take care of both."""
+    return _cell(expression, table, kinds).value
+
+
 def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
     if isinstance(expression, Column):
         return read_column(table, expression.name, kinds[expression.name])
