@@ -155,6 +155,20 @@ def test_the_sample_looked_at_is_of_all_reports_and_bounded(monkeypatch):
     for _ in range(30):
         collector.add_all(client.reports(np.arange(50)))
     assert len(collector._sample.payloads) == 300
-    # from the last ten batches come a third: fewer than 60 of 300 has a chance below 1e-6
-    late = collector._sample
-    assert len(np.unique(late.numbers)) == 300
+    assert sum(len(numbers) for numbers, _ in collector._sample.parts) <= 600
+
+
+def test_every_report_is_as_likely_to_be_looked_at_wherever_it_comes(monkeypatch):
+    from tacit.local import sampling
+
+    monkeypatch.setattr(sampling, "ROWS_MOST", 300)
+    kept = np.zeros(3, dtype=np.int64)
+    for _ in range(20):
+        shards = [sampling.Sample(1), sampling.Sample(1)]
+        for third in range(3):
+            for _ in range(5):
+                shards[third % 2] = shards[third % 2].with_more(np.full((100, 1), third, dtype=np.uint8))
+        kept += np.bincount(shards[0].merged(shards[1]).payloads.ravel(), minlength=3)
+    # 6000 of 30,000, a third from each: 5 deviations are below 180
+    assert kept.sum() == 6000
+    assert np.abs(kept - 2000).max() < 190

@@ -90,8 +90,10 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
     A random bit of 1 decides: for heads where the threshold's bit is 1, for tails where it is 0. That is a number drawn
     bit by bit and compared with the threshold, its bits turned over where the threshold's are 1.
     """
-    heads, undecided = _toss_levels(threshold >> (CHANCE_BITS - _LEVELS), np.full(n, ~np.uint64(0)), bits)
-    if not threshold & ((1 << (CHANCE_BITS - _LEVELS)) - 1):
+    levels = min(_LEVELS, max(1, _digits(threshold)))
+    everyone = np.full(n, ~np.uint64(0))
+    heads, undecided = _toss_levels(threshold >> (CHANCE_BITS - levels), everyone, bits, levels)
+    if _digits(threshold) <= levels:
         return heads  # what is equal so far is not below
     where = np.flatnonzero(undecided)
     more, undecided = _toss_levels(threshold >> (CHANCE_BITS - 2 * _LEVELS), undecided[where], bits)
@@ -105,14 +107,19 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
     return heads
 
 
-def _toss_levels(digits: int, undecided: Words, bits: Bits) -> tuple[Words, Words]:
+def _digits(threshold: int) -> int:
+    """Return how many binary digits a chance has."""
+    return CHANCE_BITS - (threshold & -threshold).bit_length() + 1 if threshold else 0
+
+
+def _toss_levels(digits: int, undecided: Words, bits: Bits, levels: int = _LEVELS) -> tuple[Words, Words]:
     """Compare the next few bits of every undecided number with the threshold's; return heads, and what is undecided."""
     heads = np.zeros(len(undecided), dtype=np.uint64)
-    fresh = bits.words(_LEVELS * len(undecided)).reshape(_LEVELS, len(undecided))
-    for level in range(_LEVELS):
+    fresh = bits.words(levels * len(undecided)).reshape(levels, len(undecided))
+    for level in range(levels):
         decided = np.bitwise_and(undecided, fresh[level], out=fresh[level])
         undecided = undecided ^ decided
-        if digits >> (_LEVELS - 1 - level) & 1:
+        if digits >> (levels - 1 - level) & 1:
             heads |= decided
     return heads, undecided
 

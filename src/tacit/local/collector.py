@@ -33,7 +33,7 @@ from tacit.local.questions import Range
 from tacit.local.records import Record, Text
 from tacit.local.report import ID_BYTES, Report, Reports
 from tacit.local.rows import read_pieces, read_survey
-from tacit.local.sampling import empty_sample
+from tacit.local.sampling import Sample
 from tacit.local.store import Store
 from tacit.local.survey import Survey, survey_of
 from tacit.local.wire import DUPLICATE, OUT_OF_RANGE, OVER_CAP, REASONS, check_report, mismatch
@@ -75,7 +75,7 @@ class Collector:
         self.rejected: Counter[str] = Counter(dict.fromkeys(REASONS, 0))
         protocol = survey.protocol
         self._tally: NDArray[Any] = protocol.tally(np.empty((0, protocol.payload_bytes), dtype=np.uint8))
-        self._sample = empty_sample(protocol.payload_bytes)
+        self._sample = Sample(protocol.payload_bytes)
         self._store = Store(store) if self.deduplicate or self.cap is not None else None
         self._resume()
 

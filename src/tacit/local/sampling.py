@@ -3,10 +3,9 @@
 Each payload gets a random number of our own and the smallest are kept, so that no sender can arrange to be left out.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.local.protocol import Payloads
 from tacit.noise.bits import Keystream, Words
@@ -17,37 +16,54 @@ BYTES_MOST = 1 << 24
 
 @dataclass(frozen=True)
 class Sample:
-    """Payloads and the random number of each.
+    """Payloads and the random number of each, in parts; those with a number of at least `limit` have been let go.
 
     Privacy: keeps reports alone, each already perturbed by its sender.
     """
 
-    numbers: Words
-    payloads: Payloads
+    payload_bytes: int
+    parts: tuple[tuple[Words, Payloads], ...] = ()
+    limit: int = 1 << 64
+
+    @property
+    def payloads(self) -> Payloads:
+        """The sampled payloads: all that were seen, or as many as are kept."""
+        return self._trimmed(rows_most(self.payload_bytes))._joined()[1]
 
     def with_more(self, payloads: Payloads) -> "Sample":
         """Return the sample of what was seen before and these."""
         numbers = Keystream().words(len(payloads))
-        if len(self.numbers) < rows_most(self.payloads.shape[1]):
-            return self.merged(Sample(numbers, payloads))
-        low = np.flatnonzero(numbers < self.numbers.max())
-        return self.merged(Sample(numbers[low], payloads[low])) if low.size else self
+        if self.limit < 1 << 64:
+            low = np.flatnonzero(numbers < np.uint64(self.limit))
+            numbers, payloads = numbers[low], payloads[low]
+        # twice as many are let pile up before they are sorted out, so that most batches only add to the pile
+        return replace(self, parts=(*self.parts, (numbers, payloads.copy())))._trimmed(
+            2 * rows_most(self.payload_bytes)
+        )
 
     def merged(self, other: "Sample") -> "Sample":
         """Return the sample of what both have seen."""
-        numbers = np.concatenate([self.numbers, other.numbers])
-        most = rows_most(self.payloads.shape[1])
-        if len(numbers) <= most:
-            return Sample(numbers, np.concatenate([self.payloads, other.payloads]))
-        kept: NDArray[np.intp] = np.argpartition(numbers, most - 1)[:most]
-        ours, theirs = kept[kept < len(self.numbers)], kept[kept >= len(self.numbers)]
-        rows = np.concatenate([self.payloads[ours], other.payloads[theirs - len(self.numbers)]])
-        return Sample(np.concatenate([numbers[ours], numbers[theirs]]), rows)
+        limit = min(self.limit, other.limit)
+        both = Sample(self.payload_bytes, (*self.parts, *other.parts), limit)
+        numbers, payloads = both._joined()
+        low = np.flatnonzero(numbers < np.uint64(limit)) if limit < 1 << 64 else np.arange(len(numbers))
+        kept = Sample(self.payload_bytes, ((numbers[low], payloads[low]),), limit)
+        return kept._trimmed(2 * rows_most(self.payload_bytes))
 
+    def _joined(self) -> tuple[Words, Payloads]:
+        if not self.parts:
+            return np.empty(0, dtype=np.uint64), np.empty((0, self.payload_bytes), dtype=np.uint8)
+        return np.concatenate([part[0] for part in self.parts]), np.concatenate([part[1] for part in self.parts])
 
-def empty_sample(payload_bytes: int) -> Sample:
-    """Return the sample of nothing."""
-    return Sample(np.empty(0, dtype=np.uint64), np.empty((0, payload_bytes), dtype=np.uint8))
+    def _trimmed(self, most: int) -> "Sample":
+        """Keep the smallest numbers alone, if there are more than this."""
+        if sum(len(part[0]) for part in self.parts) <= most:
+            return self
+        numbers, payloads = self._joined()
+        count = rows_most(self.payload_bytes)
+        order = np.argpartition(numbers, count)
+        kept = order[:count]
+        return Sample(self.payload_bytes, ((numbers[kept], payloads[kept]),), int(numbers[order[count]]))
 
 
 def rows_most(payload_bytes: int) -> int:

@@ -109,6 +109,12 @@ def set_bits(words: Words, codes: Integers, values: Flags) -> None:
     words[places] = (words[places] & ~bit) | (bit * values)
 
 
+def bit_of(words: Words, codes: Integers) -> Flags:
+    """Return the bit at each row's own code."""
+    found: Flags = words[np.arange(len(words)), codes >> 6] >> (codes & 63).astype(np.uint64) & np.uint64(1) != 0
+    return found
+
+
 def bits_at(words: Words, codes: Integers) -> Flags:
     """Return the bits of every row at these codes: (rows, codes)."""
     found: Flags = (words[:, codes >> 6] >> (codes & 63).astype(np.uint64)) & np.uint64(1) != 0
