@@ -9,6 +9,7 @@ may write to is not used. TACIT_KERNEL=off leaves the kernel out.
 import fcntl
 import hashlib
 import importlib.metadata
+import json
 import logging
 import os
 import platform
@@ -81,7 +82,8 @@ def compile_now() -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _is_complete(folder):
             _import_loops(folder)
-            (folder / COMPLETE).touch(mode=0o600)
+            sizes = {str(path.relative_to(folder)): path.stat().st_size for path in _machine_code(folder)}
+            (folder / COMPLETE).write_text(json.dumps(sizes))
             _remove_old(folder)
 
 
@@ -103,12 +105,19 @@ def _is_off() -> bool:
 
 
 def _is_complete(folder: Path) -> bool:
+    """Whether all that was compiled is there: loading less would compile, and somebody would wait for it."""
     try:
         found = folder.stat()
-        private = found.st_uid == os.getuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-        return private and (folder / COMPLETE).exists()
-    except OSError:
+        if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            return False
+        sizes = json.loads((folder / COMPLETE).read_text())
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (OSError, ValueError):
         return False
+
+
+def _machine_code(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.nb*") if path.is_file())
 
 
 def _processor() -> str:
