@@ -23,7 +23,7 @@ from tacit.auditing.gauntlet.table_neighbours import (
     one_person,
     whole_table,
 )
-from tacit.auditing.gauntlet.table_stage import Cells, added, distance, exact_cells, plan_of, protected, too_far
+from tacit.auditing.gauntlet.table_stage import Cells, added, distance, exact_cells, pandas, plan_of, protected, too_far
 from tacit.door import Question
 from tacit.errors import QueryRefused
 
@@ -162,7 +162,8 @@ def _with_codes(rows: Sequence[Row], kind: str) -> Question:
         return everything(protected((connection, "coded"), columns=_declared()))
     coded = table.set_column(1, "g", table["g"].dictionary_encode())
     coded = coded.set_column(0, "id", pa.array([str(row[0]) for row in rows]).dictionary_encode())
-    source = coded.to_pandas() if kind == "pandas" else coded
+    # pandas would turn whole numbers with a gap into floats, by itself
+    source = coded.to_pandas(types_mapper={pa.int64(): pandas().Int64Dtype()}.get) if kind == "pandas" else coded
     return everything(protected(source, columns=_declared()))
 
 
