@@ -35,12 +35,14 @@ class Session:
     registered: RegisteredTable
     engine: Engine
     ledger: Ledger
+    # what tells this source from another of its name: a frame has no identity, so only this handle knows it again
+    source_mark: str = ""
 
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
         plan = make_plan(query, self.declaration, spend)  # public facts only
         reservation = self.ledger.reserve(  # refuses here, before rows are read
-            self.registered, plan.events, question_key=question_key(plan), request_id=request_id, analyst=analyst
+            self.registered, plan.events, question_key=self._key(plan), request_id=request_id, analyst=analyst
         )
         if isinstance(reservation, StoredAnswer):
             return Answered(plan, NoisyTable.from_json(reservation.answer), reservation.receipt, free=True)
@@ -48,3 +50,7 @@ class Session:
         noisy = release(plan, exact)  # noise enters here and nowhere else
         receipt = reservation.commit(noisy.to_json())  # stores the answer; no refund, even on failure
         return Answered(plan, noisy, receipt, free=False)
+
+    def _key(self, plan: Plan) -> str:
+        """Return what an answer is kept under: the plan, all that is declared (types too), and the source."""
+        return f"{question_key(plan)}:{self.registered.declaration_hash}:{self.source_mark}"

@@ -86,7 +86,8 @@ def _is_too_fine(step: Fraction, between: tuple[Fraction, Fraction], kind: str, 
     low, high = between
     if (high - low) / step > steps_most:
         return True
-    return kind != "int" and (step < STEP_LEAST or max(-low, high) / step > STEPS_FROM_ZERO_MOST)
+    exact = kind == "int" and step.denominator == 1  # any other step is scaled as a float
+    return not exact and (step < STEP_LEAST or max(-low, high) / step > STEPS_FROM_ZERO_MOST)
 
 
 def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction], float_steps: int) -> Fraction:

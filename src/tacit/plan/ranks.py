@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, log
 
+from tacit.errors import QueryRefused
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import QuantileDraw, Spend
 from tacit.privacy.event import Event, ExponentialChoice, PureChoice
@@ -28,6 +29,8 @@ ROWS_BETWEEN = 2
 # So many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
 EVENTS_MOST = 1024
 EPSILON_BITS = 40
+EPSILON_LEAST = Fraction(1, 2**36)
+EPSILON_USEFUL = Fraction(2**20)
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ def draw_of(
         epsilon = whole / (unit.groups * (levels + ends * ENDS_PART))
     else:
         epsilon = _root_down(8 * rho / (unit.groups * (levels + ends * ENDS_PART**2)))
+    epsilon = _drawable(epsilon, unit.rows)
     ends_epsilon = epsilon * ENDS_PART
     rate, ends_rate = (Rate(each, unit.rows, unit.replace) for each in (epsilon, ends_epsilon))
     height = heights[wanted.column]
@@ -89,6 +93,19 @@ def end_error(rate: Rate, height: int, miss: Fraction) -> int:
     return ceil((log(height + 1 + OUTSIDE_POINTS) - log(miss)) / float(rate.for_end() * WRONG_SIDE))
 
 
+def _drawable(epsilon: Fraction, rows: int) -> Fraction:
+    """Return the epsilon of a level, at most as large as is of use; refuse one whose ranks would leave 64 bits.
+
+    Ranks are then off by less than 2^45 rows, and every score of a table that fits a disk stays below 2^62.
+    """
+    if epsilon / rows < EPSILON_LEAST:
+        raise QueryRefused(
+            "epsilon is too small for quantiles with these bounds: they would say nothing about any table"
+            "\nhint: give a larger epsilon, fewer quantiles, or smaller bounds per unit"
+        )
+    return min(epsilon, EPSILON_USEFUL)
+
+
 def quantile_gain(purely: tuple[QuantileDraw, ...], by_rho: tuple[QuantileDraw, ...]) -> float:
     """Return how much larger, in logarithms, rank errors get when charged in rho instead of epsilon."""
     return sum(log(one.epsilon / two.epsilon) for one, two in zip(purely, by_rho, strict=True))
@@ -96,4 +113,4 @@ def quantile_gain(purely: tuple[QuantileDraw, ...], by_rho: tuple[QuantileDraw, 
 
 def _root_down(value: Fraction) -> Fraction:
     scaled = (value.numerator << 2 * EPSILON_BITS) // value.denominator
-    return Fraction(max(isqrt(scaled), 1), 1 << EPSILON_BITS)
+    return Fraction(isqrt(scaled), 1 << EPSILON_BITS)

@@ -7,7 +7,7 @@ delta), and one kind serves the whole call. The shares are `shares.py`'s.
 from fractions import Fraction
 from math import isqrt, log
 
-from tacit.accounting.calibrate import gaussian_sigma_vector, laplace_scale
+from tacit.accounting.calibrate import laplace_scale
 from tacit.accounting.convert import rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.layout import Layout
@@ -57,9 +57,8 @@ def _by_rho(
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Gaussian noise and choices charged in rho."""
     shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
-    alone = len(shares) + len(draw_shares) == 1
     wanted = zip(layout.released, sensitivities, shares, strict=True)
-    releases = tuple(_gaussian(parts, how_far, share, spend, alone=alone) for parts, how_far, share in wanted)
+    releases = tuple(_gaussian(parts, how_far, share, spend) for parts, how_far, share in wanted)
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
     rho = rho_within(spend.epsilon, spend.delta_noise) if draw_shares else Fraction(0)
@@ -77,15 +76,11 @@ def _laplace(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spe
     return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="laplace", scale=scale, event=event)
 
 
-def _gaussian(
-    parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend, *, alone: bool
-) -> NoisyRelease:
+def _gaussian(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend) -> NoisyRelease:
+    """Noise of so much rho as the call's (epsilon, delta) holds: what a budget of the same size has room for."""
     squared = Fraction(how_far.l2_squared)
-    if alone:
-        sigma = gaussian_sigma_vector(squared, spend.epsilon, spend.delta_noise)
-    else:
-        rho = rho_within(spend.epsilon, spend.delta_noise) * share
-        sigma = max(_root_up(squared / (2 * rho)), SCALE_MIN)
+    rho = rho_within(spend.epsilon, spend.delta_noise) * share
+    sigma = max(_root_up(squared / (2 * rho)), SCALE_MIN)
     scalar = how_far.l2_squared == 1
     event = GaussianNoise(sigma=sigma, sensitivity_squared=squared, scalar=scalar)
     return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="gaussian", scale=sigma, event=event)

@@ -20,7 +20,11 @@ PUBLIC_KEYS_MAX = 1_000_000
 
 
 def limit_text(text: str) -> None:
-    """Refuse a question too long, or bracketed too deeply, to be worth reading."""
+    """Refuse a question too long, or bracketed too deeply, to be worth reading, or with half a character in it."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise QueryRefused("the question has half a character in it (a lone surrogate)\nhint: leave it out") from None
     if len(text) > STATEMENT_CHARACTERS_MAX:
         raise QueryRefused(
             f"the question has {len(text)} characters; {STATEMENT_CHARACTERS_MAX} is the most"

@@ -4,6 +4,7 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from tacit.errors import QueryRefused
 from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, phrase, value_of
@@ -64,7 +65,7 @@ def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
 
     NaN is NULL and −0.0 is 0.0, as in rows; text stays as written, for a key is never trimmed or folded.
     """
-    plain = written.item() if hasattr(written, "item") else written
+    plain = _scalar(written, column)
     if plain is None or (isinstance(plain, float) and plain != plain):
         return None
     if isinstance(plain, Decimal):
@@ -76,6 +77,31 @@ def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
     if isinstance(plain, float):
         plain = Fraction(repr(plain))
     return _as_key(adapted(value_of(plain), kind), kind, column)
+
+
+def _scalar(written: object, column: str) -> Any:
+    """Return one plain Python value; a time is without zone and in whole microseconds, as columns hold it."""
+    if getattr(written, "ndim", 0):
+        raise QueryRefused(f"a public key of '{column}' is an array\nhint: give each key as one value")
+    if type(written).__name__ in ("NaTType", "NAType"):
+        return None
+    if getattr(written, "nanosecond", 0):
+        raise QueryRefused(f"a public key of '{column}' has nanoseconds\nhint: give times in whole microseconds")
+    plain = written.to_pydatetime() if hasattr(written, "to_pydatetime") else written
+    plain = plain.item() if hasattr(plain, "item") else plain
+    if isinstance(plain, datetime) and plain.tzinfo is not None:
+        raise QueryRefused(f"a public key of '{column}' has a time zone\nhint: give times in UTC, without a zone")
+    if isinstance(plain, str):
+        refuse_broken_text(plain)
+    return plain
+
+
+def refuse_broken_text(text: str) -> None:
+    """Refuse text with half a character, which no engine can hold."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise QueryRefused("a text has half a character in it (a lone surrogate)\nhint: leave it out") from None
 
 
 def _as_key(value: Value, kind: Kind, column: str) -> Scalar:

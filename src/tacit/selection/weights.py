@@ -31,6 +31,8 @@ def draw_weighted(
 
     Privacy: exactly that law, given uniform bits.
     """
+    if int(distances.min(initial=0)) < 0:
+        raise ValueError("a distance is below 0: the law would not be the one that is charged for")
     word = int(bits.words(1, width)[0])
     weights = np.exp(distances * -float(rate))
     sums = np.cumsum(weights if times is None else weights * times)

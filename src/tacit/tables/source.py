@@ -6,6 +6,7 @@ no other file, no extension, no setting. A user's own connection is left as it i
 
 import glob
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -143,14 +144,34 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
         table = backend.table(name)
     except Exception:  # noqa: BLE001 - whatever it is, there is no such table to ask
         raise QueryRefused(f"this DuckDB connection has no table {name!r}") from None
+    _refuse_view(backend, name)
     return _described(_plain_text(table, backend), backend, written, stem=name, identity=_identity(backend, name))
 
 
 def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
     backend = table.get_backend()
     name = getattr(table.op(), "name", None)  # only a stored table has one
-    identity = None if name is None else _identity(backend, name)
+    if name is None:
+        raise QueryRefused(
+            "this Ibis table is made from another, and may compute across rows: one person could then move others' rows"
+            "\nhint: give the stored table itself, and filter and derive with .where(...) and .derive(...)"
+        )
+    _refuse_view(backend, name)
+    identity = _identity(backend, name)
     return _described(_plain_text(table, backend), backend, written, stem="data", identity=identity)
+
+
+def _refuse_view(backend: Any, name: str) -> None:
+    """A view may compute across rows; one that DuckDB made for a registered frame does not."""
+    if backend.name != "duckdb":
+        return
+    asked = "SELECT sql FROM duckdb_views() WHERE NOT internal AND lower(view_name) = lower(?)"
+    for (text,) in backend.con.execute(asked, [name]).fetchall():
+        if not re.search(r"AS SELECT \* FROM \w+_scan\(", text or ""):
+            raise QueryRefused(
+                f"'{name}' is a view, which may compute across rows: one person could then move others' rows"
+                "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
+            )
 
 
 def _identity(backend: Any, name: str) -> str | None:
@@ -158,7 +179,7 @@ def _identity(backend: Any, name: str) -> str | None:
         return f"ibis:{backend.name}:{name}"
     found = backend.con.execute("SELECT path FROM duckdb_databases() WHERE database_name = current_database()")
     path = found.fetchall()[0][0]
-    return f"duckdb:{os.path.realpath(path)}:{name}" if path else None
+    return f"duckdb:{os.path.realpath(path)}:{name.lower()}" if path else None
 
 
 def _plain_text(table: ir.Table, backend: Any) -> ir.Table:
