@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+CODE := src tests bench
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test
@@ -22,8 +23,8 @@ test: $(TOOLS)  ## install the test tools and run the tests (under 5 minutes on 
 	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 check: $(TOOLS)  ## format, lint, types and the tidy rules
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy --strict src
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
@@ -35,7 +36,7 @@ bench: $(TOOLS)  ## ratios against baselines measured in the same run (one subje
 
 format: $(TOOLS)  ## rewrite the code in the one format
 	$(BIN)/ruff check --fix --select I .
-	$(BIN)/ruff format .
+	$(BIN)/ruff format $(CODE)
 
 clean:  ## remove .venv, caches and what was built
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
