@@ -121,7 +121,8 @@ def test_frequent_strings_are_found_and_rare_ones_are_not_made_up():
     collector.add_all(client.reports(np.concatenate([values, ["cdcdc", "edcba"] * 20])))
     found = collector.estimate()
     assert found.strings[:4] == tuple(words)
-    assert set(found.strings) <= {*words, "cdcdc", "edcba"}
+    # the last level shows a string nobody has once in a hundred times: three at once have a chance below 1e-6
+    assert len(set(found.strings) - {*words, "cdcdc", "edcba"}) <= 2
     assert found.found.low[0] <= 9000 <= found.found.high[0] + 2000
     assert client.loss.epsilon == 4
 
@@ -132,7 +133,7 @@ def test_strings_that_nobody_shares_are_not_shown():
     numbers = np.arange(500) * 40503 % 8**6  # all different, and so are their first digits
     strings = ["".join("abcdefgh"[number >> 3 * place & 7] for place in range(6)) for number in numbers.tolist()]
     collector.add_all(client.reports(strings))
-    # a level keeps a prefix by chance once in twenty times: three that last to the end have a chance below 1e-6
+    # a level keeps a prefix by chance once in a hundred times: three that last to the end have a chance below 1e-6
     assert len(collector.estimate().strings) <= 2
 
 

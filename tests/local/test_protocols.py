@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from itertools import permutations, product
+from math import comb
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from tacit.local.hashing import LocalHashing, cell_edges, cells_of, shared_cell
 from tacit.local.means import MeanResponse
 from tacit.local.permanent import Permanent
 from tacit.local.response import Response
+from tacit.local.sets import draw_sets, share_table, sizes_of
 from tacit.local.unary import Unary
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
@@ -183,3 +185,31 @@ def test_optimal_numbers_of_cells_and_members_are_near_the_textbook_s():
     assert frequency_protocol("subset", 100, Fraction(1)).members == 27
     assert Unary(100, Fraction(1), "optimised").keep == Fraction(1, 2)
     assert Hadamard(100, Fraction(1, 10)).hash_bits == 1
+
+
+@pytest.mark.parametrize("size", [3, 5, 64, 66, 70, 128, 130])
+def test_every_place_and_every_pair_is_in_a_set_equally_often(size):
+    wanted = np.array([2, 3] * 20_000)
+    words = draw_sets(size, wanted, Keystream())
+    assert (sizes_of(words) == wanted).all()
+    bits = np.unpackbits(words.astype("<u8").view(np.uint8), axis=1, bitorder="little")
+    assert not bits[:, size:].any()
+    # 100,000 members over the places: 6 deviations, for at most 130 places, are below 1e-6
+    expected = wanted.sum() / size
+    assert np.abs(bits.sum(axis=0)[:size] - expected).max() <= 6 * expected**0.5
+    both = np.count_nonzero(bits[:, 0] & bits[:, size - 1])
+    chance = sum(w * (w - 1) / size / (size - 1) * 20_000 for w in (2, 3))
+    assert abs(both - chance) <= 6 * chance**0.5 + 6
+
+
+@settings(max_examples=20)
+@given(left=st.integers(1, 64), right=st.integers(1, 64), data=st.data())
+def test_two_words_share_a_number_by_its_exact_law(left, right, data):
+    members = data.draw(st.integers(0, left + right))
+    table = share_table(left, right, members)
+    total = comb(left + right, members)
+    seen = Fraction(0)
+    for place, threshold in zip(range(table.first, table.first + len(table.thresholds)), table.thresholds, strict=True):
+        seen += Fraction(comb(left, place) * comb(right, members - place), total)
+        assert threshold == seen * 2**64 // 1
+    assert table.last == min(left, members)

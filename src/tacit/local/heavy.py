@@ -21,7 +21,7 @@ from tacit.noise.threshold import Integers
 
 KEPT_MOST = 64
 # The chance that a level keeps any prefix that nobody has.
-FALSE_KEPT = 0.05
+FALSE_KEPT = 0.01
 
 
 @dataclass(frozen=True)

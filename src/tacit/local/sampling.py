@@ -11,7 +11,7 @@ from tacit.local.protocol import Payloads
 from tacit.noise.bits import Keystream, Words
 
 ROWS_MOST = 1 << 16
-BYTES_MOST = 1 << 24
+BYTES_MOST = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ class Sample:
         if self.limit < 1 << 64:
             low = np.flatnonzero(numbers < np.uint64(self.limit))
             numbers, payloads = numbers[low], payloads[low]
+        if len(numbers) > 2 * rows_most(self.payload_bytes):  # sorted out before anything is copied
+            alone = Sample(self.payload_bytes, ((numbers, payloads),), self.limit)._trimmed(rows_most(self.payload_bytes))
+            return self.merged(alone)
         # twice as many are let pile up before they are sorted out, so that most batches only add to the pile
         return replace(self, parts=(*self.parts, (numbers, payloads.copy())))._trimmed(
             2 * rows_most(self.payload_bytes)
@@ -67,5 +70,5 @@ class Sample:
 
 
 def rows_most(payload_bytes: int) -> int:
-    """Return how many payloads are kept: 16 MB of them at most."""
+    """Return how many payloads are kept: 8 MB of them at most."""
     return max(256, min(ROWS_MOST, BYTES_MOST // payload_bytes))

@@ -1,8 +1,6 @@
 """Subset selection: a report is a set of w codes, the sender's among them with chance w·e^ε/(w·e^ε + k - w).
 
-The other members are evenly drawn from all other codes. They are made by equal coins, which leave every set of one size
-equally likely: in a small domain until one of the right size comes up, in a large one by adding or removing evenly
-chosen members until it is right (docs/proofs/local.md).
+The other members are an even choice among all other codes (sets.py).
 """
 
 from dataclasses import dataclass
@@ -15,17 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.coins import draw_heads, draw_packed_heads, kept_chance
+from tacit.local.coins import draw_heads, kept_chance
 from tacit.local.columns import count_columns
 from tacit.local.protocol import Flags, Law, Payloads, spread_of
-from tacit.local.unary import as_bytes, as_words, bit_of, bits_at, last_mask, no_bit_beyond, set_bits, width_of
-from tacit.noise import uniform
-from tacit.noise.bits import Bits, Words
+from tacit.local.sets import draw_sets, sizes_of
+from tacit.local.unary import as_bytes, as_words, bit_of, bits_at, no_bit_beyond, set_bits, width_of
+from tacit.noise.bits import Bits
 from tacit.noise.threshold import Integers
 from tacit.privacy.rounding import ball, nearest_float
 
-# Up to here sets are tossed until one has the wanted number; beyond, they are evened out.
-POOLED_MOST = 256
 # Words drawn at a time: enough rows for the last few to cost little.
 PIECE_WORDS = 1 << 17
 
@@ -87,7 +83,7 @@ class Subset:
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads are sets of the right size within the domain."""
         words = as_words(payloads)
-        found: Flags = no_bit_beyond(words, self.size) & (_sizes(words) == self.members)
+        found: Flags = no_bit_beyond(words, self.size) & (sizes_of(words) == self.members)
         return found
 
     def tally(self, payloads: Payloads) -> Integers:
@@ -126,75 +122,3 @@ class Subset:
     def _spread(self, members: int) -> float:
         keep = kept_chance(self.epsilon, inside=members, outside=self.size - members)
         return spread_of(keep, self._stray(keep, members)).mean_over(self.size)
-
-
-def draw_sets(size: int, members: Integers, bits: Bits) -> Words:
-    """Return an even choice of as many of `size` places as each row wants, as packed bits.
-
-    Privacy: every set of the wanted number is equally likely, exactly.
-    """
-    if size <= POOLED_MOST:
-        return _from_pool(size, members, bits)
-    words = _tossed(size, float(members.mean()), len(members), bits)
-    _even_out(words, size, members, bits)
-    return words
-
-
-def _from_pool(size: int, members: Integers, bits: Bits) -> Words:
-    """Toss sets until there are enough of each wanted number, and hand them out."""
-    words = np.empty((len(members), width_of(size)), dtype=np.uint64)
-    wanted = {int(number): np.flatnonzero(members == number) for number in np.unique(members)}
-    while any(rows.size for rows in wanted.values()):
-        left = sum(rows.size for rows in wanted.values())
-        pool = _tossed(size, float(np.mean(list(wanted))), 4 * left + 64, bits)
-        sizes = _sizes(pool)
-        for number, rows in wanted.items():
-            found = np.flatnonzero(sizes == number)[: rows.size]
-            words[rows[: found.size]] = pool[found]
-            wanted[number] = rows[found.size :]
-    return words
-
-
-def _tossed(size: int, mean: float, rows: int, bits: Bits) -> Words:
-    """Return sets made by equal coins, with about this many members: all sets of one number are equally likely."""
-    width = width_of(size)
-    words = draw_packed_heads(_coarse_chance(size, mean), rows * width, bits).reshape(rows, width)
-    words[:, -1] &= last_mask(size)
-    return words
-
-
-def _coarse_chance(size: int, mean: float) -> Fraction:
-    """Return a chance of few binary digits, which is quick to toss, near the one asked for."""
-    share = min(max(mean / size, 2.0**-8), 0.5)
-    near = 0.5 * (share * (1 - share) / size) ** 0.5
-    for digits in range(1, 9):
-        chance = Fraction(max(1, round(share * 2**digits)), 2**digits)
-        if abs(float(chance) - share) <= near:
-            return chance
-    return Fraction(max(1, round(share * 2**8)), 2**8)
-
-
-def _even_out(words: Words, size: int, members: Integers, bits: Bits) -> None:
-    """Flip evenly chosen bits until every row has as many as wanted."""
-    surplus = _sizes(words) - members
-    rows = np.flatnonzero(surplus)
-    while rows.size:
-        places = uniform.draw_below(size, len(rows), bits)
-        bit = np.uint64(1) << (places & 63).astype(np.uint64)
-        over = surplus[rows] > 0
-        fits = (words[rows, places >> 6] & bit != 0) == over
-        flipped = rows[fits]
-        words[flipped, places[fits] >> 6] ^= bit[fits]
-        surplus[flipped] -= np.where(over[fits], 1, -1)
-        rows = rows[surplus[rows] != 0]
-
-
-def _sizes(words: Words) -> Integers:
-    counts = np.bitwise_count(words)
-    sizes: Integers = np.zeros(len(words), dtype=np.int64)
-    if words.shape[1] > 8:
-        np.sum(counts, axis=1, dtype=np.int64, out=sizes)
-    else:  # a sum along a short axis is slower than a few sums of columns
-        for column in counts.T:
-            sizes += column
-    return sizes
