@@ -184,7 +184,7 @@ NOT_POSITIVE_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("value", NOT_POSITIVE_NUMBERS, ids=repr)
+@pytest.mark.parametrize("value", NOT_POSITIVE_NUMBERS, ids=lambda value: repr(value).partition(" at 0x")[0])
 @pytest.mark.parametrize("name", ["epsilon", "sensitivity", "delta"])
 def test_S06_a_parameter_that_is_no_positive_number_is_refused_by_name(name, value):
     given = {"sensitivity": 1, "epsilon": 1, "delta": 1e-6} | {name: value}
