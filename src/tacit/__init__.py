@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tacit.query.frame import (
         correlation,
         count,
+        count_distinct,
         count_units,
         covariance,
         max,  # noqa: A004
@@ -73,6 +74,7 @@ __all__ = [
     "compose",
     "correlation",
     "count",
+    "count_distinct",
     "count_units",
     "covariance",
     "epsilon",
@@ -113,6 +115,7 @@ _HOMES = {
     "compose": "tacit.accounting.batch",
     "correlation": "tacit.query.frame",
     "count": "tacit.query.frame",
+    "count_distinct": "tacit.query.frame",
     "count_units": "tacit.query.frame",
     "covariance": "tacit.query.frame",
     "epsilon": "tacit.privacy.loss",

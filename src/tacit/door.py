@@ -4,7 +4,7 @@ It ties together what is declared, the two doors, and a session. Every question 
 goes through the session and its ledger, and there is no other way.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -15,6 +15,7 @@ from tacit.engine.engine import Engine
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.opening import open_ledger
+from tacit.noise.bits import fresh_bytes
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import make_plan
@@ -24,6 +25,7 @@ from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.privacy.number import Number, show, whole
 from tacit.query import frame as words
 from tacit.query.after import apply_after
+from tacit.query.bins import binned, ranked
 from tacit.query.frame import Asked, Frame
 from tacit.query.kind import kind_of_column
 from tacit.query.literal import key_value
@@ -49,6 +51,8 @@ from tacit.tables.source import Source, open_source
 
 NEIGHBOURS = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100
+MARK_BYTES = 8
+WHOLE = ("count", "count_units", "count_distinct", "top")
 
 
 def table(
@@ -97,7 +101,8 @@ def table(
         insist=insist,
         same_people_as=same_people_as,
     )
-    return Table(Session(declaration, registered, Engine(opened), book), Frame(declaration))
+    mark = "" if opened.identity else fresh_bytes(MARK_BYTES).hex()
+    return Table(Session(declaration, registered, Engine(opened), book, mark), Frame(declaration))
 
 
 def catalog(path: str = FILE_NAME) -> "Catalog":
@@ -215,15 +220,41 @@ class Table:
         asked = words.correlation(column, other, between=between, other_between=other_between)
         return self.agg(correlation=asked)
 
-    def sql(self, text: str, *, between: Mapping[str, Any] | None = None) -> "Question":
+    def count_distinct(self, column: str, *, per_unit: int | None = None) -> "Question":
+        """Return the question how many different values a column has, of each unit at most `per_unit`."""
+        return self._one(words.count_distinct(column, per_unit=per_unit))
+
+    def histogram(self, column: str, bins: Any, *, between: Any = None) -> "Question":
+        """Return the question how many rows fall in each bin: so many even ones over the range, or between edges.
+
+        A bin is named by its lower end and reaches up to the next; what lies outside is in the first or the last.
+        """
+        return Question(self.session, binned(self.frame, column, bins, between))
+
+    def top(self, column: str, k: int, *, keys: Any = None) -> "Question":
+        """Return the question for the k most common values of a column, by units.
+
+        Of public keys only their order is chosen, which costs far less than counts; others are shown with their counts.
+        """
+        return Question(self.session, ranked(self.frame, column, k, keys))
+
+    def mode(self, column: str, *, keys: Any = None) -> "Question":
+        """Return the question for the most common value of a column."""
+        return self.top(column, 1, keys=keys)
+
+    def sql(
+        self, text: str, *, between: Mapping[str, Any] | None = None, per_unit: Mapping[str, int] | None = None
+    ) -> "Question":
         """Return the question a SELECT asks; FROM names this table.
 
         `between` gives the public range of what an aggregate adds up, by its name in the SELECT, where no column has
-        one: sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}).
+        one: sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}). `per_unit` gives the
+        bound of a COUNT(DISTINCT x), by its name.
         """
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
-        return Question(self.session, words.with_ranges(parse_query(text, self.frame.declaration), between or {}))
+        query = words.with_bounds(parse_query(text, self.frame.declaration), per_unit or {})
+        return Question(self.session, words.with_ranges(query, between or {}))
 
     @property
     def left(self) -> str:
@@ -374,14 +405,14 @@ def _answer(
     columns = noisy_columns(plan, noisy, confidence)
     columns = made_consistent(plan, columns) if consistent else columns
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
-    rows: list[dict[str, Any]] = [dict(zip((key.name for key in plan.keys), key, strict=True)) for key in noisy.keys]
+    named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
     for output, column in zip(plan.outputs, columns, strict=True):
         whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
-        kind = "int" if output.kind in ("count", "count_units") or whole_steps else "float"
+        kind = "int" if output.kind in WHOLE or whole_steps else "float"
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
             types[column.name + end] = kind
-            for row, value in zip(rows, values, strict=True):
-                row[column.name + end] = value
+            named[column.name + end] = values
+    rows = [dict(zip(named, cells, strict=True)) for cells in zip(*named.values(), strict=True)]
     receipt = answered.receipt
     facts = Facts(
         loss=_loss_record(plan.loss),
@@ -395,7 +426,7 @@ def _answer(
         notes=(*_notes(plan), *notes, *((CONSISTENT,) if consistent else ())),
     )
     shown = apply_after(rows, query.after)
-    kinds = {output.name: output.kind for output in plan.outputs}
+    kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
     return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds)
 
 

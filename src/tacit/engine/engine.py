@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tacit.engine import compiled, kernel_path
-from tacit.engine.histogram import with_histogram
+from tacit.engine.histogram import with_distinct, with_histogram
 from tacit.engine.leaf import read_column
-from tacit.engine.relation import KEY_PLACE, counted_rows, exact_relation, histogram_relation
+from tacit.engine.relation import KEY_PLACE, counted_rows, distinct_relation, exact_relation, histogram_relation
 from tacit.errors import EngineError
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
@@ -70,6 +70,9 @@ class Engine:
             for column in sorted({draw.column for draw in plan.quantiles}):
                 values = histogram_relation(plan, column, self._source.table, self._kinds, salt, listed_table)
                 exact = with_histogram(exact, column, self._source.fetch(values), plan)
+            for place in range(len(plan.distincts)):
+                counts = distinct_relation(plan, place, self._source.table, self._kinds, salt, listed_table)
+                exact = with_distinct(exact, place, self._source.fetch(counts), plan)
         return exact
 
     def path_of(self, plan: Plan) -> Literal["kernel", "sql"]:

@@ -7,17 +7,21 @@ as they were.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import ibis
 import ibis.expr.types as ir
 
-from tacit.engine.expression import to_ibis
+from tacit.engine.expression import to_ibis, to_raw_ibis
 from tacit.engine.fixed_point import steps_above_low
+from tacit.engine.leaf import read_column
 from tacit.plan.plan import Plan, Product
 from tacit.query.kind import Kind
+from tacit.query.nodes import Expression
 
 UNIT = "unit"
 KEY_PLACE = "key_place"
+NOTHING: Mapping[str, Expression] = MappingProxyType({})
 
 
 def exact_relation(
@@ -27,13 +31,9 @@ def exact_relation(
 
     `listed` holds the public keys and their places; groups are then named by place, otherwise by their key columns.
     """
-    rows, keys = counted_rows(plan, table, kinds, listed)
     if plan.unit is None:
-        sums = {"rows": rows.count(), "units": rows.count()}
-        for place in range(plan.value_count):
-            sums[f"counted_{place}"] = rows[f"x{place}"].count()
-            sums[f"total_{place}"] = rows[f"x{place}"].sum()
-        return _as_text(rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums), keys)
+        return _each_row_its_own(plan, table, kinds, listed)
+    rows, keys = counted_rows(plan, table, kinds, listed)
     each = _one_row_per_unit_and_group(_bound_rows(rows, keys, plan, salt), keys, plan)
     kept = _bound_groups(each, keys, plan, salt)
     sums = {"rows": kept["rows"].sum(), "units": kept.count()}
@@ -44,23 +44,33 @@ def exact_relation(
 
 
 def counted_rows(
-    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
+    plan: Plan,
+    table: ir.Table,
+    kinds: Mapping[str, Kind],
+    listed: ir.Table | None,
+    more: Mapping[str, Expression] = NOTHING,
 ) -> tuple[ir.Table, list[str]]:
-    """Return the rows that count, as (unit, keys, values in steps): nobody's rows and unlisted keys are gone."""
+    """Return the rows that count, as (unit, keys, values in steps): nobody's rows and unlisted keys are gone.
+
+    Expressions in `more` are kept beside them as they are, NaN as NULL.
+    """
     conditions = []
     if plan.unit is not None:
-        conditions.append(_belongs_to_someone(table[plan.unit]))
+        conditions.append(_belongs_to_someone(_unit(table, plan.unit, kinds)))
     if plan.where is not None:
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
     columns = {f"k{place}": to_ibis(key.expression, kept, kinds) for place, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
-        columns[UNIT] = kept[plan.unit]
+        columns[UNIT] = _unit(kept, plan.unit, kinds)
     for place, column in enumerate(plan.measured):
-        value = to_ibis(column.expression, kept, kinds)
-        counted = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
-        columns[f"x{place}"] = counted if column.counts_only else steps_above_low(value, column)
+        if column.counts_only:
+            value = to_ibis(column.expression, kept, kinds)
+            columns[f"x{place}"] = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
+        else:
+            columns[f"x{place}"] = steps_above_low(to_raw_ibis(column.expression, kept, kinds), column)
+    columns |= {name: _nan_as_null(to_ibis(expression, kept, kinds)) for name, expression in more.items()}
     if not columns:
         columns["one"] = ibis.literal(1, "int8")
     rows = kept.select(**columns)
@@ -72,6 +82,21 @@ def counted_rows(
     return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
 
 
+def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+    """A plain GROUP BY: nothing is to be bounded, so listed keys are looked up among the groups and not the rows."""
+    rows, keys = counted_rows(plan, table, kinds, None)
+    sums = {"rows": rows.count()}
+    for place in range(plan.value_count):
+        sums[f"counted_{place}"] = rows[f"x{place}"].count()
+        sums[f"total_{place}"] = rows[f"x{place}"].sum()
+    summed = rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums)
+    summed = summed.mutate(units=summed["rows"])
+    if listed is None:
+        return _as_text(summed, keys)
+    matches = [summed[key].identical_to(listed[f"listed_{key}"]) for key in keys]
+    return _as_text(summed.inner_join(listed, matches).select(KEY_PLACE, "units", *sums), [KEY_PLACE])
+
+
 def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
     """Return a product of columns in steps, NULL where any of them is: the plan keeps it inside 64 bits."""
     value = ibis.literal(1, "int64")
@@ -81,6 +106,15 @@ def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
             value = value * factor
         value = value if exponent else value + factor * 0
     return value.cast("int64")
+
+
+def _nan_as_null(value: ir.Value) -> ir.Value:
+    return ibis.cases((value.isnan(), ibis.null(value.type())), else_=value) if value.type().is_floating() else value
+
+
+def _unit(table: ir.Table, name: str, kinds: Mapping[str, Kind]) -> ir.Value:
+    """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
+    return read_column(table, name, kinds[name]).value if name in kinds else table[name]
 
 
 def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
@@ -138,3 +172,29 @@ def histogram_relation(
     known = rows.filter(rows[f"x{column}"].notnull())
     value = known[f"x{column}"].name("value")
     return known.group_by([*keys, value]).agg(times=known.count())
+
+
+def distinct_relation(
+    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> ir.Table:
+    """Return how many different values an expression has in each group, of each unit at most so many as planned.
+
+    Which of a unit's values count is decided like which of its rows: by a salted hash, then by the values themselves.
+    """
+    wanted = plan.distincts[place]
+    value = "distinct_value"
+    rows, keys = counted_rows(plan, table, kinds, listed, more={value: wanted.expression})
+    rows = rows.select(*([UNIT] if plan.unit is not None else []), *keys, value)
+    if plan.unit is not None:
+        if keys:
+            order = [_salted(rows, [UNIT, *keys], salt), *[rows[key] for key in keys]]
+            ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
+            rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit).drop("group_place")
+        known = rows.filter(rows[value].notnull()).distinct()
+        order = [_salted(known, [UNIT, *keys, value], salt), known[value]]
+        turn = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
+        ranked = known.mutate(value_place=turn)
+        rows = ranked.filter(ranked["value_place"] < wanted.per_unit)
+    counted = rows[value].nunique()
+    name = f"distinct_{place}"
+    return _as_text(rows.group_by(keys).agg(**{name: counted}) if keys else rows.agg(**{name: counted}), keys)

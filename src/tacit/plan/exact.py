@@ -35,6 +35,8 @@ class ExactTable:
 
     def part(self, part: Part, plan: Plan) -> list[int]:
         """Return one part for every group, still exact."""
+        if part.kind == "distinct":
+            return list(self.sums[f"distinct_{part.index[0]}"])
         if part.column is None:
             return list(self.sums[part.kind])
         if part.kind == "moment":
@@ -44,17 +46,18 @@ class ExactTable:
             counted = self._power((0,) * len(part.columns), part, plan)
             return [(r - n) * height for r, n in zip(self.sums["rows"], counted, strict=True)]
         column = plan.measured[part.column]
+        low, height = column.low, column.height
         counted = self.sums[f"counted_{part.column}"]
         if part.kind == "counted":
             return list(counted)
         if part.kind == "missing":
-            return [(r - n) * column.height for r, n in zip(self.sums["rows"], counted, strict=True)]
+            return [(r - n) * height for r, n in zip(self.sums["rows"], counted, strict=True)]
         total = self.sums[f"total_{part.column}"]
         if part.kind == "above":
             return list(total)
         if part.kind == "below":
-            return [n * column.height - s for n, s in zip(counted, total, strict=True)]
-        return [s + n * column.low for n, s in zip(counted, total, strict=True)]
+            return [n * height - s for n, s in zip(counted, total, strict=True)]
+        return [s + n * low for n, s in zip(counted, total, strict=True)]
 
     def _moment(self, part: Part, plan: Plan) -> list[int]:
         heights = [plan.measured[place].height for place in part.columns]

@@ -24,6 +24,8 @@ def question_key(plan: Plan) -> str:
         plan.products,
         plan.releases,
         plan.quantiles,
+        plan.distincts,
+        plan.choice,
         plan.threshold,
     )
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

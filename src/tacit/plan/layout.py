@@ -11,9 +11,9 @@ from fractions import Fraction
 from tacit.errors import QueryRefused
 from tacit.plan.bernstein import indices
 from tacit.plan.measure import measured_column, steps_within
-from tacit.plan.plan import Measured, Part, PlannedOutput, Product
+from tacit.plan.plan import Distinct, Measured, Part, PlannedOutput, Product
 from tacit.query.nodes import Aggregate, Expression, Output, Query
-from tacit.tables.schema import Declaration
+from tacit.tables.schema import Declaration, RowUnit
 
 UNITS = (Part("units"),)
 ROWS = (Part("rows"),)
@@ -51,6 +51,7 @@ class Layout:
     products_of: list[Product] = field(default_factory=list)
     released: list[tuple[Part, ...]] = field(default_factory=list)
     quantiles: list[WantedQuantiles] = field(default_factory=list)
+    distincts: list[Distinct] = field(default_factory=list)
     made: dict[str, PlannedOutput] = field(default_factory=dict)
     outputs: tuple[PlannedOutput, ...] = ()
 
@@ -93,6 +94,10 @@ def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: 
             continue
         _lay_out_column(layout, outputs, _counts_of(outputs[0].aggregate.expression, subjects), rows_asked=rows_asked)
     for output in query.outputs:
+        if output.aggregate.kind == "count_distinct":
+            _lay_out_distinct(layout, output)
+        if output.aggregate.kind == "top":
+            layout.made[output.name] = PlannedOutput(output.name, "top", 0)
         if output.aggregate.kind == "count" and output.aggregate.expression and output.name not in layout.made:
             _lay_out_count(layout, output, rows_asked=rows_asked)
     if rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts):
@@ -105,7 +110,9 @@ def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: 
 
 def _subject(aggregate: Aggregate) -> object:
     """Outputs of one subject come from one release."""
-    if aggregate.kind == "count_units" or (aggregate.kind == "count" and aggregate.expression is None):
+    if aggregate.kind in ("count_units", "count_distinct", "top") or (
+        aggregate.kind == "count" and aggregate.expression is None
+    ):
         return aggregate.kind
     if aggregate.kind == "count":
         return "counts"
@@ -206,6 +213,25 @@ def _lay_out_count(layout: Layout, output: Output, *, rows_asked: bool) -> None:
     counted = (Part("counted", place),)
     layout.released.append((Part("missing", place), *counted) if with_rows else counted)
     layout.made[output.name] = PlannedOutput(output.name, "count", len(layout.released) - 1, place)
+
+
+def _lay_out_distinct(layout: Layout, output: Output) -> None:
+    aggregate = output.aggregate
+    bound = (
+        1 if isinstance(layout.declaration.unit, RowUnit) else aggregate.per_unit or layout.declaration.rows_per_unit
+    )
+    if aggregate.expression is None or bound is None:
+        raise QueryRefused(
+            f"'{output.name}' counts different values, and one unit could bring any number of them."
+            "\nhint: state the most that should count, count_distinct('x', per_unit=5), in SQL"
+            f" sql(..., per_unit={{'{output.name}': 5}}), or declare rows_per_unit; values beyond it are left out"
+        )
+    wanted = Distinct(aggregate.expression, bound)
+    if wanted not in layout.distincts:
+        layout.distincts.append(wanted)
+        layout.released.append((Part("distinct", index=(len(layout.distincts) - 1,)),))
+    parts = (Part("distinct", index=(layout.distincts.index(wanted),)),)
+    layout.made[output.name] = PlannedOutput(output.name, "count_distinct", layout.released.index(parts))
 
 
 def _counted(layout: Layout, output: Output) -> PlannedOutput:

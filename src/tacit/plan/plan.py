@@ -13,7 +13,7 @@ from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.query.nodes import After, AggregateKind, Expression, Scalar, Type
 
 NoiseKind = Literal["laplace", "gaussian"]
-PartKind = Literal["rows", "units", "missing", "counted", "below", "above", "total", "moment"]
+PartKind = Literal["rows", "units", "distinct", "missing", "counted", "below", "above", "total", "moment"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,14 @@ class Measured:
         return self.high - self.low
 
 
+@dataclass(frozen=True)
+class Distinct:
+    """An expression whose different values are counted; of one unit, at most `per_unit` in each group."""
+
+    expression: Expression
+    per_unit: int
+
+
 # A product of measured columns in steps above their low ends: (column, exponent) pairs; NULL where any of them is.
 Product = tuple[tuple[int, int], ...]
 
@@ -64,7 +72,8 @@ class Part:
 
     missing, below, above: for each row, the range's height if the value is NULL, high - x, x - low: never negative, and
     they add up to the height. counted: the rows where it is not NULL. total: the sum of x itself. moment: one part of
-    the Bernstein basis of one column or two (`bernstein.py`), of these degrees and at this index.
+    the Bernstein basis of one column or two (`bernstein.py`), of these degrees and at this index. distinct: how many
+    different values the plan's expression at this index has.
     """
 
     kind: PartKind
@@ -121,6 +130,17 @@ class QuantileDraw:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """The `best` of the public keys, in order, chosen by their exact counts of units, which stay secret."""
+
+    best: int
+    by: Literal["permute-and-flip", "exponential"]
+    epsilon: Fraction  # of all rounds together
+    monotone: bool
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
 class Threshold:
     """Keys nobody listed are shown where the noisy count of units is at least `least`."""
 
@@ -158,6 +178,8 @@ class Plan:
     products: tuple[Product, ...]
     releases: tuple[NoisyRelease, ...]
     quantiles: tuple[QuantileDraw, ...]
+    distincts: tuple[Distinct, ...]
+    choice: Choice | None
     threshold: Threshold | None
     outputs: tuple[PlannedOutput, ...]
     columns: tuple[str, ...]
@@ -170,6 +192,7 @@ class Plan:
         noise: tuple[Event, ...] = tuple(release.event for release in self.releases)
         for draw in self.quantiles:
             noise += draw.events
+        noise += self.choice.events if self.choice else ()
         return noise if self.threshold is None else (*noise, KeyThreshold(self.threshold.delta))
 
     @property
@@ -182,10 +205,10 @@ class Plan:
 
     @property
     def noise(self) -> NoiseKind:
-        """The kind of noise of the whole call; with quantiles alone, whether they are charged in rho."""
+        """The kind of noise of the whole call; with choices alone, whether they are charged in rho."""
         if self.releases:
             return self.releases[0].noise
-        pure = all(isinstance(event, PureChoice) for draw in self.quantiles for event in draw.events)
+        pure = all(isinstance(event, PureChoice) for event in self.events)
         return "laplace" if pure else "gaussian"
 
     @property
@@ -196,4 +219,5 @@ class Plan:
     @property
     def needs_rows(self) -> bool:
         """Whether anything is asked of rows, and not only of units."""
-        return bool(self.quantiles) or any(part.kind != "units" for release in self.releases for part in release.parts)
+        kinds = {part.kind for release in self.releases for part in release.parts}
+        return bool(self.quantiles) or bool(kinds - {"units", "distinct"})

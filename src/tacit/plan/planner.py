@@ -4,6 +4,7 @@
 """
 
 from tacit.errors import QueryRefused
+from tacit.plan.choice import choice_of
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, lay_out
 from tacit.plan.plan import KeyColumn, Plan, Spend
@@ -13,6 +14,9 @@ from tacit.plan.split import divide
 from tacit.query.check import type_of
 from tacit.query.nodes import Query
 from tacit.tables.schema import Declaration, RowUnit
+
+# What is asked of units, however many rows they have.
+UNITS_ONLY = ("count_units", "count_distinct", "top")
 
 
 def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
@@ -24,7 +28,12 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
     layout = lay_out(query, declaration, Bounds(rows, groups, spend.epsilon), private=listed is None)
     sensitivities = [
         sensitivity_of(
-            parts, layout.measured, rows_per_unit=rows, groups_per_unit=groups, neighbours=declaration.neighbours
+            parts,
+            layout.measured,
+            tuple(layout.distincts),
+            rows_per_unit=rows,
+            groups_per_unit=groups,
+            neighbours=declaration.neighbours,
         )
         for parts in layout.released
     ]
@@ -51,6 +60,8 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
         products=layout.products,
         releases=releases,
         quantiles=draws,
+        distincts=tuple(layout.distincts),
+        choice=choice_of(query, listed, spend, unit),
         threshold=threshold,
         outputs=layout.outputs,
         columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
@@ -64,7 +75,7 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
     if isinstance(declaration.unit, RowUnit):
         return 1, 1
     rows, groups = declaration.rows_per_unit, declaration.groups_per_unit
-    needs_rows = any(output.aggregate.kind != "count_units" for output in query.outputs)
+    needs_rows = any(output.aggregate.kind not in UNITS_ONLY for output in query.outputs)
     if rows is None and needs_rows:
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can have any number of rows, and no bound is declared."

@@ -3,12 +3,13 @@
 from math import prod
 from typing import Literal
 
-from tacit.plan.plan import Measured, Part, Sensitivity
+from tacit.plan.plan import Distinct, Measured, Part, Sensitivity
 
 
 def sensitivity_of(
     parts: tuple[Part, ...],
     measured: tuple[Measured, ...],
+    distincts: tuple[Distinct, ...] = (),
     *,
     rows_per_unit: int,
     groups_per_unit: int,
@@ -20,7 +21,10 @@ def sensitivity_of(
     to the column's height in every row, so in one group they move by at most r·height in L1, and no more in L2.
     """
     groups = groups_per_unit
-    most, spread = _reach_in_one_group(parts, measured, rows_per_unit)
+    if parts[0].kind == "distinct":
+        most = spread = distincts[parts[0].index[0]].per_unit
+    else:
+        most, spread = _reach_in_one_group(parts, measured, rows_per_unit)
     if neighbours == "add-remove":
         return Sensitivity(l0=groups * len(parts), l1=most * groups, l2_squared=most * most * groups, linf=most)
     # the unit's old groups empty and its new groups fill: 2g groups; or both in the same groups, if signs can differ

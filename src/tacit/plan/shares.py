@@ -47,11 +47,11 @@ def shares_of(
 ) -> tuple[list[Fraction], list[Fraction]]:
     """Return the share of each release and of each draw of quantiles; they add up to 1 exactly."""
     counts = len(layout.released), len(layout.quantiles)
-    if sum(counts) == 1:
+    if sum(counts) <= 1:
         return [Fraction(1)] * counts[0], [Fraction(1)] * counts[1]
     weighed = [[0.0] * counts[0], [0.0] * counts[1]]
     given = dict(weights)
-    for output in layout.outputs:
+    for output in layout.outputs:  # a ranking has no release, and is asked alone
         kind = output.kind == "quantile"
         error = (
             _rank_error(output, layout, unit, noise=noise)
@@ -76,7 +76,7 @@ def _error(output: PlannedOutput, layout: Layout, how_far: Sensitivity, *, noise
     """Return about how many rows of a group the noise is worth in this output, at a loss of 1."""
     parts = layout.released[output.release]
     whole = float(_whole(parts[-1], layout))
-    if output.kind in ("count", "count_units"):
+    if output.kind in ("count", "count_units", "count_distinct"):
         counted = [part for part in parts if part.kind != "missing" or output.column is None]
         return _size(how_far, noise=noise) * sqrt(len(counted)) / whole
     if parts[-1].kind == "total":

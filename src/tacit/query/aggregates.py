@@ -29,6 +29,6 @@ FRACTIONS: dict[type[exp.Expr], Fraction] = {
 PAIRS: tuple[type[exp.Expr], ...] = (exp.CovarPop, exp.CovarSamp, exp.Corr)
 AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.Quantile, *KINDS, *FRACTIONS)
 AGGREGATES_ARE = (
-    "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT unit), SUM(x), AVG(x), VARIANCE(x), STDDEV(x), MEDIAN(x),"
+    "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM(x), AVG(x), VARIANCE(x), STDDEV(x), MEDIAN(x),"
     " QUANTILE(x, 0.9), MIN(x), MAX(x), COVAR_POP(x, y) and CORR(x, y)"
 )

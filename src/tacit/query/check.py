@@ -17,7 +17,7 @@ from tacit.tables.schema import Declaration, RowUnit
 __all__ = ["check", "columns_of", "type_of"]
 
 _NAME_CHARACTERS_MAX = 200
-_COUNTS = ("count", "count_units")
+_COUNTS = ("count", "count_units", "count_distinct", "top")
 _PAIRS = ("covariance", "correlation")
 
 
@@ -89,7 +89,7 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: Kinds) -> 
     if aggregate.kind == "count_units" and isinstance(declaration.unit, RowUnit):
         raise QueryRefused("every row is its own unit here\nhint: COUNT(*), in Python count(), counts units")
     if aggregate.expression is None:
-        if aggregate.kind not in _COUNTS:
+        if aggregate.kind not in ("count", "count_units", "top"):
             raise QueryRefused(f"{aggregate.kind} needs a column\nhint: {aggregate.kind}('x', between=(0, 100))")
         return aggregate
     if aggregate.kind == "count_units":
@@ -100,7 +100,7 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: Kinds) -> 
             return Aggregate("count")
         raise QueryRefused(f"{aggregate.kind} of a constant says nothing about rows\nhint: COUNT(*), or name a column")
     kind = kind_of(expression, kinds)
-    if aggregate.kind != "count":
+    if aggregate.kind not in ("count", "count_distinct"):
         _refuse_if_no_number(aggregate.kind, expression, kind)
     other = None if aggregate.other is None else _row(aggregate.other, declaration, kinds)
     if aggregate.kind in _PAIRS:

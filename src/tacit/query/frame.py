@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.privacy.number import Number, decimal_meaning, positive
+from tacit.privacy.number import Number, decimal_meaning, positive, whole
 from tacit.query.aggregates import FRACTION_MAX
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
@@ -31,6 +31,8 @@ class Asked:
     fraction: Fraction | None = None
     other: str | None = None
     other_between: object = None
+    per_unit: int | None = None
+    best: int | None = None
 
 
 def count(of: str | None = None) -> Asked:
@@ -41,6 +43,14 @@ def count(of: str | None = None) -> Asked:
 def count_units() -> Asked:
     """Return a count of units."""
     return Asked("count_units")
+
+
+def count_distinct(of: str, *, per_unit: int | None = None) -> Asked:
+    """Return how many different values a column has; one unit brings at most `per_unit` of them to a group.
+
+    Without it the declared rows_per_unit is the bound.
+    """
+    return Asked("count_distinct", of, per_unit=None if per_unit is None else whole(per_unit, name="per_unit"))
 
 
 def sum(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
@@ -181,11 +191,25 @@ def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
     outputs = {output.name: output for output in query.outputs}
     for name, written in between.items():
         output = outputs.get(name)
-        if output is None or output.aggregate.kind in ("count", "count_units"):
+        if output is None or output.aggregate.kind in ("count", "count_units", "count_distinct"):
             raise QueryRefused(
                 f"between names '{name}', which is no sum or mean of this SELECT{did_you_mean(name, outputs)}"
             )
         outputs[name] = replace(output, aggregate=replace(output.aggregate, between=read_between(name, written)))
+    return replace(query, outputs=tuple(outputs.values()))
+
+
+def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
+    """Return the question with how many distinct values one unit brings to some of its COUNT(DISTINCT x), by name."""
+    outputs = {output.name: output for output in query.outputs}
+    for name, bound in per_unit.items():
+        output = outputs.get(name)
+        if output is None or output.aggregate.kind != "count_distinct":
+            raise QueryRefused(
+                f"per_unit names '{name}', which is no COUNT(DISTINCT x) of this SELECT{did_you_mean(name, outputs)}"
+            )
+        stated = whole(bound, name=f"per_unit of '{name}'")
+        outputs[name] = replace(output, aggregate=replace(output.aggregate, per_unit=stated))
     return replace(query, outputs=tuple(outputs.values()))
 
 
@@ -249,6 +273,8 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
         asked.fraction,
         None if asked.other is None else _named_or_expression(frame, asked.other),
         None if asked.other_between is None else read_between(asked.other or name, asked.other_between),
+        asked.per_unit,
+        asked.best,
     )
 
 

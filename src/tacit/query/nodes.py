@@ -40,7 +40,19 @@ class Call:
 Expression = Column | Value | Call
 
 
-AggregateKind = OneOf["count", "count_units", "sum", "mean", "variance", "std", "quantile", "covariance", "correlation"]
+AggregateKind = OneOf[
+    "count",
+    "count_units",
+    "count_distinct",
+    "sum",
+    "mean",
+    "variance",
+    "std",
+    "quantile",
+    "covariance",
+    "correlation",
+    "top",
+]
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,8 @@ class Aggregate:
     `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units; the
     others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
     fraction: 0 is the least value and 1 the greatest. `covariance` and `correlation` have an other expression.
+    `count_distinct` counts an expression's values, of which one unit brings at most `per_unit` to a group; `top` ranks
+    the `best` of the public keys by their units.
     """
 
     kind: AggregateKind
@@ -59,6 +73,8 @@ class Aggregate:
     fraction: Fraction | None = None
     other: Expression | None = None
     other_between: tuple[Fraction, Fraction] | None = None
+    per_unit: int | None = None
+    best: int | None = None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from tacit.query.limits import TOKENS_MAX, limit_expression, limit_text
 from tacit.query.names import column_resolver, match, table_column
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
 from tacit.query.reading import Reader, only, refusal
-from tacit.tables.schema import Declaration, RowUnit
+from tacit.tables.schema import Declaration
 
 _CLAUSES = {
     "with_": "write one SELECT; ask what the WITH holds by itself",
@@ -247,14 +247,14 @@ class _Statement:
     def _units(self, node: exp.Distinct) -> Aggregate:
         only(node, "expressions")
         unit = self.declaration.unit
-        if isinstance(unit, RowUnit):
-            raise refusal(node, "every row is its own unit here", "COUNT(*) counts units")
         counted = node.expressions[0] if len(node.expressions) == 1 else None
         if isinstance(counted, exp.Column):
             only(counted, "this", "table")
             if table_column(counted, self.declaration, self.table_names) == unit:
                 return Aggregate("count_units")
-        raise refusal(node, "COUNT(DISTINCT ...) counts units alone", f"COUNT(DISTINCT {unit})")
+        if counted is None:
+            raise refusal(node, "COUNT(DISTINCT ...) takes one expression", "join columns with CONCAT")
+        return Aggregate("count_distinct", self._row(counted))
 
     def _row(self, node: exp.Expr) -> Expression:
         expression = self.reader.read(node)

@@ -19,6 +19,9 @@ def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[N
 
 
 def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    if output.kind == "top":
+        places = tuple(range(1, len(noisy.keys) + 1))
+        return NoisyColumn(output.name, places, places, places)
     if output.kind == "quantile":
         return _quantile(output, plan, noisy)
     release = plan.releases[output.release]
@@ -26,6 +29,9 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
         return moment_column(output, plan, noisy, confidence)
     kinds: list[str] = [part.kind for part in release.parts]
     parts = dict(zip(kinds, noisy.parts[output.release], strict=True))
+    if output.kind == "count_distinct":
+        off = single_bound(release.noise, release.scale, confidence)
+        return _symmetric(output.name, parts["distinct"], off, Fraction(1))
     if output.kind == "count_units":
         return _units(output.name, parts["units"], plan, release, confidence)
     if output.kind == "count" and output.column is None and "rows" in parts:
@@ -35,7 +41,7 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
     column = plan.measured[release.parts[0].column or 0]
     if output.kind == "count":
         wanted = [part for kind, part in parts.items() if kind != "missing" or output.column is None]
-        totals = [_nearest(sum(each), column.height) for each in zip(*wanted, strict=True)]
+        totals = _nearest([sum(each) for each in zip(*wanted, strict=True)], column.height)
         bound = weighted_bound(release.noise, release.scale, [1 / column.height] * len(wanted), confidence)
         return _symmetric(output.name, totals, _whole_up(bound + 0.5 * (column.height > 1)), Fraction(1))
     if output.kind == "sum":
@@ -46,9 +52,9 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
 def _symmetric(name: str, values: Sequence[int], bound: int, step: Fraction) -> NoisyColumn:
     return NoisyColumn(
         name,
-        tuple(_on_grid(value, step) for value in values),
-        tuple(_on_grid(value - bound, step) for value in values),
-        tuple(_on_grid(value + bound, step) for value in values),
+        _on_grid(values, step),
+        _on_grid([value - bound for value in values], step),
+        _on_grid([value + bound for value in values], step),
     )
 
 
@@ -70,10 +76,9 @@ def _sum(
         bound = single_bound(release.noise, release.scale, confidence)
         return _symmetric(name, parts["total"], bound, column.step)
     height = column.height
-    sums = [
-        _nearest(column.low * below + column.high * above, height)
-        for below, above in zip(parts["below"], parts["above"], strict=True)
-    ]
+    low, high = column.low, column.high
+    weighted = [low * below + high * above for below, above in zip(parts["below"], parts["above"], strict=True)]
+    sums = _nearest(weighted, height)
     weights = [column.low / height, column.high / height]
     bound = _whole_up(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)
     return _symmetric(name, sums, bound, column.step)
@@ -107,7 +112,7 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     drawn = noisy.parts[len(plan.releases) + output.release]
     column = plan.measured[output.column]
     low, middle, high = (
-        tuple(_on_grid(column.low + steps, column.step) for steps in drawn[target]) for target in output.targets
+        _on_grid([column.low + steps for steps in drawn[target]], column.step) for target in output.targets
     )
     if column.type == "int" and column.step == 1:
         return NoisyColumn(output.name, middle, low, high)
@@ -116,15 +121,18 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     return NoisyColumn(output.name, middle, tuple(end - off for end in low), tuple(end + off for end in high))
 
 
-def _nearest(top: int, bottom: int) -> int:
-    return (2 * top + bottom) // (2 * bottom)
+def _nearest(tops: Sequence[int], bottom: int) -> list[int]:
+    return [(2 * top + bottom) // (2 * bottom) for top in tops]
 
 
 def _whole_up(value: float) -> int:
     return int(value) + 1
 
 
-def _on_grid(steps: int, step: Fraction) -> int | float:
-    """Return a number on the public grid: whole where the step is, whatever the number."""
+def _on_grid(steps: Sequence[int], step: Fraction) -> tuple[int | float, ...]:
+    """Return numbers on the public grid: whole where the step is, whatever the numbers."""
+    top, bottom = step.numerator, step.denominator
+    if bottom == 1:
+        return tuple(steps) if top == 1 else tuple([each * top for each in steps])
     # whole numbers divide with one rounding, as a Fraction does, and much sooner
-    return steps * step.numerator if step.denominator == 1 else steps * step.numerator / step.denominator
+    return tuple([each * top / bottom for each in steps])

@@ -21,7 +21,7 @@ def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyCol
     """
     found = {output.name: column for output, column in zip(plan.outputs, columns, strict=True)}
     for output in plan.outputs:
-        if output.kind in ("count", "count_units"):
+        if output.kind in ("count", "count_units", "count_distinct"):
             found[output.name] = _each(found[output.name], lambda value: max(value, 0))
     _counts_add_up(plan, found)
     for output in plan.outputs:

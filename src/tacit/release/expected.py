@@ -7,7 +7,7 @@ from tacit.plan.plan import NoisyRelease, Plan, PlannedOutput
 from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
 
 # What depends on more than the noise and the number of rows.
-UNFORESEEN = ("std", "correlation")
+UNFORESEEN = ("std", "correlation", "top")
 NEEDS_ROWS = ("mean", "variance", "covariance", "quantile")
 
 
@@ -24,7 +24,7 @@ def expected_error(
     if output.kind == "quantile":
         return quantile_reach(output, plan) / size
     release = plan.releases[output.release]
-    if output.kind == "count_units" or [part.kind for part in release.parts] == ["rows"]:
+    if output.kind in ("count_units", "count_distinct") or [part.kind for part in release.parts] == ["rows"]:
         return float(single_bound(release.noise, release.scale, confidence))
     if release.parts[-1].kind == "moment":
         return _from_moments(output, release, plan, confidence, size)

@@ -3,10 +3,11 @@
 from fractions import Fraction
 
 from tacit.accounting.group import for_group
-from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
+from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import show
 from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
+from tacit.selection.top_k import TopK
 
 GROUP_SIZES = (2, 5)
 PEOPLE = (100, 10_000)
@@ -29,6 +30,8 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100)) -> str:
         lines.extend(_release(number, release, plan))
     for draw in plan.quantiles:
         lines.extend(_draw(draw, plan))
+    if plan.choice is not None:
+        return "\n".join([*lines, *_chosen(plan.choice, len(plan.public_keys or ()), confidence), *_promise(plan)])
     percent = f"{float(confidence) * 100:g} %"
     lines.append(f"Expected error ({percent} of answers are within):")
     lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
@@ -54,6 +57,8 @@ def _many(number: int, what: str) -> str:
 def _groups(plan: Plan) -> list[str]:
     if not plan.keys:
         return ["Groups: one, the whole table."]
+    if plan.choice is not None:
+        return []
     if plan.threshold is None:
         return [f"Groups: {_many(len(plan.public_keys or ()), 'public key')}, all shown, empty ones with noise."]
     return [
@@ -76,11 +81,16 @@ def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
 def _what(release: NoisyRelease, plan: Plan) -> str:
     """Name the parts: those of one kind of moment together, and each column's range once."""
     columns = {place: _range(plan.measured[place], place) for part in release.parts for place in part.columns}
-    words = [PART_WORDS[part.kind] for part in release.parts if part.kind != "moment"]
+    words = [PART_WORDS[part.kind] for part in release.parts if part.kind in PART_WORDS]
     moments = [part for part in release.parts if part.kind == "moment"]
     if moments:
         power = "moments" if len(columns) == 1 else "mixed moments"
         words.append(f"{len(moments)} parts that hold the {power} up to degree {max(moments[0].degrees)}")
+    for part in release.parts:
+        if part.kind == "distinct":
+            wanted = plan.distincts[part.index[0]]
+            name = getattr(wanted.expression, "name", "an expression")
+            return f"different values of {name}, at most {wanted.per_unit:,} of one unit in a group"
     return " and ".join(words) + (f" of {' and '.join(columns.values())}" if columns else "")
 
 
@@ -106,6 +116,17 @@ def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
             " for each of a unit's groups."
         )
     return lines
+
+
+def _chosen(choice: Choice, keys: int, confidence: Fraction) -> list[str]:
+    top = TopK(k=choice.best, epsilon=choice.epsilon, monotone=choice.monotone, by=choice.by)
+    short = top.error(confidence, candidates=keys)
+    which = "most common" if choice.best == 1 else f"{choice.best} most common, in order,"
+    left = "" if choice.best == 1 else " then left, each"
+    return [
+        f"Chosen: the {which} of {keys:,} keys, by {choice.by}; their counts of units stay secret.",
+        f"  within {short:,} units of the most common{left}, {float(confidence) * 100:g} % of the time.",
+    ]
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:

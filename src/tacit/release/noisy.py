@@ -14,11 +14,13 @@ from tacit.errors import LedgerError
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.plan.exact import ExactTable
-from tacit.plan.plan import NoisyRelease, Plan, QuantileDraw
+from tacit.plan.plan import Choice, NoisyRelease, Plan, QuantileDraw
 from tacit.selection.quantile import Rate, Target, draw_quantiles
+from tacit.selection.top_k import TopK
 
 KeyValue = None | bool | int | float | Fraction | str | date | datetime
 FORMAT = 1
+PLAIN = frozenset({int, str, bool, type(None)})  # what JSON writes as it is
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class NoisyTable:
 
     def to_json(self) -> str:
         """Return it as text, for the ledger."""
-        keys = [[_key_to_json(part) for part in key] for key in self.keys]
+        keys = [[part if type(part) in PLAIN else _key_to_json(part) for part in key] for key in self.keys]
         return json.dumps({"format": FORMAT, "keys": keys, "parts": self.parts}, separators=(",", ":"))
 
     @classmethod
@@ -52,7 +54,10 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
     Privacy: every part of every group gets independent noise of the plan's law, which hides one unit's largest move
     (docs/proofs/sensitivity.md); a group whose key is not public is shown only if its noisy count of units reaches the
     plan's threshold; and shown groups are put in the order of their keys, so that nothing depends on the order of rows.
+    A ranking is a choice by the mechanism the plan names, and nothing but the chosen keys.
     """
+    if plan.choice is not None:
+        return NoisyTable(_chosen(plan.choice, exact), ())
     parts = [_with_noise(each, plan, exact) for each in plan.releases]
     parts += [_drawn(each, plan, exact) for each in plan.quantiles]
     shown = list(range(len(exact)))
@@ -61,9 +66,15 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
         shown = [place for place in shown if counts[place] >= plan.threshold.least]
         shown.sort(key=lambda place: tuple(_rank(part) for part in exact.keys[place]))
     return NoisyTable(
-        tuple(tuple(exact.keys[place]) for place in shown),
-        tuple(tuple(tuple(part[place] for place in shown) for part in each) for each in parts),
+        tuple([tuple(exact.keys[place]) for place in shown]),
+        tuple(tuple(tuple([part[place] for place in shown]) for part in each) for each in parts),
     )
+
+
+def _chosen(choice: Choice, exact: ExactTable) -> tuple[tuple[KeyValue, ...], ...]:
+    """Return the best keys in order; their counts stay secret."""
+    top = TopK(k=choice.best, epsilon=choice.epsilon, monotone=choice.monotone, by=choice.by)
+    return tuple(tuple(exact.keys[place]) for place in top.release(list(exact.sums["units"])))
 
 
 def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[int]]:

@@ -134,13 +134,13 @@ def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
     """Return what a percent is of."""
     if output.kind == "quantile":
         return 1.0
-    if output.kind in ("count", "count_units", "sum") and sizes.population is None:
+    if output.kind in ("count", "count_units", "count_distinct", "sum") and sizes.population is None:
         raise QueryRefused(
             f"a percent of '{output.name}' is of the population, and none is declared"
             "\nhint: declare population=10_000, or give the error as a number, e.g. error=100"
         )
     people = float(sizes.population or 0)
-    if output.kind in ("count", "count_units"):
+    if output.kind in ("count", "count_units", "count_distinct"):
         return people
     column = plan.measured[output.column or 0]
     height = float(column.height * column.step)
@@ -153,6 +153,8 @@ def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
 
 
 def _refuse_unforeseen(output: PlannedOutput) -> None:
+    if output.kind == "top":
+        raise QueryRefused("a ranking has no error to solve for\nhint: give epsilon")
     instead = "the variance" if output.kind == "std" else "the covariance"
     raise QueryRefused(
         f"the error of '{output.name}' depends on how spread out the data are, which is not public"

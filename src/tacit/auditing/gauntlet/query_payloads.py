@@ -45,7 +45,6 @@ RAW_ROWS = (
     "SELECT AVG(patient_id) AS a FROM visits",
     "SELECT COUNT(patient_id) FROM visits",
     "SELECT SUM(CASE WHEN patient_id = 7 THEN age END) AS s FROM visits",
-    "SELECT COUNT(DISTINCT ward) FROM visits",
     "SELECT COUNT(DISTINCT patient_id, ward) FROM visits",
     "SELECT COUNT(DISTINCT patient_id + 0) FROM visits",
     "SELECT MIN(note) FROM visits",
