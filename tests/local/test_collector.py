@@ -139,6 +139,13 @@ def test_no_reports_and_all_rejected_are_a_clear_empty_answer(words):
         collector.add(Report("0" * 16, "", b"1" * 16, b"\0"))
 
 
+def test_strings_have_no_store_since_their_reports_are_kept_whole(tmp_path):
+    survey = local.make_survey(alphabet="ab", length=2, epsilon=1)
+    with pytest.raises(InvalidParameter, match="kept whole"):
+        local.Collector(survey, store=tmp_path / "seen.db")
+    assert local.Collector(survey, deduplicate=True).used == 0
+
+
 def test_reports_must_be_rows_of_the_right_length():
     with pytest.raises(InvalidParameter, match="rows of bytes"):
         Reports(CLIENT.survey, np.zeros((2, 16), np.uint8), np.zeros((2, 9), np.uint8))

@@ -48,7 +48,8 @@ _BATCH = 1 << 16
 class Collector:
     """Counts the reports of one survey.
 
-    `deduplicate` counts each id once; with a path in `store` that survives a restart, and so do the counters.
+    `deduplicate` counts each id once, and keeps ids on disk; with a path in `store` they survive a restart, and so do
+    the counters.
     `reports_per_person` is a cap, for surveys whose reports carry tokens.
 
     Privacy: sees reports alone, each epsilon-DP for its sender; whatever it computes costs nothing more.
@@ -69,6 +70,11 @@ class Collector:
         if self.cap is not None and not survey.tokens:
             raise InvalidParameter(
                 "a cap per person needs reports that say whose they are\nhint: make_survey(..., tokens=True)"
+            )
+        if store is not None and isinstance(survey.protocol, PrefixHashing):
+            raise InvalidParameter(
+                "reports of strings are kept whole, not as counters, so a store cannot take a collection up again"
+                "\nhint: keep the files of reports, and collect them anew"
             )
         self.deduplicate = deduplicate or store is not None
         self.used = 0

@@ -37,7 +37,9 @@ class Sample:
             low = np.flatnonzero(numbers < np.uint64(self.limit))
             numbers, payloads = numbers[low], payloads[low]
         if len(numbers) > 2 * rows_most(self.payload_bytes):  # sorted out before anything is copied
-            alone = Sample(self.payload_bytes, ((numbers, payloads),), self.limit)._trimmed(rows_most(self.payload_bytes))
+            alone = Sample(self.payload_bytes, ((numbers, payloads),), self.limit)._trimmed(
+                rows_most(self.payload_bytes)
+            )
             return self.merged(alone)
         # twice as many are let pile up before they are sorted out, so that most batches only add to the pile
         return replace(self, parts=(*self.parts, (numbers, payloads.copy())))._trimmed(

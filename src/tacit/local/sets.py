@@ -20,6 +20,8 @@ from tacit.noise.threshold import WIDTH, Integers, ThresholdTable
 from tacit.privacy.rounding import ball
 
 _WORD = 64
+# Places tried for each row before rows that are done are set aside.
+_AT_ONCE = 8
 
 
 def draw_sets(size: int, members: Integers, bits: Bits) -> Words:
@@ -103,17 +105,22 @@ def _coarse_chance(size: int, mean: float) -> Fraction:
 
 def _even_out(words: Words, size: int, members: Integers, bits: Bits) -> None:
     """Flip evenly chosen bits until every row has as many as wanted."""
+    flat = words.reshape(-1)
     surplus = sizes_of(words) - members
     rows = np.flatnonzero(surplus)
     while rows.size:
-        places = uniform.draw_below(size, len(rows), bits)
-        bit = np.uint64(1) << (places & 63).astype(np.uint64)
-        over = surplus[rows] > 0
-        fits = (words[rows, places >> 6] & bit != 0) == over
-        flipped = rows[fits]
-        words[flipped, places[fits] >> 6] ^= bit[fits]
-        surplus[flipped] -= np.where(over[fits], 1, -1)
-        rows = rows[surplus[rows] != 0]
+        places = uniform.draw_below(size, _AT_ONCE * len(rows), bits).reshape(_AT_ONCE, len(rows))
+        where = (places >> 6) + rows * words.shape[1]
+        masks = np.uint64(1) << (places & 63).astype(np.uint64)
+        left = surplus[rows]
+        for place, mask in zip(where, masks, strict=True):
+            here = flat[place]
+            # a member goes where there are too many, another comes where there are too few
+            fits = ((here & mask != 0) == (left > 0)) & (left != 0)
+            flat[place] = here ^ (mask * fits)
+            left -= np.sign(left) * fits
+        surplus[rows] = left
+        rows = rows[left != 0]
 
 
 def sizes_of(words: Words) -> Integers:

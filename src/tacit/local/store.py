@@ -21,11 +21,11 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WI
 
 
 class Store:
-    """Ids, tokens and counters, in a file or in memory."""
+    """Ids, tokens and counters, in a file; without a path in one of its own that is gone at the end."""
 
     def __init__(self, path: str | Path | None) -> None:
         try:
-            self._connection = sqlite3.connect(":memory:" if path is None else str(path), isolation_level=None)
+            self._connection = sqlite3.connect("" if path is None else str(path), isolation_level=None)
             self._connection.executescript("PRAGMA journal_mode = WAL;" + _TABLES)
         except sqlite3.Error:
             raise InvalidParameter(

@@ -24,6 +24,7 @@ from tacit.privacy.rounding import ball, nearest_float
 
 # Words drawn at a time: enough rows for the last few to cost little.
 PIECE_WORDS = 1 << 17
+PIECE_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Subset:
 
         Privacy: epsilon-DP for each code, exactly.
         """
-        rows = max(1, PIECE_WORDS // width_of(self.size))
+        rows = max(PIECE_ROWS, PIECE_WORDS // width_of(self.size))
         pieces = [self._draw_piece(codes[start : start + rows], bits) for start in range(0, len(codes), rows)]
         return np.concatenate(pieces) if pieces else np.empty((0, self.payload_bytes), dtype=np.uint8)
 

@@ -58,7 +58,8 @@ def poisoning_is_bounded_and_noticed(size: Size) -> Evidence:
         "not noticed": missed,
         "false flags": f"{alarms} of {quiet}",
     }
-    return Evidence(passed=not excess and len(missed) <= attacks // 100 and alarms <= quiet // 100, details=details)
+    # a flag is false once in 10^4 times: three of them in so few tries have a chance below 1e-6
+    return Evidence(passed=not excess and len(missed) <= 1 and alarms <= 2, details=details)
 
 
 def _crafted(protocol: FrequencyProtocol, targets: NDArray[np.int64], fakes: int) -> Payloads:
