@@ -9,6 +9,7 @@ import importlib
 MODULES = (
     "tacit.auditing.gauntlet.accounting_cases",
     "tacit.auditing.gauntlet.accounting_mutants",
+    "tacit.auditing.gauntlet.cost_cases",
     "tacit.auditing.gauntlet.ledger_cases",
     "tacit.auditing.gauntlet.ledger_damage",
     "tacit.auditing.gauntlet.ledger_filter",
