@@ -1,71 +1,88 @@
-"""A grouped question through the whole path, ledger included, against what the engine needs for the bare aggregate.
+"""Grouped questions through the whole path, ledger included, against what the engine needs for the bare aggregate.
 
-The table: 10^6 rows, 100,000 people of whom few have many rows, 1000 items, amounts in 0 … 100. We count, add up and
-average amounts by item, at most 5 items and 2 rows in each for one person, and pay for it. The baseline is the
-engine's own GROUP BY item, person on the same file in the same process: no bounds, no noise, no ledger.
+We count, add up and average amounts by item, at most 5 items and 2 rows in each for one person, and pay for it. The
+baseline is the engine's own GROUP BY item, person on the same file in the same process: no bounds, no noise, no ledger.
+Where each row is its own person, the baseline is a GROUP BY item.
 """
 
-import tempfile
 from collections.abc import Iterator
-from itertools import count
+from math import log, log10
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 import tacit
-from bench.measure import Result, median_ratio
+from bench.measure import Figure, Ratio, Result, median_ratio, times_of_each
+from bench.orders import BARE, ask, orders, protected
+from tacit.engine import compiled
 
-ROWS = 1_000_000
-PEOPLE = 100_000
-ITEMS = 1000
-QUESTION = "SELECT item, COUNT(*) AS n, SUM(amount) AS total, AVG(amount) AS mean FROM orders GROUP BY item"
-BARE = "SELECT item, user_id, count(*), sum(amount) FROM '{}' GROUP BY item, user_id"
-LIMIT = 8
+MILLION = 10**6
+BY_ITEM = "SELECT item, count(*), sum(amount) FROM '{}' GROUP BY item"
+# public keys: (rows, items) -> what we promise
+LIMITS = {(MILLION, 1000): 2.0, (10 * MILLION, 1000): 0.7, (10 * MILLION, 100_000): 1.0}
 
 
 def results() -> Iterator[Result]:
-    """Yield the ratio for public keys, which has a limit, and for private ones, which has none."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "orders.parquet"
-        write_orders(path)
-        yield against_bare("public", path, {"item": {"keys": range(ITEMS)}}, limit=LIMIT)
-        yield against_bare("private", path, {}, limit=None)
+    """Yield ratios for sizes, keys and aggregates, and how they grow."""
+    compiled.compile_now()
+    ours: dict[tuple[int, int], float] = {}
+    for (rows, items), limit in LIMITS.items():
+        with orders(rows, items) as path:
+            for listed in (items, None):
+                result = against_bare(path, rows, items, listed, limit=limit if listed else None)
+                ours[rows, items] = min(result.ours, ours.get((rows, items), result.ours))
+                yield result
+            if (rows, items) == (10 * MILLION, 1000):
+                yield from for_each_row(path)
+                yield from by_aggregate(path)
+    # where fixed costs fade; from 10^7 to 10^8 there is a limit on it (bench/large.py)
+    yield Figure("exponent in rows", slope(ours, (MILLION, 1000), (10 * MILLION, 1000), 10))
+    yield Figure("exponent in groups", slope(ours, (10 * MILLION, 1000), (10 * MILLION, 100_000), 100), most=1)
 
 
-def against_bare(keys: str, path: Path, facts: dict[str, Any], *, limit: float | None) -> Result:
+def against_bare(path: Path, rows: int, items: int, listed: int | None, *, limit: float | None) -> Ratio:
     """Return our time for the question against the engine's for the bare aggregate."""
-    table = tacit.table(
-        path,
-        unit="user_id",
-        rows_per_unit=2,
-        groups_per_unit=5,
-        budget=tacit.epsilon(1000, delta=1e-6),
-        ledger=path.parent / f"{keys}.db",
-        columns={"amount": {"between": (0, 100)}, **facts},
-    )
+    table = protected(path, items=listed)
     engine = duckdb.connect()
-    epsilons = (1 + turn / 1000 for turn in count())  # a new question each time: an old one would be free
     return median_ratio(
-        f"answer(), {ITEMS} {keys} keys",
-        lambda: table.sql(QUESTION).answer(epsilon=next(epsilons)),
+        f"10^{round(log10(rows))} rows, {items} {'public' if listed else 'private'} keys",
+        lambda: ask(table),
         lambda: engine.sql(BARE.format(path)).to_arrow_table(),
         limit=limit,
-        repeats=11,
+        repeats=11 if rows == MILLION else 5,
     )
 
 
-def write_orders(path: Path) -> None:
-    """Write the orders. The bounds of the question leave out three rows in five, as many people have too many."""
-    duckdb.sql(f"""
-        COPY (
-            WITH mixed AS (SELECT hash(range) AS h FROM range({ROWS})),
-                 uniform AS (
-                     SELECT (h % 1000003) / 1000003 AS u, ((h >> 20) % 1000033) / 1000033 AS v, h >> 40 AS w FROM mixed
-                 )
-            SELECT CAST(floor({PEOPLE} * u * u * u * u) AS BIGINT) AS user_id,
-                   CAST(floor({ITEMS} * v) AS BIGINT) AS item,
-                   (w % 10000) / 100 AS amount
-            FROM uniform
-        ) TO '{path}' (FORMAT parquet)
-    """)
+def for_each_row(path: Path) -> Iterator[Result]:
+    """Yield the ratio where nothing is to be bounded."""
+    table = protected(path, items=1000, unit=tacit.ROW, name="rows")
+    engine = duckdb.connect()
+    yield median_ratio(
+        "10^7 rows, each its own unit",
+        lambda: ask(table),
+        lambda: engine.sql(BY_ITEM.format(path)).to_arrow_table(),
+        repeats=9,
+    )
+
+
+def by_aggregate(path: Path) -> Iterator[Result]:
+    """Yield each aggregate's time against a count's."""
+    table = protected(path, items=1000, name="aggregates")
+    asked = {
+        "count": "COUNT(*) AS n",
+        "sum": "SUM(amount) AS s",
+        "mean": "AVG(amount) AS m",
+        "variance": "VAR_POP(amount) AS v",
+        "median": "MEDIAN(amount) AS q",
+    }
+    jobs = [lambda written=written: ask(table, written) for written in asked.values()]
+    for job in jobs:
+        job()
+    times = [min(each) for each in times_of_each(*jobs, repeats=3)]
+    for name, time in zip(asked, times, strict=True):
+        yield Ratio(f"10^7 rows, {name} against count", time, times[0])
+
+
+def slope(ours: dict[tuple[int, int], float], small: tuple[int, int], large: tuple[int, int], factor: int) -> float:
+    """Return the exponent with which our time grows."""
+    return log(ours[large] / ours[small]) / log(factor)

@@ -1,18 +1,24 @@
 """Run the benches: `python bench/run.py` for all subjects, or name some; exits 1 where a promise is not kept.
 
+One table is printed, and bench/results/latest.json has the same as data, with the machine's load at the time.
+
 A subject is a module in this folder with a function `results()` that yields what bench/measure.py describes.
 """
 
 import importlib
+import json
 import os
 import platform
 import sys
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 sys.path.insert(0, str(FOLDER.parent))
 
-NOT_SUBJECTS = {"run", "measure", "__init__"}
+NOT_SUBJECTS = {"run", "measure", "orders", "__init__"}
+RESULTS = FOLDER / "results" / "latest.json"
 
 
 def subjects() -> list[str]:
@@ -26,13 +32,17 @@ def main(wanted: list[str]) -> int:
     if unknown:
         print(f"no bench named {', '.join(sorted(unknown))}; there are: {', '.join(subjects())}", file=sys.stderr)
         return 2
-    print(f"Python {platform.python_version()} on {os.cpu_count()} cores, {platform.machine()}")
+    load = os.getloadavg()[0]
+    print(f"Python {platform.python_version()} on {os.cpu_count()} cores, {platform.machine()}, load {load:.1f}")
     print(f"{'':46} {'ours':>11} {'baseline':>11} {'ratio':>7} {'limit':>8}")
-    missed = 0
+    missed, records = 0, []
     for subject in wanted or subjects():
         for result in importlib.import_module(f"bench.{subject}").results():
             print(line(subject, result), flush=True)
             missed += not result.met
+            records.append(record(subject, result))
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"python": platform.python_version(), "results": records}, indent=1))
     print(f"{missed} over their limit" if missed else "every limit is met")
     return int(bool(missed))
 
@@ -53,6 +63,13 @@ def line(subject: str, result: object) -> str:
         limit = f"{result.most:.3g}"
         return f"{subject + ': ' + result.name:46} {result.value:>11.4g} {'':>11} {'':>7} {limit:>8}{verdict}"
     raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio, Seconds or Figure")
+
+
+def record(subject: str, result: Any) -> dict[str, Any]:
+    """Return one result as data; what has no limit has none here."""
+    facts = {name: value for name, value in asdict(result).items() if value not in (None, float("inf"))}
+    ratio = {"value": result.value} if hasattr(result, "value") else {}
+    return {"subject": subject, **facts, **ratio, "met": result.met, "load": os.getloadavg()[0]}
 
 
 def seconds(value: float) -> str:
