@@ -4,6 +4,7 @@
 people have too many.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,7 +59,7 @@ def protected(path: Path, *, items: int | None, unit: Any = "user_id", name: str
         unit=unit,
         name=name,
         budget=tacit.epsilon(10**6, delta=1e-6),
-        ledger=path.parent / f"{name}-{items}.db",
+        ledger=path.parent / f"{name}-{items}-{os.getpid()}.db",
         columns={"amount": {"between": (0, 100)}, **keys},
         **bounds,
     )

@@ -21,7 +21,7 @@ from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import make_plan
 from tacit.plan.shares import read_weights
 from tacit.plan.spend import make_spend
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
+from tacit.privacy.loss import Loss
 from tacit.privacy.number import Number, show, whole
 from tacit.query import frame as words
 from tacit.query.after import apply_after
@@ -32,7 +32,7 @@ from tacit.query.literal import key_value
 from tacit.query.nodes import Query
 from tacit.query.sql import parse_query
 from tacit.query.suggest import did_you_mean
-from tacit.release.answer import Answer, Facts
+from tacit.release.answer import Answer, Facts, loss_record
 from tacit.release.columns import noisy_columns
 from tacit.release.consistency import CONSISTENT, made_consistent
 from tacit.release.explain import explain
@@ -276,6 +276,7 @@ class PlanReport:
     plan: Plan
     confidence: Any
     solved: Solved | None = None
+    path: str | None = None  # how the engine would run it now
 
     @property
     def loss(self) -> Loss:
@@ -283,7 +284,7 @@ class PlanReport:
         return self.plan.loss
 
     def __str__(self) -> str:
-        told = explain(self.plan, self.confidence)
+        told = explain(self.plan, self.confidence, path=self.path)
         return told if self.solved is None else f"{told}\nε = {show(self.solved.epsilon)} is {self.solved.words}."
 
     __repr__ = __str__
@@ -316,7 +317,8 @@ class Question:
         spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         exact = solved.epsilon if solved else epsilon
-        return PlanReport(self._plan_at(spend_at(exact)), level, solved)
+        plan = self._plan_at(spend_at(exact))
+        return PlanReport(plan, level, solved, self.session.engine.path_of(plan))
 
     def answer(
         self,
@@ -415,7 +417,7 @@ def _answer(
     rows = [dict(zip(named, cells, strict=True)) for cells in zip(*named.values(), strict=True)]
     receipt = answered.receipt
     facts = Facts(
-        loss=_loss_record(plan.loss),
+        loss=loss_record(plan.loss),
         left=_left(session, analyst),
         unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
         neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",
@@ -427,7 +429,8 @@ def _answer(
     )
     shown = apply_after(rows, query.after)
     kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
-    return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds)
+    certify = partial(session.ledger.certificate, receipt.number)
+    return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds, certify)
 
 
 def _notes(plan: Plan) -> tuple[str, ...]:
@@ -481,12 +484,6 @@ def _with_checked_keys(column: str, facts: ColumnFacts) -> ColumnFacts:
     if len(set(keys)) != len(keys):
         raise InvalidParameter(f"the keys of '{column}' name one key twice\nhint: give each key once")
     return replace(facts, keys=keys)
-
-
-def _loss_record(loss: Loss) -> dict[str, Any]:
-    delta = loss.delta if isinstance(loss, ApproximateLoss) else 0
-    epsilon = loss.epsilon if isinstance(loss, PureLoss | ApproximateLoss) else None
-    return {"epsilon": None if epsilon is None else float(epsilon), "delta": float(delta), "text": str(loss)}
 
 
 def _left(session: Session, analyst: str | None) -> dict[str, Any]:

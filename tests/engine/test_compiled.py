@@ -129,3 +129,11 @@ def test_python_ends_at_once_while_the_process_compiles_and_the_next_one_loads_w
     while not list(tmp_path.glob("tacit/kernel-*/complete")):
         assert time.monotonic() < until
         time.sleep(0.5)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_plan_says_which_path_it_would_take(monkeypatch):
+    asked = question(as_table(ROWS))
+    assert "\nEngine: the compiled kernel.\n" in str(asked.plan(epsilon=1))
+    monkeypatch.setenv("TACIT_KERNEL", "off")
+    assert "\nEngine: SQL.\n" in str(asked.plan(epsilon=1))

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 from tacit.accounting.group import for_group
+from tacit.accounting.meaning import meaning_line
 from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import show
@@ -12,6 +13,7 @@ from tacit.selection.top_k import TopK
 GROUP_SIZES = (2, 5)
 PEOPLE = (100, 10_000)
 LARGE_EPSILON = 10
+PATHS = {"kernel": "the compiled kernel", "sql": "SQL"}
 PART_WORDS = {
     "rows": "rows",
     "units": "units",
@@ -23,9 +25,11 @@ PART_WORDS = {
 }
 
 
-def explain(plan: Plan, confidence: Fraction = Fraction(95, 100)) -> str:
-    """Return the plan for people. It costs nothing and reads no row."""
+def explain(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str | None = None) -> str:
+    """Return the plan for people, with the path it would take now. It costs nothing and reads no row."""
     lines = [f"Plan for {plan.table}: costs nothing, reads nothing.", *_reading(plan), *_groups(plan)]
+    if path is not None:
+        lines.append(f"Engine: {PATHS[path]}.")
     for number, release in enumerate(plan.releases, 1):
         lines.extend(_release(number, release, plan))
     for draw in plan.quantiles:
@@ -163,6 +167,7 @@ def _promise(plan: Plan) -> list[str]:
     loss = plan.loss
     groups = [f"{size} together get {for_group(loss, size)}" for size in GROUP_SIZES]
     lines = [f"Loss: {loss} for one unit; {'; '.join(groups)}."]
+    lines.append(f"Meaning: {meaning_line(loss)}.")
     if plan.spend.epsilon > LARGE_EPSILON:
         lines.append(
             f"Warning: ε = {show(plan.spend.epsilon)} is above {LARGE_EPSILON}: close to no promise to one person."
