@@ -1,6 +1,7 @@
 """The story in its order: the charge is durable before a row is read, and stands whatever happens after."""
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tacit.auditing.gauntlet.table_stage import BUDGET, protected
@@ -39,13 +40,15 @@ def test_the_charge_is_durable_before_the_engine_is_called(ledger_file, monkeypa
     assert seen == [1]
 
 
-def test_the_answer_is_stored_before_it_leaves(ledger_file, monkeypatch):
-    table = protected(ROWS, ledger=ledger_file)
+def test_the_answer_is_stored_before_it_leaves(ledger_file, tmp_path):
+    source = str(tmp_path / "rows.parquet")
+    pq.write_table(ROWS, source)
+    table = protected(source, ledger=ledger_file)
     answer = table.count().answer(epsilon=1)
     with open_ledger(ledger_file) as other:
         kinds = [entry.kind for entry in other.entries()]
     assert kinds[-2:] == ["charge", "answer"]
-    again = protected(ROWS, ledger=ledger_file, budget=None).count().answer(epsilon=1)
+    again = protected(source, ledger=ledger_file, budget=None).count().answer(epsilon=1)
     assert again.facts.free
     assert again.to_dicts() == answer.to_dicts()
 

@@ -6,8 +6,11 @@ import json
 from datetime import date
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 
+import tacit
+from tacit.ledger.certificate import verify_certificate
 from tacit.release.answer import Answer, Facts
 
 FACTS = Facts(
@@ -112,3 +115,14 @@ def test_a_count_beyond_64_bits_is_still_a_table():
 def test_a_long_answer_prints_its_beginning_and_says_so(rows):
     text = str(answer(keys=[f"k{place}" for place in range(rows)]))
     assert f"and {rows - 60} more rows" in text
+
+
+def test_an_answers_certificate_is_the_ledgers_signed_record_of_it():
+    table = tacit.table(
+        pa.table({"id": [1, 2], "x": [1, 2]}), unit="id", rows_per_unit=1, budget=tacit.epsilon(3), ledger=":memory:"
+    )
+    answer = table.count().answer(epsilon=1)
+    certificate = answer.certificate()
+    assert certificate["number"] == answer.facts.receipt["entry"]
+    assert certificate["signature"]
+    assert verify_certificate(certificate)

@@ -6,7 +6,7 @@ Everything in it is released already; nothing here can reach a row.
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
@@ -15,7 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tacit.accounting.meaning import meaning_line
 from tacit.errors import InvalidParameter
+from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.release.show import html_table, text_table
 
 Row = Mapping[str, Any]
@@ -59,6 +61,7 @@ class Answer:
     aggregates: tuple[str, ...]
     facts: Facts
     kinds: Mapping[str, str] = field(default_factory=dict)  # what each aggregate is, e.g. count or mean
+    certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return text_table(self)
@@ -81,6 +84,17 @@ class Answer:
             if name in self.aggregates:
                 names.extend((f"{name}_low", f"{name}_high"))
         return names
+
+    def certificate(self) -> Mapping[str, Any]:
+        """Return the ledger's signed certificate of this answer: what was released, to whom it promises what.
+
+        Nothing in it is computed from rows; anyone can check it offline with `tacit certificate verify FILE`.
+        """
+        if self.certify is None:
+            raise InvalidParameter(
+                "this answer has no ledger to certify it\nhint: ask a table made by tacit.table(...)"
+            )
+        return self.certify()
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dict for each row."""
@@ -137,6 +151,14 @@ class Answer:
         from tacit.release.plot import picture, write_picture
 
         return picture(self) if path is None else write_picture(self, Path(path))
+
+
+def loss_record(loss: Loss) -> dict[str, Any]:
+    """Return a loss as numbers and in words."""
+    delta = loss.delta if isinstance(loss, ApproximateLoss) else 0
+    epsilon = loss.epsilon if isinstance(loss, PureLoss | ApproximateLoss) else None
+    known = None if epsilon is None else float(epsilon)
+    return {"epsilon": known, "delta": float(delta), "text": str(loss), "meaning": meaning_line(loss)}
 
 
 def plain(value: Any) -> Any:
