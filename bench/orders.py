@@ -35,7 +35,8 @@ def orders(rows: int, items: int) -> Iterator[Path]:
 
 def write_orders(path: Path, rows: int, items: int) -> None:
     """Write orders by a fixed rule: the same file each time."""
-    duckdb.sql(f"""
+    engine = duckdb.connect(config={"enable_progress_bar": False})
+    engine.sql(f"""
         COPY (
             WITH mixed AS (SELECT hash(range) AS h FROM range({rows})),
                  parts AS (
