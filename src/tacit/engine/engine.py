@@ -12,9 +12,9 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tacit.engine import compiled, kernel_path
-from tacit.engine.histogram import with_distinct, with_histogram
 from tacit.engine.leaf import read_column
-from tacit.engine.relation import KEY_PLACE, counted_rows, distinct_relation, exact_relation, histogram_relation
+from tacit.engine.relation import KEY_PLACE, counted_rows, distinct_relation, exact_relation, values_relation
+from tacit.engine.values import with_distinct, with_values
 from tacit.errors import EngineError
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
@@ -64,12 +64,15 @@ class Engine:
             if self._takes_kernel(plan):
                 rows, keys = counted_rows(plan, self._source.table, self._kinds, listed_table)
                 return kernel_path.exact_sums(plan, self._source, rows, keys, salt, memory=self._memory)
-            relation = exact_relation(plan, self._source.table, self._kinds, salt, listed_table)
-            found = self._source.fetch(relation)
-            exact = _found_groups(found, plan) if plan.public_keys is None else _listed_groups(found, plan)
+            if plan.sums_nothing:
+                exact = ExactTable(plan.public_keys or ((),), {})
+            else:
+                relation = exact_relation(plan, self._source.table, self._kinds, salt, listed_table)
+                found = self._source.fetch(relation)
+                exact = _found_groups(found, plan) if plan.public_keys is None else _listed_groups(found, plan)
             for column in sorted({draw.column for draw in plan.quantiles}):
-                values = histogram_relation(plan, column, self._source.table, self._kinds, salt, listed_table)
-                exact = with_histogram(exact, column, self._source.fetch(values), plan)
+                values = values_relation(plan, column, self._source.table, self._kinds, salt, listed_table)
+                exact = with_values(exact, column, self._source.fetch(values), plan)
             for place in range(len(plan.distincts)):
                 counts = distinct_relation(plan, place, self._source.table, self._kinds, salt, listed_table)
                 exact = with_distinct(exact, place, self._source.fetch(counts), plan)

@@ -158,10 +158,10 @@ def _as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
     return summed.select(*keys, **sums)
 
 
-def histogram_relation(
+def values_relation(
     plan: Plan, column: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
 ) -> ir.Table:
-    """Return how often each value of a measured column is in each group, for the same kept rows that are summed."""
+    """Return the values of a measured column in each group, of the same kept rows that are summed."""
     rows, keys = counted_rows(plan, table, kinds, listed)
     if plan.unit is not None:
         rows = _bound_rows(rows, keys, plan, salt)
@@ -170,8 +170,7 @@ def histogram_relation(
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
     known = rows.filter(rows[f"x{column}"].notnull())
-    value = known[f"x{column}"].name("value")
-    return known.group_by([*keys, value]).agg(times=known.count())
+    return known.select(*keys, value=known[f"x{column}"])
 
 
 def distinct_relation(

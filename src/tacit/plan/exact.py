@@ -24,8 +24,8 @@ class ExactTable:
 
     keys: Sequence[tuple[Scalar, ...]]
     sums: Mapping[str, Sequence[int]]
-    # for a measured column that quantiles are asked of: each group's distinct values in steps, rising, and their counts
-    histograms: Mapping[int, Sequence[tuple[Integers, Integers]]] = field(default_factory=dict)
+    # for a measured column that quantiles are asked of: each group's values in steps, rising
+    values: Mapping[int, Sequence[Integers]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "ExactTable(withheld)"

@@ -217,6 +217,12 @@ class Plan:
         return len(self.measured) + len(self.products)
 
     @property
+    def sums_nothing(self) -> bool:
+        """Whether only quantiles or different values are asked, of groups that are public."""
+        summed = {part.kind for release in self.releases for part in release.parts} - {"distinct"}
+        return self.public_keys is not None and self.choice is None and not summed
+
+    @property
     def needs_rows(self) -> bool:
         """Whether anything is asked of rows, and not only of units."""
         kinds = {part.kind for release in self.releases for part in release.parts}

@@ -95,8 +95,8 @@ def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable) -> list[list[int]]
     targets = tuple(Target(fraction, Fraction(shift), reach) for fraction, shift, reach in draw.targets)
     height = plan.measured[draw.column].height
     groups = [
-        draw_quantiles(steps, counts, targets, height=height, rate=rate, ends_rate=ends_rate)
-        for steps, counts in exact.histograms[draw.column]
+        draw_quantiles(steps, targets, height=height, rate=rate, ends_rate=ends_rate)
+        for steps in exact.values[draw.column]
     ]
     return [[group[at][end] for group in groups] for at in range(len(targets)) for end in range(3)]
 

@@ -93,7 +93,6 @@ def rank_errors(fractions: tuple[Fraction, ...], error_of: Callable[[Fraction], 
 
 def draw_quantiles(
     exact_steps: Integers,
-    exact_counts: Integers,
     targets: tuple[Target, ...],
     *,
     height: int,
@@ -102,14 +101,14 @@ def draw_quantiles(
 ) -> list[tuple[int, int, int]]:
     """Return (low end, quantile, high end) for each target, whole numbers in 0 … height; fractions must rise.
 
-    `exact_steps` are the distinct values in 0 … height, rising, and `exact_counts` how many rows have each.
+    `exact_steps` are the rows' values in 0 … height, rising.
 
     Privacy: each level is an exponential mechanism with log-chances that one unit moves within a range of
     `rate.epsilon`, and so is each end with `ends_rate.epsilon`; with k = `levels_of(len(targets))` levels and
     e = `end_draws_of(fractions)`, (k·epsilon + e·ends_epsilon)-DP, and (k·epsilon² + e·ends_epsilon²)/8-zCDP.
     """
     bits = Keystream()
-    rows = np.repeat(exact_steps.astype(np.int64) << TIE_BITS, exact_counts)
+    rows = exact_steps.astype(np.int64) << TIE_BITS
     rows |= (bits.words(len(rows)) >> np.uint64(64 - TIE_BITS)).astype(np.int64)
     rows.sort(kind="stable")  # in runs already, but for ties
     top = ((height + 1) << TIE_BITS) - 1

@@ -1,4 +1,4 @@
-"""Each group's values and how often each is there: what quantiles are drawn from, still exact and secret."""
+"""Each group's values, sorted, and how many differ: what quantiles are drawn from, still exact and secret."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -12,15 +12,17 @@ from tacit.plan.plan import Plan
 from tacit.tables.arrow import to_scalar
 
 
-def with_histogram(exact: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
+def with_values(exact: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
     """Return the exact table with one column's values, sorted, for every group; a group without any has none."""
     places = _places(exact, found, plan)
     values = found.column("value").to_numpy().astype(np.int64)
-    times = found.column("times").to_numpy().astype(np.int64)
-    order = np.lexsort((values, places))
-    edges = np.searchsorted(places[order], np.arange(len(exact) + 1))
-    groups = [(values[order[start:end]], times[order[start:end]]) for start, end in pairwise(edges)]
-    return replace(exact, histograms={**exact.histograms, column: groups})
+    if len(exact) == 1:
+        groups = [np.sort(values)]
+    else:
+        order = np.lexsort((values, places))
+        edges = np.searchsorted(places[order], np.arange(len(exact) + 1))
+        groups = [values[order[start:end]] for start, end in pairwise(edges)]
+    return replace(exact, values={**exact.values, column: groups})
 
 
 def with_distinct(exact: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:
