@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -90,14 +91,19 @@ def compile_now() -> None:
 def cache_folder() -> Path:
     """Return the folder for this version's machine code on this kind of processor."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "tacit" / _folder_name()
+
+
+@cache
+def _folder_name() -> str:
+    """Name everything the machine code depends on."""
     source = LOOPS.stat()
     facts = (
         *(importlib.metadata.version(package) for package in ("numba", "llvmlite", "numpy")),
         *(sys.version, platform.machine(), _processor()),
         *(str(LOOPS), source.st_mtime_ns, source.st_size),
     )
-    name = hashlib.blake2b(repr(facts).encode(), digest_size=10).hexdigest()
-    return Path(caches) / "tacit" / f"kernel-{name}"
+    return "kernel-" + hashlib.blake2b(repr(facts).encode(), digest_size=10).hexdigest()
 
 
 def _is_off() -> bool:
