@@ -35,7 +35,8 @@ def orders(rows: int, items: int) -> Iterator[Path]:
 
 def write_orders(path: Path, rows: int, items: int) -> None:
     """Write orders by a fixed rule: the same file each time."""
-    engine = duckdb.connect(config={"enable_progress_bar": False})
+    engine = duckdb.connect()
+    engine.execute("SET enable_progress_bar = false")
     engine.sql(f"""
         COPY (
             WITH mixed AS (SELECT hash(range) AS h FROM range({rows})),
