@@ -9,6 +9,8 @@ import importlib
 MODULES = (
     "tacit.auditing.gauntlet.accounting_cases",
     "tacit.auditing.gauntlet.accounting_mutants",
+    "tacit.auditing.gauntlet.aggregate_cases",
+    "tacit.auditing.gauntlet.aggregate_mutants",
     "tacit.auditing.gauntlet.cost_cases",
     "tacit.auditing.gauntlet.ledger_cases",
     "tacit.auditing.gauntlet.ledger_damage",
