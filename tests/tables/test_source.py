@@ -51,7 +51,6 @@ SOURCES = {
     "glob": as_glob,
     "duckdb": as_connection,
     "ibis": lambda folder: ibis.duckdb.from_connection(as_connection(folder)[0]).table("t"),
-    "ibis expression": lambda _: ibis.memtable(ROWS).filter(ibis._.id > 0),
 }
 DECLARED = {"id": {"type": "int"}, "x": {"type": "int", "between": (0, 5)}, "d": {"type": "date"}}
 

@@ -29,6 +29,15 @@ def _scaled_by_the_data(steps: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, column: steps(value * 7 / value.cast("float64").clip(-1e6, 1e6).max(), column)
 
 
+def _nan_as_a_number(clamped: Callable[..., Any]) -> Callable[..., Any]:
+    """NaN counts as the top of its range."""
+
+    def wrong(value: Any, low: Any, high: Any) -> Any:
+        return clamped(value.isnan().ifelse(high, value) if hasattr(value, "isnan") else value, low, high)
+
+    return wrong
+
+
 def _a_thousand_times(clamped: Callable[..., Any]) -> Callable[..., Any]:
     return lambda value, low, high: clamped(value, low - 1000 * (high - low), high + 1000 * (high - low))
 
@@ -248,7 +257,7 @@ bug(
     "NaN kept as a number",
     killed_by="S05",
     published="NaN passes a clamp and poisons a sum",
-    swap=lambda: [(fixed_point, "_known", lambda steps, _: steps)],
+    swap=lambda: [(fixed_point, "_clamped", _nan_as_a_number(fixed_point._clamped))],
 )
 
 # What the plan promises.
