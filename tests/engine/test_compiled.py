@@ -1,7 +1,7 @@
 """Nobody waits for the kernel to be compiled: until it is, the SQL path answers, and where it cannot be, that stays."""
 
+import json
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -68,16 +68,18 @@ def test_once_compiled_it_is_used_and_rows_of_nobody_in_particular_stay_in_sql()
     assert asked.session.engine.path_of(replace(asked.plan(epsilon=1).plan, unit=None)) == "sql"
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("harm", ["others may write", "a file is gone", "a file is cut"])
 def test_a_cache_that_is_not_whole_and_private_is_not_used(harm, tmp_path, monkeypatch):
-    made = compiled.cache_folder()
     monkeypatch.setattr(compiled, "_loaded", None)
+    monkeypatch.setattr(compiled, "_broken", False)
+    monkeypatch.delenv("TACIT_KERNEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = compiled.cache_folder()
-    shutil.copytree(made, folder)
+    folder.mkdir(parents=True, mode=0o700)
+    victim = folder / "loops.nbc"
+    victim.write_bytes(b"machine code")
+    (folder / compiled.COMPLETE).write_text(json.dumps({victim.name: victim.stat().st_size}))
     assert compiled.is_ready()
-    victim = compiled._machine_code(folder)[0]
     if harm == "others may write":
         folder.chmod(0o777)
     elif harm == "a file is gone":
