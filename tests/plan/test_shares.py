@@ -92,3 +92,9 @@ def test_shares_are_whole_thousandths_that_add_up_and_none_is_tiny(sizes: list[f
     assert sum(found) == 1
     assert all((share * 1000).denominator == 1 for share in found)
     assert min(found) >= EVEN_LEAST / len(sizes)
+
+
+def test_the_count_that_shows_private_keys_gets_no_less_than_the_others(visits: Table) -> None:
+    plan = visits.group_by("g").agg(x=tacit.mean("x"), y=tacit.sum("y")).plan(epsilon=1, noise="laplace").plan
+    assert plan.threshold is not None
+    assert shares(plan)[plan.threshold.release] >= Fraction(333, 1000)

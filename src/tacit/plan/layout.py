@@ -47,6 +47,7 @@ class Layout:
     bounds: Bounds
     declaration: Declaration
     releases_most: int
+    private: bool = False  # whether keys are found by a noisy count of units
     columns: list[Measured] = field(default_factory=list)
     products_of: list[Product] = field(default_factory=list)
     released: list[tuple[Part, ...]] = field(default_factory=list)
@@ -84,7 +85,7 @@ class Layout:
 
 def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: bool) -> Layout:
     """Return the layout of a checked question."""
-    layout = Layout(bounds, declaration, len(query.outputs) + 1)
+    layout = Layout(bounds, declaration, len(query.outputs) + 1, private=private)
     rows_asked = any(_counts_rows(output) for output in query.outputs)
     subjects: dict[object, list[Output]] = {}
     for output in query.outputs:

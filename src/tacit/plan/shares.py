@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import prod, sqrt
 
 from tacit.errors import InvalidParameter
-from tacit.plan.layout import Layout
+from tacit.plan.layout import UNITS, Layout
 from tacit.plan.plan import NoiseKind, Part, PlannedOutput, Sensitivity
 from tacit.plan.ranks import ENDS_PART, UnitBounds
 from tacit.privacy.number import Number, decimal_meaning, positive
@@ -59,9 +59,10 @@ def shares_of(
             else _error(output, layout, sensitivities[output.release], noise=noise)
         )
         weighed[kind][output.release] += float(given.get(output.name, Fraction(1))) * error**2
-    for place, weight in enumerate(weighed[0]):  # released for its own sake: the count of units behind private keys
-        if weight == 0:
-            weighed[0][place] = _size(sensitivities[place], noise=noise) ** 2
+    if layout.private:  # which groups are shown hangs on the count of units, so it gets no less than others do
+        place = layout.released.index(UNITS)
+        rest = [*weighed[0][:place], *weighed[0][place + 1 :], *weighed[1]]
+        weighed[0][place] = max(weighed[0][place], sum(rest) / len(rest))
     root = 1 / 3 if noise == "laplace" else 1 / 2
     shares = _rounded([weight**root for weight in (*weighed[0], *weighed[1])])
     return shares[: counts[0]], shares[counts[0] :]

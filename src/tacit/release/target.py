@@ -75,7 +75,8 @@ def solve_epsilon(
             f"no epsilon up to {show(_epsilon(places - 1))} gives so small an error"
             "\nhint: allow a larger error, or ask about larger groups"
         )
-    return Solved(_epsilon(high), _words(goals, rows, confidence))
+    sized = any(output.kind in NEEDS_ROWS and output.name in goals for output in first.outputs)
+    return Solved(_epsilon(high), _words(goals, rows if sized else None, confidence))
 
 
 def _epsilon(place: int) -> Fraction:
