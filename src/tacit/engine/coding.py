@@ -45,6 +45,16 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
+def cells_of(column: pa.Array) -> NDArray[Any]:
+    """Return a column of plain numbers, NULL as any; Arrow's own to_numpy would import pandas first."""
+    kind = column.type
+    letter = "f" if pa.types.is_floating(kind) else "u" if pa.types.is_unsigned_integer(kind) else "i"
+    if not len(column):
+        return np.empty(0, dtype=f"{letter}{kind.bit_width // 8}")
+    cells = np.frombuffer(column.buffers()[1], dtype=f"{letter}{kind.bit_width // 8}")
+    return cells[column.offset : column.offset + len(column)]
+
+
 def as_words(column: pa.Array) -> Codes:
     """Return numbers, dates and times as 64-bit words, equal just when the cells are; NULL as any."""
     kind = column.type
@@ -52,9 +62,7 @@ def as_words(column: pa.Array) -> Codes:
         column = column.cast(pa.int8())
     elif pa.types.is_temporal(kind):
         column = column.view(pa.int32() if kind.bit_width == 32 else pa.int64())
-    if column.null_count:
-        column = column.fill_null(0)
-    cells = column.to_numpy(zero_copy_only=False)
+    cells = cells_of(column)
     if pa.types.is_floating(kind):
         positive: NDArray[np.float64] = cells.astype(np.float64) + 0.0  # -0.0 is 0.0
         return positive.view(np.int64)
@@ -258,7 +266,7 @@ def as_input(array: NDArray[Any]) -> NDArray[Any]:
 
 def _null_coded(codes: Codes, column: pa.Array) -> Codes:
     if column.null_count:
-        codes[column.is_null().to_numpy(zero_copy_only=False)] = NULL_CODE
+        codes[cells_of(column.is_null().cast(pa.int8())) != 0] = NULL_CODE
     return codes
 
 

@@ -150,20 +150,23 @@ def _import_loops(folder: Path) -> ModuleType:
 
 
 def _run_once(loops: ModuleType) -> None:
+    """Run each loop on next to nothing, with arrays of the types that the kernel gives it."""
     import numpy as np
-    import pyarrow as pa
 
-    from tacit.engine.kernel import Bounded, Columns, sum_batches
+    from tacit.engine.coding import as_input
 
-    loops.refill(np.full(4, -1, dtype=np.int32), np.zeros(1, dtype=np.uint64), 1)
-    cells = {"unit": ["a", "b", "a"], "key": [1, 1, 2], "text": ["x", "y", None], "x0": [1, 2, 3]}
-    schema = pa.schema([("unit", pa.string()), ("key", pa.int64()), ("text", pa.string()), ("x0", pa.uint32())])
-    numbers = pa.schema([("unit", pa.int64()), ("x0", pa.uint32())])
-    few = Bounded(rows_most=1, groups_most=1, salt="00")
-    batch = pa.RecordBatch.from_pydict(cells, schema=schema)
-    sum_batches([batch], schema, Columns("unit", ["key", "text"], [["x0"]], None), few, memory=1 << 30)
-    batch = pa.RecordBatch.from_pydict({"unit": [1, 2, 1], "x0": [1, 2, 3]}, schema=numbers)
-    sum_batches([batch], numbers, Columns("unit", [], [["x0"]], 1), few, memory=1 << 30)
+    word, one = np.uint64(1), as_input(np.ones(1, dtype=np.int64))
+    hashes, slots, known = np.zeros(1, dtype=np.uint64), np.full(4, -1, dtype=np.int32), np.zeros(3, dtype=np.int64)
+    loops.hash_words(one, word, hashes)
+    loops.refill(slots.copy(), hashes, 1)
+    loops.code_words(one, 0, slots.copy(), np.zeros(1, dtype=np.int64), known.copy(), np.zeros(1, dtype=np.int64))
+    letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
+    loops.code_texts(letter, ends, 0, word, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
+    rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)
+    loops.scatter(hashes, one, one, np.zeros((1, 1), dtype=np.uint32), 1, starts, rows)
+    rows[0, 2] = 0
+    rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1)
+    loops.sum_rows(rows, 8, 0, rule, np.zeros((1, 4), dtype=np.int64))
 
 
 def _remove_old(folder: Path) -> None:

@@ -116,7 +116,7 @@ class Packer:
         keys = self._code_keys(batch)
         values = np.empty((len(self._columns.limbs), len(batch)), dtype=np.uint32)
         for place, limb in enumerate(self._columns.limbs):
-            values[place] = batch.column(limb).to_numpy(zero_copy_only=False)
+            values[place] = coding.cells_of(batch.column(limb))
         rows = np.empty((len(batch), self.width), dtype=np.uint32)
         starts = np.empty((1 << PART_BITS) + 1, dtype=np.int64)
         loops.scatter(hashes, coding.as_input(codes), coding.as_input(keys), values, PART_BITS, starts, rows)
