@@ -118,7 +118,7 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
         return NoisyColumn(output.name, middle, low, high)
     # rows are on the nearest step, so the quantile itself is within half of one
     off = -(-column.step // 2) if column.type == "int" else float(column.step / 2)
-    least, most = (_on_grid(end, column.step) for end in (column.low, column.high))
+    least, most = _on_grid((column.low, column.high), column.step)
     wide = tuple(max(end - off, least) for end in low), tuple(min(end + off, most) for end in high)
     return NoisyColumn(output.name, middle, *wide)
 
