@@ -1,0 +1,118 @@
+"""Make the peers' environments: `python bench/peers/environments.py [NAME...]`, all of them where none is named.
+
+Each peer gets a folder in .peers/ with a Python of its own and the versions that requirements/NAME.txt pins. What is
+below that file's line of comment is what the bench needs beside the peer, and is not part of its size. A stamp in the
+folder makes a second run start at once. A peer that does not install is named with the reason, and the others go on.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+HOME = Path(os.environ.get("TACIT_PEERS_HOME", HERE.parent.parent / ".peers"))
+NAMES = (
+    "opendp",
+    "smartnoise-sql",
+    "pipeline-dp",
+    "tmlt.analytics",
+    "diffprivlib",
+    "python-dp",
+    "dp-accounting",
+    "multi-freq-ldpy",
+    "pure-ldp",
+)
+NEEDS_JAVA = {"tmlt.analytics": "it needs Java 17 (on Debian: apt-get install openjdk-17-jre-headless)"}
+MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A peer that is installed: its Python, its version, and how much of a disk it takes beyond a bare environment."""
+
+    name: str
+    python: str
+    version: str
+    mebibytes: float
+
+
+class NotInstalled(Exception):
+    """A peer could not be installed here; the text says why."""
+
+
+def environment(name: str) -> Environment:
+    """Return a peer's environment, made where it is not there yet; NotInstalled where it cannot be."""
+    if name in NEEDS_JAVA and shutil.which("java") is None:
+        raise NotInstalled(NEEDS_JAVA[name])
+    text = (HERE / "requirements" / f"{name}.txt").read_text()
+    folder = HOME / name
+    stamp = folder / "installed.json"
+    mark = hashlib.sha256(text.encode()).hexdigest()
+    if stamp.exists():
+        kept = json.loads(stamp.read_text())
+        if kept.pop("mark") == mark and Path(kept["python"]).exists():
+            return Environment(**kept)
+    print(f"installing {name} into {folder} (once)", file=sys.stderr, flush=True)
+    made = install(name, folder, text)
+    stamp.write_text(json.dumps({**asdict(made), "mark": mark}))
+    return made
+
+
+def install(name: str, folder: Path, text: str) -> Environment:
+    """Make the folder anew and install what the text pins."""
+    shutil.rmtree(folder, ignore_errors=True)
+    run([sys.executable, "-m", "venv", str(folder)])
+    python = folder / "bin" / "python"
+    bare = size(folder)
+    peer, _, beside = text.partition("\n#")
+    pip = [str(python), "-m", "pip", "-qq", "--disable-pip-version-check", "install"]
+    run([*pip, *peer.split()])
+    mebibytes = (size(folder) - bare) / MEBIBYTE
+    if beside:
+        run([*pip, *beside.split("\n", 1)[1].split()])
+    return Environment(name, str(python), version(name, peer), round(mebibytes, 1))
+
+
+def version(name: str, text: str) -> str:
+    """Return the version that a text of requirements pins for a name."""
+    return next(line.split("==")[1] for line in text.splitlines() if line.split("==")[0] == name)
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of all files in a folder, each once."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+
+
+def run(command: list[str]) -> None:
+    """Run a command; NotInstalled with its last line where it fails."""
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    if ran.returncode:
+        said = (ran.stderr.strip() or ran.stdout.strip() or "no message").splitlines()[-1]
+        raise NotInstalled(said[:200])
+
+
+def main(wanted: list[str]) -> int:
+    """Make the wanted environments and print a line for each; 1 where one is missing."""
+    unknown = set(wanted) - set(NAMES)
+    if unknown:
+        print(f"no peer named {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        return 2
+    missing = 0
+    for name in wanted or NAMES:
+        try:
+            made = environment(name)
+        except NotInstalled as error:
+            missing += 1
+            print(f"{name}: not installed: {error}", flush=True)
+        else:
+            print(f"{name} {made.version}: {made.mebibytes:.0f} MiB, {made.python}", flush=True)
+    return int(bool(missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
