@@ -1,7 +1,9 @@
 """People, error and epsilon: any one from the other two, exactly from the laws, central and local side by side."""
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,17 +11,20 @@ import pytest
 
 import tacit
 from tacit.accounting.calibrate import gaussian_sigma
+from tacit.accounting.shuffle import local_epsilon, shuffled
 from tacit.errors import InvalidParameter
 from tacit.plan import accuracy
-from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, error_of
+from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy
 from tacit.plan.tradeoff import tradeoff
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 
 CHANCE = Fraction(1, 20)
 
 
-def rule(mechanism: str, kind: accuracy.Kind = "fraction", k: int = 1, touched: int = 1) -> accuracy.Error:
-    return error_of(mechanism, kind, k=k, touched=touched, delta=Fraction(1, 10**6), chance=CHANCE)
+def rule(
+    mechanism: str, kind: accuracy.Kind = "fraction", k: int = 1, touched: int = 1
+) -> Callable[[int, Fraction], float]:
+    return Accuracy(mechanism, kind, k=k, touched=touched, delta=Fraction(1, 10**6), chance=CHANCE).error
 
 
 def test_L3_two_over_epsilon_alpha_people_are_enough_centrally() -> None:
@@ -60,7 +65,7 @@ def test_R3_the_error_of_reports_is_that_of_their_exact_law() -> None:
     assert naive < 0.6 * found
 
 
-@pytest.mark.parametrize("mechanism", [CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL])
+@pytest.mark.parametrize("mechanism", [CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL, SHUFFLED])
 @pytest.mark.parametrize("kind", ["mean", "fraction"])
 def test_R3_any_one_of_the_three_follows_from_the_other_two(kind: accuracy.Kind, mechanism: str) -> None:
     people = tradeoff(kind, error=0.02, epsilon=1).row(mechanism).people
@@ -69,8 +74,29 @@ def test_R3_any_one_of_the_three_follows_from_the_other_two(kind: accuracy.Kind,
     epsilon = tradeoff(kind, people=people, error=0.02).row(mechanism).epsilon
     assert epsilon is not None
     assert epsilon <= 1
-    assert rule(mechanism, kind)(people, epsilon) <= 0.02
+    slack = 1.01 if mechanism == SHUFFLED else 1  # the largest local epsilon is searched for to three digits
+    assert rule(mechanism, kind)(people, epsilon) <= 0.02 * slack
     assert rule(mechanism, kind)(people, epsilon * Fraction(98, 100)) > 0.02
+
+
+def test_shuffled_reports_are_private_at_the_epsilon_of_their_row() -> None:
+    """Against the bound for a given report; reports with 2 % more than the row's own would break it."""
+    delta = Fraction(1, 10**6)
+    for people, central in ((500, Fraction(1)), (20_000, Fraction(1, 2)), (10**6, Fraction(3))):
+        each = local_epsilon(central, people, delta, "randomized response")
+        bound = partial(shuffled, reports=people, delta=delta, unlinkable=True, randomizer="randomized response")
+        assert each > central
+        assert bound(each).epsilon <= central < bound(each * Fraction(102, 100)).epsilon
+
+
+def test_a_shuffler_comes_between_local_and_central() -> None:
+    found = tradeoff("fraction", people=10_000, epsilon=1)
+    central, local, mixed = (found.row(name).error for name in (CENTRAL_LAPLACE, LOCAL, SHUFFLED))
+    assert central < mixed < local / 5  # type: ignore[operator]
+
+
+def test_without_others_a_shuffler_hides_nothing() -> None:
+    assert rule(SHUFFLED)(1, Fraction(1)) == rule(LOCAL)(1, Fraction(1))
 
 
 def test_central_errors_are_those_of_the_laws() -> None:

@@ -8,6 +8,7 @@ from one fixed randomizer.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,8 @@ BITS = 128
 DEVIATIONS = 9.0
 REPORTS_MOST = 10**9
 
+# A report with more hides nothing by itself.
+LOCAL_MOST = 20
 Randomizer = Literal["any", "randomized response"]
 
 
@@ -48,8 +51,30 @@ def shuffled(
     _require(unlinkable=unlinkable, count=count, local=local, randomizer=randomizer)
     coarse = _least(_clones(local, count, randomizer, blocks=12), exact_delta, 0.0, float(local), tight=1e-2)
     fine = _clones(local, count, randomizer, blocks=_blocks(count, local))
-    found = _least(fine, exact_delta, coarse / 2, coarse, tight=1e-6)
+    found = _least(fine, exact_delta, 0.0, coarse, tight=1e-6)
     return ApproximateLoss(min(shortened(Fraction(found), up=True), local), exact_delta)
+
+
+@lru_cache(maxsize=4096)
+def local_epsilon(central: Fraction, reports: int, delta: Fraction, randomizer: Randomizer) -> Fraction:
+    """Return a local epsilon, to three digits the largest found, whose shuffled reports are (central, delta)-DP.
+
+    Every value tried is verified against the bound of `shuffled`; where shuffling gains nothing it is `central`.
+
+    >>> print(float(local_epsilon(Fraction(1), 10_000, Fraction(1, 10**6), "randomized response")))
+    5.4...
+    """
+    low, high = central, min(Fraction(LOCAL_MOST), central + 16)
+    if reports < 2 or low >= high:
+        return central
+    while high > low * Fraction(1001, 1000):
+        middle = shortened((low + high) / 2, up=False)
+        blocks = min(96, 2 * _blocks(reports, middle))
+        if _clones(middle, reports, randomizer, blocks=blocks).delta(central) <= delta:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 def closed_form(epsilon: Fraction, reports: int, delta: Fraction) -> ApproximateLoss:
@@ -79,8 +104,10 @@ def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) 
         raise InvalidParameter(f"randomizer must be 'any' or 'randomized response', not {randomizer!r}")
     if count > REPORTS_MOST:
         raise InvalidParameter(f"reports must be at most {REPORTS_MOST:,}\nhint: a smaller number gives a valid bound")
-    if local > 20:
-        raise InvalidParameter(f"epsilon must be at most 20 for a report, not {show(local)}: it hides nothing")
+    if local > LOCAL_MOST:
+        raise InvalidParameter(
+            f"epsilon must be at most {LOCAL_MOST} for a report, not {show(local)}: it hides nothing"
+        )
 
 
 def _least(clones: "_Clones", delta: Fraction, low: float, high: float, *, tight: float) -> float:

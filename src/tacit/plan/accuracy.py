@@ -1,13 +1,14 @@
 """The error of one mechanism for one kind of question, exactly from its law: the arithmetic behind `tradeoff`."""
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal
 
 from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.accounting.shuffle import LOCAL_MOST, Randomizer, local_epsilon, shuffled
 from tacit.local.estimate import ReportLaw
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.symmetric import least_integer
@@ -15,30 +16,50 @@ from tacit.selection.noisy_max import NoisyMax
 
 Kind = Literal["mean", "fraction", "counts", "maximum"]
 
-# (people, epsilon) -> the error, as a share of the people or of the values' range
-Error = Callable[[int, Fraction], float]
-
 CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL = "central Laplace", "central Gaussian", "local randomized response"
+# Local reports whose order and origin someone hides; epsilon is then what their whole heap gives away.
+SHUFFLED = "local, then shuffled"
 
 # Steps of the public grid that a mean's values are put on.
 GRID = 1 << 20
 
 
-def error_of(mechanism: str, kind: Kind, *, k: int, touched: int, delta: Fraction, chance: Fraction) -> Error:
-    """Return the function from people and epsilon to the error that is exceeded with at most `chance`."""
-    if mechanism == LOCAL:
-        return lambda people, epsilon: local_error(kind, people, epsilon, k, touched, chance)
-    noise = laplace_bound if mechanism == CENTRAL_LAPLACE else gaussian_bound
+@dataclass(frozen=True)
+class Accuracy:
+    """One mechanism asked one kind of question: what error it has, but for `chance`."""
 
-    def error(people: int, epsilon: Fraction) -> float:
-        if kind == "maximum" and mechanism == CENTRAL_LAPLACE:
-            return NoisyMax(epsilon=epsilon).error(confidence=1 - chance, candidates=k) / people
-        steps = GRID if kind == "mean" else 1
-        bound = noise(epsilon, steps, touched, k, delta, chance)
+    mechanism: str
+    kind: Kind
+    k: int
+    touched: int
+    delta: Fraction
+    chance: Fraction
+
+    def error(self, people: int, epsilon: Fraction) -> float:
+        """Return the error, as a share of the people or of the values' range."""
+        if self.mechanism == SHUFFLED:  # a shuffler allows each report a larger epsilon
+            epsilon = local_epsilon(epsilon, people, self.delta, self.randomizer)
+        if self.mechanism in (LOCAL, SHUFFLED):
+            return local_error(self.kind, people, epsilon, self.k, self.touched, self.chance)
+        if self.kind == "maximum" and self.mechanism == CENTRAL_LAPLACE:
+            return NoisyMax(epsilon=epsilon).error(confidence=1 - self.chance, candidates=self.k) / people
+        noise = laplace_bound if self.mechanism == CENTRAL_LAPLACE else gaussian_bound
+        steps = GRID if self.kind == "mean" else 1
+        bound = noise(epsilon, steps, self.touched, self.k, self.delta, self.chance)
         # the largest noisy count is at most two errors from the largest
-        return float(Fraction(bound * (2 if kind == "maximum" else 1), steps * people))
+        return float(Fraction(bound * (2 if self.kind == "maximum" else 1), steps * people))
 
-    return error
+    @property
+    def randomizer(self) -> Randomizer:
+        """What one person sends: randomized response, or several of them side by side."""
+        return "any" if self.kind == "counts" and self.touched > 1 else "randomized response"
+
+
+def given_away(law: Accuracy, people: int, local: Fraction) -> Fraction:
+    """Return the central epsilon of so many shuffled reports of this local epsilon."""
+    if people < 2 or local > LOCAL_MOST:
+        return local
+    return shuffled(local, reports=people, delta=law.delta, unlinkable=True, randomizer=law.randomizer).epsilon
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InvalidParameter
-from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, error_of
+from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy
 
 if TYPE_CHECKING:
     from tacit.plan.tradeoff import Tradeoff
@@ -16,6 +16,7 @@ LOOKS = {
     CENTRAL_LAPLACE: ("#0072B2", "circle", (1, 0)),
     CENTRAL_GAUSSIAN: ("#D55E00", "square", (6, 3)),
     LOCAL: ("#009E73", "triangle-up", (2, 2)),
+    SHUFFLED: ("#CC79A7", "diamond", (8, 2, 2, 2)),
 }
 POINTS = 13
 SUFFIXES = (".png", ".svg", ".html")
@@ -44,7 +45,7 @@ def points(found: "Tradeoff") -> list[dict[str, object]]:
     counts = sorted({round(low * (high / low) ** (i / (POINTS - 1))) for i in range(POINTS)})
     drawn: list[dict[str, object]] = []
     for row in found.rows:
-        rule = error_of(
+        law = Accuracy(
             row.mechanism,
             found.kind,
             k=found.k,
@@ -54,9 +55,9 @@ def points(found: "Tradeoff") -> list[dict[str, object]]:
         )
         for people in counts:
             if found.asked != "epsilon" and row.epsilon is not None:
-                height: float | None = rule(people, row.epsilon)
+                height: float | None = law.error(people, row.epsilon)
             else:
-                needed = None if row.error is None else least_epsilon(rule, Fraction(str(row.error)), people)
+                needed = None if row.error is None else least_epsilon(law, Fraction(str(row.error)), people)
                 height = None if needed is None else float(needed)
             if height is not None and 0 < height <= (1 if found.asked != "epsilon" else 36):
                 drawn.append({"mechanism": row.mechanism, "people": people, "height": height})

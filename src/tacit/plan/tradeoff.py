@@ -4,14 +4,14 @@ Central errors come from the exact law of the noise, local ones from the exact l
 anything. docs/proofs/tradeoff.md says which law stands behind each row. The arithmetic of one row is `accuracy.py`'s.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
 from tacit.errors import InvalidParameter
 from tacit.noise.mechanism import confidence_meaning
-from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, Error, Kind, error_of
+from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, given_away
 from tacit.privacy.loss import delta_meaning
 from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
 from tacit.privacy.symmetric import least_integer
@@ -27,8 +27,8 @@ KINDS: dict[str, str] = {
 _NEIGHBOURS = {
     "mean": "Neighbours replace one person; how many there are is public.",
     "fraction": "Neighbours replace one person; how many there are is public.",
-    "counts": "Neighbours add or remove one person.",
-    "maximum": "Neighbours add or remove one person.",
+    "counts": "Neighbours add or remove one person (reports: replace one).",
+    "maximum": "Neighbours add or remove one person (reports: replace one).",
 }
 _NONE = {"people": "takes more people than there are", "error": "has no error", "epsilon": "no ε up to 36 is enough"}
 EPSILON_LEAST, EPSILON_MOST = Fraction(1, 10**5), Fraction(36)
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Tradeoff:
-    """The three mechanisms side by side; prints a table, and draws a picture with the `plots` extra."""
+    """The four mechanisms side by side; prints a table, and draws a picture with the `plots` extra."""
 
     kind: Kind
     asked: Asked
@@ -64,7 +64,7 @@ class Tradeoff:
             head.append(f"k = {self.k:,}, of which one person touches {self.touched:,}")
         title = f"{'':<26} {'people':>14} {'error':>11} {'in people':>12} {'ε':>9}"
         lines = [_line(row, self.asked) for row in self.rows]
-        tail = f"δ = {show(self.delta)} for Gaussian noise alone. {_NEIGHBOURS[self.kind]}"
+        tail = f"δ = {show(self.delta)} for Gaussian noise and shuffled reports. {_NEIGHBOURS[self.kind]}"
         return "\n".join([*head, title, *lines, tail])
 
     def row(self, mechanism: str) -> Row:
@@ -95,9 +95,12 @@ def tradeoff(
 ) -> Tradeoff:
     """Return the missing one of people, error and epsilon: central Laplace and Gaussian noise beside local reports.
 
+    Local reports come twice: each by itself, and shuffled so that none can be linked to a person, where epsilon is what
+    all of them together give away.
+
     `kind` is "mean", "fraction", "counts" or "maximum"; the last two take `k`, and `touched`, how many of the k one
     person can be in (all k of the counts, one of the options, unless said). `error` is a share of the people, or of
-    the values' range for a mean. `delta` is for Gaussian noise.
+    the values' range for a mean. `delta` is for Gaussian noise and for shuffling.
 
     >>> print(tradeoff("fraction", error=0.01, epsilon=1))
     For the fraction of people who answer yes (95 % of the time within):
@@ -105,7 +108,8 @@ def tradeoff(
     central Laplace                       300         1 %            3         1
     central Gaussian                      800         1 %            8         1
     local randomized response          35,489         1 %          355         1
-    δ = 1e-06 for Gaussian noise alone. Neighbours replace one person; how many there are is public.
+    local, then shuffled                1,276         1 %         12.8         1
+    δ = 1e-06 for Gaussian noise and shuffled reports. Neighbours replace one person; how many there are is public.
     """
     if kind not in KINDS:
         raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
@@ -117,9 +121,9 @@ def tradeoff(
     reach = _touched(kind, size, touched)
     chance, failing = 1 - confidence_meaning(confidence), positive(delta_meaning(delta), name="delta")
     rows = []
-    for name in (CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL):
-        rule = error_of(name, kind, k=size, touched=reach, delta=failing, chance=chance)
-        rows.append(_solve(name, rule, people=people, error=error, epsilon=epsilon))
+    for name in (CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL, SHUFFLED):
+        law = Accuracy(name, kind, k=size, touched=reach, delta=failing, chance=chance)
+        rows.append(_solve(law, people=people, error=error, epsilon=epsilon))
     asked: Asked = "people" if people is None else "error" if error is None else "epsilon"
     return Tradeoff(kind, asked, tuple(rows), size, reach, failing, 1 - chance)
 
@@ -135,49 +139,57 @@ def _touched(kind: str, k: int, touched: int | None) -> int:
     return found
 
 
-def _solve(name: str, rule: Error, *, people: int | None, error: Number | None, epsilon: Number | None) -> Row:
+def _solve(law: Accuracy, *, people: int | None, error: Number | None, epsilon: Number | None) -> Row:
     exact_epsilon = None if epsilon is None else positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     goal = None if error is None else _share(error)
     count = None if people is None else whole(people, name="people")
     if count is not None and exact_epsilon is not None:
-        return Row(name, count, rule(count, exact_epsilon), exact_epsilon)
+        return Row(law.mechanism, count, law.error(count, exact_epsilon), exact_epsilon)
     if goal is not None and exact_epsilon is not None:
-        return Row(name, least_people(rule, goal, exact_epsilon), float(goal), exact_epsilon)
+        return Row(law.mechanism, least_people(law, goal, exact_epsilon), float(goal), exact_epsilon)
     if goal is not None and count is not None:
-        return Row(name, count, float(goal), least_epsilon(rule, goal, count))
+        return Row(law.mechanism, count, float(goal), least_epsilon(law, goal, count))
     raise InvalidParameter("give two of people, error and epsilon")
 
 
-def least_people(rule: Error, goal: Fraction, epsilon: Fraction) -> int | None:
+def least_people(law: Accuracy, goal: Fraction, epsilon: Fraction) -> int | None:
     """Return the least number of people with at most this error, or None where there are not so many."""
     bound, begin = float(goal), 1000
     for _ in range(60):  # the error falls about as 1/n or 1/sqrt(n): either step gets close, and the search ends it
-        ratio = rule(begin, epsilon) / bound
+        ratio = law.error(begin, epsilon) / bound
         step = begin * ratio ** (1.0 if 0.5 < ratio < 2 else 1.5)
         if step > PEOPLE_MOST:
             return None
         if abs(step - begin) < 1:
             break
         begin = max(1, round(step))
-    return max(1, least_integer(lambda n: n >= 1 and rule(n, epsilon) <= bound, begin))
+    return max(1, least_integer(lambda n: n >= 1 and law.error(n, epsilon) <= bound, begin))
 
 
-def least_epsilon(rule: Error, goal: Fraction, people: int) -> Fraction | None:
+def least_epsilon(law: Accuracy, goal: Fraction, people: int) -> Fraction | None:
     """Return the least epsilon, rounded up to four digits, at which so many people have at most this error."""
+    if law.mechanism == SHUFFLED:  # the reports' own epsilon decides the error, and shuffling what it gives away
+        each = least_epsilon(replace(law, mechanism=LOCAL), goal, people)
+        return None if each is None else _four_digits_up(given_away(law, people, each))
     bound = float(goal)
     low, high = EPSILON_LEAST, EPSILON_MOST
-    if rule(people, high) > bound:
+    if law.error(people, high) > bound:
         return None
     while high > low * Fraction(10_001, 10_000):
         middle = _four_digits(Fraction(float(low) ** 0.5 * float(high) ** 0.5))
         if middle >= high or middle <= low:
             break
-        low, high = (low, middle) if rule(people, middle) <= bound else (middle, high)
+        low, high = (low, middle) if law.error(people, middle) <= bound else (middle, high)
     return high
 
 
 def _four_digits(value: Fraction) -> Fraction:
     return Fraction(f"{float(value):.3e}")
+
+
+def _four_digits_up(value: Fraction) -> Fraction:
+    near = _four_digits(value)
+    return near if near >= value else near * Fraction(1001, 1000)
 
 
 def _share(error: Number) -> Fraction:
