@@ -14,7 +14,7 @@ WORKERS ?= 2
 .PHONY: help demo test check slow bench format clean
 
 help:  ## list every target
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(RUNTIME)  ## install what is needed and show what Tacit does
 	@$(BIN)/tacit demo
