@@ -53,13 +53,18 @@ HOMES = {
     "dp_accounting": (),
     "opendp": (),
     "mpmath": (),
-    "apsw": (),
+    "apsw": ("auditing/gauntlet/faulty_disk.py",),
     "hypothesis": (),
     "pytest": (),
 }
 
-# Files that plant or provoke other generators on purpose: N11 seeds them, the mutants draw from them.
-RANDOM_EXEMPT = {"auditing/gauntlet/noise_cases.py", "auditing/gauntlet/noise_mutants.py"}
+# Files that plant or provoke other generators on purpose: N11 seeds them, the mutants draw from them, and a faulty disk
+# fails as its seed says.
+RANDOM_EXEMPT = {
+    "auditing/gauntlet/faulty_disk.py",
+    "auditing/gauntlet/noise_cases.py",
+    "auditing/gauntlet/noise_mutants.py",
+}
 RANDOM_MODULES = ("random", "numpy.random", "np.random")
 
 FILE_LINES_MAX = 500

@@ -92,7 +92,7 @@ class _Files(apsw.VFS):
         self.disk = disk
         super().__init__(self.name, "")
 
-    def xOpen(self, name: Any, flags: list[int]) -> "_File":
+    def xOpen(self, name: Any, flags: list[int]) -> "_File":  # type: ignore[override]
         path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
         for files in (self.disk.sure, self.disk.shown):
             files.setdefault(path, bytearray())
