@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.accounting.batch import compose
     from tacit.accounting.meaning import explain
+    from tacit.auditing.audit import audit
     from tacit.door import catalog, table
     from tacit.errors import (
         BudgetExceeded,
@@ -70,6 +71,7 @@ __all__ = [
     "RandomizedResponse",
     "TacitError",
     "TopK",
+    "audit",
     "catalog",
     "compose",
     "correlation",
@@ -111,6 +113,7 @@ _HOMES = {
     "RandomizedResponse": "tacit.local.randomized_response",
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection.top_k",
+    "audit": "tacit.auditing.audit",
     "catalog": "tacit.door",
     "compose": "tacit.accounting.batch",
     "correlation": "tacit.query.frame",

@@ -1,0 +1,187 @@
+"""`result.plot()`: the two histograms with the event marked, and the loss that was demonstrated beside the claim.
+
+Needs the `plots` extra. The right panel shows, for every epsilon, the delta that the claim allows and the one that the
+tested events prove to be exceeded: where the second rises above the first, the claim is false.
+"""
+
+import math
+from fractions import Fraction
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from tacit.auditing.audit_result import AuditResult, Bar, Figure
+from tacit.release.chart import BLUE, INK, PALE
+from tacit.release.plot import CONFIG, check_path
+
+Spec = dict[str, Any]
+
+ORANGE, GREEN = "#D55E00", "#009E73"
+WIDTH, HEIGHT = 420, 280
+POINTS = 120
+SIDES = ("d0", "d1")
+
+
+def picture(result: AuditResult) -> Any:
+    """Return the picture as an altair chart, which a notebook shows."""
+    check_path(Path("audit.svg"))  # refuses where the extra is missing
+    import altair as alt
+
+    title: Spec = {
+        "text": wrap(result.verdict, 100),
+        "subtitle": wrap(f"event: {result.event}", 120),
+        "anchor": "start",
+        "frame": "bounds",
+        "offset": 14,
+    }
+    parts = [] if result.figure is None else [_histograms(result.figure)]
+    spec = {"hconcat": [*parts, _curve(result)], "spacing": 40, "resolve": {"scale": {"color": "independent"}}}
+    return alt.Chart.from_dict(spec | {"title": title, "config": CONFIG, "autosize": {"type": "pad"}})
+
+
+def write_picture(result: AuditResult, path: Path) -> Path:
+    """Write the picture in the form its name asks for, and return the path."""
+    check_path(path)
+    shown = picture(result)
+    shown.save(str(path), format=path.suffix.lower()[1:], scale_factor=2 if path.suffix.lower() == ".png" else 1)
+    return path
+
+
+def _histograms(figure: Figure) -> Spec:
+    """Return how often each input gave what, one line or bar for each input; the event's part is shaded."""
+    values = [row for bar in figure.bars for row in _rows(bar)]
+    colour = {
+        "field": "input",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": list(SIDES), "range": [BLUE, ORANGE]},
+    }
+    share = {"field": "share", "type": "quantitative", "title": "share of draws", "axis": {"format": ".2~%"}}
+    titled: Spec = {"text": "What each input gave (filled: the event)", "anchor": "start", "fontSize": 13}
+    chart: Spec = {"width": WIDTH, "height": HEIGHT, "data": {"values": _shares(values)}, "title": titled}
+    if figure.bars and figure.bars[0].left is None:
+        x: Spec = {"field": "label", "type": "nominal", "title": figure.title, "sort": None}
+        return chart | {
+            "mark": {"type": "bar", "strokeWidth": 1.5},
+            "encoding": {
+                "x": x,
+                "xOffset": {"field": "input", "type": "nominal"},
+                "y": share,
+                "stroke": colour | {"legend": None},
+                "color": colour,
+                "fillOpacity": {
+                    "field": "inside",
+                    "type": "quantitative",
+                    "scale": {"range": [0.15, 0.9]},
+                    "legend": None,
+                },
+            },
+        }
+    x = {
+        "field": "left",
+        "type": "quantitative",
+        "title": figure.title,
+        "axis": {"grid": False},
+        "scale": {"zero": False},
+    }
+    bars = {
+        "mark": {"type": "bar", "binSpacing": 0},
+        "encoding": {
+            "x": x,
+            "x2": {"field": "right"},
+            "y": share | {"stack": None},
+            "y2": {"datum": 0},
+            "color": colour,
+            "fillOpacity": {
+                "field": "inside",
+                "type": "quantitative",
+                "scale": {"domain": [0, 1], "range": [0.08, 0.5]},
+                "legend": None,
+            },
+        },
+    }
+    line = {
+        "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8},
+        "encoding": {"x": x, "y": share, "color": colour},
+    }
+    return chart | {"layer": [bars, line]}
+
+
+def _rows(bar: Bar) -> list[Spec]:
+    return [
+        {"label": bar.label, "left": bar.left, "right": bar.right, "input": side, "count": count, "inside": bar.inside}
+        for side, count in zip(SIDES, (bar.first, bar.second), strict=True)
+    ]
+
+
+def _shares(rows: list[Spec]) -> list[Spec]:
+    totals = {side: max(1, sum(row["count"] for row in rows if row["input"] == side)) for side in SIDES}
+    return [row | {"share": row["count"] / totals[row["input"]]} for row in rows]
+
+
+def _curve(result: AuditResult) -> Spec:
+    """Return delta as a function of epsilon: what the claim allows, and what was demonstrated."""
+    most = max(1.5 * result.claimed, 1.15 * result.demonstrated, 0.5)
+    rows = []
+    for place in range(POINTS + 1):
+        epsilon = most * place / POINTS
+        rows.append({"epsilon": epsilon, "delta": _claimed_delta(result, epsilon), "curve": "claimed: at most"})
+        if result.tested:
+            proved = max(each.proved.delta(Fraction(epsilon)) for each in result.tested)
+            rows.append({"epsilon": epsilon, "delta": proved, "curve": "demonstrated: at least"})
+    colour = {
+        "field": "curve",
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": ["claimed: at most", "demonstrated: at least"], "range": [GREEN, INK]},
+    }
+    encoding = {
+        "x": {"field": "epsilon", "type": "quantitative", "title": "ε", "scale": {"domain": [0, most], "nice": False}},
+        "y": {"field": "delta", "type": "quantitative", "title": "δ"},
+        "color": colour,
+        "strokeDash": colour
+        | {"scale": {"domain": colour["scale"]["domain"], "range": [[6, 4], [1, 0]]}, "legend": None},  # type: ignore[index]
+    }
+    line = {"mark": {"type": "line", "strokeWidth": 2.2}, "encoding": encoding}
+    marks = [
+        {"epsilon": result.claimed, "text": f"claimed ε = {result.claimed:g}"},
+        {"epsilon": result.demonstrated, "text": f"demonstrated ε ≥ {result.demonstrated:.3g}"},
+    ]
+    rules: Spec = {
+        "data": {"values": marks},
+        "mark": {"type": "rule", "color": PALE, "strokeDash": [2, 3]},
+        "encoding": {"x": {"field": "epsilon", "type": "quantitative"}},
+    }
+    # the larger of the two has its words on its right, where there is room
+    claimed_left = result.claimed < result.demonstrated and result.claimed > most / 3
+    words = [
+        _words(marks[0], 12, to_the_left=claimed_left),
+        _words(marks[1], 28, to_the_left=result.demonstrated > 0.75 * most),
+    ]
+    titled: Spec = {"text": "The loss: δ as a function of ε", "anchor": "start", "fontSize": 13}
+    return {
+        "width": WIDTH,
+        "height": HEIGHT,
+        "title": titled,
+        "data": {"values": rows},
+        "layer": [line, rules, *words],
+    }
+
+
+def _words(mark: Spec, y: int, *, to_the_left: bool) -> Spec:
+    side: Spec = {"align": "right", "dx": -5} if to_the_left else {"align": "left", "dx": 5}
+    return {
+        "data": {"values": [mark]},
+        "mark": {"type": "text", "y": y, "color": INK, "fontSize": 11} | side,
+        "encoding": {
+            "x": {"field": "epsilon", "type": "quantitative"},
+            "text": {"field": "text", "type": "nominal"},
+        },
+    }
+
+
+def _claimed_delta(result: AuditResult, epsilon: float) -> float:
+    """Return the largest delta at `epsilon` of anything within the claim."""
+    if epsilon >= result.claimed:
+        return result.delta
+    return 1 - (1 - result.delta) * (1 + math.exp(epsilon)) / (1 + math.exp(result.claimed))

@@ -1,0 +1,257 @@
+"""What samples prove about a loss: the epsilon, at a given delta, that an event seen on two inputs demonstrates.
+
+An event is fixed beforehand; its chance on one input is bounded from below and on the other from above (exact,
+Clopper and Pearson's), and the two bounds give a loss that is wrong with chance at most alpha. Floats search, ball
+arithmetic verifies, and everything returned is rounded to the safe side (docs/proofs/auditing.md).
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from tacit.accounting.hockey import continuous_gaussian_delta
+from tacit.errors import InvalidParameter
+from tacit.privacy.rounding import ball, certainly_less, exact_rational, rounded_down, working_precision
+
+_PRECISION = 128
+_SEARCHES = 40
+# A bound found by floats is moved by this fraction of its distance from what was seen before it is verified.
+_MARGIN = 1e-7
+_EPSILON_MOST = 200.0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How often an event happened: on the input where it is likelier, and on the other."""
+
+    likelier: int
+    likelier_draws: int
+    rarer: int
+    rarer_draws: int
+
+
+@dataclass(frozen=True)
+class Proved:
+    """Bounds that hold together with chance at least 1 - alpha: the likelier chance's lower, the rarer one's upper."""
+
+    low: Fraction
+    high: Fraction
+
+    def exceeds(self, epsilon: Fraction, delta: Fraction) -> bool:
+        """Whether the two chances cannot be those of an (epsilon, delta)-DP mechanism."""
+        if self.low <= delta:
+            return False
+        return certainly_less(lambda: ball(epsilon).exp() * ball(self.high), lambda: ball(self.low - delta))
+
+    def epsilon(self, delta: Fraction) -> float:
+        """Return the loss demonstrated at this delta, rounded down; 0 where none is."""
+        if self.low - delta <= self.high:
+            return 0.0
+        return _float_down(rounded_down(lambda: ball(self.low - delta).log() - ball(self.high).log()))
+
+    def delta(self, epsilon: Fraction) -> float:
+        """Return the delta demonstrated at this epsilon, rounded down; 0 where none is."""
+        with working_precision(_PRECISION):
+            found = exact_rational((ball(self.low) - ball(epsilon).exp() * ball(self.high)).lower())
+        return _float_down(found) if found > 0 else 0.0
+
+
+def prove(tally: Tally, *, alpha: Fraction) -> Proved:
+    """Return what a tally proves, wrong with chance at most `alpha` for both bounds together."""
+    low = chance_lower(tally.likelier, tally.likelier_draws, alpha=alpha / 2)
+    return Proved(low, chance_upper(tally.rarer, tally.rarer_draws, alpha=alpha / 2))
+
+
+def chance_lower(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
+    """Return a bound that the true chance is below with chance at most `alpha`: Clopper and Pearson's, verified.
+
+    >>> round(float(chance_lower(10, 10, alpha=Fraction(1, 20))), 4)
+    0.7411
+    """
+    if not 0 <= happened <= draws or draws == 0:
+        raise InvalidParameter(f"an event happened between 0 and {draws} times, not {happened}")
+    if happened == 0:
+        return Fraction(0)
+    seen = happened / draws
+    start = float(chernoff_lower(np.array([happened]), draws, float(alpha))[0])
+
+    def tail(chance: Fraction) -> arb:
+        return ball(chance).beta_lower(arb(happened), arb(draws - happened + 1), 1)
+
+    found = _where_tail_is(tail, alpha, start, seen)
+    for guess in (found, start, start / 2):
+        exact = Fraction(guess - _MARGIN * (seen - guess))
+        if exact > 0 and certainly_less(lambda chance=exact: tail(chance), lambda: ball(alpha)):  # type: ignore[misc]
+            return exact
+    return Fraction(0)
+
+
+def chance_upper(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
+    """Return a bound that the true chance is above with chance at most `alpha`."""
+    return 1 - chance_lower(draws - happened, draws, alpha=alpha)
+
+
+def _where_tail_is(tail: Callable[[Fraction], arb], alpha: Fraction, low: float, high: float) -> float:
+    """Return about where a rising tail reaches alpha, between a point where it is below and one where it is not.
+
+    The square root of the tail's exponent is nearly a straight line, along which a few steps arrive.
+    """
+    wanted = math.sqrt(-math.log(alpha))
+
+    def height(chance: float) -> float:
+        with working_precision(_PRECISION):
+            value = tail(Fraction(chance)).log()
+            return math.sqrt(max(0.0, -float(value.mid()))) if value.is_finite() else math.inf
+
+    left, right = (low, height(low)), (high, height(high))
+    for turn in range(_SEARCHES):
+        if turn % 4 == 3 or not math.isfinite(left[1]) or left[1] == right[1]:  # a line can creep; halving cannot
+            middle = (left[0] + right[0]) / 2
+        else:
+            middle = left[0] + (right[0] - left[0]) * (left[1] - wanted) / (left[1] - right[1])
+        if not left[0] < middle < right[0]:
+            break
+        found = (middle, height(middle))
+        if abs(found[1] - wanted) < 1e-8 * wanted:
+            return middle
+        if found[1] > wanted:
+            left = found
+        else:
+            right = found
+    return left[0]
+
+
+# ---- quick bounds, to choose events by -----------------------------------------------------------------------------
+
+
+def chernoff_lower(happened: NDArray[np.int64], draws: int, alpha: float) -> Floats:
+    """Return Chernoff lower bounds of many chances at once: a little wider than Clopper and Pearson's, and quick.
+
+    They solve draws · KL(seen, chance) = ln(1/alpha) below what was seen.
+    """
+    seen = happened / draws
+    allowed = -math.log(alpha) / draws
+    low, high = np.zeros_like(seen), seen.copy()
+    for _ in range(50):
+        middle = (low + high) / 2
+        too_far = _divergence(seen, middle) > allowed
+        low, high = np.where(too_far, middle, low), np.where(too_far, high, middle)
+    return low
+
+
+def chernoff_upper(happened: NDArray[np.int64], draws: int, alpha: float) -> Floats:
+    """Return Chernoff upper bounds of many chances at once."""
+    upper: Floats = 1 - chernoff_lower(draws - happened, draws, alpha)
+    return upper
+
+
+def _divergence(seen: Floats, chance: Floats) -> Floats:
+    """Return the binary Kullback–Leibler divergence, elementwise."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ones = np.where(seen > 0, seen * np.log(seen / chance), 0.0)
+        zeros = np.where(seen < 1, (1 - seen) * np.log((1 - seen) / (1 - chance)), 0.0)
+    return np.asarray(ones + zeros)
+
+
+# ---- Gaussian noise ------------------------------------------------------------------------------------------------
+
+
+def mu_lower(proved: Proved) -> Fraction:
+    """Return the least mu of Gaussian DP that allows these chances, rounded down: 0 where any does.
+
+    Whoever guesses by the event is right about one input with chance at least low and wrong about the other with
+    chance at most high; under mu-GDP these are at most mu apart as normal quantiles.
+    """
+    if not 0 < proved.high < proved.low < 1:
+        return Fraction(0)
+    apart = _quantile(proved.low, below=True) - _quantile(proved.high, below=False)
+    return max(apart, Fraction(0))
+
+
+def gaussian_exceeds(mu: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
+    """Whether Gaussian noise that hides a move of mu deviations is certainly not (epsilon, delta)-DP."""
+    if mu <= 0 or delta <= 0:
+        return mu > 0
+    with working_precision(_PRECISION):
+        return bool(continuous_gaussian_delta(ball(mu), ball(epsilon)) > ball(delta))
+
+
+def gaussian_epsilon(mu: Fraction, delta: Fraction) -> float:
+    """Return the epsilon that Gaussian noise exceeds at this delta when it hides a move of mu, rounded down."""
+    if mu <= 0:
+        return 0.0
+    if delta <= 0:
+        return math.inf
+    return largest_epsilon(lambda epsilon: gaussian_exceeds(mu, epsilon, delta))
+
+
+def largest_epsilon(exceeded: Callable[[Fraction], bool], *, most: float = _EPSILON_MOST) -> float:
+    """Return nearly the largest epsilon that is exceeded, where smaller ones are too; 0 where none is."""
+    low, high = 0.0, most
+    while high - low > 1e-6 * max(high, 1e-3):
+        middle = (low + high) / 2
+        low, high = (middle, high) if exceeded(Fraction(middle)) else (low, middle)
+    return low
+
+
+def gaussian_mu(epsilon: Fraction, delta: Fraction) -> float:
+    """Return the largest mu that Gaussian noise may hide within (epsilon, delta), to about nine digits."""
+    low, high = 0.0, 1.0
+    while not gaussian_exceeds(Fraction(high), epsilon, delta):
+        high *= 2
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_exceeds(Fraction(middle), epsilon, delta) else (middle, high)
+    return low
+
+
+def gaussian_draws(
+    epsilon: Fraction,
+    delta: Fraction,
+    *,
+    shortage: float = 0.1,
+    alpha: float = 1e-6,
+    events: int = 3,
+    power: float = 0.99,
+) -> int:
+    """Return about how many draws a side show that a Gaussian's deviation is `shortage` too small, with this power.
+
+    By the normal approximation of a threshold between the two inputs: half of the draws choose it, half test it.
+    """
+    normal = NormalDist()
+    mu = gaussian_mu(epsilon, delta)
+    found = mu / (1 - shortage)
+    at = found / 2  # the threshold that errs evenly on both sides
+    spread = math.sqrt(normal.cdf(at) * (1 - normal.cdf(at))) / normal.pdf(at)  # of one quantile, times √draws
+    sure = 2 * -normal.inv_cdf(alpha / (2 * events)) + math.sqrt(2) * normal.inv_cdf(power)
+    return math.ceil(1.05 * 2 * (sure * spread / (found - mu)) ** 2)
+
+
+def _quantile(chance: Fraction, *, below: bool) -> Fraction:
+    """Return a rational at or below (or above) the normal quantile of a chance strictly between 0 and 1."""
+    guess = NormalDist().inv_cdf(min(max(float(chance), 1e-300), 1 - 1e-16))
+    step = Fraction(1, 2**40)
+    side = -1 if below else 1
+    for _ in range(80):
+        exact = Fraction(guess) + side * step
+        if certainly_less(*(_ordered(exact, chance) if below else reversed(_ordered(exact, chance)))):
+            return exact
+        step *= 2
+    raise InvalidParameter("a normal quantile could not be verified\nhint: please report the counts")
+
+
+def _ordered(quantile: Fraction, chance: Fraction) -> tuple[Callable[[], arb], Callable[[], arb]]:
+    return lambda: (-ball(quantile) / arb(2).sqrt()).erfc() / 2, lambda: ball(chance)
+
+
+def _float_down(value: Fraction) -> float:
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)

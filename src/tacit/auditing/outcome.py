@@ -1,0 +1,225 @@
+"""What a callable said, as an observer sees it: any outputs of two inputs, as kinds, exact values and numbers.
+
+Everything that can be told apart is kept: a number's type, NaN, the length of a list, the class of an error (an error
+that one input raises and the other does not is an output like any other). Only an error's text is not looked at.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidParameter
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+NUMBERS_MOST = 64
+KIND_LETTERS = 120
+_PLAIN_TYPES = (float, int, bool, np.float64, np.int64, np.bool_)
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An error instead of an output: its class."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The outputs on both inputs, those of the first input before those of the second, in the order of drawing."""
+
+    first: int  # how many are of the first input
+    kinds: Integers
+    kind_names: tuple[str, ...]
+    values: Integers  # equal outputs have equal codes
+    value_of: Callable[[int], str]  # a code in words
+    numbers: Floats  # one column for each place in an output; NaN where there is no number
+    names: tuple[str, ...]  # of the columns
+
+    @property
+    def second(self) -> int:
+        """How many are of the second input."""
+        return len(self.kinds) - self.first
+
+    @property
+    def constant(self) -> tuple[bool, bool]:
+        """Whether each input gave one and the same output every time."""
+        sides = (self.values[: self.first], self.values[self.first :])
+        return tuple(bool(len(side) and (side == side[0]).all()) for side in sides)  # type: ignore[return-value]
+
+
+def read_outcomes(one: Any, other: Any) -> Outcomes:
+    """Return the outputs on two inputs, each a list or an array with one entry for each draw."""
+    plain = [_plain_array(side) for side in (one, other)]
+    if plain[0] is not None and plain[1] is not None and _alike(plain[0], plain[1]):
+        return _from_arrays(plain[0], plain[1])
+    described = [[_describe(output) for output in side] for side in (one, other)]
+    return _from_descriptions(described[0], described[1])
+
+
+def _alike(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    return one.dtype.kind == other.dtype.kind and one.shape[1:] == other.shape[1:]
+
+
+def _plain_array(side: Any) -> NDArray[Any] | None:
+    """Return outputs that are all numbers of one kind, or vectors of one length, as an array; None for any other."""
+    if isinstance(side, np.ndarray):
+        found = side
+    else:
+        types = set(map(type, side))
+        if len(types) != 1 or not types <= set(_PLAIN_TYPES):
+            return None
+        try:
+            found = np.array(side)
+        except OverflowError:
+            return None
+    if found.dtype.kind == "u" and found.dtype.itemsize == 8:
+        return None
+    return found if found.dtype.kind in "iufb" and found.ndim in (1, 2) and found.dtype.itemsize <= 8 else None
+
+
+def _from_arrays(one: NDArray[Any], other: NDArray[Any]) -> Outcomes:
+    both = np.concatenate([one, other])
+    rows = both.reshape(len(both), -1)
+    numbers = rows.astype(np.float64)
+    nan, infinite = np.isnan(numbers).any(axis=1), np.isinf(numbers).any(axis=1)
+    minus_zero = ((numbers == 0) & np.signbit(numbers)).any(axis=1)
+    kinds = np.where(nan, 1, np.where(infinite, 2, np.where(minus_zero, 3, 0))).astype(np.int64)
+    if rows.shape[1] == 1:
+        distinct, values = np.unique(rows[:, 0], return_inverse=True)
+    else:
+        packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))
+        _, places, values = np.unique(packed.ravel(), return_index=True, return_inverse=True)
+        distinct = rows[places]
+    names = ("x",) if both.ndim == 1 else tuple(f"x[{place}]" for place in range(rows.shape[1]))
+    return Outcomes(
+        first=len(one),
+        kinds=kinds,
+        kind_names=("finite and without a minus zero", "NaN", "infinite", "a minus zero"),
+        values=values.astype(np.int64),
+        value_of=lambda code: _short(distinct[code].tolist()),
+        numbers=numbers[:, :NUMBERS_MOST],
+        names=names[:NUMBERS_MOST],
+    )
+
+
+@dataclass(frozen=True)
+class Description:
+    """One output: what kind of thing it is, what makes it equal to another, and its numbers."""
+
+    kind: str
+    value: Hashable
+    numbers: tuple[float, ...]
+    names: tuple[str, ...]
+
+
+def _from_descriptions(one: Sequence[Description], other: Sequence[Description]) -> Outcomes:
+    both = [*one, *other]
+    kind_codes: dict[str, int] = {}
+    value_codes: dict[tuple[str, Hashable], int] = {}
+    kinds = [kind_codes.setdefault(each.kind, len(kind_codes)) for each in both]
+    values = [value_codes.setdefault((each.kind, each.value), len(value_codes)) for each in both]
+    widest = max(both, key=lambda each: len(each.numbers), default=None)
+    names = widest.names[:NUMBERS_MOST] if widest else ()
+    numbers = np.full((len(both), len(names)), np.nan)
+    for place, each in enumerate(both):
+        if each.numbers:
+            numbers[place, : min(len(each.numbers), len(names))] = each.numbers[: len(names)]
+    listed = list(value_codes)
+    return Outcomes(
+        first=len(one),
+        kinds=np.array(kinds, dtype=np.int64),
+        kind_names=tuple(kind_codes),
+        values=np.array(values, dtype=np.int64),
+        value_of=lambda code: _short(listed[code][1]),
+        numbers=numbers,
+        names=names,
+    )
+
+
+def _describe(output: Any, name: str = "x") -> Description:
+    if isinstance(output, np.generic):
+        output = output.item()
+    if isinstance(output, Raised):
+        return Description(f"raised {output.name}", "", (), ())
+    if output is None:
+        return Description("None", "None", (), ())
+    if isinstance(output, bool | int | float | Decimal | Fraction):
+        return _describe_number(output, name)
+    if isinstance(output, str | bytes):
+        return Description(type(output).__name__, output, (float(len(output)),), (f"length of {name}",))
+    if isinstance(output, date | datetime | timedelta):
+        return Description(type(output).__name__, str(output), (), ())
+    parts = _parts(output, name)
+    if parts is None:
+        raise InvalidParameter(
+            f"fn returned a {type(output).__name__}, and outputs are compared as numbers, text, None, and lists, dicts"
+            " or arrays of them\nhint: return what an observer would see of it, e.g. a tuple of its numbers"
+        )
+    label, inner = parts
+    found = [_describe(part, place) for place, part in inner]
+    inside = ", ".join(each.kind for each in found)
+    kind = f"{label}({inside})"
+    if len(kind) > KIND_LETTERS:
+        kind = f"{label}({len(found)} of {', '.join(sorted({each.kind for each in found}))})"[:KIND_LETTERS]
+    return Description(
+        kind,
+        tuple((each.kind, each.value) for each in found),
+        tuple(number for each in found for number in each.numbers),
+        tuple(place for each in found for place in each.names),
+    )
+
+
+def _describe_number(output: Any, name: str) -> Description:
+    try:
+        number = float(output)
+    except OverflowError:
+        number = math.copysign(math.inf, output)
+    kind = type(output).__name__
+    if number != number:
+        return Description(f"{kind} NaN", "NaN", (math.nan,), (name,))
+    if math.isinf(number) and isinstance(output, float):
+        return Description(f"{kind} {number}", number, (number,), (name,))
+    # -0.0 and 0.0 are two values to whoever prints them
+    value = repr(output) if number == 0 and isinstance(output, float) else output
+    return Description(kind, value, (number,), (name,))
+
+
+def _parts(output: Any, name: str) -> tuple[str, list[tuple[str, Any]]] | None:
+    """Return what something that holds other outputs is called and what it holds, each with a name; None if nothing."""
+    if isinstance(output, np.ndarray):
+        shape = "x".join(map(str, output.shape))
+        return f"array {shape}", [(f"{name}[{place}]", part) for place, part in enumerate(output.ravel().tolist())]
+    if isinstance(output, Mapping):
+        listed = sorted(output.items(), key=lambda item: repr(item[0]))
+        return f"dict of {_short([key for key, _ in listed])}", [(f"{name}[{key!r}]", part) for key, part in listed]
+    if isinstance(output, set | frozenset):
+        listed_parts = sorted(output, key=repr)
+        return "set", [(f"{name}[{place}]", part) for place, part in enumerate(listed_parts)]
+    if isinstance(output, list | tuple):
+        return type(output).__name__, [(f"{name}[{place}]", part) for place, part in enumerate(output)]
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        fields = [(f"{name}.{each.name}", getattr(output, each.name)) for each in dataclasses.fields(output)]
+        return type(output).__name__, fields
+    return None
+
+
+def _short(value: Any, letters: int = 60) -> str:
+    text = repr(_plain(value))
+    return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
+def _plain(value: Any) -> Any:
+    """Return the value of a description as it was: nested (kind, value) pairs become tuples of values."""
+    if isinstance(value, tuple) and all(isinstance(part, tuple) and len(part) == 2 for part in value):
+        return tuple(_plain(part[1]) for part in value)
+    return value
