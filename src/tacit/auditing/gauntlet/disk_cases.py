@@ -25,6 +25,8 @@ LIVES = 2
 # The ten thousand disks are four cases, so that each ends in time.
 PARTS = {"L03": range(2500), "L03b": range(2500, 5000), "L03c": range(5000, 7500), "L03d": range(7500, 10_000)}
 QUICK = 80
+# A home keeps a mark of each of its ledgers: with thousands of them, opening one would take its time.
+SEEDS_A_HOME = 10
 
 
 def _attack_of(seeds: range) -> Attack:
@@ -45,8 +47,9 @@ for _id, _seeds in PARTS.items():
 
 
 def first_fault(seeds: Iterable[int], folder: Path) -> str:
-    """Return what the first disk that breaks something broke, with its seed; nothing if none does."""
+    """Return what the first faulty disk broke, with its seed, or nothing; TACIT_HOME is in the folder from here on."""
     for seed in seeds:
+        os.environ["TACIT_HOME"] = str(folder / f"home{seed // SEEDS_A_HOME}")
         fault = fault_of(seed, folder / f"{seed}.db")
         if fault:
             return f"seed {seed}: {fault}"

@@ -5,16 +5,15 @@ kept, lost or torn at a sector, as the seed says. An error may also be reported 
 nothing is promised about what it did.
 """
 
-import itertools
 import random
 import sqlite3
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import apsw
 
 SECTOR = 512
-_names = itertools.count()
 
 
 class PowerCut(BaseException):
@@ -87,10 +86,11 @@ class Disk:
 
 
 class _Files(apsw.VFS):
-    def __init__(self, disk: Disk) -> None:
-        self.name = f"faulty{next(_names)}"
-        self.disk = disk
-        super().__init__(self.name, "")
+    """SQLite's one door to all faulty disks: the disk in use is the one last connected to."""
+
+    def __init__(self) -> None:
+        super().__init__("faulty", "")
+        self.disk = Disk(0)
 
     def xOpen(self, name: Any, flags: list[int]) -> "_File":  # type: ignore[override]
         path = name.filename() if isinstance(name, apsw.URIFilename) else str(name)
@@ -157,8 +157,8 @@ class FaultyConnection:
     """The standard library's connection as the store knows it, on a faulty disk."""
 
     def __init__(self, disk: Disk, path: str) -> None:
-        self._files = _Files(disk)
-        self._inner = apsw.Connection(path, vfs=self._files.name)
+        _files().disk = disk
+        self._inner = apsw.Connection(path, vfs="faulty")
         # without other processes, no memory needs to be shared with them
         self.execute("PRAGMA locking_mode = EXCLUSIVE")
 
@@ -179,6 +179,11 @@ class FaultyConnection:
             self._inner.close()
         except apsw.Error as error:
             raise _translated(error) from error
+
+
+@cache
+def _files() -> _Files:
+    return _Files()
 
 
 def _translated(error: apsw.Error) -> sqlite3.Error:
