@@ -22,9 +22,12 @@ from tacit.ledger.sqlite import SqliteStore
 from tacit.privacy.loss import PureLoss
 
 LIVES = 2
-# The ten thousand disks are four cases, so that each ends in time.
-PARTS = {"L03": range(2500), "L03b": range(2500, 5000), "L03c": range(5000, 7500), "L03d": range(7500, 10_000)}
-QUICK = 80
+# More than ten thousand disks are seven cases, so that each ends in time.
+SEEDS_EACH = 1500
+PARTS = {
+    f"L03{letter}": range(place * SEEDS_EACH, (place + 1) * SEEDS_EACH) for place, letter in enumerate(["", *"bcdefg"])
+}
+QUICK = 50
 # A home keeps a mark of each of its ledgers: with thousands of them, opening one would take its time.
 SEEDS_A_HOME = 10
 

@@ -31,6 +31,7 @@ def adaptive(size: Size) -> Evidence:
     promised = float(rule_of(budget).delta_convert)
     details = {
         "sequences": sequences,
+        "seeds": f"0 to {sequences - 1}",
         "decided otherwise": wrong,
         "worst delta": worst,
         "promised": promised,

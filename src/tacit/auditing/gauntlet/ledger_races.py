@@ -16,7 +16,7 @@ from tacit.ledger import open_ledger
 from tacit.privacy.loss import PureLoss
 
 FITS = 3
-CALLERS = 50
+CALLERS = 24
 # On a slow disk a client still asks this often.
 TURNS_MIN = 4
 # Python hands the lock over this often, in seconds: each finds other interleavings.
@@ -25,7 +25,7 @@ SWITCHES = (1e-6, 1e-5, 5e-3)
 
 @case("L01", title="threads and processes race for a budget that fits three", feature="ledger")
 def race(size: Size) -> Evidence:
-    """Fifty callers at once for a budget of three: exactly three are charged, every time."""
+    """Many callers at once for a budget of three: exactly three are charged, every time."""
     rounds = 6 if size == "quick" else 100
     won = []
     with private_home() as home:
@@ -58,7 +58,7 @@ def race_threads(where: str | Path, *, switch: float, callers: int = CALLERS) ->
     return _settled(where, len(winners))
 
 
-def race_processes(where: str | Path, *, processes: int, tries: int = 8) -> int:
+def race_processes(where: str | Path, *, processes: int, tries: int = 4) -> int:
     """Return how many charges many processes won, each with a connection and threads of its own."""
     with open_ledger(where) as ledger:
         register(ledger, PureLoss(FITS * TENTH))
