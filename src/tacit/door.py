@@ -29,13 +29,14 @@ from tacit.query.bins import binned, ranked
 from tacit.query.frame import Asked, Frame
 from tacit.query.kind import kind_of_column
 from tacit.query.literal import key_value
-from tacit.query.nodes import Query
+from tacit.query.nodes import After, Query
 from tacit.query.sql import parse_query
 from tacit.query.suggest import did_you_mean
 from tacit.release.answer import Answer, Facts, loss_record
 from tacit.release.columns import noisy_columns
 from tacit.release.consistency import CONSISTENT, made_consistent
 from tacit.release.explain import explain
+from tacit.release.rows import Rows
 from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.session import Answered, Session
 from tacit.tables.catalog import FILE_NAME, CatalogFile, read_catalog
@@ -414,7 +415,7 @@ def _answer(
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
             types[column.name + end] = kind
             named[column.name + end] = values
-    rows = [dict(zip(named, cells, strict=True)) for cells in zip(*named.values(), strict=True)]
+    rows = Rows(named)
     receipt = answered.receipt
     facts = Facts(
         loss=loss_record(plan.loss),
@@ -427,7 +428,7 @@ def _answer(
         receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
         notes=(*_notes(plan), *notes, *((CONSISTENT,) if consistent else ())),
     )
-    shown = apply_after(rows, query.after)
+    shown = rows if query.after == After() else apply_after(rows, query.after)
     kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
     certify = partial(session.ledger.certificate, receipt.number)
     return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds, certify)

@@ -5,7 +5,7 @@ y is. So one row moves them by H^d in all, however many moments are read off the
 columns the parts are the products of theirs. Everything is whole numbers or exact rationals.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import comb, prod
@@ -22,9 +22,13 @@ def indices(degrees: Sequence[int]) -> tuple[Index, ...]:
     return tuple(product(*(range(degree + 1) for degree in degrees)))
 
 
-def part_from_powers(index: Index, degrees: Sequence[int], heights: Sequence[int], powers: Mapping[Index, int]) -> int:
-    """Return a group's exact part from its exact sums of powers, e.g. powers[(1, 2)] = Σ y₁·y₂²."""
-    total = 0
+def weights_of_part(index: Index, degrees: Sequence[int], heights: Sequence[int]) -> dict[Index, int]:
+    """Return what each sum of a power counts in a part: the part is their weighted sum; powers[(1, 2)] is Σ y₁·y₂².
+
+    >>> weights_of_part((0,), (1,), (10,))
+    {(0,): 10, (1,): -1}
+    """
+    weights = {}
     spans = [range(degree - i + 1) for i, degree in zip(index, degrees, strict=True)]
     for more in product(*spans):
         sign = -1 if sum(more) % 2 else 1
@@ -32,8 +36,8 @@ def part_from_powers(index: Index, degrees: Sequence[int], heights: Sequence[int
             comb(degree, i) * comb(degree - i, k) * height ** (degree - i - k)
             for i, k, degree, height in zip(index, more, degrees, heights, strict=True)
         )
-        total += sign * factor * powers[tuple(i + k for i, k in zip(index, more, strict=True))]
-    return total
+        weights[tuple(i + k for i, k in zip(index, more, strict=True))] = sign * factor
+    return weights
 
 
 def weights_of_power(power: Index, degrees: Sequence[int], heights: Sequence[int]) -> dict[Index, Fraction]:

@@ -7,8 +7,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.plan.bernstein import indices, part_from_powers
-from tacit.plan.plan import Part, Plan
+from tacit.plan.bernstein import weights_of_part
+from tacit.plan.integers import Wholes, combined, wholes
+from tacit.plan.plan import Measured, Part, PartKind, Plan
 from tacit.query.nodes import Scalar
 
 Integers = NDArray[np.int64]
@@ -35,37 +36,37 @@ class ExactTable:
 
     def part(self, part: Part, plan: Plan) -> list[int]:
         """Return one part for every group, still exact."""
+        exact: list[int] = self.wholes_of(part, plan).tolist()
+        return exact
+
+    def wholes_of(self, part: Part, plan: Plan) -> Wholes:
+        """Return one part for every group as an array."""
         if part.kind == "distinct":
-            return list(self.sums[f"distinct_{part.index[0]}"])
+            return wholes(self.sums[f"distinct_{part.index[0]}"])
         if part.column is None:
-            return list(self.sums[part.kind])
+            return wholes(self.sums[part.kind])
         if part.kind == "moment":
-            return self._moment(part, plan)
+            heights = [plan.measured[place].height for place in part.columns]
+            weights = weights_of_part(part.index, part.degrees, heights)
+            return combined(*((weight, self._power(power, part, plan)) for power, weight in weights.items()))
         if part.degrees:  # the rows where a column of a moment is NULL
             height = prod(plan.measured[place].height ** d for place, d in zip(part.columns, part.degrees, strict=True))
             counted = self._power((0,) * len(part.columns), part, plan)
-            return [(r - n) * height for r, n in zip(self.sums["rows"], counted, strict=True)]
-        column = plan.measured[part.column]
-        low, height = column.low, column.height
-        counted = self.sums[f"counted_{part.column}"]
-        if part.kind == "counted":
-            return list(counted)
-        if part.kind == "missing":
-            return [(r - n) * height for r, n in zip(self.sums["rows"], counted, strict=True)]
-        total = self.sums[f"total_{part.column}"]
-        if part.kind == "above":
-            return list(total)
-        if part.kind == "below":
-            return [n * height - s for n, s in zip(counted, total, strict=True)]
-        return [s + n * low for n, s in zip(counted, total, strict=True)]
+            return combined((height, self.sums["rows"]), (-height, counted))
+        return self._of_column(part.kind, part.column, plan.measured[part.column])
 
-    def _moment(self, part: Part, plan: Plan) -> list[int]:
-        heights = [plan.measured[place].height for place in part.columns]
-        powers = {power: self._power(power, part, plan) for power in indices(part.degrees)}
-        return [
-            part_from_powers(part.index, part.degrees, heights, {power: sums[group] for power, sums in powers.items()})
-            for group in range(len(self))
-        ]
+    def _of_column(self, kind: PartKind, place: int, column: Measured) -> Wholes:
+        counted = self.sums[f"counted_{place}"]
+        if kind == "counted":
+            return wholes(counted)
+        if kind == "missing":
+            return combined((column.height, self.sums["rows"]), (-column.height, counted))
+        total = self.sums[f"total_{place}"]
+        if kind == "above":
+            return wholes(total)
+        if kind == "below":
+            return combined((column.height, counted), (-1, total))
+        return combined((1, total), (column.low, counted))
 
     def _power(self, power: tuple[int, ...], part: Part, plan: Plan) -> Sequence[int]:
         """Return every group's sum of a power, over the rows where no column of the part is NULL."""

@@ -7,9 +7,12 @@ mean is None where too few people are left for it to mean anything.
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
+from tacit.plan.integers import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
-from tacit.release.error_bars import mean_bounds, mean_interval, shown_count_reach, single_bound, weighted_bound
-from tacit.release.moments import NoisyColumn, Number, moment_column
+from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_reach, single_bound, weighted_bound
+from tacit.release.moments import NoisyColumn, moment_column
 from tacit.release.noisy import NoisyTable
 
 
@@ -41,7 +44,7 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
     column = plan.measured[release.parts[0].column or 0]
     if output.kind == "count":
         wanted = [part for kind, part in parts.items() if kind != "missing" or output.column is None]
-        totals = _nearest([sum(each) for each in zip(*wanted, strict=True)], column.height)
+        totals = nearest_quotients(combined(*((1, part) for part in wanted)), column.height)
         bound = weighted_bound(release.noise, release.scale, [1 / column.height] * len(wanted), confidence)
         return _symmetric(output.name, totals, _whole_up(bound + 0.5 * (column.height > 1)), Fraction(1))
     if output.kind == "sum":
@@ -49,12 +52,13 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
     return _mean(output.name, parts, column, release, confidence)
 
 
-def _symmetric(name: str, values: Sequence[int], bound: int, step: Fraction) -> NoisyColumn:
+def _symmetric(name: str, values: Sequence[int] | Wholes, bound: int, step: Fraction) -> NoisyColumn:
+    ends = np.full(len(values), bound, dtype=object if bound > FITS else np.int64)
     return NoisyColumn(
         name,
         _on_grid(values, step),
-        _on_grid([value - bound for value in values], step),
-        _on_grid([value + bound for value in values], step),
+        _on_grid(combined((1, values), (-1, ends)), step),
+        _on_grid(combined((1, values), (1, ends)), step),
     )
 
 
@@ -76,9 +80,8 @@ def _sum(
         bound = single_bound(release.noise, release.scale, confidence)
         return _symmetric(name, parts["total"], bound, column.step)
     height = column.height
-    low, high = column.low, column.high
-    weighted = [low * below + high * above for below, above in zip(parts["below"], parts["above"], strict=True)]
-    sums = _nearest(weighted, height)
+    weighted = combined((column.low, parts["below"]), (column.high, parts["above"]))
+    sums = nearest_quotients(weighted, height)
     weights = [column.low / height, column.high / height]
     bound = _whole_up(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)
     return _symmetric(name, sums, bound, column.step)
@@ -87,23 +90,17 @@ def _sum(
 def _mean(
     name: str, parts: dict[str, tuple[int, ...]], column: Measured, release: NoisyRelease, confidence: Fraction
 ) -> NoisyColumn:
-    bounds = mean_bounds(release.noise, release.scale, confidence)
     start, height = float(column.low * column.step), float(column.height * column.step)
-    values: list[Number] = []
-    low: list[Number] = []
-    high: list[Number] = []
-    for below, above in zip(parts["below"], parts["above"], strict=True):
-        span = mean_interval(bounds, below, above)
-        if span is None:
-            values.append(None)  # not enough people; the range it is known to have still holds it
-            low.append(start)
-            high.append(start + height)
-        else:
-            place = min(max(above / (below + above), span[0]), span[1])
-            values.append(start + height * place)
-            low.append(start + height * span[0])
-            high.append(start + height * span[1])
-    return NoisyColumn(name, tuple(values), tuple(low), tuple(high))
+    below, above = (wholes(parts[kind]) for kind in ("below", "above"))
+    low, high, known = mean_intervals(mean_bounds(release.noise, release.scale, confidence), below, above)
+    total = np.where(known, combined((1, below), (1, above)).astype(np.float64), 1.0)
+    place = np.minimum(np.maximum(above.astype(np.float64) / total, low), high)
+    values = (start + height * place).tolist()
+    if not known.all():  # not enough people; the range it is known to have still holds it
+        values = [value if some else None for value, some in zip(values, known.tolist(), strict=True)]
+    return NoisyColumn(
+        name, tuple(values), tuple((start + height * low).tolist()), tuple((start + height * high).tolist())
+    )
 
 
 def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
@@ -123,18 +120,17 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     return NoisyColumn(output.name, middle, *wide)
 
 
-def _nearest(tops: Sequence[int], bottom: int) -> list[int]:
-    return [(2 * top + bottom) // (2 * bottom) for top in tops]
-
-
 def _whole_up(value: float) -> int:
     return int(value) + 1
 
 
-def _on_grid(steps: Sequence[int], step: Fraction) -> tuple[int | float, ...]:
+def _on_grid(steps: Sequence[int] | Wholes, step: Fraction) -> tuple[int | float, ...]:
     """Return numbers on the public grid: whole where the step is, whatever the numbers."""
     top, bottom = step.numerator, step.denominator
+    exact = combined((top, steps))
     if bottom == 1:
-        return tuple(steps) if top == 1 else tuple([each * top for each in steps])
+        return tuple(exact.tolist())
     # whole numbers divide with one rounding, as a Fraction does, and much sooner
-    return tuple([each * top / bottom for each in steps])
+    if max(largest(exact), bottom) <= FLOAT_EXACT:
+        return tuple((exact.astype(np.float64) / float(bottom)).tolist())
+    return tuple([each / bottom for each in exact.tolist()])

@@ -11,9 +11,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.plan.integers import Wholes, combined
 from tacit.plan.plan import NoiseKind
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.rounding import nearest_float
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 # Equal scales are spread by this much, upwards, so that the tail of a sum of Laplace noises is a plain sum.
 SPREAD = 1.004
@@ -134,26 +141,30 @@ def _mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> tup
     )
 
 
-def mean_interval(bounds: MeanBounds, below: int, above: int) -> tuple[float, float] | None:
-    """Return the range of p = above/(below + above) that the noisy parts allow, or None where they allow any.
+def mean_intervals(bounds: MeanBounds, below: Wholes, above: Wholes) -> tuple[Floats, Floats, Flags]:
+    """Return, group by group, the range of p = above/(below + above) that the noisy parts allow, and whether they do.
 
     Every p with |(1-p)·above - p·below| within its bound is kept. The bound is largest at the ends of [0, 1], so
-    starting from its largest value and narrowing keeps every such p.
+    starting from its largest value and narrowing keeps every such p. Where the parts allow any p, that is 0 to 1.
     """
-    total = below + above
-    if total <= bounds.least_total:
-        return None
-    chosen = bounds.usual if total >= bounds.ample_total else bounds.wider
-    bound = chosen[0]
-    for _ in range(3):
-        low = min(max((above - bound) / total, 0.0), 1.0)
-        high = min(max((above + bound) / total, 0.0), 1.0)
-        bound = max(_at(chosen, low), _at(chosen, high))
-    return min(max((above - bound) / total, 0.0), 1.0), min(max((above + bound) / total, 0.0), 1.0)
+    tops = above.astype(np.float64)
+    totals = combined((1, below), (1, above)).astype(np.float64)
+    known = totals > bounds.least_total
+    totals[~known] = 1.0
+    table = np.array([bounds.wider, bounds.usual])
+    chosen = (totals >= bounds.ample_total).astype(np.intp)
+    bound = table[chosen, 0]
+    for narrowing in range(4):
+        low = np.clip((tops - bound) / totals, 0.0, 1.0)
+        high = np.clip((tops + bound) / totals, 0.0, 1.0)
+        if narrowing < 3:
+            bound = np.maximum(table[chosen, _cell(low)], table[chosen, _cell(high)])
+    low[~known], high[~known] = 0.0, 1.0
+    return low, high, known
 
 
-def _at(bounds: tuple[float, ...], p: float) -> float:
-    return bounds[int(min(p, 1 - p) * 2 * MEAN_CELLS)]
+def _cell(p: Floats) -> NDArray[np.intp]:
+    return (np.minimum(p, 1 - p) * 2 * MEAN_CELLS).astype(np.intp)
 
 
 @lru_cache(maxsize=65536)

@@ -5,15 +5,18 @@ whatever names, order or confidence it is asked with.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.plan.exact import ExactTable
+from tacit.plan.integers import combined
 from tacit.plan.plan import Choice, NoisyRelease, Plan, QuantileDraw
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 from tacit.selection.top_k import TopK
@@ -35,7 +38,9 @@ class NoisyTable:
 
     def to_json(self) -> str:
         """Return it as text, for the ledger."""
-        keys = [[part if type(part) in PLAIN else _key_to_json(part) for part in key] for key in self.keys]
+        keys: Sequence[Sequence[Any]] = self.keys
+        if not set(map(type, chain.from_iterable(keys))) <= PLAIN:
+            keys = [[_key_to_json(part) for part in key] for key in keys]
         return json.dumps({"format": FORMAT, "keys": keys, "parts": self.parts}, separators=(",", ":"))
 
     @classmethod
@@ -60,11 +65,11 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
         return NoisyTable(_chosen(plan.choice, exact), ())
     parts = [_with_noise(each, plan, exact) for each in plan.releases]
     parts += [_drawn(each, plan, exact) for each in plan.quantiles]
-    shown = list(range(len(exact)))
-    if plan.threshold is not None:
-        counts = parts[plan.threshold.release][0]
-        shown = [place for place in shown if counts[place] >= plan.threshold.least]
-        shown.sort(key=lambda place: tuple(_rank(part) for part in exact.keys[place]))
+    if plan.threshold is None:
+        return NoisyTable(tuple(map(tuple, exact.keys)), tuple(tuple(map(tuple, each)) for each in parts))
+    counts = parts[plan.threshold.release][0]
+    shown = [place for place in range(len(exact)) if counts[place] >= plan.threshold.least]
+    shown.sort(key=lambda place: tuple([_rank(part) for part in exact.keys[place]]))
     return NoisyTable(
         tuple([tuple(exact.keys[place]) for place in shown]),
         tuple(tuple(tuple([part[place] for place in shown]) for part in each) for each in parts),
@@ -80,12 +85,11 @@ def _chosen(choice: Choice, exact: ExactTable) -> tuple[tuple[KeyValue, ...], ..
 def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[int]]:
     size = len(exact)
     law = DiscreteLaplace(each.scale) if each.noise == "laplace" else DiscreteGaussian(each.scale)
-    noise = law.sample(size * len(each.parts)).tolist()
-    noisy = []
-    for place, part in enumerate(each.parts):
-        drawn = noise[place * size : (place + 1) * size]
-        noisy.append([value + extra for value, extra in zip(exact.part(part, plan), drawn, strict=True)])
-    return noisy
+    noise = law.sample(size * len(each.parts))
+    return [
+        combined((1, exact.wholes_of(part, plan)), (1, noise[place * size : (place + 1) * size])).tolist()
+        for place, part in enumerate(each.parts)
+    ]
 
 
 def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable) -> list[list[int]]:
