@@ -13,6 +13,7 @@ from tacit.accounting.cost import pure_epsilon, zcdp
 from tacit.door import Table
 from tacit.plan.plan import Plan
 from tacit.plan.shares import EVEN_LEAST, _rounded
+from tacit.plan.split import standard_deviation
 
 
 @pytest.fixture(scope="module")
@@ -98,3 +99,32 @@ def test_the_count_that_shows_private_keys_gets_no_less_than_the_others(visits: 
     plan = visits.group_by("g").agg(x=tacit.mean("x"), y=tacit.sum("y")).plan(epsilon=1, noise="laplace").plan
     assert plan.threshold is not None
     assert shares(plan)[plan.threshold.release] >= Fraction(333, 1000)
+
+
+@pytest.mark.parametrize(("groups", "kind"), [(1, "laplace"), (2, "laplace"), (5, "gaussian"), (20, "gaussian")])
+def test_private_keys_get_the_noise_that_is_better_for_both_threshold_and_answers(groups: int, kind: str) -> None:
+    rows = pa.table({"id": [1], "g": ["a"], "x": [1]})
+    table = tacit.table(
+        rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:", rows_per_unit=2,
+        groups_per_unit=groups, columns={"x": {"between": (0, 100)}},
+    )  # fmt: skip
+    question = table.group_by("g").mean("x")
+
+    def cost(noise: str | None) -> float:  # how high the threshold is, times how far a mean strays
+        plan = question.plan(epsilon=1, noise=noise).plan
+        assert plan.threshold is not None
+        return plan.threshold.least * standard_deviation(plan.releases[0].noise, plan.releases[0].scale)
+
+    assert {release.noise for release in question.plan(epsilon=1).plan.releases} == {kind}
+    assert cost(None) == min(cost("laplace"), cost("gaussian"))
+
+
+def test_a_unit_in_five_private_groups_gets_a_threshold_below_a_hundred() -> None:
+    rows = pa.table({"id": [1], "g": ["a"], "x": [1]})
+    table = tacit.table(
+        rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:", rows_per_unit=2,
+        groups_per_unit=5, columns={"x": {"between": (0, 100)}},
+    )  # fmt: skip
+    threshold = table.group_by("g").mean("x").plan(epsilon=1).plan.threshold
+    assert threshold is not None
+    assert threshold.least < 100  # Laplace noise, which strays less, would need 156

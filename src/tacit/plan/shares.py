@@ -21,6 +21,8 @@ from tacit.selection.quantile import end_draws_of, levels_of
 PARTS = 1000
 # No release gets less than this part of an even share: grids are chosen so that its noise can still be drawn.
 EVEN_LEAST = Fraction(1, 8)
+# Under Gaussian noise a threshold is so low already that a count of units alone needs half of another's share.
+GAUSSIAN_UNITS = 1 / 4
 
 
 def read_weights(weights: Mapping[str, Number] | None, names: Sequence[str]) -> tuple[tuple[str, Fraction], ...]:
@@ -62,7 +64,8 @@ def shares_of(
     if layout.private:  # which groups are shown hangs on the count of units, so it gets no less than others do
         place = layout.released.index(UNITS)
         rest = [*weighed[0][:place], *weighed[0][place + 1 :], *weighed[1]]
-        weighed[0][place] = max(weighed[0][place], sum(rest) / len(rest))
+        least = sum(rest) / len(rest) * (1 if noise == "laplace" else GAUSSIAN_UNITS)
+        weighed[0][place] = max(weighed[0][place], least)
     root = 1 / 3 if noise == "laplace" else 1 / 2
     shares = _rounded([weight**root for weight in (*weighed[0], *weighed[1])])
     return shares[: counts[0]], shares[counts[0] :]

@@ -1,16 +1,19 @@
 """Give each release its noise for its share of the loss, and choose the noise that errs less.
 
 Laplace noise is charged in epsilon and Gaussian noise in rho, so the two are compared at the same total (epsilon,
-delta), and one kind serves the whole call. The shares are `shares.py`'s.
+delta), and one kind serves the whole call. Where keys are private, the count that shows them is compared by how high
+its threshold would be, since that decides which groups are seen. The shares are `shares.py`'s.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, log
+from statistics import NormalDist
 
 from tacit.accounting.calibrate import laplace_scale
 from tacit.accounting.convert import rho_within
 from tacit.errors import QueryRefused
-from tacit.plan.layout import Layout
+from tacit.plan.layout import UNITS, Layout
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, QuantileDraw, Sensitivity, Spend
 from tacit.plan.ranks import UnitBounds, draw_of, quantile_gain
 from tacit.plan.shares import shares_of
@@ -19,6 +22,8 @@ from tacit.privacy.law import SCALE_MAX, SCALE_MIN
 
 # sigma is rounded up to so many binary digits
 SIGMA_BITS = 40
+# a chance below this is compared as if it were this
+CHANCE_LEAST = 1e-300
 
 
 def divide(
@@ -34,7 +39,8 @@ def divide(
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
     gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit)
-    better = _log_error(gaussian) - _log_error(laplace) + quantile_gain(purely, by_rho) < 0
+    height = _Height(layout.released.index(UNITS), unit.groups, spend.delta_keys) if layout.private else None
+    better = _log_error(gaussian, height) - _log_error(laplace, height) + quantile_gain(purely, by_rho) < 0
     if spend.noise == "gaussian" or (better and not _is_too_wide(gaussian)) or _is_too_wide(laplace):
         return _drawable(gaussian), by_rho
     return laplace, purely
@@ -93,8 +99,30 @@ def _root_up(value: Fraction) -> Fraction:
     return Fraction(isqrt(scaled - 1) + 1, 1 << shift)
 
 
-def _log_error(releases: tuple[NoisyRelease, ...]) -> float:
-    return sum(log(standard_deviation(release.noise, release.scale)) for release in releases)
+@dataclass(frozen=True)
+class _Height:
+    """Which release shows private keys, how many one unit may bring, and the chance that one of them shows alone."""
+
+    release: int
+    groups: int
+    delta: Fraction
+
+    def of(self, noise: NoiseKind, scale: Fraction) -> float:
+        """Return about how high the threshold is: for choosing; the true one is found in `groups.py`."""
+        chance = max(float(self.delta / self.groups), CHANCE_LEAST)
+        reach = log(1 / (2 * chance)) if noise == "laplace" else -NormalDist().inv_cdf(chance)
+        return 1 + float(scale) * max(reach, 1.0)
+
+
+def _log_error(releases: tuple[NoisyRelease, ...], height: _Height | None) -> float:
+    return sum(
+        log(
+            height.of(release.noise, release.scale)
+            if height is not None and place == height.release
+            else standard_deviation(release.noise, release.scale)
+        )
+        for place, release in enumerate(releases)
+    )
 
 
 def _is_too_wide(releases: tuple[NoisyRelease, ...]) -> bool:
