@@ -49,7 +49,7 @@ HOMES = {
     "pyspark": ("engine/spark.py",),
     "ibis": ("tables/", "engine/"),
     "psycopg": ("ledger/postgres.py", "engine/postgres.py"),
-    "scipy": (),
+    "scipy": ("auditing/attacks/solving.py",),
     "dp_accounting": (),
     "opendp": (),
     "mpmath": (),

@@ -13,7 +13,21 @@ from typing import Annotated
 import typer
 
 import tacit
-from tacit.cli import ask, budget, certificate, demo, explain, gauntlet, init, ledger, local, plan, tables, tradeoff
+from tacit.cli import (
+    ask,
+    attack,
+    budget,
+    certificate,
+    demo,
+    explain,
+    gauntlet,
+    init,
+    ledger,
+    local,
+    plan,
+    tables,
+    tradeoff,
+)
 from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 EXIT_UNEXPECTED = 1
@@ -43,6 +57,7 @@ app.add_typer(local.app, name="local")
 app.command(name="certificate")(certificate.certificate)
 app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(tradeoff.tradeoff)
+app.add_typer(attack.app, name="attack")
 app.command(name="gauntlet")(gauntlet.gauntlet)
 
 

@@ -1,0 +1,153 @@
+"""Whom an attack is about: people on a public list, in small blocks of neighbours, each with a secret yes or no.
+
+Everybody can see the list: who lives in which block, and at which place there. Rows that the list cannot tell apart
+share a place. The curator's own table becomes such a list by its public columns; a made-up one is at hand.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.auditing.attacks.choices import Choices
+from tacit.auditing.attacks.sizes import size
+from tacit.errors import InvalidParameter
+
+Integers = NDArray[np.int64]
+
+PLACES = 20  # on the list of one block
+ROWS_LEAST, ROWS_MOST = 2 * PLACES, 1_000_000
+ROWS = 2_000
+YES, NO = ("true", "1", "yes"), ("false", "0", "no")
+READERS = {".parquet": "read_parquet(?)", ".pq": "read_parquet(?)", ".csv": "read_csv(?, all_varchar = true)"}
+
+
+@dataclass(frozen=True, repr=False)
+class People:
+    """A public list of people with their secrets: for each person a block, a place in it, and yes or no."""
+
+    name: str
+    block: Integers
+    place: Integers
+    exact_secret: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} people on the public list of {self.name}; their secrets are withheld>"
+
+    @cached_property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return int(self.block.max()) + 1
+
+    @cached_property
+    def sizes(self) -> Integers:
+        """How many people share each place of each block: public."""
+        return self._counted(np.ones(len(self), dtype=np.int64))
+
+    @cached_property
+    def exact_yes(self) -> Integers:
+        """How many of them have a secret yes: what an attacker is after."""
+        return self._counted(self.exact_secret.astype(np.int64))
+
+    @property
+    def told_apart(self) -> float:
+        """The share of people whom the public list tells from everyone else."""
+        return float((self.sizes == 1).sum() / len(self))
+
+    @property
+    def exact_baseline(self) -> float:
+        """How often a guess is right that says the more common answer to everyone."""
+        share = float(self.exact_secret.mean())
+        return max(share, 1 - share)
+
+    def first(self, rows: int) -> "People":
+        """Return the people of the first whole blocks, `rows` of them or a few fewer."""
+        if rows >= len(self):
+            return self
+        per_block = np.cumsum(np.bincount(self.block))
+        blocks = max(1, int(np.searchsorted(per_block, rows, side="right")))
+        kept = self.block < blocks
+        return People(self.name, self.block[kept], self.place[kept], self.exact_secret[kept])
+
+    def _counted(self, weights: Integers) -> Integers:
+        table = np.zeros((self.blocks, PLACES), dtype=np.int64)
+        np.add.at(table, (self.block, self.place), weights)
+        return table
+
+
+def made_up(rows: int = ROWS, *, seed: int = 1) -> People:
+    """Return made-up people: 20 houses in every street, and a coin for each that says whether they are in debt.
+
+    >>> len(made_up(100)), made_up(100).blocks
+    (100, 5)
+    """
+    number = np.arange(size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST), dtype=np.int64)
+    return People("made-up streets", number // PLACES, number % PLACES, Choices(seed).coins("debt", rows))
+
+
+def read_people(path: str | Path, *, secret: str, by: Sequence[str], rows: int = 10_000) -> People:
+    """Return the people of the curator's own Parquet or CSV file, one a row, listed by its public columns `by`.
+
+    `secret` names a column of yes and no (true and false, 1 and 0), or says which value is a yes: diagnosis=flu. Only
+    the first `rows` on the list are taken. The file is read here and nothing is kept.
+    """
+    most = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)
+    column, equals, value = secret.partition("=")
+    found = _read(Path(path), column, tuple(by), value if equals else None, most)
+    cell, answer = found["cell"].to_numpy(), found["answer"].to_numpy(zero_copy_only=False)
+    if not len(cell):
+        raise InvalidParameter("the table has no rows, so there is nobody to attack\nhint: name another file")
+    if (answer == -1).any():
+        raise InvalidParameter(
+            f"'{column}' is not a column of yes and no (true and false, 1 and 0)"
+            f"\nhint: say which value is a yes, e.g. --secret {column}=VALUE"
+        )
+    return People(Path(path).name, cell // PLACES, cell % PLACES, answer == 1)
+
+
+def _read(path: Path, column: str, by: tuple[str, ...], value: str | None, rows: int) -> Any:
+    import duckdb
+
+    reader = READERS.get(path.suffix.lower())
+    if reader is None or not path.is_file():
+        raise InvalidParameter(
+            f"there is no Parquet or CSV file at '{path}'\nhint: tacit attack reconstruct FILE.parquet"
+        )
+    connection = duckdb.connect()
+    try:
+        names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()]  # noqa: S608
+    except Exception:  # noqa: BLE001 - the engine's text may quote a cell
+        raise InvalidParameter(f"'{path}' cannot be read as what its ending says\nhint: check the file") from None
+    _check_columns(names, column, by)
+    test = f"lower(CAST({_quoted(column)} AS VARCHAR))"
+    yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
+    answer = f"CASE WHEN {test} IN ({yes}) THEN 1 WHEN {test} IN ({no}) OR {test} IS NULL THEN 0 ELSE -1 END"
+    if value is not None:
+        answer = f"CASE WHEN CAST({_quoted(column)} AS VARCHAR) = ? THEN 1 ELSE 0 END"
+    order = ", ".join(_quoted(name) for name in by)
+    text = (
+        f"SELECT dense_rank() OVER (ORDER BY {order}) - 1 AS cell, {answer} AS answer FROM {reader}"  # noqa: S608
+        f" ORDER BY cell LIMIT {rows}"
+    )
+    return connection.execute(text, [*([] if value is None else [value]), str(path)]).to_arrow_table()
+
+
+def _check_columns(names: Sequence[str], column: str, by: tuple[str, ...]) -> None:
+    for name in (column, *by):
+        if name not in names:
+            raise InvalidParameter(f"the table has no column '{name}'\nhint: it has {', '.join(names)}")
+    if not by or column in by:
+        raise InvalidParameter(
+            "by must name the columns everybody can see, and not the secret one\nhint: --by postcode,age,sex"
+        )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,224 @@
+"""Reconstruction: a secret column rebuilt from counts about it (Dinur and Nissim), against four ways to answer them.
+
+The fraction that comes back is measured at one size, and followed along the number of questions and along epsilon.
+"""
+
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from tacit.accounting.meaning import explain
+from tacit.auditing.attacks.answerers import (
+    Answers,
+    budgeted_answers,
+    direct_answers,
+    exact_answers,
+    k_anonymous_answers,
+    small_noise_answers,
+)
+from tacit.auditing.attacks.people import People, made_up
+from tacit.auditing.attacks.questions import Questions, random_questions
+from tacit.auditing.attacks.sizes import Progress, loss_to_try, percent, silent, size
+from tacit.auditing.attacks.solving import LINEAR_PROGRAM, Solver, share_right, solvers_named
+from tacit.privacy.number import Number
+
+EXACT, K_ANONYMOUS, SMALL_NOISE, BUDGET = "exact", "k-anonymous", "small noise", "budget"
+DIRECT = "budget, asked directly"
+QUESTIONS = 100
+EPSILONS = tuple(Fraction(text) for text in ("0.1", "0.3", "1", "3", "10", "30", "100"))
+SHARES = tuple(Fraction(text) for text in ("0.02", "0.05", "0.1", "0.2", "0.4", "0.7", "1"))
+CURVE_ROWS = 2_000  # people whom the curves are about: they need not be all
+K_MOST, SPREAD_MOST = 1_000, 1_000
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What share of the people's secrets came back, from whose answers and by which solver."""
+
+    answers: str
+    solver: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """What share came back with so many questions, or at such an epsilon."""
+
+    answers: str
+    at: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Reconstruction:
+    """How much of a secret column came back: print it, `plot` it, or take `record()` as data."""
+
+    people: str
+    rows: int
+    told_apart: float
+    questions: int
+    epsilon: float
+    k: int
+    spread: int
+    seed: int
+    baseline: float
+    bound: float  # the most any attack on the budget can expect, on independent secrets
+    recovered: tuple[Recovered, ...]
+    curve_rows: int
+    by_questions: tuple[Point, ...]
+    by_epsilon: tuple[Point, ...]
+
+    def share(self, answers: str, solver: str | None = None) -> float:
+        """Return the share that came back from these answers, by this solver or by the better one."""
+        return max(one.share for one in self.recovered if one.answers == answers and solver in (None, one.solver))
+
+    @property
+    def sentence(self) -> str:
+        """What it means, for somebody who decides."""
+        return (
+            f"Exact counts gave away the secrets of {percent(self.share(EXACT))} of the people, with small groups "
+            f"hidden {percent(self.share(K_ANONYMOUS))}, with a little noise {percent(self.share(SMALL_NOISE))}; the "
+            f"same counts through a budget of ε = {self.epsilon:g} gave {percent(self.share(BUDGET))}, and guessing "
+            f"without any gives {percent(self.baseline)}."
+        )
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self) | {"attack": "reconstruct", "sentence": self.sentence}
+
+    def plot(self, path: str | Path) -> Path:
+        """Draw the share that came back along the number of questions and along epsilon: .png, .svg or .html."""
+        from tacit.auditing.attacks.drawings import draw_reconstruction
+
+        return draw_reconstruction(self, Path(path))
+
+    def __str__(self) -> str:
+        solvers = list(dict.fromkeys(one.solver for one in self.recovered))
+        names = {
+            EXACT: "exact counts",
+            K_ANONYMOUS: f"k-anonymous tables: no group under {self.k} people",
+            SMALL_NOISE: f"fixed small noise: up to ± {self.spread}",
+            BUDGET: f"Tacit, a budget of ε = {self.epsilon:g} for all of them",
+        }
+        lines = [
+            f"Reconstruction of a secret yes or no: {self.rows:,} people ({self.people}), {self.questions:,} "
+            f"questions, each of them a count in every block of neighbours (seed {self.seed})",
+            *(
+                []
+                if self.told_apart > 0.9995
+                else [f"{percent(self.told_apart)} of them are told apart by what is public; the rest share a place."]
+            ),
+            "",
+            f"{'secrets recovered from':<52}" + "".join(f"{solver:>16}" for solver in solvers),
+        ]
+        for answers, name in names.items():
+            shares = "".join(f"{percent(self.share(answers, solver)):>16}" for solver in solvers)
+            lines.append(f"{name:<52}{shares}")
+        lines += [
+            f"{'nothing: the more common answer for everyone':<52}{percent(self.baseline):>16}",
+            f"{f'at most, by any attack on ε = {self.epsilon:g}':<52}{percent(self.bound):>16}",
+            *([] if LINEAR_PROGRAM in solvers or len(solvers) > 1 else [_NO_PROGRAM]),
+            "",
+            self.sentence,
+        ]
+        return "\n".join(lines)
+
+
+_NO_PROGRAM = "(a linear program recovers more from small noise: pip install 'tacit[attacks]')"
+
+
+def reconstruct(
+    people: People | None = None,
+    *,
+    rows: int = CURVE_ROWS,
+    questions: int = QUESTIONS,
+    epsilon: Number = 1,
+    k: int = 5,
+    spread: int = 2,
+    solver: str | None = None,
+    seed: int = 1,
+    progress: Progress = silent,
+) -> Reconstruction:
+    """Return how much of a secret column comes back from the same counts, answered in four ways.
+
+    `people` are made up (so many `rows`) unless given. Small noise is up to `spread` on each count. The budget of
+    `epsilon` is for all the questions together. `solver` is "squares" or "linear"; by default both, where scipy is
+    installed.
+
+    No attack on the budget expects more than e^epsilon/(1 + e^epsilon) of independent fair secrets: a no is as if the
+    person were not counted, so guessing a secret is guessing between neighbours.
+    """
+    target = made_up(rows, seed=seed) if people is None else people
+    asked = random_questions(questions, seed=seed)
+    loss = loss_to_try(epsilon)
+    size(k, name="k", least=1, most=K_MOST)
+    size(spread, name="noise", least=1, most=SPREAD_MOST)
+    with_solvers = solvers_named(solver)
+    answered = {
+        EXACT: exact_answers(target, asked),
+        K_ANONYMOUS: k_anonymous_answers(target, asked, k=k),
+        SMALL_NOISE: small_noise_answers(target, asked, spread=spread),
+        BUDGET: budgeted_answers(target, asked, epsilon=loss, progress=progress),
+    }
+    recovered = [
+        Recovered(answers, name, share_right(target, solve(asked, values, target.sizes, progress)))
+        for name, solve in with_solvers.items()
+        for answers, values in answered.items()
+    ]
+    part = target.first(CURVE_ROWS)
+    by_squares, best = list(with_solvers.values())[0], list(with_solvers.values())[-1]
+    shown = {name: values[: part.blocks] for name, values in answered.items() if name != BUDGET}
+    return Reconstruction(
+        people=target.name,
+        rows=len(target),
+        told_apart=target.told_apart,
+        questions=len(asked),
+        epsilon=float(loss),
+        k=k,
+        spread=spread,
+        seed=seed,
+        baseline=target.exact_baseline,
+        bound=max(target.exact_baseline, float(explain(loss).one.accuracy)),
+        recovered=tuple(recovered),
+        curve_rows=len(part),
+        by_questions=_by_questions(part, asked, shown, loss, (best, by_squares), progress),
+        by_epsilon=_by_epsilon(part, asked, by_squares, progress),
+    )
+
+
+def _by_questions(
+    people: People,
+    asked: Questions,
+    shown: dict[str, Answers],
+    loss: Fraction,
+    solvers: tuple[Solver, Solver],
+    progress: Progress,
+) -> tuple[Point, ...]:
+    """Return the share recovered from the first few questions, and so on; the budget is spent anew on each number.
+
+    Noise with tails is best undone by least squares, bounded noise by the program.
+    """
+    points = []
+    counts = sorted({max(1, round(share * len(asked))) for share in SHARES})
+    for at, count in enumerate(counts):
+        few = asked.first(count)
+        answered = {name: values[:, :count] for name, values in shown.items()}
+        answered[BUDGET] = budgeted_answers(people, few, epsilon=loss)
+        for name, values in answered.items():
+            solve = solvers[1] if name == BUDGET else solvers[0]
+            points.append(Point(name, count, share_right(people, solve(few, values, people.sizes, silent))))
+        progress("following the number of questions", (at + 1) / len(counts))
+    return tuple(points)
+
+
+def _by_epsilon(people: People, asked: Questions, solve: Solver, progress: Progress) -> tuple[Point, ...]:
+    """Return the share recovered through larger and larger budgets, by the same questions and by direct ones."""
+    points = []
+    for at, epsilon in enumerate(EPSILONS):
+        answers = budgeted_answers(people, asked, epsilon=epsilon)
+        share = share_right(people, solve(asked, answers, people.sizes, silent))
+        direct = share_right(people, direct_answers(people, epsilon=epsilon))
+        points += [Point(BUDGET, float(epsilon), share), Point(DIRECT, float(epsilon), direct)]
+        progress("following epsilon", (at + 1) / len(EPSILONS))
+    return tuple(points)
