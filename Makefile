@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow bench format clean
+.PHONY: help demo test check slow bench gauntlet side-by-side format clean
 
 help:  ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,13 @@ slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
 
 bench: $(TOOLS)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
 	$(BIN)/python bench/run.py $(ONLY)
+
+gauntlet: $(TOOLS)  ## every published attack on this checkout, then every published bug planted in it
+	$(BIN)/tacit gauntlet
+	$(BIN)/tacit gauntlet --mutants
+
+side-by-side: $(TOOLS)  ## the gauntlet's comparable cases on ours and on three peers, into docs/side-by-side.md
+	$(BIN)/python bench/peers/gauntlet/run.py
 
 format: $(TOOLS)  ## rewrite the code in the one format
 	$(BIN)/ruff check --fix --select I .

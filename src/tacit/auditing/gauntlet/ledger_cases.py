@@ -303,7 +303,7 @@ def _copied(ledger: Ledger, paid: Entry, pattern: str, copies: range, rows: Rows
     names = [record[name] for name in ("asked", "question", "request")]
     entries, number, hash = [], before.number, before.hash
     for copy in copies:
-        asked, question, request = (chain.digest(name, copy) for name in names)
+        asked, question, request = (f"{name[:-8]}{copy:08x}" for name in names)
         body = paid.body.replace(names[0], asked).replace(names[1], question).replace(names[2], request)
         hash = chain.link(hash, body)
         entries.append(Entry(number + 1, body, hash, request=request))

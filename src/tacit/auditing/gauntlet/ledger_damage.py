@@ -8,7 +8,7 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from tacit.auditing.gauntlet.case import Evidence, Size, case
+from tacit.auditing.gauntlet.case import Attack, Evidence, Size, case
 from tacit.auditing.gauntlet.ledger_stage import ask, charge, private_home, refused, register, reopened
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, chain, open_ledger
@@ -106,14 +106,29 @@ def _asked(path: Path, question: str) -> None:
     ledger.close()
 
 
-@case("L05", title="bytes are flipped, cut, swapped, doubled and rewritten", feature="ledger")
-def damage(size: Size) -> Evidence:
-    """Every damage is found by verifying, or changes no entry, no total and no answer."""
-    return damage_at_every(173 if size == "quick" else 7)
+# Every byte of the file is tried, in parts that each end in time.
+PARTS = [f"L05{letter}" for letter in ("", *"bcdefghij")]
+QUICK = 173
 
 
-def damage_at_every(stride: int) -> Evidence:
-    """Flip a bit of every `stride`-th byte, cut at every page, and try every forgery."""
+def _attack_of(part: int) -> Attack:
+    def attack(size: Size) -> Evidence:
+        stride = len(PARTS) * (1 if size == "full" else QUICK if part else QUICK // len(PARTS))
+        return damage_at_every(stride, first=part)
+
+    return attack
+
+
+for _part, _id in enumerate(PARTS):
+    _title = f"bytes are flipped, cut, swapped, doubled and rewritten (part {_part + 1} of {len(PARTS)})"
+    case(_id, title=_title, feature="ledger")(_attack_of(_part))
+
+
+def damage_at_every(stride: int, *, first: int = 0) -> Evidence:
+    """Flip a bit of every `stride`-th byte, cut at every page, and try every forgery.
+
+    Every damage is found by verifying, or changes no entry, no total and no answer.
+    """
     with private_home() as home:
         path = home / "ledger.db"
         with open_ledger(path) as ledger:
@@ -122,17 +137,22 @@ def damage_at_every(stride: int) -> Evidence:
                 ask(ledger, table, question, request_id=question, analyst="ann")
         whole, before = path.read_bytes(), _contents(path)
         tried = unnoticed = 0
-        for tampered in _flips(whole, stride):
+        for tampered in _flips(whole, stride, first):
             tried += 1
             unnoticed += _goes_unnoticed(path, tampered, before)
         missed = [what for what, tampered in _forgeries(home, whole) if _goes_unnoticed(path, tampered, before)]
-    details = {"flips and cuts": tried, "unnoticed": unnoticed, "forgeries unnoticed": ", ".join(missed) or "none"}
+    details = {
+        "bytes": len(whole),
+        "flips and cuts": tried,
+        "unnoticed": unnoticed,
+        "forgeries unnoticed": ", ".join(missed) or "none",
+    }
     return Evidence(unnoticed == 0 and not missed, details)
 
 
-def _flips(whole: bytes, stride: int) -> Iterator[bytes]:
+def _flips(whole: bytes, stride: int, first: int) -> Iterator[bytes]:
     """Yield the file with one bit flipped, in turn at every `stride`-th byte, and cut short at every page."""
-    for place in range(0, len(whole), stride):
+    for place in range(first, len(whole), stride):
         flipped = bytes([whole[place] ^ (1 << place % 8)])
         yield whole[:place] + flipped + whole[place + 1 :]
     for length in range(0, len(whole), 4096):

@@ -21,7 +21,8 @@ from tacit.privacy.loss import ApproximateLoss
 def adaptive(size: Size) -> Evidence:
     """The declared rule alone decides, and no adaptive way of asking breaks the promise it makes."""
     _rule.cache_clear()
-    _charge.cache_clear()  # a mutant may have filled it
+    _charge.cache_clear()  # a mutant may have filled them
+    _own_cost.cache_clear()
     sequences = 500 if size == "quick" else 100_000
     wrong = sum(not _decided_by_the_rule(seed) for seed in range(sequences))
     budget = ApproximateLoss(Fraction(1), Fraction(1, 50))
@@ -69,19 +70,21 @@ class Sums:
 
     def with_event(self, event: Event) -> "Sums":
         """Return the sums after one more event."""
-        loss = cost.zcdp(event)
-        epsilon = Fraction(0) if isinstance(event, KeyThreshold) else cost.pure_epsilon(event)
-        return Sums(
-            self.epsilon + grains(epsilon or Fraction(0)),
-            self.rho + grains(loss.rho),
-            self.delta + grains(loss.delta),
-            self.all_pure and epsilon is not None,
-        )
+        epsilon, rho, delta, is_pure = _own_cost(event)
+        return Sums(self.epsilon + epsilon, self.rho + rho, self.delta + delta, self.all_pure and is_pure)
 
     def within(self, rule: Rule) -> bool:
         """Return whether the rule's definition admits these sums."""
         purely = rule.epsilon is not None and self.all_pure and self.epsilon <= rule.epsilon
         return self.delta <= rule.delta and (purely or (rule.rho is not None and self.rho <= rule.rho))
+
+
+@lru_cache(maxsize=4096)
+def _own_cost(event: Event) -> tuple[Fraction, Fraction, Fraction, bool]:
+    """Return an event's epsilon (0 where it has none), rho and delta, and whether it is pure, or none but its delta."""
+    loss = cost.zcdp(event)
+    epsilon = Fraction(0) if isinstance(event, KeyThreshold) else cost.pure_epsilon(event)
+    return grains(epsilon or Fraction(0)), grains(loss.rho), grains(loss.delta), epsilon is not None
 
 
 @cache
@@ -95,15 +98,16 @@ def _charge(event: Event) -> Charge:
 
 
 def _some_event(numbers: "_Numbers", budget: ApproximateLoss) -> Event:
-    epsilon = budget.epsilon / (1 << numbers.below(6))
-    events: list[Event] = [
-        PureChoice(epsilon),
-        LaplaceNoise(scale=Fraction(1), sensitivity=epsilon),
-        ExponentialChoice(epsilon),
-        GaussianNoise(sigma=Fraction(4), sensitivity_squared=epsilon),
-        KeyThreshold(budget.delta / (1 << numbers.below(4))),
-    ]
-    return events[numbers.below(len(events))]
+    kind, epsilon = numbers.below(5), budget.epsilon / (1 << numbers.below(6))
+    if kind == 0:
+        return PureChoice(epsilon)
+    if kind == 1:
+        return LaplaceNoise(scale=Fraction(1), sensitivity=epsilon)
+    if kind == 2:
+        return ExponentialChoice(epsilon)
+    if kind == 3:
+        return GaussianNoise(sigma=Fraction(4), sensitivity_squared=epsilon)
+    return KeyThreshold(budget.delta / (1 << numbers.below(4)))
 
 
 class _Numbers:
