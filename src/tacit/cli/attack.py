@@ -106,6 +106,7 @@ def reconstruct(
             spread=noise,
             solver=solver,
             seed=seed,
+            curves=plot is not None or as_json,
             progress=progress,
         )
     _say(found, plot, as_json=as_json)
@@ -160,6 +161,7 @@ def membership(
     epsilon: Epsilon = "1",
     members: Annotated[int, typer.Option(metavar="N", help="How many people the averages are about.")] = 100,
     facts: Annotated[int, typer.Option(metavar="N", help="How many facts are averaged.")] = 2_000,
+    trials: Annotated[int, typer.Option(metavar="N", help="How often one mean is tried.")] = 2_000,
     seed: Seed = 1,
     plot: Plot = None,
     as_json: Json = False,
@@ -173,7 +175,7 @@ def membership(
     from tacit.auditing.attacks import membership as run
 
     with _shown(plot) as progress:
-        found = run(epsilon=epsilon, members=members, facts=facts, seed=seed, progress=progress)
+        found = run(epsilon=epsilon, members=members, facts=facts, trials=trials, seed=seed, progress=progress)
     _say(found, plot, as_json=as_json)
 
 

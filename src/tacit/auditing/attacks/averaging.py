@@ -25,7 +25,7 @@ UNBUDGETED, SAME, OTHER = "no budget", "Tacit, same question", "Tacit, other que
 REPEATS, REPEATS_MOST = 10_000, 100_000
 GROUPS, PEOPLE = 200, 25  # groups asked at once, and people in each
 SHARES_OF_BUDGET = 10  # each question costs a tenth of the budget
-ASKED = 60  # how often the same question is really asked: the answer is on record from the second time on
+ASKED = 30  # how often the same question is really asked: the answer is on record from the second time on
 # one question in several wordings
 WORDINGS = (
     "SELECT club, COUNT(*) AS n FROM members WHERE ill GROUP BY club",

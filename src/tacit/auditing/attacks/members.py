@@ -23,7 +23,8 @@ from tacit.privacy.number import Number
 
 MEMBERS, MEMBERS_LEAST, MEMBERS_MOST = 100, 10, 2_000
 FACTS, FACTS_LEAST, FACTS_MOST = 2_000, 10, 10_000
-TRIALS, OTHERS = 2_000, 50
+TRIALS, TRIALS_LEAST, TRIALS_MOST = 2_000, 10, 20_000
+OTHERS = 50  # people in each trial who are known
 RELEASES = 5  # the averages of many facts are asked so often anew, since one noise is shared by all who are judged
 EPSILONS: tuple[Number, ...] = ("0.1", "0.3", "1", "3", "10", "100", "1000")
 MANY_FACTS, ONE_MEAN = "many facts", "one mean"
@@ -101,23 +102,26 @@ def membership(
     epsilons: Sequence[Number] = EPSILONS,
     members: int = MEMBERS,
     facts: int = FACTS,
+    trials: int = TRIALS,
     seed: int = 1,
     progress: Progress = silent,
 ) -> Membership:
     """Return how well two attackers tell members from others, on exact answers and through budgets.
 
-    `facts` about each of `members` are averaged; each epsilon is a budget of its own for all the averages together.
+    `facts` about each of `members` are averaged; each epsilon is a budget of its own for all the averages together. The
+    one mean is tried in so many `trials`.
     """
     spoken = loss_to_try(epsilon)
     losses = sorted({spoken, *(loss_to_try(one) for one in epsilons)})
     size(members, name="members", least=MEMBERS_LEAST, most=MEMBERS_MOST)
     size(facts, name="facts", least=FACTS_LEAST, most=FACTS_MOST)
+    size(trials, name="trials", least=TRIALS_LEAST, most=TRIALS_MOST)
     choices = Choices(seed)
     common = 0.05 + 0.9 * choices.fractions("how common", facts)
     inside, outside = (
         (choices.fractions(who, members * facts).reshape(members, facts) < common) for who in ("members", "others")
     )
-    present = choices.coins("present", TRIALS)
+    present = choices.coins("present", trials)
     points = []
     for at, loss in enumerate(losses):
         bound = float(explain(loss).one.advantage)
@@ -131,7 +135,7 @@ def membership(
     return Membership(
         members=members,
         facts=facts,
-        trials=TRIALS,
+        trials=trials,
         seed=seed,
         exact_many_facts=_told_by_facts(inside.mean(axis=0), common, inside, outside),
         exact_one_mean=_told_by_mean(exact_means, present),
@@ -171,7 +175,8 @@ def _told_by_facts(shares: Any, common: Any, inside: Booleans, outside: Booleans
 
 def _noisy_means(present: Booleans, loss: Fraction) -> list[float | None]:
     """Return the mean of each trial: fifty people who are known to have 0, and perhaps one who has 1."""
-    known = np.repeat(np.arange(TRIALS), OTHERS)
+    trials = len(present)
+    known = np.repeat(np.arange(trials), OTHERS)
     trial = np.concatenate([known, np.flatnonzero(present)])
     value = np.concatenate([np.zeros(len(known), dtype=np.int64), np.ones(int(present.sum()), dtype=np.int64)])
     protected = table(
@@ -180,13 +185,13 @@ def _noisy_means(present: Booleans, loss: Fraction) -> list[float | None]:
         unit="person",
         rows_per_unit=1,
         groups_per_unit=1,
-        columns={"trial": {"keys": list(range(TRIALS))}, "value": {"between": (0, 1)}},
+        columns={"trial": {"keys": list(range(trials))}, "value": {"between": (0, 1)}},
         budget=pure_loss(loss),
         ledger=":memory:",
     )
     rows = protected.group_by("trial").mean("value").answer(epsilon=loss).to_dicts()
     found = {row["trial"]: row["value"] for row in rows}
-    return [found[trial] for trial in range(TRIALS)]
+    return [found[trial] for trial in range(trials)]
 
 
 def _told_by_mean(means: Sequence[float | None] | NDArray[Any], present: Booleans) -> float:

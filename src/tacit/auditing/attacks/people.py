@@ -101,7 +101,7 @@ def read_people(path: str | Path, *, secret: str, by: Sequence[str], rows: int =
     most = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)
     column, equals, value = secret.partition("=")
     found = _read(Path(path), column, tuple(by), value if equals else None, most)
-    cell, answer = found["cell"].to_numpy(), found["answer"].to_numpy(zero_copy_only=False)
+    cell, answer = np.asarray(found["cell"], dtype=np.int64), np.asarray(found["answer"])
     if not len(cell):
         raise InvalidParameter("the table has no rows, so there is nobody to attack\nhint: name another file")
     if (answer == -1).any():
@@ -136,7 +136,7 @@ def _read(path: Path, column: str, by: tuple[str, ...], value: str | None, rows:
         f"SELECT dense_rank() OVER (ORDER BY {order}) - 1 AS cell, {answer} AS answer FROM {reader}"  # noqa: S608
         f" ORDER BY cell LIMIT {rows}"
     )
-    return connection.execute(text, [*([] if value is None else [value]), str(path)]).to_arrow_table()
+    return connection.execute(text, [*([] if value is None else [value]), str(path)]).fetchnumpy()
 
 
 def _check_columns(names: Sequence[str], column: str, by: tuple[str, ...]) -> None:
