@@ -166,8 +166,10 @@ def tied_cells(key_hash, key_rank, keys, values):
     rows = np.zeros((len(keys), 4), dtype=np.uint32)
     rows[:, 2], rows[:, 3] = keys, values
     sums = np.zeros((len(key_hash), 4), dtype=np.int64)
-    rule = kernel_loops.Rule(3, np.array(key_hash, np.uint64), np.array(key_rank, np.int64), 1, 1)
-    kernel_loops.sum_rows(rows, 8, 0, rule, sums)
+    hashes, ranks = np.array(key_hash, np.uint64), np.array(key_rank, np.int64)
+    rule = kernel_loops.Rule(3, hashes, ranks, 1, 1, np.zeros(0, np.int64))
+    out = kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64))
+    kernel_loops.sum_rows(rows, 8, 0, rule, out)
     return sums
 
 

@@ -165,8 +165,9 @@ def _run_once(loops: ModuleType) -> None:
     rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)
     loops.scatter(hashes, one, one, np.zeros((1, 1), dtype=np.uint32), 1, starts, rows)
     rows[0, 2] = 0
-    rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1)
-    loops.sum_rows(rows, 8, 0, rule, np.zeros((1, 4), dtype=np.int64))
+    rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
+    out = loops.Out(np.zeros((1, 4), dtype=np.int64), np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64))
+    loops.sum_rows(rows, 8, 0, rule, out)
 
 
 def _remove_old(folder: Path) -> None:

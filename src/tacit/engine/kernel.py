@@ -7,7 +7,7 @@ has all rows of its units, is bounded and added up on its own. `compiled` says w
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +28,12 @@ PART_ROWS = 1 << 13
 ROWS_AT_ONCE = 1 << 30
 LIMB_BITS = 31
 NOTHING = (1 << 32) - 1
+# Kept rows that quantiles are drawn from are joined and sorted.
+KEPT_COPIES = 5
 # Of the memory limit, what rows may take before they are written to a file; the rest is for batches and tables.
 HELD_SHARE = 2
+
+Drawn = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,26 @@ class Columns:
     keys: Sequence[str]
     values: Sequence[Sequence[str]]
     listed: int | None  # how many keys the public list has, the key being its place there; None where keys are found
+    drawn: Sequence[int] = ()  # which values quantiles are drawn from: those of kept rows are handed on
 
     @property
     def limbs(self) -> list[str]:
         """All limbs of all values."""
         return [limb for value in self.values for limb in value]
 
+    @property
+    def drawn_limbs(self) -> list[int]:
+        """The places among all limbs of those that are handed on; a drawn value has one."""
+        return [self.limbs.index(limb) for value in self.drawn for (limb,) in (self.values[value],)]
+
 
 @dataclass(frozen=True)
 class Summed:
-    """For each key rows, units, and counted and total of each value."""
+    """For each key rows, units, and counted and total of each value; and the drawn values of the kept rows."""
 
     keys: list[tuple[Any, ...]] | None  # None: the public list
     sums: list[NDArray[Any]]
+    drawn: Mapping[int, Drawn]  # for a drawn value: the key's place and the value of each kept row that has one
 
 
 def sum_batches(
@@ -85,8 +96,8 @@ def sum_batches(
             if waiting is not None:
                 waiting.result()
         keys, hashes, order = packer.keys()
-        table = _sum_parts(runs, packer, hashes, order, bounded, memory)
-    return Summed(keys, _joined(table, columns))
+        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, _joined(table, columns), _drawn(kept, columns))
 
 
 def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
@@ -106,6 +117,7 @@ class Packer:
         kinds = [schema.field(key).type for key in columns.keys]
         self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
         self.first = 3 if self._units is None else 4
+        self.drawn = np.array(columns.drawn_limbs, dtype=np.int64)
         self.width = self.first + len(columns.limbs)
 
     def pack(self, batch: pa.RecordBatch) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
@@ -157,17 +169,17 @@ def _sum_parts(
     order: NDArray[np.int64],
     bounded: Bounded,
     memory: int,
-) -> NDArray[Any]:
-    """Return (key, sum) integers: rows, units, and counted and total of each limb."""
+) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Return (key, sum) integers: rows, units, and counted and total of each limb; and the drawn limbs of kept rows."""
     from tacit.engine import kernel_loops as loops
 
     shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
     widest = int(runs.sizes.max(initial=0)) * packer.width * 4 * 4  # two copies, and entries of about that size
     if THREADS * (widest + 8 * shape[0] * shape[1]) > memory or runs.sizes.max(initial=0) > ROWS_AT_ONCE:
         raise MemoryError
-    rule = loops.Rule(
-        packer.first, hashes, order, min(bounded.rows_most, ROWS_AT_ONCE), min(bounded.groups_most, ROWS_AT_ONCE)
-    )
+    rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
+    rule = loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
+    kept: list[NDArray[np.uint32]] = []
     waiting = iter(np.argsort(-runs.sizes, kind="stable").tolist())  # the largest first, so that no thread ends late
     turn = threading.Lock()
 
@@ -184,7 +196,13 @@ def _sum_parts(
                 total, added = total.astype(object) + sums, 0
                 sums[:] = 0
             added += len(rows)
-            loops.sum_rows(rows, PART_BITS, _bits(len(rows)), rule, sums)
+            room = np.empty((len(rows) if len(rule.drawn) else 0, 1 + len(rule.drawn)), dtype=np.uint32)
+            count = np.zeros(1, dtype=np.int64)
+            loops.sum_rows(rows, PART_BITS, _bits(len(rows)), rule, loops.Out(sums, room, count))
+            if count[0]:
+                kept.append(room[: count[0]].copy())
+                if KEPT_COPIES * sum(each.nbytes for each in kept) > memory:
+                    raise MemoryError
 
     with ThreadPoolExecutor(THREADS, "tacit-kernel") as workers:
         tables = list(workers.map(work, range(THREADS)))
@@ -192,7 +210,7 @@ def _sum_parts(
     many = int(runs.sizes.sum()) > ROWS_AT_ONCE
     for other in tables[1:]:
         table = table.astype(object) + other if many else table + other
-    return table
+    return table, np.concatenate(kept) if kept else np.empty((0, 1 + len(rule.drawn)), dtype=np.uint32)
 
 
 def _bits(rows: int) -> int:
@@ -210,3 +228,12 @@ def _joined(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
         sums += [counted, total]
         at += 2 * len(value)
     return sums
+
+
+def _drawn(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
+    """Return the keys' places and the values of kept rows, for each drawn value, NULL left out."""
+    drawn = {}
+    for at, place in enumerate(columns.drawn):
+        known = kept[kept[:, 1 + at] != NOTHING]
+        drawn[place] = known[:, 0].astype(np.int64), known[:, 1 + at].astype(np.int64)
+    return drawn

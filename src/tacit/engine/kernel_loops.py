@@ -27,6 +27,15 @@ class Rule(NamedTuple):
     key_rank: Any  # (key,) int64: where each key is in the order of keys
     rows_most: Any
     groups_most: Any
+    drawn: Any  # (word,) int64: which words of a row are handed on for quantiles, row by row
+
+
+class Out(NamedTuple):
+    """Where what is kept goes."""
+
+    sums: Any  # (key, sum) int64: rows, units, and counted and total of each value
+    kept: Any  # (row, 1 + word) uint32: the key and the drawn words of each kept row, where any are drawn
+    count: Any  # (1,) int64: how many rows `kept` has
 
 
 @numba.njit
@@ -166,8 +175,8 @@ def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: 
 
 
 @numba.njit(cache=True, nogil=True)
-def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, sums: Any) -> None:
-    """Bound and add up whole units into `sums`: by key rows, units, counted and total of each value.
+def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
+    """Bound whole units, add them up by key, and hand on the words that quantiles are drawn from.
 
     The rows are first split by the `bits` of their units' hashes after the top `skip`, so that a part stays in cache.
     """
@@ -175,7 +184,7 @@ def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, sums: Any) -> None:
     for part in range(1 << bits):
         some = parted[starts[part] : starts[part + 1]]
         if len(some):
-            _sum_part(some, rule, sums)
+            _sum_part(some, rule, out)
 
 
 @numba.njit
@@ -201,7 +210,7 @@ def _split(rows: Any, skip: Any, bits: Any) -> Any:
 
 
 @numba.njit
-def _sum_part(rows: Any, rule: Rule, sums: Any) -> None:
+def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
     """Bound and add up each unit of a part."""
     places, ends, units = _by_unit(rows, rule.first)
     orders = np.empty(len(rows), np.uint64)
@@ -211,11 +220,11 @@ def _sum_part(rows: Any, rule: Rule, sums: Any) -> None:
         end = ends[unit]
         if end - begin == 1:
             key = np.int64(rows[places[begin], 2])
-            sums[key, 0] += 1
-            sums[key, 1] += 1
-            _add_row(rows, rule.first, places[begin], 1, sums[key])
+            out.sums[key, 0] += 1
+            out.sums[key, 1] += 1
+            _add_row(rows, rule, places[begin], 1, out)
         else:
-            _sum_unit(rows, rule, places[begin:end], orders, best, sums)
+            _sum_unit(rows, rule, places[begin:end], orders, best, out)
         begin = end
 
 
@@ -258,7 +267,7 @@ def _by_unit(rows: Any, first: Any) -> Any:
 
 
 @numba.njit
-def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, best: Any, sums: Any) -> None:
+def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, best: Any, out: Out) -> None:
     """Add up those of a unit's groups that come first in the order of (hash, key), each cut to its first rows."""
     word = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
     count = len(places)
@@ -280,13 +289,13 @@ def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, best: Any, sums: 
         end = begin + 1
         while end < count and rows[places[end], 2] == key:
             end += 1
-        sums[key, 0] += min(end - begin, rule.rows_most)
-        sums[key, 1] += 1
+        out.sums[key, 0] += min(end - begin, rule.rows_most)
+        out.sums[key, 1] += 1
         if end - begin > rule.rows_most:
-            _add_first_rows(rows, rule, places[begin:end], orders, sums[key])
+            _add_first_rows(rows, rule, places[begin:end], orders, out)
         else:
             for place in range(begin, end):
-                _add_row(rows, rule.first, places[place], 1, sums[key])
+                _add_row(rows, rule, places[place], 1, out)
         groups += 1
         begin = end
 
@@ -335,7 +344,7 @@ def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
 
 
 @numba.njit
-def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, sums: Any) -> None:
+def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, out: Out) -> None:
     """Add those of a group's rows that come first in the order of (hash, values); `orders` is only room to work in."""
     for place in range(len(places)):
         orders[place] = _row_hash(rows, rule, places[place])
@@ -343,7 +352,7 @@ def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, sums: Any) 
     tied = rule.rows_most
     for place in range(len(places)):
         if _row_hash(rows, rule, places[place]) < last:
-            _add_row(rows, rule.first, places[place], 1, sums)
+            _add_row(rows, rule, places[place], 1, out)
             tied -= 1
     done = np.int64(-1)
     while tied > 0:  # nearly always once: rows that tie are identical
@@ -357,7 +366,7 @@ def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, sums: Any) 
                 best, times = row, 1
             elif order == 0:
                 times += 1
-        _add_row(rows, rule.first, best, min(times, tied), sums)
+        _add_row(rows, rule, best, min(times, tied), out)
         tied -= times
         done = best
 
@@ -406,9 +415,17 @@ def _compare(rows: Any, rule: Rule, one: Any, two: Any) -> Any:
 
 
 @numba.njit
-def _add_row(rows: Any, first: Any, row: Any, times: Any, sums: Any) -> None:
-    for column in range(rows.shape[1] - first):
-        value = rows[row, first + column]
+def _add_row(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
+    sums = out.sums[rows[row, 2]]
+    for column in range(rows.shape[1] - rule.first):
+        value = rows[row, rule.first + column]
         if value != NOTHING:
             sums[2 + 2 * column] += times
             sums[3 + 2 * column] += np.int64(value) * times
+    if len(rule.drawn):
+        for _ in range(times):
+            kept = out.kept[out.count[0]]
+            kept[0] = rows[row, 2]
+            for place in range(len(rule.drawn)):
+                kept[1 + place] = rows[row, rule.drawn[place]]
+            out.count[0] += 1

@@ -11,9 +11,11 @@ from typing import Any
 import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
+import numpy as np
 
 from tacit.engine import kernel
 from tacit.engine.relation import UNIT
+from tacit.engine.values import grouped
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
 from tacit.query.nodes import Scalar
@@ -28,7 +30,7 @@ TEXT_BATCH_ROWS = 1 << 16
 
 def suits(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; a matter of public facts."""
-    if plan.unit is None or not source.is_duckdb or plan.quantiles or plan.distincts:
+    if plan.unit is None or not source.is_duckdb or plan.distincts:
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 
@@ -46,9 +48,9 @@ def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt
         **{limb: word for name, limbs in named.items() for limb, word in zip(limbs, words[name], strict=True)},
     )
     texts = any(not _is_small(asked[name].type()) for name in asked.columns)
-    columns = kernel.Columns(
-        UNIT, keys, list(named.values()), None if plan.public_keys is None else len(plan.public_keys)
-    )
+    listed = None if plan.public_keys is None else len(plan.public_keys)
+    drawn = sorted({draw.column for draw in plan.quantiles})
+    columns = kernel.Columns(UNIT, keys, list(named.values()), listed, drawn)
     bounded = kernel.Bounded(
         rows_most=plan.rows_per_unit if plan.needs_rows else kernel.ROWS_AT_ONCE,
         groups_most=plan.groups_per_unit,
@@ -63,13 +65,18 @@ def _as_exact(summed: kernel.Summed, plan: Plan) -> ExactTable:
     names = ["rows", "units"]
     for place in range(plan.value_count):
         names += [f"counted_{place}", f"total_{place}"]
+    sums = dict(zip(names, summed.sums, strict=True))
     if summed.keys is None:
-        return ExactTable(plan.public_keys or ((),), {n: s.tolist() for n, s in zip(names, summed.sums, strict=True)})
+        listed = plan.public_keys or ((),)
+        made = {} if plan.sums_nothing else {name: each.tolist() for name, each in sums.items()}
+        return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in summed.drawn.items()})
     kept = summed.sums[1] > 0  # a group that bounding has emptied does not exist, as in SQL
     keys: Sequence[tuple[Scalar, ...]] = [
         tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
     ]
-    return ExactTable(keys, {n: s[kept].tolist() for n, s in zip(names, summed.sums, strict=True)})
+    place_of = np.cumsum(kept) - 1
+    values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in summed.drawn.items()}
+    return ExactTable(keys, {name: each[kept].tolist() for name, each in sums.items()}, values)
 
 
 def _heights(plan: Plan) -> list[int]:

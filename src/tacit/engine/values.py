@@ -11,18 +11,28 @@ from tacit.plan.exact import ExactTable, Integers
 from tacit.plan.plan import Plan
 from tacit.tables.arrow import to_scalar
 
+# A group's place takes at most the 31 bits above these.
+WORD_BITS = 32
+
 
 def with_values(exact: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
     """Return the exact table with one column's values, sorted, for every group; a group without any has none."""
     places = _places(exact, found, plan)
     values = found.column("value").to_numpy().astype(np.int64)
-    if len(exact) == 1:
-        groups = [np.sort(values)]
-    else:
-        order = np.lexsort((values, places))
-        edges = np.searchsorted(places[order], np.arange(len(exact) + 1))
-        groups = [values[order[start:end]] for start, end in pairwise(edges)]
-    return replace(exact, values={**exact.values, column: groups})
+    return replace(exact, values={**exact.values, column: grouped(places, values, groups=len(exact))})
+
+
+def grouped(places: Integers, values: Integers, *, groups: int) -> list[Integers]:
+    """Return each group's values, rising; a value is of the group whose place stands beside it.
+
+    Values on a quantile's grid take at most 30 bits, so that both fit one word, which sorts soonest.
+    """
+    if groups == 1:
+        return [np.sort(values)]
+    words = np.sort((places << WORD_BITS) | values)
+    edges = np.searchsorted(words, np.arange(groups + 1) << WORD_BITS)
+    values = words & ((1 << WORD_BITS) - 1)
+    return [values[start:end] for start, end in pairwise(edges)]
 
 
 def with_distinct(exact: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:
