@@ -64,6 +64,13 @@ def test_a_bug_that_raises_is_killed_and_how_is_recorded():
     assert product.release(17) == 10
 
 
+def test_a_bug_whose_code_no_longer_fits_has_not_been_tried():
+    mutant("two arguments", killed_by="X01", published="here")(plant_release(lambda count, scale: count))
+    verdict = run_mutant("two arguments")
+    assert not verdict.killed
+    assert verdict.how.startswith("does not fit the code: raised TypeError")
+
+
 def test_a_harmless_change_survives_so_the_runner_can_say_so():
     mutant("harmless", killed_by="X01", published="nowhere")(plant_release(lambda count: 0))
     verdict = run_mutant("harmless")

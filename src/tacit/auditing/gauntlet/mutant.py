@@ -17,6 +17,9 @@ Plant = Callable[[], AbstractContextManager[object]]
 
 _ABSENT = object()
 
+# What a planted function raises that no longer fits the code around it: the bug was not tried, so it is not killed.
+MISFITS = (TypeError, AttributeError, NameError, ImportError, KeyError, IndexError)
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -65,7 +68,8 @@ def all_mutants() -> tuple[Mutant, ...]:
 def run_mutant(name: str, size: Size = "quick") -> Verdict:
     """Plant the bug, run the case that must notice it, and return whether it did.
 
-    Evidence that did not pass kills; so does an error raised by the case, whose class is recorded as how.
+    Evidence that did not pass kills; so does an error raised by the case, whose class is recorded as how. An error of
+    the kind that a stale mutant makes kills nothing.
     """
     if name not in _mutants:
         known = ", ".join(sorted(_mutants)) or "none"
@@ -76,7 +80,10 @@ def run_mutant(name: str, size: Size = "quick") -> Verdict:
         try:
             report = cases.run(chosen.killed_by, size)
         except Exception as error:
-            return Verdict(chosen, killed=True, how=f"raised {type(error).__name__}: {error}")
+            said = f"raised {type(error).__name__}: {error}"
+            if type(error) in MISFITS:
+                return Verdict(chosen, killed=False, how=f"does not fit the code: {said}")
+            return Verdict(chosen, killed=True, how=said)
     if report.passed:
         return Verdict(chosen, killed=False, how="the case passed", evidence=report.evidence)
     how = "; ".join(report.evidence.lines()) or "the case failed"

@@ -380,7 +380,7 @@ bug(
     "digits past the grid",
     killed_by="N03",
     published="Mironov 2012: low digits betray the number before the noise",
-    swap=lambda: [(columns, "_on_grid", lambda steps, step: float(steps * step) + 1e-7)],
+    swap=lambda: [(columns, "_on_grid", lambda values, step: tuple(float(int(v) * step) + 1e-7 for v in values))],
 )
 bug(
     "expressions are evaluated",
