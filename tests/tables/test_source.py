@@ -163,13 +163,6 @@ def test_the_delimiter_is_read_from_the_header_alone(delimiter, tmp_path):
     assert cells == {(f"a{other}{other}{other}b", "units"): 9}
 
 
-def test_csv_lines_that_do_not_fit_are_filled_cut_or_left_out(tmp_path):
-    lines = b'id,g\n1,a\n2\n3,a,b,c\n4,"a\n"\n5,\xff\n6,"a ""b"""\n'
-    (tmp_path / "t.csv").write_bytes(lines)
-    (cells,) = exact_cells(protected(str(tmp_path / "t.csv")).group_by("g").count_units())
-    assert cells == {("a", "units"): 2, (None, "units"): 1, ("a\n", "units"): 1, ('a "b"', "units"): 1}
-
-
 def test_csv_files_with_different_headers_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("id,g\n1,a\n")
     (tmp_path / "b.csv").write_text("id,h\n1,a\n")

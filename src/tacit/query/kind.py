@@ -57,7 +57,7 @@ def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
     if facts.type == "other" or facts.scale > SCALE_MAX:
         raise QueryRefused(
             f"column '{name}' is of a type that questions cannot use"
-            f"\nhint: declare how to read it, e.g. columns={{'{name}': {{'type': 'text'}}}}"
+            f"\nhint: declare how to read it, e.g. columns={{'{name}': {{'type': 'text'}}}}, or convert it beforehand"
         )
     if facts.type == "decimal":
         return decimal(max(facts.digits, facts.scale), facts.scale)

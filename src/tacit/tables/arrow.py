@@ -29,12 +29,12 @@ KEY_TYPES: dict[str, pa.DataType] = {
 def frame_to_arrow(frame: Any) -> pa.Table | None:
     """Return a pandas, Polars or Arrow frame as an Arrow table, or None if it is none of them."""
     if isinstance(frame, pa.Table):
-        return _plain(frame)
+        return frame
     if isinstance(frame, pa.RecordBatch):
-        return _plain(pa.Table.from_batches([frame]))
+        return pa.Table.from_batches([frame])
     module = type(frame).__module__.partition(".")[0]
     if module == "polars" and hasattr(frame, "to_arrow"):
-        return _plain(_from_polars(frame))
+        return _from_polars(frame)
     if module == "pandas" and hasattr(frame, "columns"):
         return _from_pandas(frame)
     return None
@@ -88,7 +88,7 @@ def _from_pandas(frame: Any) -> pa.Table:
             raise InvalidParameter(f"column {position} is not named by text\nhint: rename the frame's columns to text")
         names.append(name)
         columns.append(_series(frame.iloc[:, position], name))
-    return _plain(pa.Table.from_arrays(columns, names=names))
+    return pa.Table.from_arrays(columns, names=names)
 
 
 def _series(series: Any, name: str) -> pa.ChunkedArray:
@@ -97,7 +97,7 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
         codes = series.cat.codes.to_numpy()
         values = _series(series.cat.categories, name)
         return values.take(pa.array(codes, pa.int64(), mask=codes < 0))
-    if str(series.dtype) == "object":
+    if str(series.dtype) == "object" or getattr(series.dtype, "storage", None) == "python":
         return pa.chunked_array([pa.array([_text(cell) for cell in series], pa.string())])
     try:
         array = pa.array(series, from_pandas=True)
@@ -117,14 +117,3 @@ def _text(cell: Any) -> str | None:
         return str(cell).encode("utf-8", "replace").decode("utf-8")
     except Exception:  # noqa: BLE001 - a cell's own code may do anything
         return None
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Return the table with dictionary codes replaced by the values they stand for, and halves widened."""
-    for position, column in enumerate(table.schema):
-        if pa.types.is_dictionary(column.type):
-            plain = table.column(position).cast(column.type.value_type)
-            table = table.set_column(position, column.name, plain)
-        if pa.types.is_float16(column.type):
-            table = table.set_column(position, column.name, table.column(position).cast(pa.float32()))
-    return table

@@ -11,12 +11,14 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import ibis
 import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 
@@ -24,17 +26,21 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.delimited import read_csv
 from tacit.tables.memory import declared_memory
+from tacit.tables.parquet import ParquetFiles, open_parquet
+from tacit.tables.reading import reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 from tacit.tables.spill import spill_folder
 
-OURS = "protected"
+OURS, GIVEN = "protected", "given_frame"
 PARQUET = {".parquet", ".pq"}
 CSV = {".csv", ".tsv", ".txt"}
+NOTHING: Mapping[str, str] = MappingProxyType({})
 # What a decimal declared over text or ints holds; a stored decimal has its own digits.
 DECLARED_DIGITS, DECLARED_SCALE = 18, 6
+COARSE_TIMES = (0, 3)  # digits of a second
 # DuckDB's own functions between text and its bytes.
 _encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=(("string",), "binary"))
-_decode = ibis.udf.scalar.builtin(lambda data: data, name="decode", signature=(("binary",), "string"))
+_decode = ibis.udf.scalar.builtin(lambda data, _: data, name="decode", signature=(("binary", "string"), "string"))
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,7 @@ class Source:
     columns: Mapping[str, ColumnFacts]
     stem: str  # the name a question uses when none is given
     identity: str | None  # what tells the ledger that two tables are one; None for frames
+    files: ParquetFiles | None = None  # where there are two ways to read the rows
 
     @property
     def is_duckdb(self) -> bool:
@@ -62,14 +69,17 @@ class Source:
 
     def fetch(self, relation: ir.Table) -> pa.Table:
         """Return a relation's rows."""
-        found: pa.Table = self.backend.to_pyarrow(relation)
+        found: pa.Table = self.backend.to_pyarrow(self._read(relation))
         return found
 
     def stream(self, relation: ir.Table, batch_rows: int) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
-        found = self.backend._to_duckdb_relation(relation)
+        found = self.backend._to_duckdb_relation(self._read(relation))
         return found.to_arrow_reader(batch_rows)
+
+    def _read(self, relation: ir.Table) -> ir.Table:
+        return relation if self.files is None else self.files.reading(relation, self.table)
 
 
 def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
@@ -93,16 +103,29 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
             f"a table cannot be made from a {type(source).__name__}\nhint: give a path or glob of Parquet or CSV"
             " files, a pandas, Polars or Arrow frame, (duckdb_connection, 'table'), or an Ibis table"
         )
+    return _from_frame(frame, written)
+
+
+def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
     _refuse_duplicates(frame.column_names)
+    found = {field.name: reading_of(field.name, field.type) for field in frame.schema}
+    readings = [reading for reading in found.values() if reading is not None]
+    others = {field.name: str(field.type) for field in frame.schema if found[field.name] is None}
+    if not readings:
+        raise InvalidParameter(
+            "the frame has no columns, or none of a type that can be read\nhint: convert a column to text or a number"
+        )
     backend = ibis.duckdb.connect()
     try:
-        backend.con.register(OURS, frame)
+        handed = {reading.name: stored_column(frame.column(reading.name), reading) for reading in readings}
+        backend.con.register(GIVEN, pa.table(handed))
+        backend.con.execute(f"CREATE TEMP VIEW {OURS} AS {select(readings, GIVEN)}")
     except Exception:  # noqa: BLE001 - the engine's text may quote a cell
         raise InvalidParameter(
-            "the frame has no columns, or one of a type that cannot be read\nhint: leave out or convert the odd column"
+            "the frame has a column of a type that cannot be read\nhint: leave out or convert the odd column"
         ) from None
     _lock(backend, [])
-    return _described(backend.table(OURS), backend, written, stem="data", identity=None)
+    return _described(backend.table(OURS), backend, written, stem="data", identity=None, others=others)
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -118,11 +141,13 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
         raise QueryRefused(
             f"{pattern!r} is neither Parquet nor CSV by its ending\nhint: rename it, or read it into a frame"
         )
+    files, others = None, dict[str, str]()
     try:
         if endings <= PARQUET:
-            table = backend.read_parquet(paths, table_name=OURS)
+            files, others = open_parquet(backend, paths, name=OURS)
         else:
-            table = read_csv(backend, paths, name=OURS)
+            read_csv(backend, paths, name=OURS)
+        table = backend.table(OURS)
     except QueryRefused:
         raise
     except Exception:  # noqa: BLE001 - the engine's text may quote a cell
@@ -131,7 +156,9 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
         ) from None
     _lock(backend, paths)
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
-    return _described(table, backend, written, stem=stem or "data", identity="file:" + "|".join(paths))
+    identity = "file:" + "|".join(paths)
+    described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
+    return replace(described, files=files)
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -145,11 +172,13 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
     except Exception:  # noqa: BLE001 - whatever it is, there is no such table to ask
         raise QueryRefused(f"this DuckDB connection has no table {name!r}") from None
     _refuse_view(backend, name)
-    return _described(_plain_text(table, backend), backend, written, stem=name, identity=_identity(backend, name))
+    return _described(_plain_cells(table, backend), backend, written, stem=name, identity=_identity(backend, name))
 
 
 def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
     backend = table.get_backend()
+    if isinstance(table.op(), ops.InMemoryTable):
+        raise QueryRefused("this Ibis table is a frame\nhint: give the frame itself: tacit.table(frame, ...)")
     name = getattr(table.op(), "name", None)  # only a stored table has one
     if name is None:
         raise QueryRefused(
@@ -158,20 +187,24 @@ def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
         )
     _refuse_view(backend, name)
     identity = _identity(backend, name)
-    return _described(_plain_text(table, backend), backend, written, stem="data", identity=identity)
+    return _described(_plain_cells(table, backend), backend, written, stem="data", identity=identity)
 
 
 def _refuse_view(backend: Any, name: str) -> None:
-    """A view may compute across rows; one that DuckDB made for a registered frame does not."""
+    """A view may compute across rows, and a frame lent to a connection has types guessed from its cells."""
     if backend.name != "duckdb":
         return
     asked = "SELECT sql FROM duckdb_views() WHERE NOT internal AND lower(view_name) = lower(?)"
     for (text,) in backend.con.execute(asked, [name]).fetchall():
-        if not re.search(r"AS SELECT \* FROM \w+_scan\(", text or ""):
+        if re.search(r"AS SELECT \* FROM \w+_scan\(", text or ""):
             raise QueryRefused(
-                f"'{name}' is a view, which may compute across rows: one person could then move others' rows"
-                "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
+                f"'{name}' is a frame that was lent to the connection, which reads it in its own way"
+                "\nhint: give the frame itself: tacit.table(frame, ...)"
             )
+        raise QueryRefused(
+            f"'{name}' is a view, which may compute across rows: one person could then move others' rows"
+            "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
+        )
 
 
 def _identity(backend: Any, name: str) -> str | None:
@@ -182,11 +215,11 @@ def _identity(backend: Any, name: str) -> str | None:
     return f"duckdb:{os.path.realpath(path)}:{name.lower()}" if path else None
 
 
-def _plain_text(table: ir.Table, backend: Any) -> ir.Table:
-    """Return a DuckDB user's table with every text compared by its bytes.
+def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
+    """Return a DuckDB user's table with every text compared by its bytes, and every time in microseconds.
 
     An ENUM is hashed by its code, which another row's value can move, and a collation takes different units or keys
-    for one; by way of bytes both are gone.
+    for one; by way of bytes both are gone. A time in seconds may be beyond what microseconds can count: then NULL.
     """
     if backend.name != "duckdb":
         return table
@@ -195,21 +228,42 @@ def _plain_text(table: ir.Table, backend: Any) -> ir.Table:
             "this DuckDB connection has a default collation, which takes different units for one"
             "\nhint: RESET default_collation, or open another connection"
         )
-    texts = [name for name, found in table.schema().items() if found.is_string()]
-    return table.mutate(**{name: _decode(_encode(table[name])) for name in texts}) if texts else table
+    plain = {}
+    for name, found in table.schema().items():
+        if found.is_string():
+            stored = _encode(table[name])
+            text = _decode(stored, "replace")
+            plain[name] = ibis.cases((_encode(text) == stored, text), else_=ibis.null("string"))
+        elif isinstance(found, dt.Timestamp) and found.scale in COARSE_TIMES:
+            plain[name] = table[name].try_cast("timestamp(6)")
+    return table.mutate(**plain) if plain else table
 
 
 def _described(
-    table: ir.Table, backend: Any, written: Mapping[str, WrittenFacts], *, stem: str, identity: str | None
+    table: ir.Table,
+    backend: Any,
+    written: Mapping[str, WrittenFacts],
+    *,
+    stem: str,
+    identity: str | None,
+    others: Mapping[str, str] = NOTHING,
 ) -> Source:
-    """Give every column its public facts; a declared type wins, and the engine reads the column as that."""
-    _refuse_duplicates(table.columns)
+    """Give every column its public facts; a declared type wins, and the engine reads the column as that.
+
+    `others` are columns that cannot be read, with their type: known by name, and in no question.
+    """
+    _refuse_duplicates([*table.columns, *others])
     for name in written:
+        if name in others:
+            raise QueryRefused(
+                f"columns= names '{name}', which is stored as {others[name]}: that cannot be read for every row"
+                "\nhint: convert it to text or a number where the table is made"
+            )
         if name not in table.columns:
             raise QueryRefused(
                 f"columns= names '{name}', which the table does not have\nhint: it has {', '.join(table.columns)}"
             )
-    columns = {}
+    columns = {name: ColumnFacts(type="other") for name in others}
     for name, found in table.schema().items():
         said = written.get(name, WrittenFacts())
         digits, scale = DECLARED_DIGITS, DECLARED_SCALE

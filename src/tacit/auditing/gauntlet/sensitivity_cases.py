@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.auditing.gauntlet.case import Evidence, Size, case
+from tacit.auditing.gauntlet.odd_cells import ODD_LINES, odd_lines_that_move_others
 from tacit.auditing.gauntlet.table_neighbours import (
     NEWCOMER,
     QUESTIONS,
@@ -198,6 +199,8 @@ def stable_bounding(size: Size) -> Evidence:
             tries += 1
             if [added(left, right) for left, right in zip(without, alone, strict=True)] != both:
                 differ.append(f"{name}, salt {salt}")
+    differ += [f"the line {line}" for line in odd_lines_that_move_others(size)]
+    tries += len(ODD_LINES)
     return Evidence(passed=not differ, details={"tables": tries, "others' rows that moved": differ[:5]})
 
 

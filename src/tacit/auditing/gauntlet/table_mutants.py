@@ -6,9 +6,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tacit import door, session
+from tacit import session
 from tacit.auditing.gauntlet.mutant import Plant, mutant, planted
 from tacit.auditing.gauntlet.table_stage import in_sql
+from tacit.door import opening
 from tacit.engine import engine, fixed_point, relation
 from tacit.errors import EngineError, QueryRefused
 from tacit.noise.bits import fresh_bytes
@@ -18,7 +19,9 @@ from tacit.plan.planner import make_plan
 from tacit.query import frame
 from tacit.release import columns, noisy
 from tacit.session import Answered, Session
-from tacit.tables import arrow, source
+from tacit.tables import arrow, reading, source
+from tacit.tables.delimited import read_header
+from tacit.tables.reading import PER_SECOND
 
 
 def _with(function: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
@@ -120,6 +123,21 @@ def _guessed_dialect(backend: Any, paths: Any, *, name: str) -> Any:
     return backend.read_csv(list(paths), table_name=name, all_varchar=True, header=True)
 
 
+def _rfc_quotes(backend: Any, paths: Any, *, name: str) -> Any:
+    names, delimiter = read_header(paths[0])
+    text = {"columns": dict.fromkeys(names, "VARCHAR"), "auto_detect": False, "header": True, "delim": delimiter}
+    bent = {"quote": '"', "escape": '"', "ignore_errors": True, "strict_mode": False, "null_padding": True}
+    return backend.read_csv(list(paths), table_name=name, parallel=False, **text, **bent)
+
+
+def _by_arrival(rows: Any, keys: Any, plan: Any, _salt: str) -> Any:
+    ibis: Any = vars(relation)["ibis"]
+    numbered = rows.mutate(arrival=ibis.row_number())
+    window = ibis.window(group_by=[relation.UNIT, *keys], order_by=numbered["arrival"])
+    ranked = numbered.mutate(row_place=ibis.row_number().over(window))
+    return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place", "arrival")
+
+
 def _exact(each: Any, plan: Any, exact: Any) -> list[list[int]]:
     return [exact.part(part, plan) for part in each.parts]
 
@@ -188,7 +206,13 @@ bug(
     "bounded by arrival order",
     killed_by="S16",
     published="the first rows of a unit are kept, in whatever order they arrive",
-    swap=lambda: [(relation, "_bound_groups", lambda each, *_: each.distinct(on=relation.UNIT, keep="first"))],
+    swap=lambda: [(relation, "_bound_rows", _by_arrival)],
+)
+bug(
+    "a quote reaches past its line",
+    killed_by="S16",
+    published="one stray quote in a CSV swallows the lines of other people",
+    swap=lambda: [(source, "read_csv", _rfc_quotes)],
 )
 bug(
     "bounded by a limit on all units together",
@@ -224,7 +248,7 @@ bug(
     "codes hashed in place of values",
     killed_by="S11",
     published="OpenDP 2944: categorical codes shift when a row is added",
-    swap=lambda: [(source, "_plain_text", lambda table, _backend: table)],
+    swap=lambda: [(source, "_plain_cells", lambda table, _backend: table)],
 )
 bug(
     "a key bounded before it is redefined",
@@ -260,6 +284,19 @@ bug(
     swap=lambda: [(fixed_point, "_clamped", _nan_as_a_number(fixed_point._clamped))],
 )
 
+bug(
+    "text trusted to be UTF-8",
+    killed_by="S05",
+    published="DuckDB: a text that is not UTF-8 fails the scan, and quotes the cell",
+    swap=lambda: [(reading, "_text", lambda column: f"decode({column})")],
+)
+bug(
+    "times converted without a look",
+    killed_by="S05",
+    published="DuckDB: a time in milliseconds beyond its microseconds fails the scan (duckdb 23821)",
+    swap=lambda: [(reading, "_time", lambda column, unit: f"make_timestamp({column} * {10**6 // PER_SECOND[unit]})")],
+)
+
 # What the plan promises.
 
 bug(
@@ -290,7 +327,7 @@ bug(
     "bounds accepted as they come",
     killed_by="S06",
     published="parameters checked only when they are used",
-    swap=lambda: [(door, "read_bound", lambda value, _name: value)],
+    swap=lambda: [(opening, "read_bound", lambda value, _name: value)],
 )
 bug(
     "every wording is its own question",

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.auditing.gauntlet.case import Evidence, Size, case
+from tacit.auditing.gauntlet.odd_cells import odd_cells_that_tell
 from tacit.auditing.gauntlet.table_stage import exact_table, plan_of, protected
 from tacit.door import Question, Table
 from tacit.errors import TacitError
@@ -115,7 +116,7 @@ def float_ranges(_: Size) -> Evidence:
     return Evidence(passed=not wrong, details={"ranges": len(FLOAT_RANGES), "refused": refused, "wrong": wrong})
 
 
-@case("S05", title="NaN, infinities, -0, subnormals and NULL give the same finite shape", feature="engine")
+@case("S05", title="NaN, infinities, -0, bad text, far times and NULL give the same finite shape", feature="engine")
 def odd_values(size: Size) -> Evidence:
     kinds: dict[str, pa.DataType] = {"float64": pa.float64(), "float32": pa.float32()}
     shapes, wrong = set(), []
@@ -132,6 +133,7 @@ def odd_values(size: Size) -> Evidence:
             if not all(math.isfinite(cell) for cell in cells):
                 wrong.append(f"{name} {values[:1]}: not finite")
             wrong += [f"{name} {values[:1]}: {what}" for what in disagreements(question, narrow)]
+    wrong += [f"{where}: an odd cell is not NULL" for where in odd_cells_that_tell(size)]
     return Evidence(passed=not wrong and len(shapes) == 1, details={"shapes seen": len(shapes), "wrong": wrong})
 
 

@@ -1,0 +1,165 @@
+"""`tacit.table(...)` and `tacit.catalog(...)`: from what a curator declares to a protected table to ask.
+
+Opens the source, checks what is declared against its schema, and registers it in the ledger. Reads no row.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from os import PathLike
+from typing import Any, Literal
+
+from tacit.door.asking import Table
+from tacit.engine.engine import Engine
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.opening import open_ledger
+from tacit.noise.bits import fresh_bytes
+from tacit.privacy.loss import Loss
+from tacit.privacy.number import whole
+from tacit.query.frame import Frame
+from tacit.query.kind import kind_of_column
+from tacit.query.literal import key_value
+from tacit.query.suggest import did_you_mean
+from tacit.session import Session
+from tacit.tables.catalog import FILE_NAME, CatalogFile, read_catalog
+from tacit.tables.schema import ROW, ColumnFacts, Declaration, RowUnit, read_bound, read_columns
+from tacit.tables.source import Source, open_source
+
+NEIGHBOURS = ("add-remove", "replace")
+NAME_LENGTH_MAX = 100
+MARK_BYTES = 8
+
+
+def table(
+    source: Any,
+    *,
+    unit: str | RowUnit,
+    budget: Loss | None = None,
+    name: str | None = None,
+    ledger: Any = None,
+    neighbours: Literal["add-remove", "replace"] = "add-remove",
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    rows_per_unit: int | None = None,
+    groups_per_unit: int | None = None,
+    population: int | None = None,
+    version: int = 1,
+    insist: bool = False,
+    same_people_as: str | None = None,
+) -> Table:
+    """Return a protected table to ask questions of.
+
+    `source` is a path or glob of Parquet or CSV files, a pandas, Polars or Arrow frame, (a DuckDB connection, a
+    table's name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what
+    may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns`
+    declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
+    Nothing is read from the rows here.
+    """
+    facts = read_columns(columns)
+    opened = open_source(source, facts)
+    declaration = Declaration(
+        name=_table_name(opened.stem if name is None else name),
+        unit=_unit(unit, opened),
+        columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
+        neighbours=_neighbours(neighbours),
+        rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
+        groups_per_unit=read_bound(groups_per_unit, "groups_per_unit"),
+        population=read_bound(population, "population"),
+        version=whole(version, name="version"),
+    )
+    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
+    registered = book.register(
+        name=declaration.name,
+        declaration=declaration.public_record(),
+        source=opened.identity,
+        budget=budget,
+        population=declaration.population,
+        insist=insist,
+        same_people_as=same_people_as,
+    )
+    mark = "" if opened.identity else fresh_bytes(MARK_BYTES).hex()
+    return Table(Session(declaration, registered, Engine(opened), book, mark), Frame(declaration))
+
+
+def catalog(path: str = FILE_NAME) -> "Catalog":
+    """Return the tables a curator declared in a tacit.toml, each opened when it is first used.
+
+    `tacit.catalog("tacit.toml")["visits"].count().answer(epsilon=1)`
+    """
+    return Catalog(read_catalog(path))
+
+
+class Catalog(Mapping[str, Table]):
+    """The tables of a tacit.toml, by name."""
+
+    def __init__(self, file: CatalogFile) -> None:
+        self.file = file
+        self._opened: dict[str, Table] = {}
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in self._opened:
+            entry = self.file.tables.get(name)
+            if entry is None:
+                raise QueryRefused(f"{self.file.path} has no table '{name}'{did_you_mean(name, self.file.tables)}")
+            self._opened[name] = table(entry.source, name=name, ledger=self.file.ledger, **entry.words)
+        return self._opened[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.file.tables)
+
+    def __len__(self) -> int:
+        return len(self.file.tables)
+
+    def __repr__(self) -> str:
+        return f"<catalog {self.file.path}: {', '.join(self)}>"
+
+
+def _place(ledger: object) -> str | PathLike[str] | None:
+    if ledger is None or isinstance(ledger, str | PathLike):
+        return ledger
+    raise InvalidParameter(
+        f"ledger must be a path, a postgresql:// address or ':memory:', not {type(ledger).__name__}"
+        "\nhint: leave it out for the one in your home"
+    )
+
+
+def _table_name(name: str) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > NAME_LENGTH_MAX:
+        raise InvalidParameter(f"name must be text of 1 to {NAME_LENGTH_MAX} characters\nhint: name='visits'")
+    return name
+
+
+def _unit(unit: object, opened: Source) -> str | RowUnit:
+    if unit is ROW:
+        return ROW
+    if not isinstance(unit, str):
+        raise InvalidParameter(
+            "unit must name the column that says whose row it is"
+            "\nhint: unit='person_id', or unit=tacit.ROW if each row is its own person"
+        )
+    if unit not in opened.columns:
+        raise QueryRefused(f"the table has no column '{unit}' for the unit{did_you_mean(unit, opened.columns)}")
+    if unit not in opened.table.columns:
+        raise QueryRefused(
+            f"column '{unit}' is of a type that cannot be read for every row, so it cannot be the unit"
+            "\nhint: convert it to text or a number where the table is made"
+        )
+    return unit
+
+
+def _neighbours(neighbours: str) -> Literal["add-remove", "replace"]:
+    if neighbours == "add-remove":
+        return "add-remove"
+    if neighbours == "replace":
+        return "replace"
+    raise InvalidParameter("neighbours must be 'add-remove' or 'replace'")
+
+
+def _with_checked_keys(column: str, facts: ColumnFacts) -> ColumnFacts:
+    """Read declared keys as the column's type does, so that they meet the rows' own values."""
+    if facts.keys is None:
+        return facts
+    kind = kind_of_column(column, facts)
+    keys = tuple(key_value(key, kind, column=column) for key in facts.keys)
+    if len(set(keys)) != len(keys):
+        raise InvalidParameter(f"the keys of '{column}' name one key twice\nhint: give each key once")
+    return replace(facts, keys=keys)

@@ -1,0 +1,206 @@
+"""A checked question: planned for free, answered for what it costs, through the session and in no other way."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.noise.mechanism import confidence_meaning
+from tacit.plan.plan import Plan, Spend
+from tacit.plan.planner import make_plan
+from tacit.plan.shares import read_weights
+from tacit.plan.spend import make_spend
+from tacit.privacy.loss import Loss
+from tacit.privacy.number import Number, show
+from tacit.query.after import apply_after
+from tacit.query.nodes import After, Query
+from tacit.release.answer import Answer, Facts, loss_record
+from tacit.release.columns import noisy_columns
+from tacit.release.consistency import CONSISTENT, made_consistent
+from tacit.release.explain import explain
+from tacit.release.rows import Rows
+from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
+from tacit.session import Answered, Session
+
+WHOLE = ("count", "count_units", "count_distinct", "top")
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """A plan that prints as words and numbers; `plan` has it as data."""
+
+    plan: Plan
+    confidence: Any
+    solved: Solved | None = None
+    path: str | None = None  # how the engine would run it now
+
+    @property
+    def loss(self) -> Loss:
+        """What the call would cost."""
+        return self.plan.loss
+
+    def __str__(self) -> str:
+        told = explain(self.plan, self.confidence, path=self.path)
+        return told if self.solved is None else f"{told}\nε = {show(self.solved.epsilon)} is {self.solved.words}."
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class Question:
+    """A checked question: `plan` it for free, `answer` it for what it costs."""
+
+    session: Session
+    query: Query
+
+    def plan(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Wanted | None = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+    ) -> PlanReport:
+        """Return what answering would do, cost and give: free, and no row is read.
+
+        Give `epsilon`, for the whole call, or the `error` to stay within, from which it is solved: a percent ("2%"), a
+        number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more.
+        """
+        level = confidence_meaning(confidence)
+        spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
+        solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
+        exact = solved.epsilon if solved else epsilon
+        plan = self._plan_at(spend_at(exact))
+        return PlanReport(plan, level, solved, self.session.engine.path_of(plan))
+
+    def answer(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Wanted | None = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        consistent: bool = False,
+        request_id: str | None = None,
+        analyst: str | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+    ) -> Answer:
+        """Return the private answer, after charging for it: what `plan` with the same words shows.
+
+        The same question asked again is answered from the record, with the same numbers, for free. `consistent` makes
+        the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
+        """
+        level = confidence_meaning(confidence)
+        spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
+        solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
+        spend = spend_at(solved.epsilon if solved else epsilon)
+        answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
+        notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
+        return _answer(self.session, self.query, answered, level, analyst, consistent=consistent, notes=notes)
+
+    def _spend_at(
+        self,
+        epsilon: Number | None,
+        *,
+        delta: Number | None,
+        noise: str | None,
+        level: Fraction,
+        weights: Mapping[str, Number] | None,
+    ) -> Spend:
+        if epsilon is None:
+            raise InvalidParameter("say what to spend or how exact to be\nhint: epsilon=1, or error='2%'")
+        read = read_weights(weights, [output.name for output in self.query.outputs])
+        budget = self.session.registered.budget
+        return make_spend(epsilon, delta, noise, budget, confidence=level, weights=read)
+
+    def _plan_at(self, spend: Spend) -> Plan:
+        return make_plan(self.query, self.session.declaration, spend)
+
+    def _solve(
+        self,
+        epsilon: Number | None,
+        error: Wanted | None,
+        for_groups_of: int | None,
+        spend_at: Callable[[Number], Spend],
+        level: Fraction,
+    ) -> Solved | None:
+        if error is None:
+            return None
+        if epsilon is not None:
+            raise InvalidParameter("give epsilon or error, not both: either one decides the other")
+        population = self.session.declaration.population
+        return solve_epsilon(
+            error,
+            lambda tried: self._plan_at(spend_at(tried)),
+            level,
+            lambda plan: group_rows(plan, population, for_groups_of),
+        )
+
+    def __repr__(self) -> str:
+        asked = ", ".join(output.name for output in self.query.outputs)
+        return (
+            f"<question about '{self.query.table}': {asked}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>"
+        )
+
+
+def _answer(
+    session: Session,
+    query: Query,
+    answered: Answered,
+    confidence: Fraction,
+    analyst: str | None,
+    *,
+    consistent: bool,
+    notes: tuple[str, ...],
+) -> Answer:
+    """Make an answer of noisy integers: post-processing only."""
+    plan, noisy = answered.plan, answered.noisy
+    columns = noisy_columns(plan, noisy, confidence)
+    columns = made_consistent(plan, columns) if consistent else columns
+    types: dict[str, str] = {key.name: key.type for key in plan.keys}
+    named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
+    for output, column in zip(plan.outputs, columns, strict=True):
+        whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
+        kind = "int" if output.kind in WHOLE or whole_steps else "float"
+        for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
+            types[column.name + end] = kind
+            named[column.name + end] = values
+    rows = Rows(named)
+    receipt = answered.receipt
+    facts = Facts(
+        loss=loss_record(plan.loss),
+        left=what_is_left(session, analyst),
+        unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
+        neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",
+        confidence=confidence,
+        durable=receipt.durable,
+        free=answered.free,
+        receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
+        notes=(*_notes(plan), *notes, *((CONSISTENT,) if consistent else ())),
+    )
+    shown = rows if query.after == After() else apply_after(rows, query.after)
+    kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
+    certify = partial(session.ledger.certificate, receipt.number)
+    return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds, certify)
+
+
+def _notes(plan: Plan) -> tuple[str, ...]:
+    if plan.threshold is None:
+        return ()
+    return (f"Groups are shown where the noisy count of units is at least {plan.threshold.least}; others may exist.",)
+
+
+def what_is_left(session: Session, analyst: str | None) -> dict[str, Any]:
+    """Say what is left: composition is not a plain sum, so it is the largest epsilon one more question could have."""
+    left = session.ledger.left(session.registered, analyst)
+    text = f"up to ε = {show(left.epsilon, up=False)} for one more question" if left.epsilon else "nothing"
+    if left.questions:
+        text += f", or about {left.questions:,} more like the last"
+    return {"epsilon": float(left.epsilon), "questions": left.questions, "text": text}

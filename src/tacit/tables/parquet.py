@@ -1,0 +1,110 @@
+"""Parquet files, read so that no cell can make a question fail.
+
+Where a question uses only columns whose every cell the engine takes (numbers, dates), the engine reads the files by
+itself. Where it uses others (text, which may not be UTF-8; times in other units), it is handed their bytes and whole
+numbers, and only the columns that the question names. Which of the two it is depends on the schema and the question.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacit.errors import QueryRefused
+from tacit.tables.reading import Reading, quoted, reading_of, select, stored_column
+
+BATCH_ROWS = 1 << 17
+NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
+
+
+@dataclass(frozen=True)
+class HandedRows:
+    """Rows of Parquet files as Arrow batches in the form they are handed over in, made anew whenever they are read."""
+
+    paths: Sequence[str]
+    readings: Sequence[Reading]
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        schema = pa.schema([(each.name, each.stored) for each in self.readings])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(schema)).__arrow_c_stream__(requested_schema)
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for path in self.paths:
+            with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+                for batch in file.iter_batches(BATCH_ROWS, columns=[each.name for each in self.readings]):
+                    columns = [
+                        stored_column(pa.chunked_array([batch.column(each.name)]), each) for each in self.readings
+                    ]
+                    yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files of one schema, in a connection of ours, and the two ways to read them."""
+
+    backend: Any
+    paths: Sequence[str]
+    readings: Sequence[Reading]
+    by_engine: frozenset[str]  # columns the engine may read by itself
+
+    def reading(self, relation: ir.Table, table: ir.Table) -> ir.Table:
+        """Return the relation over the cheapest way to read `table` that is safe for the columns it names."""
+        fields = {field.name for field in relation.op().find(ops.Field)}
+        named = [each for each in self.readings if each.name in fields]
+        if self.by_engine.issuperset(each.name for each in named) and self.by_engine:
+            return _over(relation, table, NATIVE, self.by_engine)
+        named = named or list(self.readings[:1])
+        self.backend.con.register(HANDED, HandedRows(self.paths, named))
+        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {NAMED} AS {select(named, HANDED)}")
+        return _over(relation, table, NAMED, {each.name for each in named})
+
+
+def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[ParquetFiles, dict[str, str]]:
+    """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
+    found = [_schema(path) for path in paths]
+    if any(schema != found[0] for schema in found):
+        raise QueryRefused(
+            "these Parquet files do not have the same columns and types\nhint: give files with the same schema"
+        )
+    columns, by_engine = found[0]
+    readings = [reading for reading in columns.values() if isinstance(reading, Reading)]
+    others = {column: kind for column, kind in columns.items() if isinstance(kind, str)}
+    if not readings:
+        raise QueryRefused("no column of these Parquet files can be read\nhint: convert a column to text or a number")
+    if by_engine:
+        listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+        columns_read = ", ".join(quoted(each.name) for each in readings if each.name in by_engine)
+        rows = f"read_parquet([{listed}], hive_partitioning = false)"
+        backend.con.execute(f"CREATE TEMP VIEW {NATIVE} AS SELECT {columns_read} FROM {rows}")  # noqa: S608
+    backend.con.register(f"every_{HANDED}", HandedRows(paths, readings))
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, f'every_{HANDED}')}")
+    return ParquetFiles(backend, paths, readings, by_engine), others
+
+
+def _schema(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
+    """Return how each column of one file is read, or its type where it is not, and which the engine may read."""
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        leaves = [file.schema.column(place) for place in range(len(file.schema))]
+        kinds = {field.name: field.type for field in file.schema_arrow}
+        if len(kinds) != len(file.schema_arrow):
+            raise QueryRefused("the table has two columns of one name\nhint: rename one of them")
+    old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
+    ids = {leaf.path for leaf in leaves if json.loads(leaf.logical_type.to_json())["Type"] == "UUID"}
+    found: dict[str, Reading | str] = {}
+    for name, kind in kinds.items():
+        is_id = name in ids and not pa.types.is_nested(kind)
+        found[name] = reading_of(name, pa.uuid() if is_id else kind) or str(kind)
+    plain = {each.name for each in found.values() if isinstance(each, Reading) and (each.is_plain or each.name in ids)}
+    return found, frozenset(plain - old_times)
+
+
+def _over(relation: ir.Table, table: ir.Table, name: str, columns: Any) -> ir.Table:
+    """Return the relation over another view of the same rows, which has these columns."""
+    own = table.op()
+    schema = {column: kind for column, kind in own.schema.items() if column in columns}
+    return relation.op().replace({own: own.copy(name=name, schema=schema)}).to_expr()

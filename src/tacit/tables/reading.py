@@ -1,0 +1,119 @@
+"""How a stored column is read so that no cell can make a question fail: a form that takes every cell, and its meaning.
+
+An engine that converts while it scans fails on the cell that does not fit: text that is not UTF-8, a time in seconds
+beyond the microseconds it counts in. So it is handed bytes and whole numbers, and what no type holds becomes NULL here.
+What is decided by a type is decided for the whole column, before any row is read.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+# Seconds from 1970 to the first second of the year 1 and the last of 9999; others read as NULL, as all times do.
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+DAY = "CAST({} AS DATE)"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One readable column: the Arrow type its cells are handed over in, and the SQL that gives them their meaning."""
+
+    name: str
+    stored: pa.DataType
+    meaning: str
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the engine may read the column by itself."""
+        return self.meaning == quoted(self.name)
+
+
+def reading_of(name: str, kind: pa.DataType) -> Reading | None:
+    """Return how a column of an Arrow type is read, or None where some cell of the type could not be."""
+    kind = value_type(kind)
+    column = quoted(name)
+    if pat.is_float16(kind):
+        return Reading(name, pa.float32(), column)
+    if pat.is_duration(kind):
+        return Reading(name, pa.int64(), column)
+    if pat.is_decimal32(kind) or pat.is_decimal64(kind):
+        return Reading(name, pa.decimal128(kind.precision, kind.scale), column)
+    if kind == pa.timestamp("us") or _is_harmless(kind):
+        return Reading(name, kind, column)
+    if pat.is_timestamp(kind):
+        return Reading(name, pa.int64(), _time(column, kind.unit))
+    if pat.is_date64(kind):
+        return Reading(name, pa.int64(), DAY.format(_time(column, "ms")))
+    if isinstance(kind, pa.UuidType):
+        return Reading(name, pa.binary(16), f"CAST(hex({column}) AS UUID)")
+    raw = _as_bytes(kind)
+    return None if raw is None else Reading(name, raw, _text(column))
+
+
+def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
+    """Return a column in the form it is handed over in: the same bytes, whatever they are."""
+    return pa.chunked_array([_stored(chunk, reading.stored) for chunk in column.chunks], reading.stored)
+
+
+def _stored(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
+    while pat.is_dictionary(chunk.type) or isinstance(chunk.type, pa.BaseExtensionType):
+        chunk = chunk.dictionary_decode() if pat.is_dictionary(chunk.type) else chunk.storage
+    if chunk.type == stored:
+        return chunk
+    if pat.is_null(chunk.type) or pat.is_float16(chunk.type) or pat.is_decimal(chunk.type):
+        return chunk.cast(stored)
+    return chunk.view(stored)
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """Return what a column's cells are: without the codes of a dictionary and the wrapping of an extension."""
+    while pat.is_dictionary(kind) or (isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType)):
+        kind = kind.value_type if pat.is_dictionary(kind) else kind.storage_type
+    return kind
+
+
+def select(readings: Iterable[Reading], rows: str) -> str:
+    """Return the SELECT that gives every column its meaning."""
+    columns = ", ".join(f"{each.meaning} AS {quoted(each.name)}" for each in readings)
+    return f"SELECT {columns} FROM {rows}"  # noqa: S608 - of names, quoted
+
+
+def quoted(name: str) -> str:
+    """Return an identifier as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_harmless(kind: pa.DataType) -> bool:
+    binary = pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind)
+    binary |= pat.is_fixed_size_binary(kind)
+    number = pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal128(kind)
+    return bool(binary or number or pat.is_date32(kind))
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType | None:
+    """Return text's type as bytes; a column of nothing is text that is all NULL."""
+    if pat.is_large_string(kind):
+        return pa.large_binary()
+    if pat.is_string_view(kind):
+        return pa.binary_view()
+    return pa.binary() if pat.is_string(kind) or pat.is_null(kind) else None
+
+
+def _text(column: str) -> str:
+    """Bytes as text, NULL where they are not UTF-8: what is not has some byte replaced, and then differs."""
+    read = f"decode({column}, 'replace')"
+    return f"CASE WHEN encode({read}) = {column} THEN {read} END"
+
+
+def _time(column: str, unit: str) -> str:
+    """A count of units since 1970 as a time in microseconds, rounded down; NULL where the calendar has no such year."""
+    per = PER_SECOND[unit]
+    low, high = FIRST_SECOND * per, (LAST_SECOND + 1) * per - 1
+    if per > 10**6:  # nanoseconds: all of them are inside the calendar
+        down = f"CASE WHEN {column} % {per // 10**6} < 0 THEN 1 ELSE 0 END"
+        return f"make_timestamp({column} // {per // 10**6} - {down})"
+    # the product is of what the CASE lets through: an engine may evaluate what a CASE guards
+    return f"make_timestamp((CASE WHEN {column} BETWEEN {low} AND {high} THEN {column} END) * {10**6 // per})"
