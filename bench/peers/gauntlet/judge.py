@@ -112,7 +112,7 @@ def s15(seen):
         return HOLDS, "refused"
     if "PrivacyLeakWarning" in seen["warned"]:
         return FAILS, "takes the rows' own bounds, with a PrivacyLeakWarning"
-    return HOLDS, "finds bounds privately, from the same epsilon"
+    return "not judged", "answers without a warning; its documentation says that it finds bounds privately"
 
 
 def l01(seen):

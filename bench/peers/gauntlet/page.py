@@ -36,13 +36,16 @@ calls that were made; *holds* means that this look found nothing. A dash means t
 PROMISES = """
 ## What is promised differently
 
+By their own documentation; nothing in this section was measured here but what the cases above show.
+
 - **tacit** answers questions about declared tables, counts what one unit can do to an answer itself, and charges a
   ledger on disk that processes share. Its floating noise is on a coarse public grid.
 - **opendp** is a set of parts with proofs. Its floating noise is exact on a grid of 2^-1074 and rounded to floats
-  afterwards, which is why N01 finds no coarse grid, and no leak in N02 either. It takes a scale, not an ε: where a
-  parameter gives no finite loss, its map says so, and that is counted as a refusal here. Rows with NaN are outside the
-  domain of a sum unless an imputing step comes first, as it does here. Its budgets (a filter over an odometer) are one
-  process's, and losses are floats rounded up, so that ten tenths are more than one: safe, and one answer fewer.
+  afterwards, which is why N01 finds no coarse grid, and no leak in N02 either. It takes a scale, not an ε: an ε of 0
+  has none, and where a parameter gives no finite loss its map says so; both are counted as refusals here. Rows with NaN
+  are outside the domain of a sum unless an imputing step comes first, as it does here. Its budgets (a filter over an
+  odometer) are one process's, and losses are floats rounded up, so that ten tenths are more than one: safe, and one
+  answer fewer.
 - **diffprivlib** is made for numpy and scikit-learn users. Its sum and mean take the number of rows as public, and its
   accountant is an object in memory.
 - **python-dp** wraps Google's C++ library, whose noise is on a grid of its own. It leaves budgets to its caller.

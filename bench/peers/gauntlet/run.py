@@ -4,6 +4,7 @@ Writes docs/side-by-side.md and, with all that was seen, docs/side-by-side.json.
 """
 
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,8 @@ def main():
         "cases": found,
     }
     docs = PROJECT / "docs"
-    (docs / "side-by-side.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(plain(record), indent=1, ensure_ascii=False, allow_nan=False)
+    (docs / "side-by-side.json").write_text(text + "\n", encoding="utf-8")
     (docs / "side-by-side.md").write_text(page_of(record), encoding="utf-8")
     return int(any(entry["verdict"] == MISSING for row in found.values() for entry in row.values()))
 
@@ -63,6 +65,15 @@ def one(library, python, case):
         seen = told["seen"]
         verdict, figure = audit(seen, folder) if case == "audit" else JUDGES[case](seen)
     return {"verdict": verdict, "figure": figure, "seen": seen, "version": told["version"]}
+
+
+def plain(value):
+    """Return a value with NaN and the infinities as text, which JSON has no numbers for."""
+    if isinstance(value, dict):
+        return {name: plain(held) for name, held in value.items()}
+    if isinstance(value, list):
+        return [plain(held) for held in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 if __name__ == "__main__":
