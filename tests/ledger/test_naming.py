@@ -92,3 +92,42 @@ def test_a_name_is_text_and_a_declaration_is_json(ledger, words):
 def test_a_version_is_a_whole_number(ledger, version):
     with pytest.raises(InvalidParameter, match="version"):
         ledger.register(name="pay", declaration={**DECLARATION, "version": version}, budget=epsilon(1))
+
+
+def test_a_part_of_a_known_source_is_known(ledger):
+    year = ledger.register(name="year", declaration=DECLARATION, source="1|2", marks=["1", "2"], budget=epsilon(1))
+    with pytest.raises(InvalidParameter, match="already known as 'year'"):
+        ledger.register(name="january", declaration=DECLARATION, source="1", budget=epsilon(1))
+    with pytest.raises(InvalidParameter, match="already known as 'year'"):
+        ledger.register(name="both", declaration=DECLARATION, source="2|3", marks=["2", "3"], budget=epsilon(1))
+    shared = ledger.register(
+        name="both", declaration=DECLARATION, source="2|3", marks=["2", "3"], same_people_as="year"
+    )
+    assert shared.people == year.people
+    with pytest.raises(InvalidParameter, match="already known as"):
+        ledger.register(name="march", declaration=DECLARATION, source="3", budget=epsilon(1))
+
+
+def test_parts_of_two_peoples_are_refused_together(ledger):
+    for name in ("1", "2"):
+        ledger.register(name=name, declaration=DECLARATION, source=name, budget=epsilon(1))
+    with pytest.raises(InvalidParameter, match="two different people"):
+        ledger.register(name="both", declaration=DECLARATION, source="1|2", marks=["1", "2"], budget=epsilon(1))
+
+
+def test_marks_that_are_known_leave_no_entry(ledger):
+    said = {"name": "year", "declaration": DECLARATION, "source": "1|2", "marks": ["1", "2"]}
+    ledger.register(**said, budget=epsilon(1))
+    before = len(list(ledger.entries()))
+    ledger.register(**said)
+    assert len(list(ledger.entries())) == before
+    ledger.register(**said | {"marks": ["1", "2", "another link"]})
+    assert len(list(ledger.entries())) == before + 1
+
+
+@pytest.mark.parametrize("unit", [None, "household"])
+def test_one_budget_is_for_one_unit(ledger, table, unit):
+    with pytest.raises(InvalidParameter, match=r"declares unit(.|\n)*keep unit=(.|\n)*in both tables"):
+        ledger.register(
+            name="wages", declaration={**DECLARATION, "unit": unit}, source="wages.csv", same_people_as="pay"
+        )

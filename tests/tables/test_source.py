@@ -237,3 +237,28 @@ def test_a_category_has_the_type_of_its_values_with_or_without_missing_ones(valu
         for each in (full, holed)
     }
     assert len(types) == 1
+
+
+def test_a_file_is_known_in_every_glob_and_under_every_link(tmp_path):
+    as_glob(tmp_path)
+    (tmp_path / "linked.parquet").hardlink_to(tmp_path / "t1.parquet")
+    (tmp_path / "pointed.parquet").symlink_to(tmp_path / "t1.parquet")
+    ledger = tmp_path / "ledger.db"
+    whole = protected(str(tmp_path / "t*.parquet"), ledger=ledger, name="whole")
+    for part in ("t0.parquet", "*1.parquet", "linked.parquet", "pointed.parquet", "*ed.parquet"):
+        with pytest.raises(InvalidParameter, match="already known as 'whole'"):
+            protected(str(tmp_path / part), ledger=ledger, name="part")
+    shared = protected(
+        str(tmp_path / "linked.parquet"), ledger=ledger, name="part", budget=None, same_people_as="whole"
+    )
+    assert shared.session.registered.people == whole.session.registered.people
+
+
+def test_a_file_that_grows_is_known_under_a_later_link(tmp_path):
+    path, ledger = as_parquet(tmp_path), tmp_path / "ledger.db"
+    protected(path, ledger=ledger, name="t")
+    pq.write_table(pa.concat_tables([ROWS, ROWS]), path)
+    protected(path, ledger=ledger, name="t", budget=None)
+    (tmp_path / "linked.parquet").hardlink_to(path)
+    with pytest.raises(InvalidParameter, match="already known as 't'"):
+        protected(tmp_path / "linked.parquet", ledger=ledger, name="linked")

@@ -71,6 +71,7 @@ def table(
         name=declaration.name,
         declaration=declaration.public_record(),
         source=opened.identity,
+        marks=opened.marks,
         budget=budget,
         population=declaration.population,
         insist=insist,

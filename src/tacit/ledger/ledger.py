@@ -100,6 +100,7 @@ class Ledger:
         name: str,
         declaration: Record,
         source: str | None = None,
+        marks: Sequence[str] = (),
         budget: Loss | None = None,
         population: int | None = None,
         insist: bool = False,
@@ -108,12 +109,13 @@ class Ledger:
         """Return the table as this ledger knows it; a table that is new needs `budget`, for its lifetime.
 
         `declaration` holds what is public about it (unit, neighbours, columns, bounds, version), `source` tells one
-        source from another, and nothing here is computed from rows.
+        source from another, `marks` are what else its parts are known by, and nothing here is computed from rows.
         """
         said = naming.registration(
             name=name,
             declaration=declaration,
             source=source,
+            marks=marks,
             budget=budget,
             population=population,
             insist=insist,

@@ -6,6 +6,7 @@ ever computed from the rows, so a copy under another path and another name canno
 that is the curator's to say (docs/sharp-edges.md).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.errors import InvalidParameter, LedgerError
@@ -45,6 +46,7 @@ class Registration:
     declaration: Record
     version: int
     source: str | None
+    marks: tuple[str, ...]
     budget: Loss | None
     population: int | None
     insist: bool
@@ -56,6 +58,7 @@ def registration(
     name: str,
     declaration: Record,
     source: str | None,
+    marks: Sequence[str] = (),
     budget: Loss | None,
     population: int | None,
     insist: bool,
@@ -69,14 +72,15 @@ def registration(
     except (TypeError, ValueError) as error:
         raise InvalidParameter("declaration must hold JSON values alone\nhint: write numbers as text") from error
     version = whole(declaration.get("version", 1), name="version", least=0)
-    return Registration(name, declaration, version, source, budget, population, insist, same_people_as)
+    return Registration(name, declaration, version, source, tuple(marks), budget, population, insist, same_people_as)
 
 
 def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTable:
     """Return the table as the ledger knows it; one that is new, or declared anew, leaves an entry."""
     source = None if said.source is None else digest("source", ledger, said.source)
+    marks = sorted({digest("source", ledger, mark) for mark in said.marks} - {source})
     known = draft.book.named(said.name)
-    people = _people(draft.book, said, known, source)
+    people = _people(draft.book, said, known, [*marks, source] if source else marks)
     if people is None:
         people = fresh_id()
         _declare_budget(draft, people, said)
@@ -84,7 +88,8 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
         _check_budget(draft.book, people, said)
         _check_meaning(draft.book, people, said, known)
     declaration_hash = digest("declaration", said.declaration)
-    if known is None or (known.declaration_hash, known.source) != (declaration_hash, source or known.source):
+    is_new = known is None or (known.declaration_hash, known.source) != (declaration_hash, source or known.source)
+    if is_new or any(mark not in draft.book.sources for mark in marks):
         table = draft.append(
             {
                 "kind": "table",
@@ -95,9 +100,12 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
                 "declaration": said.declaration,
                 "declaration_hash": declaration_hash,
                 "source": source or (known.source if known else None),
+                **({"marks": marks} if marks else {}),
             }
         )
         known = draft.book.tables[table.record["table"]]
+    if known is None:
+        raise LedgerError("the ledger is damaged: a table was declared and is not there\nhint: tacit ledger verify")
     return registered(draft.book, known)
 
 
@@ -146,9 +154,9 @@ def grant(
     return budget
 
 
-def _people(book: RuleBook, said: Registration, known: Declared | None, source: str | None) -> str | None:
+def _people(book: RuleBook, said: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
     """Return whose data it is, or None for people not seen before."""
-    by_source = None if source is None else book.sources.get(source)
+    by_source = {book.sources[source] for source in sources if source in book.sources}
     by_word = None
     if said.same_people_as is not None:
         other = book.named(said.same_people_as)
@@ -159,18 +167,18 @@ def _people(book: RuleBook, said: Registration, known: Declared | None, source: 
             )
         by_word = other.people
     by_name = None if known is None else known.people
-    if by_name is None and by_word is None and by_source is not None:
-        names = sorted(table.name for table in book.tables.values() if table.people == by_source)
+    if by_name is None and by_word is None and len(by_source) == 1:
+        names = sorted(table.name for table in book.tables.values() if table.people in by_source)
         raise InvalidParameter(
-            f"the source of '{said.name}' is already known as '{names[0]}', and a budget belongs to the people in the "
-            "data, not to a name"
+            f"the source of '{said.name}', or a part of it, is already known as '{names[0]}', and a budget belongs to "
+            "the people in the data, not to a name"
             f"\nhint: use that name, or share its budget: same_people_as='{names[0]}'"
         )
-    found = {people for people in (by_name, by_word, by_source) if people is not None}
+    found = by_source | {people for people in (by_name, by_word) if people is not None}
     if len(found) > 1:
         raise InvalidParameter(
-            f"'{said.name}' would belong to the budgets of two different people: its name, its source and "
-            "same_people_as do not agree\nhint: register the data under a new name with same_people_as= alone"
+            f"'{said.name}' would belong to the budgets of two different people: its name, the parts of its source and "
+            "same_people_as do not agree\nhint: give data of one people, under a new name with same_people_as= alone"
         )
     return found.pop() if found else None
 
@@ -206,17 +214,21 @@ def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
 
 def _check_meaning(book: RuleBook, people: str, said: Registration, known: Declared | None) -> None:
     """What a loss is about may not change while losses add up: the unit of a table, the neighbours of a budget."""
-    if known is not None:
-        _check_same(said, known, "unit")
-    for table in book.tables.values():
-        if table.people == people:
-            _check_same(said, table, "neighbours")
+    tables = [table for table in book.tables.values() if table.people == people and table != known]
+    for table in [known, *tables] if known is not None else tables:
+        _check_same(said, table, "unit")
+        _check_same(said, table, "neighbours")
 
 
 def _check_same(said: Registration, table: Declared, word: str) -> None:
-    before, now = table.declaration.get(word), said.declaration.get(word)
+    before, now = (_said(declaration.get(word)) for declaration in (table.declaration, said.declaration))
     if before != now:
+        alike = "" if word != "unit" or table.name == said.name else ", or give the column one name in both tables"
         raise InvalidParameter(
-            f"'{said.name}' declares {word} {now!r}, but what its budget has spent so far was for {word} {before!r}"
-            f"\nhint: keep {word}={before!r}"
+            f"'{said.name}' declares {word} {now}, but what its budget has spent so far was for {word} {before}"
+            f"\nhint: keep {word}={before}{alike}"
         )
+
+
+def _said(word: object) -> str:
+    return "tacit.ROW" if word is None else repr(word)

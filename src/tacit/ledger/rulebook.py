@@ -23,6 +23,12 @@ class Declared:
     declaration: Record
     declaration_hash: str
     source: str | None
+    marks: tuple[str, ...] = ()  # what else its parts are known by
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """All that it is known by."""
+        return self.marks if self.source is None else (self.source, *self.marks)
 
 
 @dataclass(frozen=True)
@@ -62,7 +68,7 @@ class RuleBook:
         return self.tables[self.names[name]] if name in self.names else None
 
     def _with_table(self, table: Declared) -> "RuleBook":
-        sources = self.sources if table.source is None else {**self.sources, table.source: table.people}
+        sources = {**self.sources, **dict.fromkeys(table.sources, table.people)}
         return replace(
             self,
             number=table.entry,
@@ -97,9 +103,8 @@ def pointers_of(entry: Entry, book: RuleBook) -> dict[str, int]:
     record = entry.record
     if record["kind"] == "table":
         names = {f"table {record['table']}": entry.number}
-        if record["source"] is not None and record["source"] not in book.sources:
-            names[f"source {record['source']}"] = entry.number
-        return names
+        new = (source for source in declared_from(entry).sources if source not in book.sources)
+        return names | {f"source {source}": entry.number for source in new}
     if record["kind"] == "budget":
         names = {
             f"budget {scope_of(record['people'], analyst=record['analyst'], period=record['period'])}": entry.number
@@ -122,4 +127,5 @@ def declared_from(entry: Entry) -> Declared:
         declaration=record["declaration"],
         declaration_hash=record["declaration_hash"],
         source=record["source"],
+        marks=tuple(record.get("marks", ())),
     )

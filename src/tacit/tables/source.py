@@ -52,6 +52,7 @@ class Source:
     columns: Mapping[str, ColumnFacts]
     stem: str  # the name a question uses when none is given
     identity: str | None  # what tells the ledger that two tables are one; None for frames
+    marks: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
     files: ParquetFiles | None = None  # where there are two ways to read the rows
 
     @property
@@ -158,7 +159,17 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
     identity = "file:" + "|".join(paths)
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
-    return replace(described, files=files)
+    return replace(described, files=files, marks=_marks(paths))
+
+
+def _marks(paths: list[str]) -> tuple[str, ...]:
+    """Return what tells the ledger that a file is here again: in another glob, or under another link."""
+    marks = [f"file:{path}" for path in paths]
+    for path in paths:
+        found = os.stat(path)
+        # numbers of files are given out again; with the time of the last change they are not
+        marks.append(f"stored:{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
+    return tuple(marks)
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
