@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.accounting.batch import compose
     from tacit.accounting.meaning import explain
     from tacit.auditing.audit import audit
+    from tacit.auditing.question_audit import audit_question
     from tacit.door import catalog, table
     from tacit.errors import (
         BudgetExceeded,
@@ -72,6 +73,7 @@ __all__ = [
     "TacitError",
     "TopK",
     "audit",
+    "audit_question",
     "catalog",
     "compose",
     "correlation",
@@ -114,6 +116,7 @@ _HOMES = {
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection.top_k",
     "audit": "tacit.auditing.audit",
+    "audit_question": "tacit.auditing.question_audit",
     "catalog": "tacit.door",
     "compose": "tacit.accounting.batch",
     "correlation": "tacit.query.frame",

@@ -81,10 +81,8 @@ class AuditResult:
                 f"VIOLATED: ε ≥ {self.demonstrated:.4g}{at} was demonstrated, and ε = {self.claimed:g} is claimed"
                 f" ({sure})"
             )
-        return (
-            f"NOT VIOLATED: ε = {self.claimed:g}{at} is claimed, and no more than ε ≥ {self.demonstrated:.4g} was"
-            f" demonstrated ({sure})"
-        )
+        most = f"no more than ε ≥ {self.demonstrated:.4g}" if self.demonstrated > 0 else "nothing"
+        return f"NOT VIOLATED: ε = {self.claimed:g}{at} is claimed, and {most} was demonstrated ({sure})"
 
     def lines(self) -> list[str]:
         """Return the finding as lines to print."""

@@ -21,8 +21,8 @@ from tacit.privacy.rounding import ball, certainly_less, exact_rational, rounded
 
 _PRECISION = 128
 _SEARCHES = 40
-# A bound found by floats is moved by this fraction of its distance from what was seen before it is verified.
-_MARGIN = 1e-7
+# A bound may be farther from what was seen by this fraction than the best one, which saves most of the search.
+_SLACK = 1e-4
 _EPSILON_MOST = 200.0
 
 Floats = NDArray[np.float64]
@@ -47,9 +47,8 @@ class Proved:
 
     def exceeds(self, epsilon: Fraction, delta: Fraction) -> bool:
         """Whether the two chances cannot be those of an (epsilon, delta)-DP mechanism."""
-        if self.low <= delta:
-            return False
-        return certainly_less(lambda: ball(epsilon).exp() * ball(self.high), lambda: ball(self.low - delta))
+        with working_precision(_PRECISION):
+            return bool(ball(epsilon).exp() * ball(self.high) < ball(self.low - delta))
 
     def epsilon(self, delta: Fraction) -> float:
         """Return the loss demonstrated at this delta, rounded down; 0 where none is."""
@@ -87,8 +86,8 @@ def chance_lower(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
         return ball(chance).beta_lower(arb(happened), arb(draws - happened + 1), 1)
 
     found = _where_tail_is(tail, alpha, start, seen)
-    for guess in (found, start, start / 2):
-        exact = Fraction(guess - _MARGIN * (seen - guess))
+    for guess in (found, *(start - back * (seen - start) for back in (0, 1e-6, 1e-3, 0.1))):
+        exact = Fraction(guess)
         if exact > 0 and certainly_less(lambda chance=exact: tail(chance), lambda: ball(alpha)):  # type: ignore[misc]
             return exact
     return Fraction(0)
@@ -104,7 +103,7 @@ def _where_tail_is(tail: Callable[[Fraction], arb], alpha: Fraction, low: float,
 
     The square root of the tail's exponent is nearly a straight line, along which a few steps arrive.
     """
-    wanted = math.sqrt(-math.log(alpha))
+    least, wanted, most = (math.sqrt(-math.log(alpha)) * (1 + slack) for slack in (1e-6, _SLACK / 2, _SLACK))
 
     def height(chance: float) -> float:
         with working_precision(_PRECISION):
@@ -120,7 +119,7 @@ def _where_tail_is(tail: Callable[[Fraction], arb], alpha: Fraction, low: float,
         if not left[0] < middle < right[0]:
             break
         found = (middle, height(middle))
-        if abs(found[1] - wanted) < 1e-8 * wanted:
+        if least < found[1] < most:
             return middle
         if found[1] > wanted:
             left = found

@@ -22,8 +22,9 @@ from tacit.privacy.number import Number, decimal_meaning
 from tacit.privacy.rounding import ball, working_precision
 
 # Shares of the largest allowed bet, mixed evenly: a few for claims that are far off, many small ones for near misses.
-SHARES = (Fraction(19, 20),) + tuple(
-    Fraction(1, 2 ** (place // 2)) * (Fraction(7, 10) if place % 2 else 1) for place in range(1, 24)
+SHARES = (
+    Fraction(19, 20),
+    *(Fraction(7 + 3 * (place % 2), 10 * 2 ** (place // 2)) for place in range(22) if place != 1),
 )
 PAIRS_AT_ONCE = 64
 _PRECISION = 128

@@ -16,6 +16,7 @@ import tacit
 from tacit.cli import (
     ask,
     attack,
+    audit,
     budget,
     certificate,
     demo,
@@ -58,6 +59,7 @@ app.command(name="certificate")(certificate.certificate)
 app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(tradeoff.tradeoff)
 app.add_typer(attack.app, name="attack")
+app.add_typer(audit.app, name="audit")
 app.command(name="gauntlet")(gauntlet.gauntlet)
 
 

@@ -1,0 +1,293 @@
+"""Every mechanism we ship, with a pair of neighbouring inputs that tries it, for `tacit audit`.
+
+A subject draws from the mechanism itself, many outputs at once. With a `shortage` it draws from one that was given a
+larger epsilon than is claimed, so that the noise falls short by that fraction: a planted fault that an audit must see.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+import tacit
+from tacit.auditing.audit import Claim, judge
+from tacit.auditing.audit_result import AuditResult
+from tacit.auditing.lower_bound import gaussian_draws
+from tacit.auditing.repeat import draw_releases
+from tacit.errors import InvalidParameter
+from tacit.local.catalogue import FREQUENCIES, MEANS
+from tacit.local.permanent import Permanent
+from tacit.local.protocol import LocalProtocol
+from tacit.noise.bits import Keystream
+from tacit.noise.gaussian import DiscreteGaussian
+from tacit.noise.mechanism import confidence_meaning
+from tacit.plan.exact import ExactTable
+from tacit.plan.planner import make_plan
+from tacit.plan.spend import make_spend
+from tacit.privacy.loss import delta_meaning
+from tacit.privacy.loss import epsilon as loss_of
+from tacit.privacy.number import Number, decimal_meaning, positive, whole
+from tacit.query.sql import parse_query
+from tacit.selection.quantile import Rate, Target, draw_quantiles
+from tacit.selection.selection import Selection
+from tacit.tables.schema import ColumnFacts, Declaration
+
+# From (epsilon, delta, shortage) to a function that draws n outputs on input 0 or 1
+Prepare = Callable[[Fraction, Fraction, Fraction], Callable[[int, int], Any]]
+
+DRAWS = 120_000
+DRAWS_OF_SLOW = 20_000
+DELTA = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A mechanism to audit: its name, the pair of inputs in words, and how to draw from it."""
+
+    name: str
+    inputs: str
+    prepare: Prepare
+    draws: int = DRAWS
+    delta: Fraction = Fraction(0)
+    noise: Literal["gaussian"] | None = None
+
+
+def audit_mechanism(
+    name: str,
+    *,
+    epsilon: Number,
+    delta: Number | None = None,
+    shortage: Number = 0,
+    draws: int | None = None,
+    confidence: Number = "0.999999",
+) -> AuditResult:
+    """Return the verdict on one of our own mechanisms; with a shortage, on one whose noise falls short by as much."""
+    subject = find_subject(name)
+    exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    missing = decimal_meaning(shortage, name="shortage")
+    if not 0 <= missing < 1:
+        raise InvalidParameter("shortage must be at least 0 and below 1\nhint: --shortage 0.1 plants 10 % too little")
+    claimed_delta = subject.delta if delta is None else delta_meaning(delta)
+    if (claimed_delta > 0) != (subject.delta > 0):
+        rule = "needs a delta above 0" if subject.delta else "is pure: its delta is 0"
+        raise InvalidParameter(f"{name} {rule}\nhint: leave delta out to use {float(subject.delta):g}")
+    count = subject.draws if draws is None else whole(draws, name="draws", least=100)
+    if draws is None and subject.noise == "gaussian":
+        count = max(DRAWS, gaussian_draws(exact, claimed_delta))
+    draw = subject.prepare(exact, claimed_delta, missing)
+    claim = Claim(exact, claimed_delta, confidence_meaning(confidence))
+    return judge(draw(0, count), draw(1, count), claim, noise=subject.noise)
+
+
+def find_subject(name: str) -> Subject:
+    """Return the mechanism of this name."""
+    found = SUBJECTS.get(name)
+    if found is None:
+        raise InvalidParameter(f"there is no mechanism '{name}' to audit\nhint: one of {', '.join(SUBJECTS)}")
+    return found
+
+
+# ---- noise ---------------------------------------------------------------------------------------------------------
+
+
+def _laplace(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    mechanism = tacit.Laplace(epsilon=epsilon / (1 - shortage))
+    return lambda side, count: mechanism.release(np.full(count, side, dtype=np.int64))
+
+
+def _laplace_float(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    mechanism = tacit.Laplace(epsilon=epsilon / (1 - shortage))
+    return lambda side, count: np.array([mechanism.release(float(side)) for _ in range(count)])
+
+
+def _laplace_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    mechanism = tacit.Laplace(sensitivity=4, epsilon=epsilon / (1 - shortage))
+    moved = np.array([2, -1, 0, 1])
+    return lambda side, count: mechanism.release(np.tile(side * moved, (count, 1)))
+
+
+def _gaussian(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    """One float on its grid, drawn with the noise that a release of one number gets."""
+    event = tacit.Gaussian(epsilon=epsilon, delta=delta).event_of(dtype=float)
+    noise = DiscreteGaussian(event.sigma * (1 - shortage))
+    move = math.isqrt(math.floor(event.sensitivity_squared))
+    return lambda side, count: noise.sample(count) + side * move
+
+
+def _gaussian_vector(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    event = tacit.Gaussian(sensitivity=2, epsilon=epsilon, delta=delta).event_of(size=4)
+    noise = DiscreteGaussian(event.sigma * (1 - shortage))
+    moved = np.array([1, -1, 1, 1])
+    return lambda side, count: noise.sample(4 * count).reshape(count, 4) + side * moved
+
+
+# ---- selection -----------------------------------------------------------------------------------------------------
+
+ONE_WAY = ((0,) * 3, (1, 0, 0))
+TWO_WAYS = ((0,) * 12, (1, *(-1,) * 11))
+
+
+def _choosing(make: Callable[..., Selection], pair: tuple[tuple[int, ...], ...], **terms: Any) -> Prepare:
+    def prepare(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+        mechanism, bits = make(epsilon=epsilon / (1 - shortage), **terms), Keystream()
+        steps = [np.array(scores, dtype=np.int64) for scores in pair]
+        return lambda side, count: np.array([mechanism._pick(steps[side], bits) for _ in range(count)])
+
+    return prepare
+
+
+def _top_k(by: str) -> Prepare:
+    def prepare(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+        mechanism = tacit.TopK(k=2, epsilon=epsilon / (1 - shortage), by=by)  # type: ignore[arg-type]
+        steps = [np.array(scores, dtype=np.int64) for scores in ((0,) * 6, (1, 1, *(-1,) * 4))]
+        bits = Keystream()
+        return lambda side, count: np.array([mechanism._pick_all(steps[side], bits) for _ in range(count)])
+
+    return prepare
+
+
+def _sparse_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    mechanism = tacit.AboveThreshold(threshold=1, epsilon=epsilon / (1 - shortage), answers=1)
+    scores = [np.array(row, dtype=np.int64) for row in ((0, 0, 0, 1), (1, 1, 1, 0))]
+
+    def draw(side: int, count: int) -> Any:
+        answers = mechanism._answers(scores[side], count, Keystream())
+        shown = np.full((count, 4), -1, dtype=np.int64)  # -1: it had ended
+        for place, row in enumerate(answers):
+            shown[place, : len(row)] = row
+        return shown
+
+    return draw
+
+
+def _quantile(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    """A row at 0, and another at 2 or none: it brings the median nearer to 1 and farther from all that lies above."""
+    larger = epsilon / (1 - shortage)
+    rate, ends_rate = Rate(larger * Fraction(19, 20), 1), Rate(larger / 20, 1)
+    rows = [np.array(values, dtype=np.int64) for values in ((0,), (0, 2))]
+    target = (Target(Fraction(1, 2), reach=1),)
+
+    def draw(side: int, count: int) -> Any:
+        drawn = [draw_quantiles(rows[side], target, height=24, rate=rate, ends_rate=ends_rate) for _ in range(count)]
+        return np.array([middle for ((_, middle, _),) in drawn])
+
+    return draw
+
+
+def _private_keys(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    """A person's own key, beside one that others have: it may be shown with chance delta. A shortage lowers the bar."""
+    columns = {"id": ColumnFacts("int"), "g": ColumnFacts("text")}
+    declared = Declaration("t", "id", columns, rows_per_unit=1, groups_per_unit=1)
+    query = parse_query("SELECT g, COUNT(DISTINCT id) AS n FROM t GROUP BY g", declared)
+    spend = make_spend(epsilon, 2 * delta, "laplace", loss_of(epsilon, delta=2 * delta))  # half of it is for keys
+    plan = make_plan(query, declared, spend)
+    if plan.threshold is not None:
+        lower = replace(plan.threshold, least=math.ceil(plan.threshold.least * (1 - shortage)))
+        plan = replace(plan, threshold=lower)
+    tables = (
+        ExactTable([("shared",)], {"rows": [9], "units": [9]}),
+        ExactTable([("shared",), ("own",)], {"rows": [9, 1], "units": [9, 1]}),
+    )
+    return lambda side, count: draw_releases(plan, tables[side], count)
+
+
+# ---- the local model -----------------------------------------------------------------------------------------------
+
+
+def _randomized_response(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    mechanism = tacit.RandomizedResponse(epsilon=epsilon / (1 - shortage))
+    return lambda side, count: mechanism.release(np.full(count, side, dtype=np.int64))
+
+
+def _local(make: Callable[[Fraction], LocalProtocol], codes: Callable[[Any], tuple[int, int]]) -> Prepare:
+    """A report's bytes and, for counts, whether it supports either of the two answers."""
+
+    def prepare(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+        protocol = make(epsilon / (1 - shortage))
+        pair = codes(protocol)
+
+        def draw(side: int, count: int) -> Any:
+            payloads = protocol.draw(np.full(count, pair[side], dtype=np.int64), Keystream())
+            columns = [payloads[:, :8].astype(np.int64)]
+            if hasattr(protocol, "supporting"):
+                columns.append(protocol.supporting(payloads, np.array(pair)).astype(np.int64))
+            return np.concatenate(columns, axis=1)
+
+        return draw
+
+    return prepare
+
+
+def _first_two(_: Any) -> tuple[int, int]:
+    return 0, 1
+
+
+def _ends(protocol: Any) -> tuple[int, int]:
+    return 0, int(protocol.steps)
+
+
+DOMAIN = 8
+
+SUBJECTS: dict[str, Subject] = {
+    each.name: each
+    for each in (
+        Subject("laplace", "the integers 0 and 1", _laplace),
+        Subject("laplace-float", "the floats 0.0 and 1.0", _laplace_float, draws=DRAWS_OF_SLOW),
+        Subject("laplace-vector", "four integers that move by 4 in all", _laplace_vector),
+        Subject("gaussian", "the floats 0.0 and 1.0, on their grid", _gaussian, delta=DELTA, noise="gaussian"),
+        Subject("gaussian-vector", "four integers, each moved by 1", _gaussian_vector, delta=DELTA, noise="gaussian"),
+        Subject(
+            "noisy-max", "three tied counts, one of which rises", _choosing(tacit.NoisyMax, ONE_WAY), DRAWS_OF_SLOW
+        ),
+        Subject(
+            "noisy-max-two-ways",
+            "twelve tied scores, one rises and the others fall",
+            _choosing(tacit.NoisyMax, TWO_WAYS, monotone=False),
+            DRAWS_OF_SLOW,
+        ),
+        Subject(
+            "exponential",
+            "twelve tied scores, one rises and the others fall",
+            _choosing(tacit.Exponential, TWO_WAYS),
+            DRAWS_OF_SLOW,
+        ),
+        Subject(
+            "permute-and-flip",
+            "twelve tied scores, one rises and the others fall",
+            _choosing(tacit.PermuteAndFlip, TWO_WAYS),
+            DRAWS_OF_SLOW,
+        ),
+        Subject("top-k", "six tied scores, two rise and four fall", _top_k("permute-and-flip"), DRAWS_OF_SLOW),
+        Subject("sparse-vector", "three scores rise and the last falls", _sparse_vector),
+        Subject("quantile", "the median of one row, and of that and another", _quantile, 4_000),
+        Subject(
+            "private-keys",
+            "a person with a key of their own, and without",
+            _private_keys,
+            draws=40_000,
+            delta=Fraction(1, 100),
+        ),
+        Subject("randomized-response", "no and yes", _randomized_response),
+        *(
+            Subject(
+                f"local-{name}",
+                f"the first two of {DOMAIN} answers",
+                _local(partial(make, DOMAIN), _first_two),
+            )
+            for name, make in FREQUENCIES.items()
+        ),
+        Subject(
+            "local-longitudinal",
+            f"the first two of {DOMAIN} answers, one report",
+            _local(lambda epsilon: Permanent(DOMAIN, 2 * epsilon, epsilon), _first_two),
+        ),
+        *(
+            Subject(f"local-mean-{name}", "the two ends of the range", _local(make, _ends))
+            for name, make in MEANS.items()
+        ),
+    )
+}

@@ -1,0 +1,250 @@
+"""Run one plan on neighbouring tables and compare what it does before any noise: deterministic, and one pair is enough.
+
+A published leak is nearly always in the glue: a unit that moves a sum farther than was declared, a row that makes a
+query fail, a key that appears. Replay finds such a bug at once, on tables the audit made and never with a ledger:
+shapes, errors and logs must be equal, and exact sums, values and counts must lie within what the plan declares.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
+from tacit.engine.engine import Engine
+from tacit.errors import EngineError
+from tacit.plan.exact import ExactTable
+from tacit.plan.plan import Plan, Sensitivity
+from tacit.query.nodes import Query
+from tacit.release.noisy import NoisyTable, release
+from tacit.tables.schema import Declaration
+from tacit.tables.source import open_source
+
+SALT = "5a17"
+NORMS = ("l0", "l1", "l2_squared", "linf")
+
+Cells = Mapping[tuple[Any, ...], int]  # (key, part) -> an exact integer
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far two vectors are apart."""
+
+    l0: int
+    l1: int
+    l2_squared: int
+    linf: int
+
+
+def distance(left: Cells, right: Cells) -> Distance:
+    """Return the exact distances between two vectors of cells."""
+    moves = [abs(left.get(place, 0) - right.get(place, 0)) for place in left.keys() | right.keys()]
+    moved = [move for move in moves if move]
+    return Distance(len(moved), sum(moved), sum(move * move for move in moved), max(moved, default=0))
+
+
+def beyond(before: Cells, after: Cells, declared: Sensitivity) -> list[str]:
+    """Return every norm in which two vectors are farther apart than declared."""
+    moved = distance(before, after)
+    return [
+        f"{norm} {getattr(moved, norm)} > {getattr(declared, norm)}"
+        for norm in NORMS
+        if getattr(moved, norm) > getattr(declared, norm)
+    ]
+
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    """One run of a plan on a made-up table: what it added up, what a release shows, how it failed, what it logged."""
+
+    exact: ExactTable | None
+    noisy: NoisyTable | None
+    failed: bool
+    logged: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What replaying a plan found: how many pairs of tables were compared, and what was broken in which."""
+
+    pairs: int
+    broken: tuple[str, ...]
+    farthest: str  # the newcomer that moved the sums most
+    moved: float  # the largest part of a declared sensitivity that any newcomer used
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything stayed within what the plan declares."""
+        return not self.broken
+
+    def lines(self) -> list[str]:
+        """Return the finding as lines to print."""
+        if self.passed:
+            return [
+                f"REPLAY OK: {self.pairs} pairs of neighbouring tables; shapes, errors and logs are equal, and no sum"
+                f" moved farther than declared (at most {self.moved:.0%} of it: {self.farthest})"
+            ]
+        return [
+            f"REPLAY BROKEN in {len(self.broken)} places, in {self.pairs} pairs of tables",
+            *(f"  {what}" for what in self.broken[:8]),
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+Traces = Mapping[str | None, Trace]  # by newcomer; None: the crowd alone
+
+
+def trace_all(plan: Plan, declaration: Declaration, made: MadeTables) -> Traces:
+    """Return the runs of a plan on the crowd alone and with each newcomer."""
+    names: list[str | None] = [None, *made.newcomers]
+    return {name: run_plan(plan, declaration, made.with_newcomer(name)) for name in names}
+
+
+def replay(plan: Plan, declaration: Declaration, query: Query) -> Replay:
+    """Return what becomes of a plan's exact tables when one made-up unit comes, goes or is replaced."""
+    return compare_traces(plan, trace_all(plan, declaration, make_tables(declaration, query)))
+
+
+def compare_traces(plan: Plan, traces: Traces) -> Replay:
+    """Return what differs between the runs on every pair of neighbours."""
+    pairs = pairs_of(plan, traces)
+    broken, most, farthest = [], 0.0, "nobody"
+    for before, after in pairs:
+        name = pair_name(before, after)
+        broken += [f"{name}: {what}" for what in differences(plan, traces[before], traces[after])]
+        used = share_used(plan, traces[before], traces[after])
+        if used > most:
+            most, farthest = used, name
+    return Replay(len(pairs), tuple(broken), farthest, most)
+
+
+def pairs_of(plan: Plan, traces: Traces) -> list[tuple[str | None, str | None]]:
+    """Return the pairs of tables that are neighbours: a unit comes, or where units are replaced becomes another."""
+    before: list[str | None] = list(traces) if plan.neighbours == "replace" else [None]
+    return [(one, other) for one in before for other in traces if other is not None and one != other]
+
+
+def pair_name(before: str | None, after: str | None) -> str:
+    """Return a pair of tables in words."""
+    return str(after) if before is None else f"{before} becomes {after}"
+
+
+def run_plan(plan: Plan, declaration: Declaration, table: pa.Table) -> Trace:
+    """Return what a plan does on a table of ours."""
+    heard = _Ear()
+    logger = logging.getLogger("tacit")
+    logger.addHandler(heard)
+    try:
+        exact = Engine(open_source(table, written_facts(declaration))).aggregate(plan, SALT)
+        return Trace(exact, release(plan, exact), failed=False, logged=tuple(heard.lines))
+    except EngineError:
+        return Trace(None, None, failed=True, logged=tuple(heard.lines))
+    finally:
+        logger.removeHandler(heard)
+
+
+class _Ear(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(level=0)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep an entry as it would be written."""
+        self.lines.append(self.format(record))
+
+
+def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
+    """Return what two neighbouring tables give away without noise, or move too far."""
+    found = []
+    if before.failed != after.failed:
+        found.append("the question fails on one of the tables")
+    if before.logged != after.logged:
+        found.append("the log differs")
+    if before.exact is None or after.exact is None or before.noisy is None or after.noisy is None:
+        return found
+    if plan.public_keys is not None:
+        if list(before.exact.keys) != list(after.exact.keys):
+            found.append("the public groups differ")
+        if plan.choice is None and _shape(before.noisy) != _shape(after.noisy):
+            found.append("the shape of the answer differs")
+    for place, each in enumerate(plan.releases):
+        cells = [cells_of(plan, trace.exact, place) for trace in (before, after) if trace.exact is not None]
+        found += [f"release {place}: {what}" for what in beyond(cells[0], cells[1], each.sensitivity)]
+    for draw in plan.quantiles:
+        found += _values_beyond(plan, before.exact, after.exact, draw.column)
+    if plan.choice is not None:
+        found += _units_beyond(before.exact, after.exact, monotone=plan.choice.monotone)
+    return found
+
+
+def cells_of(plan: Plan, exact: ExactTable, place: int) -> dict[tuple[Any, ...], int]:
+    """Return the integers that one release adds noise to, by key and part; zeros are left out."""
+    cells = {}
+    for index, part in enumerate(plan.releases[place].parts):
+        for key, value in zip(exact.keys, exact.part(part, plan), strict=True):
+            if value:
+                cells[(*key, index)] = value
+    return cells
+
+
+def share_used(plan: Plan, before: Trace, after: Trace) -> float:
+    """Return the largest part of a release's declared sensitivity that two tables are apart."""
+    if before.exact is None or after.exact is None:
+        return 0.0
+    used = [0.0]
+    for place, each in enumerate(plan.releases):
+        moved = distance(cells_of(plan, before.exact, place), cells_of(plan, after.exact, place))
+        used.append(moved.l1 / each.sensitivity.l1)
+    for draw in plan.quantiles:
+        changed = _changed(before.exact, after.exact, draw.column)
+        used.append(max(changed.values(), default=0) / (plan.rows_per_unit * _sides(plan)))
+    if plan.choice is not None:
+        units = zip(before.exact.sums["units"], after.exact.sums["units"], strict=True)
+        used.append(sum(abs(new - old) for old, new in units) / max(1, len(before.exact)))
+    return max(used)
+
+
+def _shape(noisy: NoisyTable) -> tuple[Any, ...]:
+    return noisy.keys, tuple(tuple(len(part) for part in each) for each in noisy.parts)
+
+
+def _sides(plan: Plan) -> int:
+    return 2 if plan.neighbours == "replace" else 1
+
+
+def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[Any, ...], int]:
+    """Return for each group how many values one table has and the other has not."""
+    sides = []
+    for exact in (before, after):
+        values = exact.values.get(column, ())
+        sides.append({tuple(key): Counter(each.tolist()) for key, each in zip(exact.keys, values, strict=True)})
+    changed = {}
+    for key in sides[0].keys() | sides[1].keys():
+        one, other = (side.get(key, Counter()) for side in sides)
+        count = sum(((one - other) + (other - one)).values())
+        if count:
+            changed[key] = count
+    return changed
+
+
+def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, column: int) -> list[str]:
+    """A quantile's score hides so many rows in each of so many groups."""
+    changed = _changed(before, after, column)
+    rows, groups = plan.rows_per_unit * _sides(plan), plan.groups_per_unit * _sides(plan)
+    found = [] if len(changed) <= groups else [f"quantiles of {len(changed)} groups changed, {groups} are declared"]
+    most = max(changed.values(), default=0)
+    return found if most <= rows else [*found, f"{most} values of a group changed, {rows} are declared"]
+
+
+def _units_beyond(before: ExactTable, after: ExactTable, *, monotone: bool) -> list[str]:
+    """A choice hides counts that move by one, and where it says so all in one direction."""
+    moves = [new - old for old, new in zip(before.sums["units"], after.sums["units"], strict=True)]
+    found = [] if all(abs(move) <= 1 for move in moves) else ["a count that ranks keys moved by more than 1"]
+    if monotone and any(move > 0 for move in moves) and any(move < 0 for move in moves):
+        found.append("counts that rank keys moved both ways")
+    return found

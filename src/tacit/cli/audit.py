@@ -1,0 +1,233 @@
+"""`tacit audit`: try to prove a mechanism, a question of one's own, or any callable wrong, spending nothing."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from tacit.cli.ask import check_output, write_text
+from tacit.cli.progress import working
+from tacit.cli.words import Words, open_question, spending, with_words
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.auditing.audit_result import AuditResult
+
+EXIT_VIOLATED = 5
+MECHANISM = "mechanism"
+SURE = "0.999999"
+
+Draws = Annotated[int | None, typer.Option(metavar="N", help="How many draws of each input.")]
+Confidence = Annotated[str, typer.Option(metavar="P", help="How sure a refutation must be.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the finding as JSON.")]
+Plot = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Draw both histograms and the loss, as .png, .svg or .html by its ending."),
+]
+
+
+class _MechanismFirst(TyperGroup):
+    """A group in which a name that is no command is a mechanism: `tacit audit laplace`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Read `laplace --epsilon 1` as `mechanism laplace --epsilon 1`."""
+        return super().resolve_command(ctx, args if args[0] in self.commands else [MECHANISM, *args])
+
+
+app = typer.Typer(cls=_MechanismFirst, no_args_is_help=True, rich_markup_mode="markdown")
+
+
+def _list_mechanisms(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)
+    if wanted:
+        from tacit.auditing.mechanisms import SUBJECTS
+
+        width = max(map(len, SUBJECTS))
+        for subject in SUBJECTS.values():
+            loss = f"δ = {float(subject.delta):g}; " if subject.delta else ""
+            typer.echo(f"{subject.name:<{width}}  {loss}{subject.inputs}")
+        raise typer.Exit
+
+
+@app.callback()
+def audit(
+    *,
+    list_: Annotated[
+        bool,
+        typer.Option("--list", help="List the mechanisms and stop.", callback=_list_mechanisms, is_eager=True),
+    ] = False,
+) -> None:
+    """Look for a loss above the claim, by what comes out: on inputs the audit makes, spending nothing.
+
+    `tacit audit laplace --epsilon 1` audits a mechanism of ours (`tacit audit --list` names them), and
+    `tacit audit laplace --epsilon 1 --shortage 0.1` one with 10 % too little noise, which it must see.
+
+    `tacit audit ask visits.parquet "SELECT ..." --unit patient_id ...` takes the words of `tacit ask` and audits that
+    question on made-up neighbouring tables: no row of yours is read and nothing is charged.
+
+    `tacit audit callable mine:noisy_count --d0 '[1, 2]' --d1 '[1]' --epsilon 1` audits a function of your own.
+
+    Exit codes: 0 nothing above the claim was found, 5 the claim is violated.
+    """
+
+
+@app.command(name=MECHANISM, hidden=True)
+def mechanism(
+    name: Annotated[str, typer.Argument(help="A mechanism; `tacit audit --list` names them.")],
+    *,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")],
+    delta: Annotated[
+        str | None, typer.Option(metavar="D", help="The delta that is claimed, for those with one.")
+    ] = None,
+    shortage: Annotated[
+        str, typer.Option(metavar="S", help="Plant a fault: this fraction of the noise missing.")
+    ] = "0",
+    draws: Draws = None,
+    confidence: Confidence = SURE,
+    as_json: AsJson = False,
+    plot: Plot = None,
+) -> None:
+    """Audit one of our mechanisms on a pair of inputs that tries it.
+
+    Example: `tacit audit laplace --epsilon 1 --shortage 0.1`
+    """
+    from tacit.auditing.mechanisms import audit_mechanism
+
+    with working("drawing"):
+        found = audit_mechanism(
+            name, epsilon=epsilon, delta=delta, shortage=shortage, draws=draws, confidence=confidence
+        )
+    _show(found, as_json=as_json, plot=plot)
+
+
+@app.command(name="all")
+def audit_all(
+    *,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")] = "1",
+    draws: Draws = None,
+    as_json: AsJson = False,
+) -> None:
+    """Audit every mechanism we ship, one line each; a minute or two.
+
+    Example: `tacit audit all --epsilon 1`
+    """
+    from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
+
+    violated, records = False, {}
+    width = max(map(len, SUBJECTS))
+    for name in SUBJECTS:
+        found = audit_mechanism(name, epsilon=epsilon, draws=draws)
+        violated, records[name] = violated or found.violated, found.to_dict()
+        if not as_json:
+            word = "VIOLATED" if found.violated else "ok"
+            typer.echo(
+                f"{name:<{width}}  {word:<8}  demonstrated ε ≥ {found.demonstrated:.3f} of ε = {found.claimed:g}"
+                f" in {found.draws:,} draws"
+            )
+    if as_json:
+        typer.echo(json.dumps(records, ensure_ascii=False, indent=2))
+    raise typer.Exit(EXIT_VIOLATED if violated else 0)
+
+
+@app.command(name="ask")
+@with_words
+def audit_ask(words: Words) -> None:
+    """Audit a question of your own on made-up neighbouring tables: no row is read, nothing is charged.
+
+    It takes the same words as `tacit ask`. First the plan runs without noise on tables that differ by one made-up
+    person, which must move nothing farther than declared; then the noisy answers are drawn many times.
+
+    `tacit audit ask visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" --unit patient_id
+    --rows-per-unit 3 --groups-per-unit 2 --budget 2 --delta 1e-6 --epsilon 1`
+    """
+    from tacit.auditing.question_audit import audit_plan
+    from tacit.noise.mechanism import confidence_meaning
+
+    check_output(words)
+    if words.format not in ("table", "json"):
+        raise InvalidParameter("an audit is words, not rows\nhint: --format table or --format json")
+    with working("auditing"):
+        question = open_question(words, to_plan=True)
+        plan = question.plan(delta=words.call_delta, noise=words.noise, confidence=words.confidence, **spending(words))
+        found = audit_plan(
+            plan.plan, question.session.declaration, question.query, draws=None, confidence=confidence_meaning(SURE)
+        )
+    if words.plot is not None:
+        found.plot(words.plot)
+    write_text(found.to_json() if words.format == "json" else str(found), words.output)
+    if found.violated:
+        raise typer.Exit(EXIT_VIOLATED)
+
+
+@app.command(name="callable")
+def audit_callable(
+    target: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="A function of one input.")],
+    *,
+    d0: Annotated[str, typer.Option(metavar="JSON", help="One input, as JSON; what is not JSON is a text.")],
+    d1: Annotated[str, typer.Option(metavar="JSON", help="A neighbouring input.")],
+    epsilon: Annotated[str, typer.Option(metavar="E", help="The loss that is claimed.")],
+    delta: Annotated[str, typer.Option(metavar="D", help="The delta that is claimed.")] = "0",
+    draws: Draws = None,
+    confidence: Confidence = SURE,
+    seconds: Annotated[
+        float, typer.Option(metavar="S", help="A function too slow for all draws is audited as long as this.")
+    ] = 60.0,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="The function takes (input, n) and returns n outputs.")
+    ] = False,
+    as_json: AsJson = False,
+    plot: Plot = None,
+) -> None:
+    """Audit any function that can be imported from here.
+
+    Example: `tacit audit callable mine:noisy_count --d0 '[1, 2]' --d1 '[1]' --epsilon 1`
+    """
+    import tacit
+
+    found = tacit.audit(
+        _import_function(target),
+        _read_input(d0),
+        _read_input(d1),
+        epsilon=epsilon,
+        delta=delta,
+        draws=120_000 if draws is None else draws,
+        confidence=confidence,
+        seconds=seconds,
+        batch=batch,
+    )
+    _show(found, as_json=as_json, plot=plot)
+
+
+def _import_function(target: str) -> Any:
+    import importlib
+    import sys
+
+    module, _, name = target.partition(":")
+    if not module or not name.isidentifier():
+        raise InvalidParameter("a callable is named MODULE:FUNCTION\nhint: e.g. mine:noisy_count for mine.py here")
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
+    try:
+        found = getattr(importlib.import_module(module), name, None)
+    except ImportError as missing:
+        raise InvalidParameter(
+            f"'{module}' cannot be imported: {type(missing).__name__}\nhint: run this in the folder that holds it"
+        ) from missing
+    if found is None:
+        raise InvalidParameter(f"'{module}' has no '{name}'")
+    return found
+
+
+def _read_input(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _show(found: "AuditResult", *, as_json: bool, plot: str | None) -> None:
+    if plot is not None:
+        found.plot(plot)
+    typer.echo(found.to_json() if as_json else str(found))
+    if found.violated:
+        raise typer.Exit(EXIT_VIOLATED)
