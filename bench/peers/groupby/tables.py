@@ -1,8 +1,8 @@
 """The tables of the group-by task: orders of people, of whom few have very many.
 
-`spread` items are about equally common; `skewed` ones follow Zipf's law, so that most are in few orders. A `bounded` table
-keeps at most 5 items of a person and 2 orders of each, so that no library has anything to leave out: what its answer
-is off by is noise alone.
+`spread` items are about equally common; `skewed` ones follow Zipf's law, so that most are in few orders. A `bounded`
+table keeps at most 5 items of a person and 2 orders of each, so that no library has anything to leave out: what its
+answer is off by is noise alone.
 """
 
 from pathlib import Path

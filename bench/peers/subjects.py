@@ -1,0 +1,304 @@
+"""What is measured side by side, subject by subject. Each yields records: one library, one case, one quantity.
+
+A record has a value or says how the library failed; nothing that a peer does ends the run. Order is by importance, so
+that a run that is cut short has the lines that matter.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from statistics import fmean, median
+
+from bench.peers import environments
+from bench.peers.asking import HERE, HERE_TOO, Said, ask, our_python, start_seconds
+from bench.peers.groupby.tables import exact, write_orders
+
+MILLION = 10**6
+BASELINES = ("numpy", "duckdb", "duckdb, by person")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One figure: of which library, in which case, what it is, and how many times it was measured."""
+
+    subject: str
+    case: str
+    library: str
+    quantity: str
+    value: float | None
+    failed: str = ""
+    note: str = ""
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+def python_of(library: str) -> str:
+    """Return the library's Python; NotInstalled where it has none here."""
+    return our_python() if library in HERE_TOO else environments.environment(library).python
+
+
+def asked(library: str, script: str, *arguments: str, timeout: float = 300.0, folder: Path | None = None) -> Said:
+    """Ask a library, or say that it is not installed."""
+    try:
+        python = python_of(library)
+    except environments.NotInstalled as error:
+        return Said(None, f"not installed: {error}", 0.0)
+    return ask(python, script, *arguments, timeout=timeout, folder=folder)
+
+
+def noise() -> Iterator[Record]:
+    """Seconds for one draw."""
+    for library in ("tacit", "numpy", "opendp", "python-dp", "diffprivlib", "tmlt.analytics"):
+        said = asked(library, "noise.py", library)
+        for case, value in (said.facts or {"": said.failed}).items():
+            number = value if isinstance(value, float) else None
+            yield Record("noise", case, library, "seconds a draw", number, "" if number else str(value))
+
+
+# library -> its script, and how often it answers at 10^6 and at 10^7 rows
+GROUPERS = {
+    "duckdb": ("duckdb", 7, 5),
+    "duckdb, by person": ("duckdb", 7, 5),
+    "tacit": ("tacit", 9, 5),
+    "opendp": ("opendp", 2, 1),
+    "tmlt.analytics": ("tumult", 1, 1),
+    "pipeline-dp": ("pipeline_dp", 1, 1),
+    "smartnoise-sql": ("smartnoise", 1, 1),
+}
+GROUP_NOTES = {
+    "opendp": "of a person's 5 groups it keeps 4, the lowest",
+    "smartnoise-sql": "bounds 10 rows of a person, not groups",
+    "tmlt.analytics": "Spark already started and warm",
+}
+
+
+def by_groups(subject: str, rows: int, sizes: tuple[int, ...]) -> Iterator[Record]:
+    """Seconds from the Parquet file to the answer, and memory, for public and private keys."""
+    for items in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "orders.parquet"
+            write_orders(path, rows, items)
+            for public in (True, False):
+                case = f"{rows:,} rows, {items:,} {'public' if public else 'private'} keys"
+                for library in GROUPERS:
+                    if public or not library.startswith("duckdb"):
+                        yield from grouped(subject, case, library, path, rows, items, public=public)
+
+
+def grouped(
+    subject: str, case: str, library: str, path: Path, rows: int, items: int, *, public: bool
+) -> Iterator[Record]:
+    """One library's time and memory on one table."""
+    script, few, many = GROUPERS[library]
+    words = question(path, rows, items, public=public, repeats=few if rows == MILLION else many)
+    if library == "duckdb, by person":
+        words["noise"] = "by person"
+    said = asked(library.split(",", maxsplit=1)[0], f"groupby/with_{script}.py", json.dumps(words))
+    value = median(said.facts["seconds"]) if said.facts else None
+    facts = {"answers": float(len(said.facts["seconds"])), "mebibytes": said.mebibytes} if said.facts else {}
+    yield Record(subject, case, library, "seconds", value, said.failed, GROUP_NOTES.get(library, ""), facts)
+
+
+def question(path: Path, rows: int, items: int, *, public: bool, repeats: int) -> dict[str, object]:
+    """Return what a group-by script is told."""
+    return {
+        "path": str(path),
+        "rows": rows,
+        "items": items,
+        "public": public,
+        "repeats": repeats,
+        "answers": False,
+        "bounded": False,
+        "noise": "laplace",
+        "rho": rho_at_half_delta(),
+    }
+
+
+def rho_at_half_delta() -> float:
+    """Return the rho that (1, 5e-7) has room for, for peers that are told a rho."""
+    from tacit.accounting.convert import rho_within
+
+    return float(rho_within(Fraction(1), Fraction(1, 2 * 10**6)))
+
+
+# library -> script, answers with public keys, with private ones, and the noises that it can be told
+BOUNDED = {
+    "tacit": ("tacit", 10, 10, ("its own choice",)),
+    "opendp": ("opendp", 5, 4, ("laplace", "gaussian")),
+    "pipeline-dp": ("pipeline_dp", 3, 3, ("laplace", "gaussian-selection")),
+    "smartnoise-sql": ("smartnoise", 3, 2, ("laplace",)),
+    "tmlt.analytics": ("tumult", 2, 2, ("laplace",)),
+}
+
+
+def keys() -> Iterator[Record]:
+    """Each item's error from noise alone, and how many of 1000 private keys are shown, on tables within the bounds."""
+    for law, public in (("skewed", False), ("spread", True)):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "orders.parquet"
+            write_orders(path, MILLION, 1000, law=law, bounded=True)
+            truth = exact(path)
+            for library, (script, when_public, when_private, noises) in BOUNDED.items():
+                repeats = when_public if public else when_private
+                for noise_kind in noises[:1] if public else noises:
+                    words = question(path, MILLION, 1000, public=public, repeats=repeats)
+                    words.update(answers=True, bounded=True, noise=noise_kind)
+                    said = asked(library, f"groupby/with_{script}.py", json.dumps(words))
+                    yield from judged(library, said, truth, noise_kind, public=public)
+
+
+def judged(
+    library: str, said: Said, truth: dict[int, tuple[float, float, float]], noise_kind: str, *, public: bool
+) -> Iterator[Record]:
+    """Mean absolute errors over items and answers, and how many items were shown."""
+    case = "1000 public keys" if public else "1000 private keys"
+    note = "" if noise_kind == "its own choice" or public else f"told {noise_kind}"
+    if said.facts is None:
+        yield Record("keys", case, library, "shown", None, said.failed, note)
+        return
+    answers = said.facts["answers"]
+    if not public:
+        yield Record("keys", case, library, "shown", fmean(len(each["item"]) for each in answers), note=note)
+    for place, name in enumerate(("n", "total", "mean")):
+        errors = [
+            abs(value - truth.get(item, (0.0, 0.0, 50.0))[place])
+            for answer in answers
+            for item, value in zip(answer["item"], answer[name], strict=True)
+        ]
+        yield Record("keys", case, library, f"error of {name}", fmean(errors) if errors else None, note=note)
+
+
+def one() -> Iterator[Record]:
+    """Mean absolute error of one number about a million people."""
+    import numpy as np
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "values.npy"
+        np.save(file, np.random.default_rng(7).lognormal(mean=4, sigma=1, size=MILLION).clip(0, 1000))
+        for library in ("tacit", "opendp", "python-dp", "diffprivlib", "smartnoise-sql"):
+            said = asked(library, "one.py", library, str(file))
+            for case, found in (said.facts or {"count": {"failed": said.failed, "note": ""}}).items():
+                facts = {name: found[name] for name in ("off", "answers", "seconds") if name in found}
+                note, failed = found["note"], found.get("failed", "")
+                yield Record("one", case, library, "error", found.get("error"), failed, note, facts)
+
+
+def accounting() -> Iterator[Record]:
+    """The epsilon of batches, and seconds to find it."""
+    for library in ("tacit", "dp-accounting"):
+        said = asked(library, "accounting.py", library)
+        for case, found in (said.facts or {"1000 Laplace": {}}).items():
+            yield Record("accounting", case, library, "epsilon", found.get("epsilon"), said.failed)
+            yield Record("accounting", case, library, "seconds", found.get("seconds"), said.failed)
+
+
+MODULES = {
+    "opendp": "opendp.prelude",
+    "smartnoise-sql": "snsql",
+    "pipeline-dp": "pipeline_dp",
+    "tmlt.analytics": "tmlt.analytics",
+    "diffprivlib": "diffprivlib",
+    "python-dp": "pydp",
+    "dp-accounting": "dp_accounting",
+    "multi-freq-ldpy": "multi_freq_ldpy.pure_frequency_oracles.GRR",
+    "pure-ldp": "pure_ldp.frequency_oracles",
+}
+
+
+def start() -> Iterator[Record]:
+    """Seconds to import, beyond starting Python, and mebibytes installed, beyond a bare environment."""
+    made = environments.ours()
+    note = "its packages load when first used"
+    yield Record("start", "import", "tacit", "seconds", import_seconds(made.python, "import tacit"), note=note)
+    loaded = import_seconds(made.python, "import tacit; tacit.table; tacit.Laplace")
+    yield Record("start", "import", "tacit, with all that a table needs", "seconds", loaded)
+    yield Record("start", "size", "tacit", "mebibytes", made.mebibytes)
+    for library, module in MODULES.items():
+        try:
+            peer = environments.environment(library)
+            value: float | None = import_seconds(peer.python, f"import {module}")
+            failed, size = "", peer.mebibytes
+        except Exception as error:  # noqa: BLE001  not installed, or does not import
+            value, failed, size = None, type(error).__name__, None
+        yield Record("start", "import", library, "seconds", value, failed)
+        yield Record("start", "size", library, "mebibytes", size, failed)
+
+
+def import_seconds(python: str, code: str) -> float:
+    """Return how much longer Python takes with the import."""
+    return max(0.0, start_seconds(python, code) - start_seconds(python, "pass"))
+
+
+SNIPPETS = {
+    "tacit": "tacit",
+    "opendp": "opendp",
+    "pipeline-dp": "pipeline_dp",
+    "smartnoise-sql": "smartnoise",
+    "tmlt.analytics": "tumult",
+}
+
+
+def lines() -> Iterator[Record]:
+    """Lines of code for mean income by state with error bars; each is run, and counts only if it runs."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    people = np.arange(30_000)
+    table = pa.table(
+        {"person_id": people, "state": ["CA", "NY", "TX"] * 10_000, "income": 20_000 + people * 7919 % 60_000}
+    )
+    for library, script in SNIPPETS.items():
+        folder = Path(tempfile.mkdtemp())
+        try:
+            pyarrow.parquet.write_table(table, folder / "people.parquet")
+            said = asked(library, f"snippets/with_{script}.py", folder=folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        text = (HERE / "snippets" / f"with_{script}.py").read_text()
+        value = None if said.facts is None else float(code_lines(text))
+        yield Record("lines", "mean income by state, with error bars", library, "lines", value, said.failed)
+
+
+def code_lines(text: str) -> int:
+    """Return how many lines of a text are neither empty nor a comment."""
+    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in text.splitlines())
+
+
+LOCAL_PROTOCOLS = ("response", "optimised-unary", "local-hashing")
+
+
+def local() -> Iterator[Record]:
+    """Seconds to make a report, and to estimate from one."""
+    from bench.local import POINTS, ours
+
+    for place, domain in enumerate((100, 10_000)):
+        for protocol in LOCAL_PROTOCOLS:
+            case = f"{protocol}, {domain:,} values"
+            for quantity, value in zip(("make", "estimate"), ours(protocol, domain), strict=True):
+                yield Record("local", case, "tacit", quantity, value)
+            for library in ("multi-freq-ldpy", "pure-ldp"):
+                if library == "pure-ldp" and domain > 100:
+                    continue  # it asks for 13 GB
+                people = str(POINTS[protocol][place])
+                said = asked(library, "local.py", library, protocol, str(domain), people, timeout=60)
+                for quantity in ("make", "estimate"):
+                    value = said.facts[quantity] if said.facts else None
+                    yield Record("local", case, library, quantity, value, said.failed)
+
+
+SUBJECTS: dict[str, Callable[[], Iterator[Record]]] = {
+    "noise": noise,
+    "start": start,
+    "lines": lines,
+    "accounting": accounting,
+    "groupby6": lambda: by_groups("groupby6", MILLION, (1000, 100_000)),
+    "groupby7": lambda: by_groups("groupby7", 10 * MILLION, (1000,)),
+    "one": one,
+    "keys": keys,
+    "local": local,
+    "groupby7wide": lambda: by_groups("groupby7wide", 10 * MILLION, (100_000,)),
+}
