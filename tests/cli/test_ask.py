@@ -7,6 +7,7 @@ import pytest
 
 from tacit.ledger.home import default_ledger
 from tacit.ledger.opening import open_ledger
+from tacit.tables import source
 from tacit.tables.source import Source
 
 BOUNDS = ("--unit", "patient", "--rows-per-unit", 1, "--groups-per-unit", 1)
@@ -189,3 +190,15 @@ def test_a_consistent_answer_has_no_negative_count(tacit_command, visits):
         [row["n"] for row in json.loads(tacit_command(*words, *more).out)["rows"]] for more in ((), ["--consistent"])
     ]
     assert min(counts[0]) < 0 <= min(counts[1])  # the same noise: of 40 draws, none is below 0 with a chance of 1e-11
+
+
+def test_one_command_opens_its_table_once(tacit_command, visits, monkeypatch):
+    opened, from_files = [], source._from_files
+
+    def counted(*given):
+        opened.append(given)
+        return from_files(*given)
+
+    monkeypatch.setattr(source, "_from_files", counted)
+    ran = tacit_command("ask", visits, BY_WARD, *BOUNDS, *BUDGET, "--between", "days=0:10", "--epsilon", 1)
+    assert (ran.code, len(opened)) == (0, 1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tacit.cli.progress import working
-from tacit.cli.words import FORMATS, Words, open_question, plan_question, spending, with_words
+from tacit.cli.words import FORMATS, Words, open_question, opening, plan_question, spending, with_words
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ def ask(words: Words) -> None:
     """
     check_output(words)
     with working("working"):
-        plan_question(words)  # a budget is for life: it is not declared by a question that is refused
-        answer = open_question(words, to_plan=False).answer(
+        opened = opening()
+        plan_question(words, opened)  # a budget is for life: it is not declared by a question that is refused
+        answer = open_question(words, opened, to_plan=False).answer(
             delta=words.call_delta,
             request_id=words.request_id,
             analyst=words.analyst,

@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tacit.cli.words import Words
     from tacit.door import Table
     from tacit.ledger.ledger import Ledger
     from tacit.ledger.naming import RegisteredTable
     from tacit.tables.catalog import CatalogEntry, CatalogFile
     from tacit.tables.schema import ColumnFacts
+    from tacit.tables.source import Source
 
 MEMORY = ":memory:"
 
@@ -44,7 +47,7 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     return FoundEntry(file.tables[name], file)
 
 
-def open_entry(found: FoundEntry, words: Words, *, to_plan: bool) -> Table:
+def open_entry(found: FoundEntry, words: Words, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
     """Return the catalog's table, after checking that the command line does not say otherwise."""
     import tacit
 
@@ -52,7 +55,7 @@ def open_entry(found: FoundEntry, words: Words, *, to_plan: bool) -> Table:
     _check_agreement(found, words)
     ledger = MEMORY if to_plan and not is_known(file.ledger, entry.name) else file.ledger
     try:
-        table = tacit.table(entry.source, name=entry.name, ledger=ledger, **entry.words)
+        table = tacit.table(opened(entry.source), name=entry.name, ledger=ledger, **entry.words)
     except (InvalidParameter, QueryRefused) as problem:
         raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
     _check_columns(found, table.frame.declaration.columns, words)

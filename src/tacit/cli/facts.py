@@ -2,9 +2,12 @@
 
 import csv
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.tables.source import Source
 
 
 def read_ends(name: str, written: str) -> tuple[str, str]:
@@ -28,13 +31,13 @@ def named(written: Iterable[str] | None, option: str, example: str) -> list[tupl
     return pairs
 
 
-def column_kinds(source: str, columns: dict[str, dict[str, Any]]) -> dict[str, str]:
+def column_kinds(source: "Source", columns: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Return every column's public type, as declared or as the file's schema says."""
     from tacit.tables.schema import read_facts
     from tacit.tables.source import open_source
 
-    opened = open_source(source, {column: read_facts(column, said) for column, said in columns.items()})
-    return {column: facts.type for column, facts in opened.columns.items()}
+    described = open_source(source, {column: read_facts(column, said) for column, said in columns.items()})
+    return {column: facts.type for column, facts in described.columns.items()}
 
 
 def read_key(column: str, text: str, kind: str) -> Any:

@@ -3,7 +3,7 @@
 import json
 
 from tacit.cli.ask import check_output, write_text
-from tacit.cli.words import Words, plan_question, with_words
+from tacit.cli.words import Words, opening, plan_question, with_words
 from tacit.errors import InvalidParameter
 
 
@@ -26,7 +26,7 @@ def plan(words: Words) -> None:
         raise InvalidParameter("a plan is words, not rows\nhint: --format table or --format json")
     if words.plot is not None:
         raise InvalidParameter("a plan has no numbers to draw\nhint: --plot belongs to tacit ask")
-    report = plan_question(words)
+    report = plan_question(words, opening())
     text = str(report)
     if words.format == "json":
         text = json.dumps({"plan": text.splitlines(), "loss": str(report.loss)}, ensure_ascii=False, indent=2)

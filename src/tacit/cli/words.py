@@ -7,6 +7,7 @@ product reads them, since 0.1 on a command line means 1/10.
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,9 @@ from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
     from tacit.door import PlanReport, Question
+    from tacit.tables.source import Source
+
+    Opened = Callable[[Any], Source]
 
 ROW_WORD = "ROW"
 MEMORY = ":memory:"
@@ -198,24 +202,32 @@ def with_words(command: Callable[[Words], None]) -> Callable[..., None]:
     return spread
 
 
-def open_question(words: Words, *, to_plan: bool) -> "Question":
+def opening() -> "Opened":
+    """Return a function that opens a source, once however often it is called; no row is read."""
+    from tacit.tables.source import open_source
+
+    return cache(lambda source: open_source(source, {}))
+
+
+def open_question(words: Words, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
     """Return the question these words ask of the table they name or declare; no row is read.
 
     To plan, a table that the ledger does not know is declared in one that is forgotten, so that nothing is written.
     """
+    opened = opened or opening()
     entry = find_entry(words.source, words.catalog)
     if entry is not None:
-        table = open_entry(entry, words, to_plan=to_plan)
+        table = open_entry(entry, words, opened, to_plan=to_plan)
         ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
         declared = table.frame.declaration.columns
         return table.sql(
             words.sql,
             between={name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between},
         )
-    return _open_source_question(words, ledger=MEMORY if to_plan and words.budget is not None else words.ledger)
+    return _open_source_question(words, opened, ledger=MEMORY if to_plan and words.budget is not None else words.ledger)
 
 
-def _open_source_question(words: Words, *, ledger: str | None) -> "Question":
+def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None) -> "Question":
     import tacit
 
     if words.unit is None:
@@ -223,9 +235,9 @@ def _open_source_question(words: Words, *, ledger: str | None) -> "Question":
             "--unit is missing: whose privacy is protected"
             "\nhint: --unit person_id, or --unit ROW if each row is a person; or declare the table once: tacit init"
         )
-    columns, ranges = _public_facts(words)
+    columns, ranges = _public_facts(words, opened)
     table = tacit.table(
-        words.source,
+        opened(words.source),
         unit=tacit.ROW if words.unit == ROW_WORD else words.unit,
         budget=None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0),
         name=words.name,
@@ -243,9 +255,9 @@ def _open_source_question(words: Words, *, ledger: str | None) -> "Question":
     return table.sql(words.sql, between=ranges)
 
 
-def plan_question(words: Words) -> "PlanReport":
+def plan_question(words: Words, opened: "Opened") -> "PlanReport":
     """Return what answering would do; nothing is declared by it."""
-    question = open_question(words, to_plan=True)
+    question = open_question(words, opened, to_plan=True)
     return question.plan(delta=words.call_delta, noise=words.noise, confidence=words.confidence, **spending(words))
 
 
@@ -263,14 +275,14 @@ def spending(words: Words) -> dict[str, Any]:
     return {"error": dict(named(words.error, "--error", "stay=2%")), **groups}
 
 
-def _public_facts(words: Words) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
+def _public_facts(words: Words, opened: "Opened") -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
     """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
     columns: dict[str, dict[str, Any]] = {
         column: {"type": kind} for column, kind in named(words.type, "--type", "age=int")
     }
     listed = named(words.keys, "--keys", "ward=A,B")
     ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
-    kinds = column_kinds(words.source, columns) if listed or ranges else {}
+    kinds = column_kinds(opened(words.source), columns) if listed or ranges else {}
     for name in [name for name in ranges if name in kinds]:
         columns.setdefault(name, {})["between"] = ranges.pop(name)
     for column, text in listed:

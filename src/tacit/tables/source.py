@@ -11,7 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -54,6 +54,7 @@ class Source:
     identity: str | None  # what tells the ledger that two tables are one; None for frames
     marks: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
     files: ParquetFiles | None = None  # where there are two ways to read the rows
+    others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
 
     @property
     def is_duckdb(self) -> bool:
@@ -84,7 +85,10 @@ class Source:
 
 
 def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
-    """Return a source from a path or glob, a frame, a (DuckDB connection, table name) pair, or an Ibis table."""
+    """Return a source from a path or glob, a frame, a (DuckDB connection, table name) pair, or an Ibis table.
+
+    A source that is open already gets these facts in place of those it had.
+    """
     with warnings.catch_warnings():
         # Ibis asks DuckDB for schemas by a name that DuckDB is about to drop; nobody here can act on it
         warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
@@ -92,6 +96,11 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
 
 
 def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
+    if isinstance(source, Source):
+        again = _described(
+            source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
+        )
+        return replace(again, files=source.files, marks=source.marks)
     if isinstance(source, str | os.PathLike):
         return _from_files(os.fspath(source), written)
     if isinstance(source, ir.Table):
@@ -288,7 +297,7 @@ def _described(
             scale=scale,
             digits=digits,
         )
-    return Source(table, backend, columns, stem, identity)
+    return Source(table, backend, columns, stem, identity, others=others)
 
 
 def _type_of(found: dt.DataType) -> ColumnType:
