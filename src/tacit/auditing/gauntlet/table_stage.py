@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from tacit import epsilon as pure_or_approximate
 from tacit import session
+from tacit.auditing import replay
 from tacit.auditing.gauntlet.mutant import planted
 from tacit.door import Question, Table, table
 from tacit.noise import gaussian, laplace
@@ -26,7 +26,8 @@ from tacit.plan.plan import NoiseKind, Plan
 from tacit.plan.planner import make_plan
 from tacit.plan.spend import make_spend
 
-SALT = "5a17"
+SALT = replay.SALT
+distance = replay.distance
 BUDGET = pure_or_approximate(10**6, delta="1e-6")
 
 Cells = dict[tuple[Any, ...], int]  # (key, part) -> an exact integer
@@ -69,35 +70,15 @@ def exact_cells(question: Question, *, salt: str = SALT) -> list[Cells]:
     return found
 
 
-@dataclass(frozen=True)
-class Distance:
-    """How far two vectors are apart."""
-
-    l0: int
-    l1: int
-    l2_squared: int
-    linf: int
-
-
-def distance(left: Cells, right: Cells) -> Distance:
-    """Return the exact distances between two vectors of cells."""
-    moves = [abs(left.get(place, 0) - right.get(place, 0)) for place in left.keys() | right.keys()]
-    moved = [move for move in moves if move]
-    return Distance(len(moved), sum(moved), sum(move * move for move in moved), max(moved, default=0))
-
-
 def too_far(question: Question, neighbour: Question, *, salt: str = SALT) -> list[str]:
     """Return what exceeds the sensitivity the plan declares when one table becomes the other."""
     plan = plan_of(question)
-    broken = []
     both = zip(exact_cells(question, salt=salt), exact_cells(neighbour, salt=salt), plan.releases, strict=True)
-    for place, (before, after, release) in enumerate(both):
-        found, declared = distance(before, after), release.sensitivity
-        for norm in ("l0", "l1", "l2_squared", "linf"):
-            moved, allowed = getattr(found, norm), getattr(declared, norm)
-            if moved > allowed:
-                broken.append(f"release {place}: {norm} {moved} > {allowed}")
-    return broken
+    return [
+        f"release {place}: {what}"
+        for place, (before, after, release) in enumerate(both)
+        for what in replay.beyond(before, after, release.sensitivity)
+    ]
 
 
 def added(left: Cells, right: Cells) -> Cells:

@@ -1,0 +1,200 @@
+"""Replay: our plans keep what they declare on made-up neighbours, and every planted glue bug is seen in one pair."""
+
+import logging
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.auditing.gauntlet.mutant import planted
+from tacit.auditing.gauntlet.statistic import FALSE_ALARM as ALPHA
+from tacit.auditing.neighbours import make_tables
+from tacit.auditing.question_audit import audit_plan, audit_question
+from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all
+from tacit.engine.engine import Engine
+from tacit.plan.plan import Sensitivity
+
+DECLARED = {"x": {"between": (-3, 7)}, "y": {"between": (-5, 10)}, "g": {"type": "text"}}
+
+
+def table_of(**declared):
+    columns = {"id": pa.int64(), "g": pa.string(), "x": pa.int64(), "y": pa.float64(), "d": pa.date32()}
+    empty = pa.table({name: pa.array([], kind) for name, kind in columns.items()})
+    usual = {"unit": "id", "rows_per_unit": 2, "groups_per_unit": 2, "columns": DECLARED}
+    budget = tacit.epsilon(9, delta=1e-6)
+    return tacit.table(empty, name="t", budget=budget, ledger=":memory:", **(usual | declared))
+
+
+def everything(table):
+    keyed = table.group_by("g", keys=["a", "b", "nowhere"])
+    return {
+        "count": table.where("x > 3 AND g <> 'b'").count(),
+        "joint": keyed.agg(n=tacit.count(), m=tacit.mean("x"), s=tacit.sum("y"), u=tacit.count_units()),
+        "private keys": table.sql("SELECT g, AVG(y) AS y FROM t GROUP BY g HAVING y > 0 ORDER BY y LIMIT 2"),
+        "made keys": table.sql("SELECT x % 3 AS k, COUNT(*) AS n FROM t WHERE d >= DATE '2024-01-01' GROUP BY k"),
+        "quantiles": keyed.median("x"),
+        "moments": table.variance("y"),
+        "distinct": table.count_distinct("g", per_unit=2),
+        "ranking": table.top("g", 1, keys=["a", "b", "c"]),
+    }
+
+
+SLOW_TOO = [pytest.param("add-remove"), pytest.param("replace", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("neighbours", SLOW_TOO)
+@pytest.mark.parametrize("name", everything(table_of()))
+def test_one_made_up_unit_moves_nothing_farther_than_declared(name: str, neighbours: str):
+    question = everything(table_of(neighbours=neighbours))[name]
+    plan = question.plan(epsilon=1).plan
+    found = replay(plan, question.session.declaration, question.query)
+    assert found.passed, str(found)
+    assert found.moved > 0, "no newcomer reached what is asked"
+
+
+def test_every_row_its_own_unit_is_replayed_too():
+    question = table_of(unit=tacit.ROW, rows_per_unit=None, groups_per_unit=None).mean("y")
+    found = replay(question.plan(epsilon=1).plan, question.session.declaration, question.query)
+    assert found.passed, str(found)
+
+
+def test_heavy_units_use_all_of_what_is_declared():
+    """Otherwise a sensitivity declared too small would go unseen."""
+    question = everything(table_of())["joint"]
+    found = replay(question.plan(epsilon=1).plan, question.session.declaration, question.query)
+    assert found.moved == 1
+
+
+def test_made_up_rows_hold_what_the_question_mentions():
+    question = everything(table_of())["count"]
+    made = make_tables(question.session.declaration, question.query)
+    assert {row["g"] for row in made.crowd} >= {"b"}
+    assert {row["x"] for row in made.crowd} >= {3, 4}
+
+
+# ---- planted bugs --------------------------------------------------------------------------------------------------
+
+
+def joint_plan():
+    question = everything(table_of())["joint"]
+    return question.plan(epsilon=1).plan, question.session.declaration, question.query
+
+
+@pytest.mark.parametrize("norm", ["l0", "l1", "l2_squared", "linf"])
+def test_a_sensitivity_declared_one_too_small_is_seen(norm: str):
+    plan, declaration, query = joint_plan()
+    *others, last = plan.releases
+    smaller: Sensitivity = replace(last.sensitivity, **{norm: getattr(last.sensitivity, norm) - 1})
+    wrong = replace(plan, releases=(*others, replace(last, sensitivity=smaller)))
+    found = replay(wrong, declaration, query)
+    assert not found.passed
+    assert norm in str(found)
+
+
+@contextmanager
+def engine_that(change):
+    """Run every plan and then `change(exact, newcomer)`; the first run is that of the crowd alone."""
+    honest, runs = Engine._aggregate, count()
+
+    def aggregate(self, plan, salt):
+        return change(honest(self, plan, salt), next(runs) > 0)
+
+    with planted(Engine, "_aggregate", aggregate):
+        yield
+
+
+def test_a_row_that_makes_the_question_fail_is_seen():
+    def change(exact, newcomer):
+        if newcomer:
+            raise ValueError("quoting a cell")
+        return exact
+
+    with engine_that(change):
+        found = replay(*joint_plan())
+    assert not found.passed
+    assert "fails on one of the tables" in str(found)
+    assert "quoting" not in str(found)
+
+
+def test_a_question_that_fails_on_every_table_is_no_pass():
+    def change(exact, newcomer):
+        raise ValueError
+
+    with engine_that(change):
+        found = replay(*joint_plan())
+    assert not found.passed
+    assert "every table" in str(found)
+
+
+def test_a_log_that_depends_on_rows_is_seen():
+    def change(exact, newcomer):
+        if newcomer:
+            logging.getLogger("tacit.engine").warning("a big one")
+        return exact
+
+    with engine_that(change):
+        assert "the log differs" in str(replay(*joint_plan()))
+
+
+def test_public_groups_that_depend_on_rows_are_seen():
+    def change(exact, newcomer):
+        if newcomer:
+            return exact
+        sums = {name: column[:-1] for name, column in exact.sums.items()}
+        return type(exact)(list(exact.keys)[:-1], sums, exact.values)
+
+    with engine_that(change):
+        assert "the public groups differ" in str(replay(*joint_plan()))
+
+
+def test_bounds_that_are_not_enforced_are_seen():
+    plan, declaration, query = joint_plan()
+    made = make_tables(declaration, query)
+    loose = replace(plan, rows_per_unit=50, groups_per_unit=50)  # what the engine does, against what is declared
+    traces = {name: run_plan(loose, declaration, made.with_newcomer(name)) for name in (None, "heavy, in one group")}
+    found = compare_traces(plan, traces)
+    assert not found.passed
+
+
+def test_values_of_quantiles_beyond_their_bound_are_seen():
+    question = everything(table_of())["quantiles"]
+    plan = question.plan(epsilon=1).plan
+    loose = replace(plan, rows_per_unit=50)
+    made = make_tables(question.session.declaration, question.query)
+    found = compare_traces(plan, trace_all(loose, question.session.declaration, made))
+    assert "values of a group changed" in str(found)
+
+
+# ---- the audit of a question ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["joint", "private keys", "quantiles", "ranking"])
+def test_a_question_is_audited_for_free(name: str):
+    table = table_of()
+    question = everything(table)[name]
+    found = audit_question(question, epsilon=1, draws=600)
+    assert not found.violated, str(found)
+    assert "nothing was charged" in str(found)
+    assert table.session.ledger.spent(table.session.registered) == table_of().session.ledger.spent(
+        table_of().session.registered
+    )
+
+
+def test_gaussian_noise_of_a_question_is_judged_as_such():
+    found = audit_question(table_of().count(), epsilon=1, noise="gaussian", draws=2_000)
+    assert not found.violated
+    assert "taken to be Gaussian" in str(found)
+
+
+def test_too_little_noise_in_a_plan_is_found_by_its_answers():
+    question = table_of().count()
+    plan = question.plan(epsilon=1).plan
+    (first,) = plan.releases
+    short = replace(plan, releases=(replace(first, scale=first.scale / 2),))
+    found = audit_plan(short, question.session.declaration, question.query, draws=8_000, confidence=1 - ALPHA)
+    assert found.replay.passed
+    assert found.result.violated
+    assert found.violated
