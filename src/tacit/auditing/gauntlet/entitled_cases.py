@@ -67,6 +67,9 @@ def own(path: Path, book: Ledger, table: Table) -> dict[str, Probe]:
         "nobody in particular": lambda: table.sql(QUESTION).answer(epsilon=1),
         "another's request id": lambda: table.sql(QUESTION).answer(epsilon=1, analyst="eve", request_id="r1"),
         "in Python": lambda: table.group_by("g").agg(n=count()).answer(epsilon=1, analyst="bob"),
+        "in other letters": lambda: table.sql(QUESTION.lower()).answer(epsilon=1, analyst="bob"),
+        "in other spacing": lambda: table.sql(QUESTION.replace(" ", "\n")).answer(epsilon="1.0", analyst="bob"),
+        "with a condition that is always true": lambda: table.sql(f"{QUESTION} HAVING n > -1000000").answer(epsilon=1),
         "a handle opened anew": lambda: protected(path, ledger=book, **USUAL).sql(QUESTION).answer(epsilon=1),
     }
 
@@ -107,6 +110,9 @@ def foreign(home: Path, book: Ledger, table: Table) -> dict[str, Probe]:
             "SELECT COUNT(*) AS n FROM t WHERE x > 3", analyst="bob", request_id="r1"
         ),
         "another filter": question("SELECT g, COUNT(*) AS n FROM t WHERE x < 9 GROUP BY g"),
+        "the units": question("SELECT g, COUNT(DISTINCT id) AS n FROM t GROUP BY g"),
+        "no groups": question("SELECT COUNT(*) AS n FROM t WHERE x < 4"),
+        "a mean": question("SELECT g, AVG(x) AS n FROM t GROUP BY g"),
         "another aggregate": question("SELECT g, SUM(x) AS n FROM t GROUP BY g"),
     }
 

@@ -63,7 +63,8 @@ def _summary(record: Record) -> str:
 def _case(each: dict[str, Any]) -> str:
     sign = '<span class="good">pass</span>' if each["passed"] else '<span class="bad">FAIL</span>'
     late = ", late" if each["late"] else ""
-    terms = [(name, str(value)) for name, value in each["figures"].items()]
+    terms = [("what is tried", each["tries"])] if each["tries"] else []
+    terms += [(name, str(value)) for name, value in each["figures"].items()]
     if each["how"]:
         terms.append(("how it ended", each["how"]))
     caught = "\n".join(f"{bug['bug']} ({bug['published']})" for bug in each["would catch"])

@@ -3,6 +3,7 @@
 A record is plain values, so that it can be kept as JSON; `page.py` makes it readable.
 """
 
+import inspect
 import json
 import os
 import platform
@@ -132,6 +133,7 @@ def case_as_dict(finding: Finding, chosen: Case, mutants: Sequence[Mutant]) -> d
     return {
         "id": chosen.id,
         "title": chosen.title,
+        "tries": inspect.getdoc(chosen.attack) or "",
         "feature": chosen.feature,
         "passed": finding.passed,
         "seconds": round(finding.seconds, 2),
@@ -155,5 +157,5 @@ def mutant_as_dict(finding: Finding, bug: Mutant) -> dict[str, Any]:
 
 
 def killers(id: str, mutants: Iterable[Mutant]) -> list[Mutant]:
-    """Return the bugs that a case must kill."""
-    return [bug for bug in mutants if bug.killed_by == id]
+    """Return the bugs that a case must kill; the parts of a case (L03b) share those of the first (L03)."""
+    return [bug for bug in mutants if bug.killed_by in (id, id[:3])]
