@@ -1,18 +1,23 @@
 """The story of every answer, in one function: plan, charge, read, add noise, record, answer."""
 
+import logging
 from dataclasses import dataclass
 
-from tacit.engine.engine import Engine
+from tacit.engine.engine import FAILED, Engine
+from tacit.errors import EngineError, NoRandomness
 from tacit.ledger.charging import Receipt, StoredAnswer
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.naming import RegisteredTable
 from tacit.noise.bits import fresh_bytes
+from tacit.plan.exact import ExactTable
 from tacit.plan.identity import question_key
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import make_plan
 from tacit.query.nodes import Query
 from tacit.release.noisy import NoisyTable, release
 from tacit.tables.schema import Declaration
+
+log = logging.getLogger("tacit.session")
 
 SALT_BYTES = 16
 
@@ -47,10 +52,21 @@ class Session:
         if isinstance(reservation, StoredAnswer):
             return Answered(plan, NoisyTable.from_json(reservation.answer), reservation.receipt, free=True)
         exact = self.engine.aggregate(plan, fresh_bytes(SALT_BYTES).hex())  # bounded, still secret
-        noisy = release(plan, exact)  # noise enters here and nowhere else
+        noisy = _released(plan, exact)  # noise enters here and nowhere else
         receipt = reservation.commit(noisy.to_json())  # stores the answer; no refund, even on failure
         return Answered(plan, noisy, receipt, free=False)
 
     def _key(self, plan: Plan) -> str:
         """Return what an answer is kept under: the plan, all that is declared (types too), and the source."""
         return f"{question_key(plan)}:{self.registered.declaration_hash}:{self.source_mark}"
+
+
+def _released(plan: Plan, exact: ExactTable) -> NoisyTable:
+    """Return the noisy integers; what fails on exact ones says what a failed engine says, and nothing else."""
+    try:
+        return release(plan, exact)
+    except NoRandomness:
+        raise
+    except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
+        log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum
+    raise EngineError(FAILED)  # out here, where the failure is not its context

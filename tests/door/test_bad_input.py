@@ -3,12 +3,17 @@
 import datetime as dt
 import time
 import warnings
+from contextlib import suppress
+from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tacit.auditing.gauntlet.table_stage import protected
+from tacit.door.question import PICKED
 from tacit.errors import QueryRefused, TacitError
+from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean
 
 HOSTILE = [
@@ -40,6 +45,74 @@ KEYWORDS = [
     "Ω",
     "a b",
 ]
+
+
+ODD_NUMBERS = [
+    "1e400",
+    "1e-400",
+    "9" * 5000,
+    10**400,
+    1e308 * 10,
+    float("nan"),
+    Decimal("NaN"),
+    Decimal("1e400"),
+    -1,
+    0,
+]
+ODD_THINGS = ["x", "", None, [], {}, np.array([1, 2]), np.datetime64("2020-01-01"), True, b"1", 2j, object(), "0x10"]
+ODD = [pytest.param(odd, id=f"{place} {repr(odd)[:12]}") for place, odd in enumerate(ODD_NUMBERS + ODD_THINGS)]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_every_odd_argument_is_an_error_of_ours_or_means_something(odd):
+    rows = pa.table({"id": [1, 2], "g": ["a", "b"], "x": [1.0, 2.0], "k": [1, 2], "d": [dt.date(2020, 1, 1)] * 2})
+    table = protected(rows, columns={"x": {"between": (0, 5)}}, budget=epsilon(10, delta="1e-6"))
+    both = table.agg(n=count(), m=mean("x"))
+    for ask in (
+        lambda: both.plan(epsilon=1, weights={"n": odd}),
+        lambda: both.plan(epsilon=1, weights=odd),
+        lambda: both.plan(error=odd, for_groups_of=100),
+        lambda: both.plan(error={"n": odd, "m": odd}, for_groups_of=100),
+        lambda: both.plan(error=f"{odd}%", for_groups_of=100),
+        lambda: both.plan(error="5%", for_groups_of=odd),
+        lambda: both.plan(epsilon=odd),
+        lambda: both.plan(epsilon=1, delta=odd, confidence=odd, noise=odd),
+        lambda: table.mean("x", between=(0, odd), step=odd).plan(epsilon=1),
+        lambda: table.mean(odd, between=odd).plan(epsilon=1),
+        lambda: table.quantile("x", [odd]).plan(epsilon=1),
+        lambda: table.histogram("x", [0, odd]).plan(epsilon=1),
+        lambda: table.top("g", odd, keys=["a", "b"]).plan(epsilon=1),
+        lambda: table.count_distinct("g", per_unit=odd).plan(epsilon=1),
+        *(lambda name=name: table.group_by(name, keys=[odd]).count().plan(epsilon=1) for name in "gxkd"),
+        lambda: table.group_by("g", "k", keys=[("a", odd)]).count().plan(epsilon=1),
+        lambda: table.group_by("k", keys=odd).count().plan(epsilon=1),
+        lambda: table.sql("SELECT SUM(x * 2) AS s FROM t", between=odd).plan(epsilon=1),
+        lambda: table.sql("SELECT COUNT(DISTINCT g) AS s FROM t", per_unit={"s": odd}).plan(epsilon=1),
+        *(lambda word=word: protected(rows, **{word: odd}) for word in ("neighbours", "population", "version", "unit")),
+        *(
+            lambda fact=fact: protected(rows, columns={"k": {fact: odd}})
+            for fact in ("between", "step", "keys", "type")
+        ),
+        lambda: protected(rows, columns={"k": {"keys": [odd]}}),
+    ):
+        with suppress(TacitError):
+            ask()
+
+
+def test_an_answer_says_that_its_rows_were_picked_by_noise():
+    table = protected(pa.table({"id": [1, 2], "g": ["a", "b"]}), columns={"g": {"keys": ["a", "b", "c"]}})
+    asked = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
+    for tail, picked in (
+        ("", False),
+        ("ORDER BY n", False),
+        ("HAVING g <> 'a'", False),
+        ("ORDER BY g LIMIT 2", False),
+        ("HAVING n > 10", True),
+        ("HAVING g = 'a' OR n > 10", True),
+        ("ORDER BY n DESC LIMIT 2", True),
+    ):
+        answer = table.sql(f"{asked} {tail}").answer(epsilon=1)
+        assert (PICKED in str(answer), PICKED in answer.to_json(), PICKED in answer._repr_html_()) == (picked,) * 3
 
 
 def test_an_unknown_column_is_answered_with_the_one_that_was_meant():

@@ -129,8 +129,8 @@ class Table:
         """
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
-        query = words.with_bounds(parse_query(text, self.frame.declaration), per_unit or {})
-        return Question(self.session, words.with_ranges(query, between or {}))
+        query = words.with_bounds(parse_query(text, self.frame.declaration), {} if per_unit is None else per_unit)
+        return Question(self.session, words.with_ranges(query, {} if between is None else between))
 
     @property
     def left(self) -> str:

@@ -6,7 +6,7 @@ Opens the source, checks what is declared against its schema, and registers it i
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Literal
+from typing import Any
 
 from tacit.door.asking import Table
 from tacit.engine.engine import Engine
@@ -22,10 +22,10 @@ from tacit.query.literal import key_value
 from tacit.query.suggest import did_you_mean
 from tacit.session import Session
 from tacit.tables.catalog import FILE_NAME, CatalogFile, read_catalog
-from tacit.tables.schema import ROW, ColumnFacts, Declaration, RowUnit, read_bound, read_columns
+from tacit.tables.schema import ROW, ColumnFacts, Declaration, Neighbours, RowUnit, read_bound, read_columns
 from tacit.tables.source import Source, open_source
 
-NEIGHBOURS = ("add-remove", "replace")
+NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100
 MARK_BYTES = 8
 
@@ -37,7 +37,7 @@ def table(
     budget: Loss | None = None,
     name: str | None = None,
     ledger: Any = None,
-    neighbours: Literal["add-remove", "replace"] = "add-remove",
+    neighbours: Neighbours = "add-remove",
     columns: Mapping[str, Mapping[str, Any]] | None = None,
     rows_per_unit: int | None = None,
     groups_per_unit: int | None = None,
@@ -147,11 +147,10 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
     return unit
 
 
-def _neighbours(neighbours: str) -> Literal["add-remove", "replace"]:
-    if neighbours == "add-remove":
-        return "add-remove"
-    if neighbours == "replace":
-        return "replace"
+def _neighbours(neighbours: object) -> Neighbours:
+    for known in NEIGHBOURS:
+        if isinstance(neighbours, str) and neighbours == known:
+            return known
     raise InvalidParameter("neighbours must be 'add-remove' or 'replace'")
 
 

@@ -14,7 +14,7 @@ from tacit.plan.shares import read_weights
 from tacit.plan.spend import make_spend
 from tacit.privacy.loss import Loss
 from tacit.privacy.number import Number, show
-from tacit.query.after import apply_after
+from tacit.query.after import apply_after, picks_by_noise
 from tacit.query.nodes import After, Query
 from tacit.release.answer import Answer, Facts, loss_record
 from tacit.release.columns import noisy_columns
@@ -24,6 +24,7 @@ from tacit.release.rows import Rows
 from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.session import Answered, Session
 
+PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
 WHOLE = ("count", "count_units", "count_distinct", "top")
 
 
@@ -183,7 +184,7 @@ def _answer(
         durable=receipt.durable,
         free=answered.free,
         receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
-        notes=(*_notes(plan), *notes, *((CONSISTENT,) if consistent else ())),
+        notes=(*_notes(plan, query), *notes, *((CONSISTENT,) if consistent else ())),
     )
     shown = rows if query.after == After() else apply_after(rows, query.after)
     kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
@@ -191,10 +192,15 @@ def _answer(
     return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds, certify)
 
 
-def _notes(plan: Plan) -> tuple[str, ...]:
-    if plan.threshold is None:
-        return ()
-    return (f"Groups are shown where the noisy count of units is at least {plan.threshold.least}; others may exist.",)
+def _notes(plan: Plan, query: Query) -> tuple[str, ...]:
+    """Say what the question, and not the rows, makes true of every answer to it."""
+    notes = []
+    if plan.threshold is not None:
+        least = plan.threshold.least
+        notes.append(f"Groups are shown where the noisy count of units is at least {least}; others may exist.")
+    if picks_by_noise(query.after, [output.name for output in plan.outputs]):
+        notes.append(PICKED)
+    return tuple(notes)
 
 
 def what_is_left(session: Session, analyst: str | None) -> dict[str, Any]:

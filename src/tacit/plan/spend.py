@@ -9,6 +9,7 @@ from tacit.privacy.number import Number, decimal_meaning, positive
 
 NOISE_KINDS: tuple[NoiseKind, ...] = ("laplace", "gaussian")
 # A rho budget has no delta of its own to share; this one only says at which delta an epsilon is read.
+EPSILON_LEAST = Fraction(1, 10**30)
 DELTA_TO_READ_RHO = Fraction(1, 10**6)
 
 
@@ -27,8 +28,10 @@ def make_spend(
     delta given under a pure budget is accepted and not used.
     """
     exact_epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    if exact_epsilon < EPSILON_LEAST:
+        raise InvalidParameter("epsilon must be at least 1e-30: there is no drawing the noise for less")
     exact_delta = None if delta is None else delta_meaning(delta)
-    kind = next((known for known in NOISE_KINDS if known == noise), None)
+    kind = next((known for known in NOISE_KINDS if isinstance(noise, str) and known == noise), None)
     if noise is not None and kind is None:
         raise InvalidParameter("noise must be 'laplace' or 'gaussian', or left out for the one that errs less")
     if isinstance(budget, PureLoss):

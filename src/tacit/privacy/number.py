@@ -11,7 +11,8 @@ from numbers import Integral, Rational, Real
 from tacit.errors import InvalidParameter
 
 # A decimal string can name a number whose exact integer would fill the memory: 1e999999999.
-DIGITS_MAX = 5000
+DIGITS_MAX = 4000
+WHOLE_MOST = 2**63 - 1
 
 Number = int | float | str | Fraction | Decimal
 
@@ -23,10 +24,8 @@ def decimal_meaning(value: Number, *, name: str) -> Fraction:
     Fraction(1, 10)
     """
     _refuse_what_is_no_number(value, name)
-    if isinstance(value, Integral):
-        return Fraction(int(value))
     if isinstance(value, Rational):
-        return Fraction(value.numerator, value.denominator)
+        return _short(Fraction(int(value.numerator), int(value.denominator)), name)
     # str() of a float, numpy's float32 included, is its shortest decimal
     return _from_text(str(value), name)
 
@@ -38,10 +37,8 @@ def binary_meaning(value: Number, *, name: str) -> Fraction:
     Fraction(1, 2)
     """
     _refuse_what_is_no_number(value, name)
-    if isinstance(value, Integral):
-        return Fraction(int(value))
     if isinstance(value, Rational):
-        return Fraction(value.numerator, value.denominator)
+        return _short(Fraction(int(value.numerator), int(value.denominator)), name)
     if isinstance(value, Real):
         as_float = float(value)
         if as_float != as_float or as_float in (float("inf"), float("-inf")):
@@ -65,6 +62,8 @@ def whole(value: object, *, name: str, least: int = 1) -> int:
         raise InvalidParameter(f"{name} must be a whole number of at least {least}, not {type(value).__name__}")
     if value < least:
         raise InvalidParameter(f"{name} must be a whole number of at least {least}, not {int(value)}")
+    if int(value) > WHOLE_MOST:
+        raise InvalidParameter(f"{name} must be a whole number below 2^63\nhint: give a smaller one")
     return int(value)
 
 
@@ -102,6 +101,12 @@ def _refuse_what_is_no_number(value: object, name: str) -> None:
             f"{name} must be a number, not {type(value).__name__}"
             f"\nhint: write it as a number or a decimal, e.g. {name}=0.5"
         )
+
+
+def _short(value: Fraction, name: str) -> Fraction:
+    if max(abs(value.numerator), value.denominator) >= 10**DIGITS_MAX:
+        raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
+    return value
 
 
 def _from_text(text: str, name: str) -> Fraction:

@@ -1,12 +1,13 @@
 """HAVING, ORDER BY and LIMIT on the noisy answer: post-processing, with the catalogue's meanings, in Python."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from tacit.errors import QueryRefused
+from tacit.query.canonical import columns_of
 from tacit.query.like import like, pattern_parts
 from tacit.query.nodes import After, Call, Column, Expression, Value
 
@@ -26,6 +27,12 @@ def apply_after(rows: Sequence[Row], after: After) -> list[dict[str, Any]]:
         known.sort(key=lambda row: _comparable(row[ordering.name]), reverse=ordering.descending)
         kept = known + unknown
     return kept if after.limit is None else kept[: after.limit]
+
+
+def picks_by_noise(after: After, outputs: Collection[str]) -> bool:
+    """Return whether which rows are left depends on noisy numbers, and not on keys alone."""
+    by_having = not columns_of(after.having).isdisjoint(outputs)
+    return by_having or (after.limit is not None and any(ordering.name in outputs for ordering in after.order))
 
 
 def evaluate(expression: Expression, row: Row) -> Any:

@@ -89,7 +89,10 @@ def quantile_name(of: str, fraction: Number) -> str:
     >>> quantile_name("days", 0.9), quantile_name("days", "0.999")
     ('days_p90', 'days_p99_9')
     """
-    percent = decimal_meaning(fraction, name="fraction") * 100
+    exact = decimal_meaning(fraction, name="fraction")
+    if not 0 <= exact <= 1:
+        raise QueryRefused("a quantile's fraction is between 0 and 1\nhint: 0.5 is the median")
+    percent = exact * 100
     return f"{of}_p{float(percent):g}".replace(".", "_")
 
 
@@ -189,6 +192,8 @@ def make_query(frame: Frame, asked: Mapping[str, Asked] | Sequence[Asked], after
 def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
     """Return the question with public ranges for some of its aggregates, by name."""
     outputs = {output.name: output for output in query.outputs}
+    if not isinstance(between, Mapping):
+        raise QueryRefused("between must be a dict from an aggregate's name to its range\nhint: {'total': (0, 100)}")
     for name, written in between.items():
         output = outputs.get(name)
         if output is None or output.aggregate.kind in ("count", "count_units", "count_distinct"):
@@ -202,6 +207,8 @@ def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
 def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
     """Return the question with how many distinct values one unit brings to some of its COUNT(DISTINCT x), by name."""
     outputs = {output.name: output for output in query.outputs}
+    if not isinstance(per_unit, Mapping):
+        raise QueryRefused("per_unit must be a dict from an aggregate's name to its bound\nhint: {'kinds': 3}")
     for name, bound in per_unit.items():
         output = outputs.get(name)
         if output is None or output.aggregate.kind != "count_distinct":
@@ -215,7 +222,7 @@ def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
 
 def default_name(frame: Frame, asked: Asked) -> str:
     """Return the name of an unnamed aggregate: that of its column, or what it does."""
-    known = asked.of in frame.derived or asked.of in frame.declaration.columns
+    known = isinstance(asked.of, str) and (asked.of in frame.derived or asked.of in frame.declaration.columns)
     return asked.of if asked.of is not None and known else asked.kind
 
 
@@ -261,7 +268,9 @@ def _plain(value: Any) -> Any:
 def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
     if not isinstance(asked, Asked):
         raise QueryRefused(f"'{name}' must be an aggregate\nhint: {name}=tacit.count() or {name}=tacit.mean('x')")
-    between = None if asked.between is None else read_between(asked.of or name, asked.between)
+    between = None
+    if asked.between is not None:
+        between = read_between(asked.of if isinstance(asked.of, str) else name, asked.between)
     step = None
     if asked.step is not None:
         step = positive(decimal_meaning(asked.step, name="step"), name="step")  # type: ignore[arg-type]
@@ -279,7 +288,7 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
 
 
 def _named_or_expression(frame: Frame, text: str) -> Expression:
-    known = text in frame.derived or text in frame.declaration.columns
+    known = not isinstance(text, str) or text in frame.derived or text in frame.declaration.columns
     return _named(frame, text) if known else _expression(frame, text)
 
 

@@ -4,6 +4,7 @@ import re
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from math import isinf
 from typing import Any
 
 from tacit.errors import QueryRefused
@@ -69,14 +70,25 @@ def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
     if plain is None or (isinstance(plain, float) and plain != plain):
         return None
     if isinstance(plain, Decimal):
-        plain = Fraction(plain)
+        if plain.is_nan():
+            return None
+        plain = Fraction(plain) if plain.is_finite() else float(plain)
     if kind.type == "float" and isinstance(plain, int | float | Fraction) and not isinstance(plain, bool):
-        return float(plain) + 0.0
+        return _as_float(plain, column)
     if kind.type in ("int", "decimal") and isinstance(plain, float) and plain.is_integer():
         plain = int(plain)
     if isinstance(plain, float):
+        if isinf(plain):
+            raise QueryRefused(f"a public key of '{column}' is infinite, and the column is {phrase(kind)}")
         plain = Fraction(repr(plain))
     return _as_key(adapted(value_of(plain), kind), kind, column)
+
+
+def _as_float(plain: float | Fraction, column: str) -> float:
+    try:
+        return float(plain) + 0.0
+    except OverflowError:
+        raise QueryRefused(f"a public key of '{column}' is beyond the floats\nhint: leave it out") from None
 
 
 def _scalar(written: object, column: str) -> Any:

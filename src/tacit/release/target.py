@@ -15,6 +15,7 @@ from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
 from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error
 
 Wanted = Number | Mapping[str, Number]
+ERROR_MOST = Fraction(10**300)  # no answer is further off
 # Epsilons are tried with three digits, from 0.00001 to 99.9.
 DIGITS = range(100, 1000)
 EXPONENTS = range(-7, 0)
@@ -121,14 +122,15 @@ def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> fl
                 "\nhint: give a percent, of ranks, e.g. error='1%'"
             )
         exact = wanted if isinstance(wanted, int | float | Fraction) else str(wanted)
-        return float(positive(decimal_meaning(exact, name="error"), name="error"))
+        return float(min(positive(decimal_meaning(exact, name="error"), name="error"), ERROR_MOST))
     return float(share) * _largest(output, plan, sizes)
 
 
 def _percent(wanted: Number) -> Fraction | None:
     if not isinstance(wanted, str) or not wanted.strip().endswith("%"):
         return None
-    return positive(decimal_meaning(wanted.strip()[:-1].strip(), name="error"), name="error") / 100
+    share = positive(decimal_meaning(wanted.strip()[:-1].strip(), name="error"), name="error") / 100
+    return min(share, ERROR_MOST)
 
 
 def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:

@@ -100,7 +100,7 @@ def read_facts(column: str, written: Mapping[str, Any]) -> WrittenFacts:
     if unknown:
         raise InvalidParameter(f"columns['{column}'] has no fact '{unknown[0]}'\nhint: it knows {', '.join(FACTS)}")
     kind = written.get("type")
-    if kind is not None and kind not in COLUMN_TYPES:
+    if kind is not None and (not isinstance(kind, str) or kind not in COLUMN_TYPES):
         raise InvalidParameter(f"columns['{column}']['type'] must be one of {', '.join(COLUMN_TYPES)}")
     step = written.get("step")
     return WrittenFacts(
@@ -129,7 +129,7 @@ def read_keys(column: str, written: object) -> tuple[KeyValue, ...]:
     """Return a public list of keys, each once, in the order given."""
     if isinstance(written, str | bytes) or not hasattr(written, "__iter__"):
         raise InvalidParameter(f"the keys of '{column}' must be a list\nhint: e.g. keys=['A', 'B']")
-    keys = tuple(key.item() if hasattr(key, "item") else key for key in written)
+    keys = tuple(key.item() if hasattr(key, "item") and not getattr(key, "ndim", 0) else key for key in written)
     for key in keys:
         if key is not None and not isinstance(key, bool | int | float | str | date | datetime | Fraction):
             raise InvalidParameter(

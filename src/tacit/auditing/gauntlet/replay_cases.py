@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import product
 from typing import Any
 
 from tacit.auditing.gauntlet.case import Evidence, Size, case
@@ -18,6 +19,7 @@ from tacit.ledger.ledger import Ledger, Reservation
 from tacit.noise import gaussian, laplace
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
+from tacit.release import noisy
 from tacit.release.answer import Answer
 
 KEYS = ["a", "b", "f", "nowhere"]
@@ -190,16 +192,17 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 
 
 def _failing_engine() -> list[str]:
-    """An engine that fails leaves the charge, and says one fixed thing."""
+    """An engine or a release that fails leaves the charge, and says one fixed thing."""
     said, failures = set(), []
-    for problem in ("CANARY 4711", "another"):
+    steps: list[tuple[Any, str]] = [(Engine, "_aggregate"), (noisy, "_with_noise")]
+    for problem, (owner, step) in product(("CANARY 4711", "another"), steps):
         table = asked_of(crowd())
         before = table.session.ledger.spent(table.session.registered)
 
         def failing(*_: Any, problem: str = problem) -> None:
             raise ValueError(problem)
 
-        with planted(Engine, "_aggregate", failing), listening():
+        with planted(owner, step, failing), listening():
             try:
                 table.count().answer(epsilon=1)
                 failures.append("a failed engine was answered")

@@ -76,7 +76,7 @@ def _one_lower(threshold_for: Callable[..., Any]) -> Callable[..., Any]:
 def _reads_before_charging(self: Session, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Answered:
     plan = make_plan(query, self.declaration, spend)
     exact = self.engine.aggregate(plan, fresh_bytes(session.SALT_BYTES).hex())
-    released = noisy.release(plan, exact)
+    released = session._released(plan, exact)
     charged: Any = self.ledger.reserve(
         self.registered, plan.events, question_key=question_key(plan), request_id=request_id, analyst=analyst
     )
@@ -361,6 +361,12 @@ bug(
     killed_by="S13",
     published="errors that depend on rows become a free oracle",
     swap=lambda: [(Session, "answer", _gives_back(Session.answer))],
+)
+bug(
+    "a failed release says why",
+    killed_by="S13",
+    published="str(error): a failure on exact sums, after the engine, quotes them",
+    swap=lambda: [(session, "_released", noisy.release)],
 )
 bug(
     "the engine's error in the response",
