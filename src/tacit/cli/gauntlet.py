@@ -62,7 +62,7 @@ def gauntlet(
 
         compile_now()
     start = time.perf_counter()
-    with told(len(jobs)) as say:
+    with told(len(jobs) + len(waits)) as say:
         findings = tell(run_course(jobs, workers=setting.workers, engine=engine), say)
         for each in waits:
             say(*line_of_wait(each))
