@@ -25,7 +25,7 @@ SEEN_LEAST = 4
 # What a candidate must be sure of while choosing; tighter than needed, since the best of many is also the luckiest.
 CHOOSING_ALPHA = 1e-7
 # A plain threshold is taken before a union of many cells that promises no more than this above it.
-PLAINNESS = 0.005
+PLAINNESS = 0.02
 
 Flags = NDArray[np.bool_]
 # What bounds of the likelier and the rarer chance are worth
@@ -132,7 +132,7 @@ def _features(outcomes: Outcomes, learned: int) -> Iterator[Feature]:
     first = outcomes.first
     learning = np.r_[0:learned, first : first + learned]
     kinds = outcomes.kind_names
-    yield from _exact(outcomes.kinds, learning, kinds.__getitem__, subject="it is", seen_least=1)
+    yield from _exact(outcomes.kinds, learning, kinds.__getitem__, subject="the kind of output is", seen_least=1)
     yield from _exact(outcomes.values, learning, outcomes.value_of, subject="the output is", seen_least=SEEN_LEAST)
     # a place that held a number while learning
     used = np.flatnonzero(~np.isnan(outcomes.numbers[learning]).all(axis=0))

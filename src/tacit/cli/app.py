@@ -44,7 +44,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog=(
         "Exit codes: 0 answered, 2 refused (the message says what to write instead), 3 the budget has no room, "
-        "4 charged and then failed (the charge stands), 1 anything unexpected."
+        "4 charged and then failed (the charge stands), 5 an audit refuted a claim, 1 anything unexpected."
     ),
 )
 app.command(name="demo")(demo.demo)
