@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow bench gauntlet side-by-side format clean
+.PHONY: help demo test check slow bench bench-peers gauntlet side-by-side format clean
 
 help:  ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,10 @@ slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
 bench: $(TOOLS)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
 	$(BIN)/python bench/run.py $(ONLY)
 
+bench-peers: $(TOOLS)  ## ours beside nine other libraries, into docs/benchmarks.md (some subjects: ONLY="noise start")
+	-$(BIN)/python bench/peers/environments.py
+	$(BIN)/python bench/peers/run.py $(ONLY)
+
 gauntlet: $(TOOLS)  ## every published attack on this checkout, then every published bug planted in it
 	$(BIN)/tacit gauntlet
 	$(BIN)/tacit gauntlet --mutants
@@ -46,7 +50,7 @@ format: $(TOOLS)  ## rewrite the code in the one format
 	$(BIN)/ruff format $(CODE)
 
 clean:  ## remove .venv, caches and what was built
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .peers bench/results
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

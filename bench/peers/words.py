@@ -1,0 +1,96 @@
+"""The page's own words: what each subject asks, what differs, and why a target is missed."""
+
+GROUPBY = """\
+## Count, sum and mean by item
+
+Orders of people, of whom few have very many, in a Parquet file; ε = 1, δ = 1e-6 for a person, at most 5 items and 2
+orders of each. The time is from the file to the answer, in a process that is already running: for Tacit and DuckDB
+the median of several answers, for the others one (OpenDP two at a million rows), as long as they take. Tacit's
+includes the charge on disk and an interval for every cell; its kernel is compiled. Memory is the process's peak, with
+children.
+
+![time of the group-by task](benchmarks/groupby.svg)
+"""
+
+NOISE = """\
+## Noise
+
+Draws a second. Tacit's are exact, from a cipher's keystream; a float's grid has 2^20 steps to 1. numpy's are floating
+and predictable: the baseline. The others draw one at a time, OpenDP a vector.
+
+![draws a second](benchmarks/noise.svg)
+"""
+
+ONE = """\
+## One number about a million people
+
+Values in 0 … 1000 (lognormal), ε = 1, each person one row. Errors are means over as many answers as fit in a few
+seconds, with their standard errors. diffprivlib makes another promise: the number of people is public and its floats
+fail the precision attack, so it is shown and not compared. Tacit's median has an interval, paid for inside the same
+ε.
+
+![errors of one number](benchmarks/one.svg)
+"""
+
+KEYS = """\
+## Items found privately, and the error of each item
+
+Tables that are within the bounds already, so that what is off is noise alone. Private keys: 1000 items by Zipf's law,
+of which the rarest have some 40 people; more shown is better, and errors are over what is shown. Public keys: 1000
+items of some 380 orders. Each library is tried with the noises it offers, at ε = 1, δ = 1e-6 in all.
+
+![private keys shown](benchmarks/keys.svg)
+"""
+
+ACCOUNTING = """\
+## What batches cost
+
+At δ = 1e-6: Laplace noise of scale 100, Gaussian of sigma 30, and Gaussian of sigma 1 on a sample of 1 %, all for a
+sensitivity of 1. dp-accounting's is its numerical (PLD) accountant; it does not bound its rounding, ours does.
+"""
+
+START = """\
+## Starting
+
+Seconds to import beyond starting Python, the best of five; mebibytes installed beyond a bare environment, with all
+that the library asks for. Much of ours is pyarrow, DuckDB and the compiler of the kernel.
+
+![time to import](benchmarks/start.svg)
+"""
+
+LINES = """\
+## The same question in code
+
+Mean income by state for every person, ε = 1, with error bars: lines that are neither empty nor comments, of scripts
+that run ([bench/peers/snippets](../bench/peers/snippets)). Only Tacit gives a mean its interval; elsewhere it is
+worked out by hand from the noise of a count and a sum.
+"""
+
+LOCAL = """\
+## Reports of people who trust nobody
+
+Reports made and estimated a second, ε = 1. Ours include an id for each report, and an interval for each estimate; the
+peers make and estimate them as their documentation shows. pure-ldp is left out at 10,000 values: it asks for 13 GB.
+"""
+
+HOW = """\
+## How it is measured
+
+One library at a time, in a process and an environment of its own, on the same files. Versions are pinned in
+[bench/peers/requirements](../bench/peers/requirements) to those that work together. A library that takes more than
+300 seconds is stopped and shown as such; one that fails is shown with its error. Error means the mean absolute error.
+What a library cannot do is not asked of it: python-dp and diffprivlib bound no rows, so they are in noise and in
+single numbers alone; PipelineDP and Tumult take seconds for one number, too long for a thousand of them. `make bench`
+measures Tacit alone, needs no peer, and holds each subject to a limit.
+"""
+
+WHY_NOT = """\
+## Where a target is missed, and why
+
+- *Gaussian noise on floats* is some 40 times as fast as Google's, not 100. Vectors of floats get a grid so fine that
+  rounding costs no noise, and a sigma of 2^20 steps is too wide for one table: draws are accepted or rejected, each
+  exactly. The discrete Gaussian, which all tables and integers get, is drawn from one table.
+- *Ten thousand sampled Gaussians* take about as long as dp-accounting's. Each of the two directions is a transform of
+  its own whose rounding is bounded; that costs what the shorter grid saves.
+- *Installed size.* pyarrow, DuckDB and numba are most of it. A counter of keys needs none of them, but a table does.
+"""
