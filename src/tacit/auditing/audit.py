@@ -31,6 +31,8 @@ DRAWS_LEAST = 100
 PILOT = 10
 # Of the time a slow callable is given, the part in which events are chosen.
 CHOOSING_SHARE = 0.3
+# Plain numbers are sorted in one way, other outputs in another; all draws decide which, so each has a part of alpha.
+PLAIN_SHARE = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,10 @@ class Claim:
     def alpha(self) -> Fraction:
         """The chance that a refutation may be wrong."""
         return 1 - self.confidence
+
+    def alpha_for(self, outcomes: Outcomes) -> Fraction:
+        """The part of alpha for outputs of this kind."""
+        return self.alpha * (PLAIN_SHARE if outcomes.plain else 1 - PLAIN_SHARE)
 
 
 def audit(
@@ -93,7 +99,7 @@ def judge(one: Any, other: Any, claim: Claim, *, noise: Literal["gaussian"] | No
     count = min(outcomes.first, outcomes.second)
     worth: Worth = loss_at(float(claim.delta)) if noise is None else gaussian_move
     events = choose_events(outcomes, learned=count // 4, chosen=count // 2, worth=worth, most=EVENTS_TESTED)
-    tested = [_test(event, outcomes, count // 2, claim.alpha / EVENTS_TESTED) for event in events]
+    tested = [_test(event, outcomes, count // 2, claim.alpha_for(outcomes) / EVENTS_TESTED) for event in events]
     tested.sort(key=lambda each: -each.proved.epsilon(claim.delta))
     best = tested[0] if tested else None
     violated = any(each.proved.exceeds(claim.epsilon, claim.delta) for each in tested)
@@ -164,7 +170,7 @@ def _sequential(fn: Callable[..., Any], d0: Any, d1: Any, claim: Claim, most: in
             outcomes = read_outcomes(*outputs)
             events = _bet_events(outcomes, chosen, claim)
             bets = [_bets(event, outcomes, chosen) for event in events]
-            alpha = claim.alpha / EVENTS_BET_ON
+            alpha = claim.alpha_for(outcomes) / EVENTS_BET_ON
             fallen = any(each.refutes(claim.epsilon, claim.delta, alpha) for each in bets)
     return _sequential_result(outputs, chosen, claim)
 
@@ -183,7 +189,7 @@ def _bets(event: Event, outcomes: Outcomes, start: int) -> Bets:
 def _sequential_result(outputs: tuple[list[Any], list[Any]], chosen: int, claim: Claim) -> AuditResult:
     outcomes = read_outcomes(*outputs)
     _refuse_only_errors(outcomes)
-    alpha = claim.alpha / EVENTS_BET_ON
+    alpha = claim.alpha_for(outcomes) / EVENTS_BET_ON
     events = _bet_events(outcomes, chosen, claim)
     bets = [_bets(event, outcomes, chosen) for event in events]
     losses = [each.epsilon(claim.delta, alpha) for each in bets]

@@ -217,7 +217,7 @@ def gaussian_draws(
     delta: Fraction,
     *,
     shortage: float = 0.1,
-    alpha: float = 1e-6,
+    alpha: float = 9e-7,
     events: int = 3,
     power: float = 0.99,
 ) -> int:

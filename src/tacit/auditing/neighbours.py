@@ -46,8 +46,11 @@ class MadeTables:
     schema: pa.Schema
 
     def with_newcomer(self, name: str | None) -> pa.Table:
-        """Return the crowd with one of the newcomers, or without any."""
-        rows = [*self.crowd, *(self.newcomers[name] if name is not None else ())]
+        """Return the crowd with one of the newcomers, before or after all others, or without any."""
+        rows = list(self.crowd)
+        if name is not None:
+            first = list(self.newcomers).index(name) % 2 == 0
+            rows = [*self.newcomers[name], *rows] if first else [*rows, *self.newcomers[name]]
         return pa.Table.from_pylist(rows, schema=self.schema)
 
 

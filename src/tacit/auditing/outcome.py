@@ -44,6 +44,7 @@ class Outcomes:
     value_of: Callable[[int], str]  # a code in words
     numbers: Floats  # one column for each place in an output; NaN where there is no number
     names: tuple[str, ...]  # of the columns
+    plain: bool  # whether all outputs are numbers, or vectors of one length, of one type
 
     @property
     def second(self) -> int:
@@ -109,6 +110,7 @@ def _from_arrays(one: NDArray[Any], other: NDArray[Any]) -> Outcomes:
         value_of=lambda code: _short(distinct[code].tolist()),
         numbers=numbers[:, :NUMBERS_MOST],
         names=names[:NUMBERS_MOST],
+        plain=True,
     )
 
 
@@ -143,6 +145,7 @@ def _from_descriptions(one: Sequence[Description], other: Sequence[Description])
         value_of=lambda code: _short(listed[code][1]),
         numbers=numbers,
         names=names,
+        plain=False,
     )
 
 
@@ -183,7 +186,9 @@ def _describe_number(output: Any, name: str) -> Description:
     try:
         number = float(output)
     except OverflowError:
-        number = math.copysign(math.inf, output)
+        number = math.inf if output > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        number = math.nan
     kind = type(output).__name__
     if number != number:
         return Description(f"{kind} NaN", "NaN", (math.nan,), (name,))
