@@ -7,12 +7,15 @@ log gets the class of the error and nothing else.
 import errno
 import logging
 import threading
+from functools import partial
 from typing import Any, Literal
 
+import ibis.expr.types as ir
 import pyarrow as pa
 
 from tacit.engine import compiled, kernel_path
 from tacit.engine.leaf import read_column
+from tacit.engine.prepared import PreparedRelations, listed_keys
 from tacit.engine.relation import KEY_PLACE, counted_rows, distinct_relation, exact_relation, values_relation
 from tacit.engine.values import with_distinct, with_values
 from tacit.errors import EngineError
@@ -20,7 +23,7 @@ from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
 from tacit.query.kind import kind_of_column
 from tacit.query.nodes import Scalar
-from tacit.tables.arrow import keys_to_arrow, to_scalar
+from tacit.tables.arrow import to_scalar
 from tacit.tables.memory import memory_limit
 from tacit.tables.source import Source
 
@@ -43,6 +46,7 @@ class Engine:
         for name, kind in self._kinds.items():
             read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
         self._memory = memory_limit()
+        self._prepared = PreparedRelations(source)
         self._turn = threading.Lock()
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
@@ -57,26 +61,35 @@ class Engine:
         raise EngineError(FAILED)  # out here, where the engine's own error is not its context
 
     def _aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        listed = None
-        if plan.keys and plan.public_keys is not None:
-            listed = keys_to_arrow(plan.public_keys, [key.type for key in plan.keys], place=KEY_PLACE)
-        with self._source.with_table(listed) as listed_table:
-            if self._takes_kernel(plan):
-                rows, keys = counted_rows(plan, self._source.table, self._kinds, listed_table)
-                return kernel_path.exact_sums(plan, self._source, rows, keys, salt, memory=self._memory)
+        if self._takes_kernel(plan):
+            asked = self._prepared.get(plan, "kernel", partial(self._kernel_relation, plan))
+            return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
+        kept = plan.unit is None and not (plan.quantiles or plan.distincts)  # all of it is prepared, the keys too
+        with self._source.with_table(None if kept else listed_keys(plan)) as listed:
             if plan.sums_nothing:
                 exact = ExactTable(plan.public_keys or ((),), {})
             else:
-                relation = exact_relation(plan, self._source.table, self._kinds, salt, listed_table)
-                found = self._source.fetch(relation)
+                found = self._summed(plan, salt, listed)
                 exact = _found_groups(found, plan) if plan.public_keys is None else _listed_groups(found, plan)
             for column in sorted({draw.column for draw in plan.quantiles}):
-                values = values_relation(plan, column, self._source.table, self._kinds, salt, listed_table)
+                values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
                 exact = with_values(exact, column, self._source.fetch(values), plan)
             for place in range(len(plan.distincts)):
-                counts = distinct_relation(plan, place, self._source.table, self._kinds, salt, listed_table)
+                counts = distinct_relation(plan, place, self._source.table, self._kinds, salt, listed)
                 exact = with_distinct(exact, place, self._source.fetch(counts), plan)
         return exact
+
+    def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
+        def relation(listed: ir.Table | None) -> tuple[ir.Table, None]:
+            return exact_relation(plan, self._source.table, self._kinds, salt, listed), None
+
+        if plan.unit is not None:  # then the salt decides what is kept, and it is in the relation
+            return self._source.fetch(relation(listed)[0])
+        asked = self._prepared.get(plan, "each row", relation)
+        return self._source.fetch(asked.relation, asked.sql)
+
+    def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.Asked]:
+        return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, listed))
 
     def path_of(self, plan: Plan) -> Literal["kernel", "sql"]:
         """Return how this plan would run now: by public facts, and by whether the kernel is compiled yet."""

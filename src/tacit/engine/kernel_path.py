@@ -5,6 +5,7 @@ as unsigned words of 32 bits. Whether a plan can run here depends on public fact
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -14,6 +15,7 @@ import ibis.expr.types as ir
 import numpy as np
 
 from tacit.engine import kernel
+from tacit.engine.prepared import Readable
 from tacit.engine.relation import UNIT
 from tacit.engine.values import grouped
 from tacit.plan.exact import ExactTable
@@ -35,8 +37,16 @@ def suits(plan: Plan, source: Source) -> bool:
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 
 
-def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt: str, *, memory: int) -> ExactTable:
-    """Return each group's exact sums; `rows` are those that count, as (unit, keys, values in steps)."""
+@dataclass(frozen=True)
+class Asked:
+    """What the columns of a relation are to the kernel, and in how large batches they are read."""
+
+    columns: kernel.Columns
+    batch_rows: int
+
+
+def relation_of(plan: Plan, rows: ir.Table, keys: list[str]) -> tuple[ir.Table, Asked]:
+    """Return what DuckDB is asked for; `rows` are those that count, as (unit, keys, values in steps)."""
     words = {f"x{place}": _limbs(rows[f"x{place}"], height) for place, height in enumerate(_heights(plan))}
     named = {
         name: [f"{name}_{place}" for place in range(len(limbs))] for name, limbs in words.items()
@@ -51,13 +61,21 @@ def exact_sums(plan: Plan, source: Source, rows: ir.Table, keys: list[str], salt
     listed = None if plan.public_keys is None else len(plan.public_keys)
     drawn = sorted({draw.column for draw in plan.quantiles})
     columns = kernel.Columns(UNIT, keys, list(named.values()), listed, drawn)
+    return asked, Asked(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
+
+
+def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory: int) -> ExactTable:
+    """Return each group's exact sums, every unit bounded."""
     bounded = kernel.Bounded(
         rows_most=plan.rows_per_unit if plan.needs_rows else kernel.ROWS_AT_ONCE,
         groups_most=plan.groups_per_unit,
         salt=salt,
     )
-    with source.stream(asked, TEXT_BATCH_ROWS if texts else BATCH_ROWS) as batches:
-        summed = kernel.sum_batches(batches, batches.schema, columns, bounded, memory=memory, folder=spill_folder())
+    form: Asked = asked.more
+    with source.stream(asked.relation, form.batch_rows, asked.sql) as batches:
+        summed = kernel.sum_batches(
+            batches, batches.schema, form.columns, bounded, memory=memory, folder=spill_folder()
+        )
     return _as_exact(summed, plan)
 
 

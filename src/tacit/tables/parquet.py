@@ -54,14 +54,21 @@ class ParquetFiles:
 
     def reading(self, relation: ir.Table, table: ir.Table) -> ir.Table:
         """Return the relation over the cheapest way to read `table` that is safe for the columns it names."""
-        fields = {field.name for field in relation.op().find(ops.Field)}
-        named = [each for each in self.readings if each.name in fields]
-        if self.by_engine.issuperset(each.name for each in named) and self.by_engine:
+        named = self._named(relation)
+        if self.is_read_by_engine(relation):
             return _over(relation, table, NATIVE, self.by_engine)
         named = named or list(self.readings[:1])
         self.backend.con.register(HANDED, HandedRows(self.paths, named))
         self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {NAMED} AS {select(named, HANDED)}")
         return _over(relation, table, NAMED, {each.name for each in named})
+
+    def is_read_by_engine(self, relation: ir.Table) -> bool:
+        """Return whether the engine may read all columns that a relation names by itself."""
+        return bool(self.by_engine) and self.by_engine.issuperset(each.name for each in self._named(relation))
+
+    def _named(self, relation: ir.Table) -> list[Reading]:
+        fields = {field.name for field in relation.op().find(ops.Field)}
+        return [each for each in self.readings if each.name in fields]
 
 
 def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[ParquetFiles, dict[str, str]]:

@@ -69,16 +69,29 @@ class Source:
         else:
             yield ibis.memtable(public)
 
-    def fetch(self, relation: ir.Table) -> pa.Table:
-        """Return a relation's rows."""
-        found: pa.Table = self.backend.to_pyarrow(self._read(relation))
+    def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
+        """Return a relation's rows; `sql` is what `compiled` gave for it, if anything."""
+        if sql is None:
+            found: pa.Table = self.backend.to_pyarrow(self._read(relation))
+        else:
+            found = relation.__pyarrow_result__(self.backend.con.sql(sql).to_arrow_table())
         return found
 
-    def stream(self, relation: ir.Table, batch_rows: int) -> pa.RecordBatchReader:
+    def stream(self, relation: ir.Table, batch_rows: int, sql: str | None = None) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
-        found = self.backend._to_duckdb_relation(self._read(relation))
+        found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
         return found.to_arrow_reader(batch_rows)
+
+    def compiled(self, relation: ir.Table) -> str | None:
+        """Return SQL for a relation, which may be kept as long as the relation is; None where it must be read anew."""
+        if not self.is_duckdb or (self.files is not None and not self.files.is_read_by_engine(relation)):
+            return None
+        if any(kind.is_null() for kind in relation.schema().types):  # which Ibis makes of what the engine gives
+            return None
+        read = self._read(relation)
+        self.backend._run_pre_execute_hooks(read)
+        return str(self.backend.compile(read))
 
     def _read(self, relation: ir.Table) -> ir.Table:
         return relation if self.files is None else self.files.reading(relation, self.table)

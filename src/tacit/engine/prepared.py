@@ -1,0 +1,75 @@
+"""Relations kept as SQL: a question asked again at another price reads the same rows in the same way.
+
+Building and compiling a relation takes some 15 ms, whatever the rows. What is kept depends on questions and schemas
+alone, and the salt is in none of it: where a relation has the salt, it is made anew.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tacit.engine.relation import KEY_PLACE
+from tacit.plan.plan import Plan
+from tacit.tables.arrow import keys_to_arrow
+from tacit.tables.source import Source
+
+KEPT_MOST = 16
+
+Make = Callable[[ir.Table | None], tuple[ir.Table, Any]]
+
+
+@dataclass(frozen=True)
+class Readable:
+    """A relation, its SQL where that may be kept, and what else was made with it."""
+
+    relation: ir.Table  # it also holds the list of keys that the SQL names
+    sql: str | None
+    more: Any
+    listed: object  # the public keys that it was made for
+
+
+class PreparedRelations:
+    """The relations of one source that were used last."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._kept: OrderedDict[str, Readable] = OrderedDict()
+
+    def get(self, plan: Plan, purpose: str, make: Make) -> Readable:
+        """Return the relation that `make` gives for this plan, given its public keys as a table."""
+        shape = _shape(plan, purpose)
+        found = self._kept.get(shape)
+        if found is None or found.listed != plan.public_keys:
+            found = self._made(plan, make)
+        if found.sql is not None:
+            self._kept[shape] = found
+            self._kept.move_to_end(shape)
+            if len(self._kept) > KEPT_MOST:
+                self._kept.popitem(last=False)
+        return found
+
+    def _made(self, plan: Plan, make: Make) -> Readable:
+        with self._source.with_table(listed_keys(plan)) as listed:
+            relation, more = make(listed)
+        return Readable(relation, self._source.compiled(relation), more, plan.public_keys)
+
+
+def listed_keys(plan: Plan) -> pa.Table | None:
+    """Return the public keys and their places; None where there are none."""
+    if not plan.keys or plan.public_keys is None:
+        return None
+    return keys_to_arrow(plan.public_keys, [key.type for key in plan.keys], place=KEY_PLACE)
+
+
+def _shape(plan: Plan, purpose: str) -> str:
+    """Return what two relations share just when they are one, apart from the public keys.
+
+    As text: constants that are equal but of two types, such as 1 and TRUE, are not one.
+    """
+    keys = [(key.expression, key.type) for key in plan.keys]
+    drawn = sorted({draw.column for draw in plan.quantiles})
+    return repr((purpose, plan.unit, plan.where, keys, plan.measured, plan.products, drawn, plan.public_keys is None))
