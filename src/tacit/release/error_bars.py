@@ -134,11 +134,18 @@ def mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> Mean
 
 
 def _mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> tuple[float, ...]:
-    """Return bounds of |(1-p)·Z1 - p·Z2| for p in each of the cells of [0, 1/2]; it is symmetric about 1/2."""
-    return tuple(
-        weighted_bound(noise, scale, (1 - cell / (2 * MEAN_CELLS), cell / (2 * MEAN_CELLS)), confidence)
-        for cell in range(MEAN_CELLS + 1)
-    )
+    """Return bounds of |(1-p)·Z1 - p·Z2| for p in each of the cells of [0, 1/2]; it is symmetric about 1/2.
+
+    As `weighted_bound` gives them, the two weights adding up to 1.
+    """
+    units, times = _unit_mean_bounds(noise, float(1 - confidence)), float(scale)
+    return (float(single_bound(noise, scale, confidence)), *[unit * times + 1.0 for unit in units])
+
+
+@lru_cache(maxsize=256)
+def _unit_mean_bounds(noise: NoiseKind, miss: float) -> tuple[float, ...]:
+    places = (cell / (2 * MEAN_CELLS) for cell in range(1, MEAN_CELLS + 1))
+    return tuple(_unit_sum_bound(noise, (1 - place, place), miss) for place in places)
 
 
 def mean_intervals(bounds: MeanBounds, below: Wholes, above: Wholes) -> tuple[Floats, Floats, Flags]:
