@@ -13,11 +13,14 @@ import duckdb
 
 import tacit
 from bench.measure import Figure, Ratio, Result, median_ratio, times_of_each
-from bench.orders import BARE, ask, orders, protected
+from bench.orders import BARE, ask, epsilons, orders, protected
+from tacit.door import Table
 from tacit.engine import compiled
 
 MILLION = 10**6
 BY_ITEM = "SELECT item, count(*), sum(amount) FROM '{}' GROUP BY item"
+EACH_ROW_LIMIT = 1.3
+MOST_SUMS = 8
 # public keys: (rows, items) -> what we promise
 LIMITS = {(MILLION, 1000): 2.0, (10 * MILLION, 1000): 0.7, (10 * MILLION, 100_000): 1.0}
 
@@ -32,9 +35,11 @@ def results() -> Iterator[Result]:
                 result = against_bare(path, rows, items, listed, limit=limit if listed else None)
                 ours[rows, items] = min(result.ours, ours.get((rows, items), result.ours))
                 yield result
+            if items == 1000:
+                yield for_each_row(path, rows)
             if (rows, items) == (10 * MILLION, 1000):
-                yield from for_each_row(path)
                 yield from by_aggregate(path)
+                yield by_number(path)
     # where fixed costs fade; from 10^7 to 10^8 there is a limit on it (bench/large.py)
     yield Figure("exponent in rows", slope(ours, (MILLION, 1000), (10 * MILLION, 1000), 10))
     yield Figure("exponent in groups", slope(ours, (10 * MILLION, 1000), (10 * MILLION, 100_000), 100), most=1)
@@ -53,14 +58,15 @@ def against_bare(path: Path, rows: int, items: int, listed: int | None, *, limit
     )
 
 
-def for_each_row(path: Path) -> Iterator[Result]:
-    """Yield the ratio where nothing is to be bounded."""
+def for_each_row(path: Path, rows: int) -> Ratio:
+    """Return the ratio where nothing is to be bounded; at a million rows it is what an answer costs beside its rows."""
     table = protected(path, items=1000, unit=tacit.ROW, name="rows")
     engine = duckdb.connect()
-    yield median_ratio(
-        "10^7 rows, each its own unit",
+    return median_ratio(
+        f"10^{round(log10(rows))} rows, each its own unit",
         lambda: ask(table),
         lambda: engine.sql(BY_ITEM.format(path)).to_arrow_table(),
+        limit=EACH_ROW_LIMIT if rows > MILLION else None,
         repeats=9,
     )
 
@@ -81,6 +87,24 @@ def by_aggregate(path: Path) -> Iterator[Result]:
     times = [min(each) for each in times_of_each(*jobs, repeats=3)]
     for name, time in zip(asked, times, strict=True):
         yield Ratio(f"10^7 rows, {name} against count", time, times[0])
+
+
+def by_number(path: Path) -> Result:
+    """Return how time grows with the number of aggregates: sums of one expression and of eight."""
+    table = protected(path, items=1000, name="numbers")
+    jobs = [lambda number=number: ask_sums(table, number) for number in (1, MOST_SUMS)]
+    for job in jobs:
+        job()
+    one, most = (min(each) for each in times_of_each(*jobs, repeats=3))
+    return Figure("exponent in aggregates", log(most / one) / log(MOST_SUMS), most=1)
+
+
+def ask_sums(table: Table, number: int) -> None:
+    """Answer for the sums of so many expressions at once."""
+    sums = ", ".join(f"SUM(amount + {place}) AS s{place}" for place in range(number))
+    between = {f"s{place}": (0, 100 + place) for place in range(number)}
+    question = table.sql(f"SELECT item, {sums} FROM {table.frame.declaration.name} GROUP BY item", between=between)
+    question.answer(epsilon=next(epsilons))
 
 
 def slope(ours: dict[tuple[int, int], float], small: tuple[int, int], large: tuple[int, int], factor: int) -> float:

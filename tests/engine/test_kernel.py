@@ -180,6 +180,16 @@ def test_groups_whose_hashes_tie_are_chosen_by_their_keys_and_not_by_their_codes
             assert found[:, 1].tolist() == [1 - rank[0], 1 - rank[1]]
 
 
+def test_units_whose_hashes_are_one_are_told_apart_by_their_codes():
+    rows = np.zeros((4, 5), dtype=np.uint32)  # one hash, one key
+    rows[:, 3], rows[:, 4] = [1, 2, 1, 2], [5, 6, 7, 8]
+    sums = np.zeros((1, 4), dtype=np.int64)
+    one = np.zeros(1, np.uint64), np.zeros(1, np.int64)
+    rule = kernel_loops.Rule(4, *one, 10, 10, np.zeros(0, np.int64))
+    kernel_loops.sum_rows(rows, 8, 0, rule, kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64)))
+    assert sums.tolist() == [[4, 2, 4, 26]]
+
+
 def test_rows_that_tie_are_identical_and_one_is_kept():
     found = tied_cells([5], [0], [0, 0, 0], [3, 3, 3])
     assert found.tolist() == [[1, 1, 1, 3]]
