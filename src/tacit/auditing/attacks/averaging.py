@@ -86,15 +86,15 @@ class Averaging:
 
     def __str__(self) -> str:
         lines = [
-            f"Averaging repeats of a count: each answer costs ε = {self.each:g}, the budget is ε = {self.epsilon:g}; "
-            f"{self.groups} groups (seed {self.seed})",
+            f"Averaging repeats of a count in {self.groups} made-up groups (seed {self.seed})",
+            f"Each answer costs ε = {self.each:g}; the budget is ε = {self.epsilon:g}.",
             "",
             f"{'who answers':<26}{'repeats':>9}{'typical error':>16}{'exact when rounded':>21}",
         ]
         lines += [
             f"{point.answers:<26}{point.repeats:>9,}{point.error:>16.2f}{percent(point.exact):>21}"
             for point in self.points
-            if point.repeats in {1, 10, 100, 1_000, 10_000, self.asked, self.repeats}
+            if point.repeats in {1, 10, 100, 1_000, 10_000, self.repeats}
         ]
         seen = "one set of numbers" if self.numbers_seen == 1 else f"{self.numbers_seen} sets of numbers"
         lines += [
@@ -120,7 +120,7 @@ def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progr
     marks = sorted({1, 2, 3, 5, SHARES_OF_BUDGET, most, *(_steps(most))})
     points = [*_unbudgeted(exact, each, marks, progress)]
     same, seen, spent = _same_question(_members(ill, loss), each, progress)
-    points += [_point(SAME, count, same, exact) for count in (*marks, ASKED) if count <= ASKED]
+    points += [_point(SAME, count, same, exact) for count in sorted({*marks, ASKED}) if count <= ASKED]
     sums, answered = np.zeros(GROUPS), 0
     members = _members(ill, loss)
     try:

@@ -34,8 +34,8 @@ def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
     """Draw the share of secrets recovered along the number of questions, and along epsilon."""
     from tacit.auditing.attacks.reconstruction import BUDGET, DIRECT, EXACT, K_ANONYMOUS, SMALL_NOISE
 
-    y = Axis("secrets recovered", form="~%", values=(0.5, 0.6, 0.7, 0.8, 0.9, 1), domain=(0.45, 1.03))
-    if min(point.share for point in (*found.by_questions, *found.by_epsilon)) < 0.46:
+    y = Axis("secrets recovered", form="~%", values=(0.5, 0.6, 0.7, 0.8, 0.9, 1), domain=(0.42, 1.03))
+    if min(point.share for point in (*found.by_questions, *found.by_epsilon)) < 0.44:
         y = Axis("secrets recovered", form="~%", domain=(0, 1.03))
     guess = [Level(found.baseline, f"guessing without answers: {found.baseline:.0%}", below=True)]
     answerers = {
@@ -108,7 +108,7 @@ def draw_differencing(found: "Differencing", path: Path) -> Path:
         "yes": Look("the person is in debt", RED, "circle"),
         "no": Look("the person is not", BLUE, "diamond", (6, 3), size=80),
     }
-    y = Axis("share of the pairs", form="~%")
+    y = Axis("share of the pairs", form="~%", zero=True)
     far = max(6, min(40, round(9 / found.epsilon)))
     names = {
         EXACT: (f"Exact counts: right {found.right_exact:.0%}", 4),

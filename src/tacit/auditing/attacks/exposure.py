@@ -67,7 +67,7 @@ class Exposure:
 
     def __str__(self) -> str:
         lines = [
-            f"Name and shame: each of {self.rows:,} rows is published with chance δ, which keeps ε = 0 and δ",
+            f"Name and shame: each of {self.rows:,} rows is published with chance δ, which keeps ε = 0 with this δ",
             "",
             f"{'δ':>8}{'some row comes out':>21}{f'in {self.runs} runs':>14}{'rows, on average':>19}{'our budget':>13}",
         ]

@@ -60,10 +60,11 @@ class Axis:
     values: tuple[float, ...] | None = None
     form: str = "~g"
     domain: tuple[float, float] | None = None
+    zero: bool = False
 
     def encoding(self, field: str) -> Spec:
         """Return the axis as Vega-Lite has it."""
-        scale: Spec = {"type": "log"} if self.log else {"zero": False}
+        scale: Spec = {"type": "log"} if self.log else {"zero": self.zero}
         if self.domain is not None:
             scale |= {"domain": list(self.domain), "nice": False}
         else:
@@ -179,7 +180,7 @@ def _levels(levels: Sequence[Level], y: Axis) -> list[Spec]:
         place = y.encoding("y")
         rule = {"type": "rule", "color": PALE, "strokeDash": [2, 2]}
         shown.append({"data": data, "mark": rule, "encoding": {"y": place}})
-        text: Spec = {"type": "text", "dy": 13 if level.below else -8, "fontSize": 12, "color": PALE}
+        text: Spec = {"type": "text", "dy": 17 if level.below else -8, "fontSize": 12, "color": PALE}
         text["align"] = "right" if level.left is None else "left"
         at = {"value": WIDTH - 2 if level.left is None else level.left}
         words = {"field": "words", "type": "nominal"}
@@ -194,7 +195,7 @@ def _curve(curve: Sequence[tuple[float, float, str]], x: Axis, y: Axis) -> list[
     values = [{"x": at, "y": height, "words": words} for at, height, words in curve]
     encoding = {"x": x.encoding("x"), "y": y.encoding("y")}
     mark = {"type": "line", "color": INK, "strokeDash": [7, 4], "strokeWidth": 1.6}
-    text = {"type": "text", "align": "right", "dx": -8, "dy": -6, "fontSize": 12, "color": INK, "lineBreak": "\n"}
+    text = {"type": "text", "align": "right", "dx": -13, "dy": -6, "fontSize": 12, "color": INK, "lineBreak": "\n"}
     words = encoding | {"text": {"field": "words", "type": "nominal"}}
     return [
         {"data": {"values": values}, "mark": mark, "encoding": encoding},

@@ -17,7 +17,7 @@ from tacit.auditing.attacks.answerers import (
     k_anonymous_answers,
     small_noise_answers,
 )
-from tacit.auditing.attacks.people import People, made_up
+from tacit.auditing.attacks.people import PLACES, People, made_up
 from tacit.auditing.attacks.questions import Questions, random_questions
 from tacit.auditing.attacks.sizes import Progress, loss_to_try, percent, silent, size
 from tacit.auditing.attacks.solving import LINEAR_PROGRAM, Solver, share_right, solvers_named
@@ -106,8 +106,8 @@ class Reconstruction:
             BUDGET: f"Tacit, a budget of ε = {self.epsilon:g} for all of them",
         }
         lines = [
-            f"Reconstruction of a secret yes or no: {self.rows:,} people ({self.people}), {self.questions:,} "
-            f"questions, each of them a count in every block of neighbours (seed {self.seed})",
+            f"Reconstruction of a secret yes or no: {self.rows:,} people ({self.people}), {self.questions:,} questions",
+            f"Each question counts the yeses in a random half of every block of {PLACES} neighbours; seed {self.seed}.",
             *(
                 []
                 if self.told_apart > 0.9995
