@@ -74,7 +74,7 @@ def test_the_epsilon_and_the_delta_of_a_proof_agree_with_what_it_exceeds(low, hi
 def test_the_two_bounds_fail_together_at_most_as_often_as_alpha():
     """At alpha = 2/3, so that failures can be seen; the false-alarm rate of this test is 1e-6."""
     rng = np.random.default_rng(1)
-    p, q, draws = 0.3, 0.12, 400
+    p, q, draws = 0.3, 0.12, 60
     wrong = 0
     for one, other in zip(rng.binomial(draws, p, 200), rng.binomial(draws, q, 200), strict=True):
         proved = prove(Tally(int(one), draws, int(other), draws), alpha=Fraction(2, 3))
