@@ -3,6 +3,7 @@
 import logging
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from itertools import count
 
 import pyarrow as pa
@@ -216,3 +217,17 @@ def test_too_little_noise_in_a_plan_is_found_by_its_answers():
     assert found.replay.passed
     assert found.result.violated
     assert found.violated
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["count", "joint"])
+def test_a_tenth_too_little_noise_in_a_question_is_found_at_full_size(name: str):
+    question = everything(table_of())[name]
+    plan = question.plan(epsilon=1).plan
+    words = (question.session.declaration, question.query)
+    right = audit_plan(plan, *words, draws=120_000, confidence=1 - ALPHA)
+    assert not right.violated, str(right)
+    if name == "count":
+        (first,) = plan.releases
+        short = replace(plan, releases=(replace(first, scale=first.scale * Fraction(9, 10)),))
+        assert audit_plan(short, *words, draws=120_000, confidence=1 - ALPHA).result.violated

@@ -5,26 +5,39 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tacit.auditing.sequential import SHARES, Bets, bet_on
+from tacit.auditing.sequential import BETS, Bets, bet_on
 from tacit.errors import InvalidParameter
 
 ALPHA = Fraction(1, 10**6)
 
 
-def test_every_bet_is_one_that_cannot_lose_more_than_all():
-    assert all(0 < share < 1 for share in SHARES)
+def test_the_start_is_at_most_one_and_every_claim_has_bets():
+    assert len(set(BETS)) == len(BETS)
+    assert all(0 < Bets().evidence(epsilon, 0) <= 1 for epsilon in (0, 1, 4, 8))
 
 
-def test_money_is_not_expected_to_grow_while_the_claim_holds():
-    """At equality of the claim, the expectation of one step over the four outcomes is exactly 1."""
-    epsilon, q = 0.7, 0.2
-    p = math.exp(epsilon) * q
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.7, 0.0), (0, 0.3), (1.5, 0.1)])
+def test_money_is_not_expected_to_grow_while_the_claim_holds(epsilon: float, delta: float):
+    """At equality of the claim, the expectation of one step over the four outcomes is what there was before."""
+    q = 0.15
+    p = math.exp(epsilon) * q + delta
     grown = 0.0
     for x, y in ((1, 1), (1, 0), (0, 1), (0, 0)):
         chance = (p if x else 1 - p) * (q if y else 1 - q)
-        grown += chance * Bets().seen([bool(x)], [bool(y)]).evidence(epsilon, 0)
-    assert grown == pytest.approx(1, abs=1e-9)
+        grown += chance * Bets().seen([bool(x)], [bool(y)]).evidence(epsilon, delta)
+    assert grown == pytest.approx(Bets().evidence(epsilon, delta), abs=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.tuples(*[st.integers(0, 500)] * 4), st.floats(0, 3), st.floats(0, 3), st.floats(0, 0.5))
+def test_the_money_against_a_weaker_claim_is_never_more(counts, one: float, other: float, delta: float):
+    """So a refuted epsilon refutes every smaller one, and the largest is a bound at all times."""
+    low, high = sorted((one, other))
+    bets = Bets(*counts)
+    assert bets.evidence(high, delta) <= bets.evidence(low, delta) * (1 + 1e-9) + 1e-300
 
 
 def test_a_false_claim_is_refuted_and_a_true_one_is_not():

@@ -21,11 +21,8 @@ from tacit.errors import InvalidParameter
 from tacit.privacy.number import Number, decimal_meaning
 from tacit.privacy.rounding import ball, working_precision
 
-# Shares of the largest allowed bet, mixed evenly: a few for claims that are far off, many small ones for near misses.
-SHARES = (
-    Fraction(19, 20),
-    *(Fraction(7 + 3 * (place % 2), 10 * 2 ** (place // 2)) for place in range(22) if place != 1),
-)
+# What is bet on each pair, mixed evenly: much against claims that are far off, little against near misses.
+BETS = tuple(Fraction(19, 20 * 2 ** (place // 2)) * (Fraction(7, 10) if place % 2 else 1) for place in range(28))
 PAIRS_AT_ONCE = 64
 _PRECISION = 128
 
@@ -80,17 +77,18 @@ class Bets:
             return float(min(grown.log().mid(), arb(700)).exp().mid()) if grown > 0 else 0.0
 
     def _money(self, epsilon: Fraction, delta: Fraction) -> arb:
-        """Return the mixture's money at the working precision."""
+        """Return the mixture's money at the working precision; a bet that could lose more than all is left out."""
         stake = ball(epsilon).exp() + ball(delta)
         total = arb(0)
-        for share in SHARES:
-            bet = ball(share) / stake
-            grown = (1 + bet * (1 - stake)).log() * self.both if self.both else arb(0)
+        for bet in map(ball, BETS):
+            if not bet * stake < 1:
+                continue
+            grown = (1 + bet * (1 - stake)).log() * self.both
             grown += (1 + bet * (1 - ball(delta))).log() * self.likelier_alone
-            grown += (-ball(share)).log1p() * self.rarer_alone
-            grown += (-bet * ball(delta)).log1p() * self.neither
+            grown += (1 - bet * stake).log() * self.rarer_alone
+            grown += (1 - bet * ball(delta)).log() * self.neither
             total += grown.exp()
-        return total / len(SHARES)
+        return total / len(BETS)
 
     def to_json(self) -> str:
         """Return the state as text, to go on another day."""
