@@ -268,6 +268,15 @@ def test_a_slow_callable_is_audited_with_bets_for_the_time_given(monkeypatch):
     assert 1 < found.demonstrated < 5
 
 
+def test_a_slow_batch_is_asked_for_as_many_draws_as_fit(monkeypatch):
+    clock = Ticking()
+    monkeypatch.setattr(drawing, "clock", clock)
+    rng = rng_of(16)
+    found = audit(lambda exact, n: on_a_grid(exact + rng.laplace(size=n)), 0, 1, epsilon=1, seconds=20, batch=True)
+    assert found.draws == 2_000  # a hundred pairs took a second
+    assert "2,000 of the 120,000 draws" in str(found)
+
+
 def test_a_slow_correct_callable_is_not_flagged(monkeypatch):
     monkeypatch.setattr(drawing, "clock", Ticking())
     rng = rng_of(14)

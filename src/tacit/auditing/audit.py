@@ -6,7 +6,7 @@ this pair of inputs, found nothing above the claim.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -28,7 +28,7 @@ EVENTS_TESTED = 3
 # A slow callable's bets are shared by so many events.
 EVENTS_BET_ON = 2
 DRAWS_LEAST = 100
-PILOT = 10
+PILOT, PILOT_OF_BATCH = 10, 100
 # Of the time a slow callable is given, the part in which events are chosen.
 CHOOSING_SHARE = 0.3
 # Plain numbers are sorted in one way, other outputs in another; all draws decide which, so each has a part of alpha.
@@ -71,7 +71,8 @@ def audit(
     `fn(d)` gives one output, anything made of numbers, text and None; an error it raises is an output too. With
     `batch`, `fn(d, n)` gives n independent outputs at once. `noise="gaussian"` takes for granted that the noise is
     Gaussian, and needs far fewer draws to see too little of it. A callable too slow for `draws` in `seconds` is
-    audited as long as that with bets that may stop at any time; None: as long as it takes.
+    audited as long as that with bets that may stop at any time, or in a batch with fewer draws; None: as long as it
+    takes.
 
     >>> import tacit
     >>> honest = tacit.RandomizedResponse(epsilon=1)
@@ -83,13 +84,18 @@ def audit(
     claim = _read_claim(epsilon, delta, confidence)
     count = whole(draws, name="draws", least=DRAWS_LEAST)
     _check(fn, noise, claim, seconds)
-    if seconds is not None and not batch:
-        pace = _pace(fn, d0, d1)
-        if pace * count > seconds:
+    notes: tuple[str, ...] = ()
+    if seconds is not None:
+        pace = _pace(fn, d0, d1, batch=batch)
+        if pace * count > seconds and not batch:
             return _sequential(fn, d0, d1, claim, count, seconds)
+        fitting = max(DRAWS_LEAST, int(seconds / pace)) if pace > 0 else count
+        if fitting < count:  # decided before any draw that counts
+            notes, count = (f"{fitting:,} of the {count:,} draws asked for fit in {seconds:g} seconds",), fitting
     with drawing.progress("drawing", 2 * count) as tick:
         sides = [drawing.draw_outputs(fn, data, count, batch=batch, tick=tick) for data in (d0, d1)]
-    return judge(sides[0], sides[1], claim, noise=noise)
+    found = judge(sides[0], sides[1], claim, noise=noise)
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def judge(one: Any, other: Any, claim: Claim, *, noise: Literal["gaussian"] | None = None) -> AuditResult:
@@ -141,12 +147,18 @@ def _test(event: Event, outcomes: Outcomes, start: int, alpha: Fraction) -> _Tes
 # ---- slow callables ------------------------------------------------------------------------------------------------
 
 
-def _pace(fn: Callable[..., Any], d0: Any, d1: Any) -> float:
-    """Return how long a pair of calls takes; the outputs are not used."""
+def _pace(fn: Callable[..., Any], d0: Any, d1: Any, *, batch: bool) -> float:
+    """Return how long a pair of draws takes, after a first that may be slower; the outputs are not used."""
+
+    def draw(count: int) -> None:
+        for data in (d0, d1):
+            drawing.draw_outputs(fn, data, count, batch=batch, tick=lambda _: None)
+
+    count = PILOT_OF_BATCH if batch else PILOT
+    draw(1)
     start = drawing.clock()
-    for _ in range(PILOT):
-        drawing.call(fn, d0), drawing.call(fn, d1)
-    return (drawing.clock() - start) / PILOT
+    draw(count)
+    return (drawing.clock() - start) / count
 
 
 def _sequential(fn: Callable[..., Any], d0: Any, d1: Any, claim: Claim, most: int, seconds: float) -> AuditResult:
