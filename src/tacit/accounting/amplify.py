@@ -115,14 +115,15 @@ class SubsampledGaussian:
 def _removing(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> Curve:
     """P samples the unit with chance `rate`, Q never: the loss is ln(1 − q + q·e^l), with l the noise's own loss."""
     q, spread = ball(rate), ball(squared).sqrt()
+    half = spread / arb(8).sqrt()  # places are in units of √2 deviations, as erfc wants them
 
     def tails(x: Fraction) -> tuple[arb, arb]:
-        inner = (ball(x).expm1() + q) / q
+        inner = ball(x).expm1() / q + 1
         if not inner > 0:
             return arb(1), arb(1)
-        place = inner.log() / spread + spread / 2
-        without, within = _above(place), _above(place - spread)
-        return (1 - q) * without + q * within, without
+        middle = inner.log() / (4 * half)
+        without, within = (middle + half).erfc() / 2, (middle - half).erfc() / 2
+        return without + q * (within - without), without
 
     top = _loss(q, spread * (DEVIATIONS + spread) - ball(squared / 2))
     low = _rational((-q).log1p(), up=False) if rate < 1 else squared / 2 - DEVIATIONS * Fraction(math.sqrt(squared))
@@ -133,23 +134,20 @@ def _removing(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -
 def _adding(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> Curve:
     """P never samples the unit, Q with chance `rate`: the loss is −ln(1 − q + q·e^l)."""
     q, spread = ball(rate), ball(squared).sqrt()
+    half = spread / arb(8).sqrt()
 
     def tails(x: Fraction) -> tuple[arb, arb]:
-        inner = ((-ball(x)).expm1() + q) / q
+        inner = (-ball(x)).expm1() / q + 1
         if not inner > 0:
             return arb(0), arb(0)
-        place = inner.log() / spread + spread / 2
-        return _above(-place), (1 - q) * _above(-place) + q * _above(spread - place)
+        middle = inner.log() / (4 * half)
+        without, within = (-middle - half).erfc() / 2, (half - middle).erfc() / 2
+        return without, without + q * (within - without)
 
     bottom = -_loss(q, spread * DEVIATIONS - ball(squared / 2))
     top = -_loss(q, -spread * DEVIATIONS - ball(squared / 2))
     low, high = _rational(bottom, up=False), _rational(top, up=True)
     return Curve(low, high, tails, _deviation(rate, squared, -low), factor=factor, drift=drift)
-
-
-def _above(place: arb) -> arb:
-    """Return the chance that a standard normal exceeds `place`."""
-    return (place / arb(2).sqrt()).erfc() / 2
 
 
 def _loss(q: arb, inner: arb) -> arb:

@@ -6,6 +6,8 @@ result is never below the true loss in the order that composition respects (docs
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from math import lcm
 
 import numpy as np
 from flint import arb
@@ -73,22 +75,25 @@ def _lattice_masses(pair: Lattice, step: Fraction) -> list[arb]:
 def _curve_masses(pair: Curve, step: Fraction) -> tuple[list[arb], arb]:
     cells = -((pair.low - pair.high) // step)
     _check(cells)
+    over = lcm(pair.low.denominator, step.denominator)
+    start, stride = int(pair.low * over), int(step * over)  # the grid in whole parts, which add up faster
+    wholes = cache(lambda width: -(-ball(width * step)).expm1())
     above_p, above_q = pair.tails(pair.low)
-    masses, index, width = [1 - above_p] + [arb(0)] * cells, 0, 1
+    masses, at, index, width = [1 - above_p] + [arb(0)] * cells, pair.low, 0, 1
     while index < cells:
         # cells may be wide where chance is small: what sharing costs is the chance times the width squared
         width = min(width, cells - index)
-        at = pair.low + index * step
         while True:
-            next_p, next_q = pair.tails(at + width * step)
+            end = Fraction(start + (index + width) * stride, over)
+            next_p, next_q = pair.tails(end)
             cell_p, cell_q = above_p - next_p, above_q - next_q
             if width == 1 or cell_p * width**3 < SHARING_COST:
                 break
             width = max(1, width // 2)
-        upper = (cell_p - ball(at).exp() * cell_q) / -(-ball(width * step)).expm1()
+        upper = (cell_p - ball(at).exp() * cell_q) / wholes(width)
         masses[index] += cell_p - upper
         masses[index + width] += upper
-        above_p, above_q, index = next_p, next_q, index + width
+        above_p, above_q, at, index = next_p, next_q, end, index + width
         width = 2 * width if cell_p * (2 * width) ** 3 < SHARING_COST / 4 else width
     return masses, above_p
 
