@@ -12,7 +12,7 @@ import pytest
 from tacit.auditing.gauntlet.statistic import clopper_pearson_lower, clopper_pearson_upper
 from tacit.auditing.gauntlet.table_stage import plan_of, protected
 from tacit.plan.exact import ExactTable
-from tacit.query.frame import count, count_units, mean
+from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
 from tacit.release.columns import noisy_columns
 from tacit.release.noisy import release
@@ -120,3 +120,40 @@ def test_a_group_barely_shown_is_not_told_as_if_it_had_been_certain():
     bound = single_bound("laplace", scale, CONFIDENCE)
     assert abs(far[0] - bound) <= 1
     assert abs(far[1] - bound) <= 1
+
+
+COARSE = {"y": {"between": (0, 1), "step": "1/4"}, "x": {"between": (0, 102), "step": 4}}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(("name", "value"), [("y", 0.374), ("y", 0.376), ("y", 1.0), ("x", 6), ("x", 5), ("x", 102)])
+def test_intervals_hold_what_rows_were_before_they_were_rounded(noise, name, value):
+    people = 10**6
+    rows = pa.table({"id": [1], "g": [1], "x": [1], "y": [1.0]})
+    coarse = protected(rows, columns=COARSE, rows_per_unit=1)
+    for asked in (
+        coarse.agg(s=sum_of(name), m=mean(name)),
+        coarse.agg(s=sum_of(name), m=mean(name), v=variance(name), d=std(name)),
+    ):
+        plan = plan_of(asked, noise=noise)
+        column = plan.measured[0]
+        steps = min(max(int(value / float(column.step) + 0.5), column.low), column.high) - column.low
+        sums = {"rows": people, "units": people, "counted_0": people, "total_0": people * steps}
+        for place, product in enumerate(plan.products, len(plan.measured)):
+            power = sum(exponent for _, exponent in product)
+            sums |= {f"counted_{place}": people, f"total_{place}": people * steps**power}
+        exact = ExactTable([(place,) for place in range(300)], {name: [total] * 300 for name, total in sums.items()})
+        s, m, *spread = noisy_columns(plan, release(plan, exact), CONFIDENCE)
+        assert_covers(s, people * value)
+        assert_covers(m, value)
+        for each in spread:
+            assert_covers(each, 0)
+        assert all(low <= found <= high for low, found, high in zip(m.low, m.values, m.high, strict=True))
+        assert max(m.high) <= float(COARSE[name]["between"][1])
+
+
+def test_what_is_on_its_grid_is_not_widened():
+    decimals = pa.table({"id": [1], "z": pa.array([1], pa.int8()).cast(pa.decimal128(9, 2)), "x": [1]})
+    fine = protected(decimals, columns={"z": {"between": (0, 10)}, "x": {"between": (0, 10)}})
+    assert {plan_of(fine.mean(name)).measured[0].off for name in "xz"} == {0}
+    assert plan_of(fine.mean("z", step="0.1")).measured[0].off == Fraction(1, 20)

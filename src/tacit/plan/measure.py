@@ -61,7 +61,8 @@ def measured_column(
             f"the range of {describe(expression)} holds no two steps of {show(step)}"
             "\nhint: give a wider range or a finer step"
         )
-    return Measured(expression=expression, type=kind, step=step, low=low, high=high)
+    off = _rounding(kind, facts, between, step, (low, high))
+    return Measured(expression=expression, type=kind, step=step, low=low, high=high, between=between, off=off)
 
 
 def describe(expression: Expression) -> str:
@@ -108,6 +109,17 @@ def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) ->
     if not exact:
         return (low + Fraction(1, 2)) // 1, (high + Fraction(1, 2)) // 1
     return (-(-low // 1) if step <= 1 else low // 1), high // 1
+
+
+def _rounding(
+    kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction], step: Fraction, ends: tuple[int, int]
+) -> Fraction:
+    """Return how far the grid may move a value inside its range: nowhere if all of the type's values are on it."""
+    own = Fraction(1) if kind == "int" else Fraction(1, 10**facts.scale) if kind == "decimal" and facts else None
+    if own is not None and (own / step).denominator == 1:
+        return Fraction(0)
+    # a coarse grid's last step may lie before the range's end
+    return max(step / 2, ends[0] * step - between[0], between[1] - ends[1] * step)
 
 
 def _power_of_two_at_most(value: Fraction) -> Fraction:

@@ -4,7 +4,7 @@ The engine reads from it what to add up, the release what noise to add, the ledg
 to expect. Nothing in it comes from rows.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
@@ -47,6 +47,9 @@ class Measured:
     low: int
     high: int
     counts_only: bool = False  # only whether it is NULL matters
+    # for error bars, and no part of what is released: the declared range, and how far the grid may move a row inside it
+    between: tuple[Fraction, Fraction] | None = field(default=None, repr=False)
+    off: Fraction = field(default=Fraction(0), repr=False)
 
     @property
     def height(self) -> int:

@@ -66,7 +66,7 @@ def _row(expression: Expression, declaration: Declaration, kinds: Kinds) -> Expr
         if facts is not None and facts.type == "other":
             raise QueryRefused(
                 f"column '{name}' is of a type that questions cannot use"
-                f"\nhint: the curator can declare how to read it: columns={{'{name}': {{'type': 'text'}}}}"
+                f"\nhint: declare how to read it, columns={{'{name}': {{'type': 'text'}}}}, or convert it"
             )
         if facts is None:
             raise QueryRefused(

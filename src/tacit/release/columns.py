@@ -14,6 +14,7 @@ from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
 from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_reach, single_bound, weighted_bound
 from tacit.release.moments import NoisyColumn, moment_column
 from tacit.release.noisy import NoisyTable
+from tacit.release.rounding import ROWS_SHARE, unrounded_means
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
@@ -83,8 +84,18 @@ def _sum(
     weighted = combined((column.low, parts["below"]), (column.high, parts["above"]))
     sums = nearest_quotients(weighted, height)
     weights = [column.low / height, column.high / height]
-    bound = _whole_up(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)
-    return _symmetric(name, sums, bound, column.step)
+    if not column.off:
+        bound = _whole_up(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)
+        return _symmetric(name, sums, bound, column.step)
+    # rounding may have moved each row, and how many there are is known but for its own noise
+    sum_level, rows_level = (1 - (1 - confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE))
+    bound = _whole_up(weighted_bound(release.noise, release.scale, weights, sum_level) + 0.5)
+    rows_bound = weighted_bound(release.noise, release.scale, [1 / height] * 2, rows_level)
+    rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
+    moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))
+    ends = wholes([bound + int(each) for each in moved.tolist()])
+    low, high = (_on_grid(combined((1, sums), (sign, ends)), column.step) for sign in (-1, 1))
+    return NoisyColumn(name, _on_grid(sums, column.step), low, high)
 
 
 def _mean(
@@ -98,9 +109,8 @@ def _mean(
     values = (start + height * place).tolist()
     if not known.all():  # not enough people; the range it is known to have still holds it
         values = [value if some else None for value, some in zip(values, known.tolist(), strict=True)]
-    return NoisyColumn(
-        name, tuple(values), tuple((start + height * low).tolist()), tuple((start + height * high).tolist())
-    )
+    low, high = unrounded_means(column, start + height * low, start + height * high)
+    return NoisyColumn(name, tuple(values), tuple(low.tolist()), tuple(high.tolist()))
 
 
 def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
@@ -111,10 +121,9 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     low, middle, high = (
         _on_grid([column.low + steps for steps in drawn[target]], column.step) for target in output.targets
     )
-    if column.type == "int" and column.step == 1:
+    if not column.off:
         return NoisyColumn(output.name, middle, low, high)
-    # rows are on the nearest step, so the quantile itself is within half of one
-    off = -(-column.step // 2) if column.type == "int" else float(column.step / 2)
+    off = -(-column.off // 1) if column.type == "int" else float(column.off)
     least, most = _on_grid((column.low, column.high), column.step)
     wide = tuple(max(end - off, least) for end in low), tuple(min(end + off, most) for end in high)
     return NoisyColumn(output.name, middle, *wide)

@@ -15,6 +15,7 @@ from tacit.plan.bernstein import indices
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
 from tacit.release.error_bars import weighted_bound
 from tacit.release.noisy import NoisyTable
+from tacit.release.rounding import ROWS_SHARE, unrounded_mean, unrounded_variance
 
 Number = int | float | None
 NARROWINGS = 3
@@ -74,16 +75,18 @@ def _one(
     if output.kind == "count":
         return group.count(missing if output.column is None else [])
     if output.kind == "sum":
-        return group.total(columns[0].low, columns[0].step)
+        return group.total(columns[0])
     if group.is_small:
         return _unknown(output, [column.height * step for column, step in zip(columns, steps, strict=True)], columns)
     if output.kind == "mean":
         mean = group.mean(0)
         start = float(columns[0].low * columns[0].step)
-        return start + mean.value * steps[0], start + mean.low * steps[0], start + mean.high * steps[0]
+        ends = unrounded_mean(columns[0], start + mean.low * steps[0], start + mean.high * steps[0])
+        return start + mean.value * steps[0], *ends
     if output.kind in ("variance", "std"):
         span = group.spreading(events=2).variance(0)
         low, value, high = (max(end, 0.0) * steps[0] ** 2 for end in (span.low, span.value, span.high))
+        low, high = unrounded_variance(columns[0], low, high)
         if output.kind == "std":
             low, value, high = math.sqrt(low), math.sqrt(value), math.sqrt(high)
         return value, low, high
@@ -98,7 +101,7 @@ def _unknown(output: PlannedOutput, ranges: list[float], columns: list[Measured]
     """Not enough people: nothing but what the ranges say."""
     if output.kind == "mean":
         start = float(columns[0].low * columns[0].step)
-        return None, start, start + ranges[0]
+        return None, *unrounded_mean(columns[0], start, start + ranges[0])
     if output.kind == "variance":
         return None, 0.0, ranges[0] ** 2 / 4
     if output.kind == "std":
@@ -148,10 +151,15 @@ class _Group:
         bound = math.ceil(self._bound([1 / self._whole] * len(counted), self.confidence) + 0.5)
         return value, value - bound, value + bound
 
-    def total(self, low: int, step: Fraction) -> tuple[Number, Number, Number]:
+    def total(self, measured: Measured) -> tuple[Number, Number, Number]:
         """Return the sum of the first column."""
+        low, step = measured.low, measured.step
         weights = [weight + low / self._whole for weight in self._weights(lambda column, y: y if column == 0 else 1.0)]
         value, bound = self._dot(weights), self._bound(weights, self.confidence)
+        if measured.off:  # each row may have been moved, and how many there are is known but for its own noise
+            levels = [1 - (1 - self.confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE)]
+            rows = self._rows + self._bound([1 / self._whole] * len(self.parts), levels[1])
+            bound = self._bound(weights, levels[0]) + max(rows, 0.0) * float(measured.off / step)
         middle, low_end, high_end = (end * float(step) for end in (value, value - bound, value + bound))
         if step.denominator == 1:
             return round(middle), math.floor(low_end), math.ceil(high_end)

@@ -1,0 +1,41 @@
+"""What the public grid does to an interval: the rows it holds were rounded, and the truth is of rows as they are.
+
+Privacy: only public facts and noisy numbers are used, so it costs nothing (docs/proofs/error-bars.md).
+"""
+
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.plan.plan import Measured
+
+# Of the chance to miss, what the number of rows gets where a sum's rounding depends on it.
+ROWS_SHARE = Fraction(1, 100)
+
+
+Floats = NDArray[np.float64]
+
+
+def unrounded_means(column: Measured, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the intervals of means of rows before they were rounded, inside the column's declared range."""
+    if not column.off:
+        return low, high
+    off = float(column.off)
+    least, most = (-np.inf, np.inf) if column.between is None else map(float, column.between)
+    return np.maximum(low - off, np.minimum(least, low)), np.minimum(high + off, np.maximum(most, high))
+
+
+def unrounded_mean(column: Measured, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of one mean before rounding."""
+    ends = unrounded_means(column, np.array([low]), np.array([high]))
+    return float(ends[0][0]), float(ends[1][0])
+
+
+def unrounded_variance(column: Measured, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of a variance before rounding: a standard deviation is a norm, moved by at most that much."""
+    if not column.off:
+        return low, high
+    off = float(column.off)
+    return max(sqrt(max(low, 0.0)) - off, 0.0) ** 2, (sqrt(max(high, 0.0)) + off) ** 2
