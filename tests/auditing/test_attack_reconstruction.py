@@ -78,7 +78,7 @@ def test_fixed_small_noise_gives_at_least_99_percent_back_to_least_squares(peopl
 
 @SOLVERS
 def test_the_same_questions_through_a_budget_of_1_stay_below_the_bound(people, questions, solve):
-    few = questions.first(40)
+    few = questions.first(20)
     share = recovered(people, few, budgeted_answers(people, few, epsilon=ONE), solve)
     assert chance_of(people, share, 1) > FALSE_ALARM
 
@@ -103,7 +103,7 @@ def test_a_budget_that_spends_three_times_what_it_says_is_caught(people):
 
 def test_a_budget_without_noise_is_caught(people, questions, monkeypatch):
     monkeypatch.setattr(DiscreteLaplace, "sample", lambda self, n: np.zeros(n, dtype=np.int64))
-    few = questions.first(40)
+    few = questions.first(24)
     share = recovered(people, few, budgeted_answers(people, few, epsilon=ONE), least_squares)
     assert chance_of(people, share, 1) < FALSE_ALARM
 
