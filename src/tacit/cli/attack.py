@@ -59,7 +59,7 @@ def attack() -> None:
 @app.command()
 def reconstruct(
     table: Annotated[
-        Path | None, typer.Argument(metavar="[TABLE]", help="Your own Parquet or CSV file; made-up people if left out.")
+        Path | None, typer.Argument(metavar="TABLE", help="Your own Parquet or CSV file; made-up people if left out.")
     ] = None,
     *,
     secret: Annotated[
