@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.auditing.gauntlet.mutant import planted
+from tacit.auditing import gauntlet
+from tacit.auditing.gauntlet.mutant import all_mutants, planted
 from tacit.auditing.gauntlet.statistic import FALSE_ALARM as ALPHA
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.question_audit import audit_plan, audit_question
@@ -185,6 +186,29 @@ def test_values_of_quantiles_beyond_their_bound_are_seen():
     made = make_tables(question.session.declaration, question.query)
     found = compare_traces(plan, trace_all(loose, question.session.declaration, made))
     assert "values of a group changed" in str(found)
+
+
+# published bug of a table's path, planted -> the question that shows it
+PLANTED = {
+    "clip dropped": "moments",
+    "groups of a unit not bounded": "joint",
+    "groups forgotten in the sensitivity": "joint",
+    "a key bounded before it is redefined": "made keys",
+    "different values of one unit without a bound": "distinct",
+    "clipped after the sum": "moments",
+    "bounded by arrival order": "joint",
+    "bounded by a limit on all units together": "joint",
+}
+QUICK = ("clip dropped", "bounded by a limit on all units together")
+
+
+@pytest.mark.parametrize("bug", [pytest.param(bug, marks=() if bug in QUICK else pytest.mark.slow) for bug in PLANTED])
+def test_published_bugs_of_bounding_are_seen(bug: str):
+    gauntlet.load()
+    with {mutant.name: mutant.plant for mutant in all_mutants()}[bug]():
+        question = everything(table_of())[PLANTED[bug]]
+        found = replay(question.plan(epsilon=1).plan, question.session.declaration, question.query)
+    assert not found.passed
 
 
 # ---- the audit of a question ---------------------------------------------------------------------------------------

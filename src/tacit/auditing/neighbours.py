@@ -53,6 +53,10 @@ class MadeTables:
             rows = [*self.newcomers[name], *rows] if first else [*rows, *self.newcomers[name]]
         return pa.Table.from_pylist(rows, schema=self.schema)
 
+    def alone(self, name: str) -> pa.Table:
+        """Return the table of one newcomer and nobody else."""
+        return pa.Table.from_pylist(list(self.newcomers[name]), schema=self.schema)
+
 
 def make_tables(declaration: Declaration, query: Query) -> MadeTables:
     """Return made-up tables of the declared columns that try this question."""

@@ -23,6 +23,7 @@ from tacit.auditing.replay import (
     pairs_of,
     share_used,
     trace_all,
+    trace_alone,
 )
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.exact import ExactTable
@@ -102,8 +103,9 @@ def audit_plan(
     plan: Plan, declaration: Declaration, query: Query, *, draws: int | None, confidence: Fraction
 ) -> QuestionAudit:
     """Return what replay and sampling find about a plan."""
-    traces = trace_all(plan, declaration, make_tables(declaration, query))
-    replayed = compare_traces(plan, traces)
+    made = make_tables(declaration, query)
+    traces = trace_all(plan, declaration, made)
+    replayed = compare_traces(plan, traces, trace_alone(plan, declaration, made))
     one, other = max(pairs_of(plan, traces), key=lambda pair: share_used(plan, traces[pair[0]], traces[pair[1]]))
     usual = DRAWS_OF_SLOW if plan.quantiles or plan.choice else DRAWS
     count = usual if draws is None else whole(draws, name="draws", least=100)

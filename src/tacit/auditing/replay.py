@@ -105,17 +105,28 @@ def trace_all(plan: Plan, declaration: Declaration, made: MadeTables) -> Traces:
     return {name: run_plan(plan, declaration, made.with_newcomer(name)) for name in names}
 
 
+def trace_alone(plan: Plan, declaration: Declaration, made: MadeTables) -> Traces:
+    """Return the runs of a plan on each newcomer and nobody else."""
+    return {name: run_plan(plan, declaration, made.alone(name)) for name in made.newcomers}
+
+
 def replay(plan: Plan, declaration: Declaration, query: Query) -> Replay:
     """Return what becomes of a plan's exact tables when one made-up unit comes, goes or is replaced."""
-    return compare_traces(plan, trace_all(plan, declaration, make_tables(declaration, query)))
+    made = make_tables(declaration, query)
+    return compare_traces(plan, trace_all(plan, declaration, made), trace_alone(plan, declaration, made))
 
 
-def compare_traces(plan: Plan, traces: Traces) -> Replay:
-    """Return what differs between the runs on every pair of neighbours."""
+def compare_traces(plan: Plan, traces: Traces, alone: Traces | None = None) -> Replay:
+    """Return what differs between the runs on every pair of neighbours.
+
+    With the newcomers' runs alone, also where the others count for more or less than they do without the newcomer.
+    """
     pairs = pairs_of(plan, traces)
     broken, most, farthest = [], 0.0, "nobody"
     if all(trace.failed for trace in traces.values()):
         broken.append("the question fails on every table, so nothing was compared")
+    for name, own in (alone or {}).items():
+        broken += [f"{name}: {what}" for what in _others_moved(plan, traces[None], own, traces[name])]
     for before, after in pairs:
         name = pair_name(before, after)
         broken += [f"{name}: {what}" for what in differences(plan, traces[before], traces[after])]
@@ -181,6 +192,21 @@ def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
         found += _values_beyond(plan, before.exact, after.exact, draw.column)
     if plan.choice is not None:
         found += _units_beyond(before.exact, after.exact, monotone=plan.choice.monotone)
+    return found
+
+
+def _others_moved(plan: Plan, crowd: Trace, own: Trace, both: Trace) -> list[str]:
+    """What units add does not depend on who else is there, so the sums of a crowd and of a newcomer add up."""
+    if crowd.exact is None or own.exact is None or both.exact is None:
+        return []
+    found = []
+    for place, each in enumerate(plan.releases):
+        if each.parts[0].kind == "distinct":  # a value that the crowd has too is not counted twice
+            continue
+        one, other, total = (cells_of(plan, exact, place) for exact in (crowd.exact, own.exact, both.exact))
+        added = {cell: one.get(cell, 0) + other.get(cell, 0) for cell in one.keys() | other.keys()}
+        if {cell: value for cell, value in added.items() if value} != total:
+            found.append(f"release {place}: others' rows changed with the newcomer")
     return found
 
 
