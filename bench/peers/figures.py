@@ -10,6 +10,7 @@ OTHER_PROMISE = ("diffprivlib",)
 NAMES = {
     "tacit": "Tacit",
     "tacit, with all that a table needs": "Tacit, with all that a table needs",
+    "tacit, in SQL": "Tacit, in SQL",
     "opendp": "OpenDP",
     "smartnoise-sql": "SmartNoise",
     "pipeline-dp": "PipelineDP",

@@ -5,6 +5,7 @@ from typing import Any
 
 from bench.peers import sections
 from bench.peers.figures import Figures
+from bench.peers.quoted import quote
 from bench.peers.targets import Target, targets
 
 INTRO = """\
@@ -20,8 +21,9 @@ MARKS = {True: "yes", False: "**no**", None: "–"}
 
 
 def write(results: dict[str, Any], folder: Path) -> None:
-    """Write the page beside the folder of its pictures."""
+    """Write the page beside the folder of its pictures, and what the README quotes from it."""
     (folder.parent / f"{folder.name}.md").write_text(page(results))
+    quote(Figures(tuple(results["records"])), folder.parent.parent / "README.md")
 
 
 def write_charts(results: dict[str, Any], folder: Path) -> None:

@@ -97,9 +97,9 @@ def one(figures: Figures) -> Iterator[str]:
     for case in figures.cases("one"):
         for record in figures.all("one", case, "error"):
             facts = record["facts"]
-            off = f"± {facts['off']:.1g}" if "off" in facts else ""
+            off = f"± {plain(facts['off'])}" if "off" in facts else ""
             answers = f"{facts['answers']:.0f}" if "answers" in facts else ""
-            rows.append((case, name(record["library"]), shown(record, "{:.3g}".format), off, answers, record["note"]))
+            rows.append((case, name(record["library"]), shown(record, plain), off, answers, record["note"]))
     yield table(("", "", "mean absolute error", "standard error", "answers", ""), rows) + "\n"
 
 
@@ -178,6 +178,11 @@ def local(figures: Figures) -> Iterator[str]:
     yield table(("", "", "reports made a second", "estimated a second"), rows) + "\n"
 
 
+def plain(value: float) -> str:
+    """Return a number with two digits, or whole where it is large."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
 def a_second(value: float) -> str:
     """Return how many a second, in whole numbers."""
     return f"{float(f'{1 / value:.3g}'):,.0f}"
@@ -198,9 +203,9 @@ def write_charts(figures: Figures, folder: Path) -> None:
         for kind in kinds
     ]
     _write(folder / "noise.svg", "Noise: draws a second, logarithmic", panels, logarithmic=True)
-    panels = [Panel(case, bars(figures.all("one", case, "error"), "{:.2g}".format)) for case in figures.cases("one")]
+    panels = [Panel(case, bars(figures.all("one", case, "error"), plain)) for case in figures.cases("one")]
     title = "One number about a million people, ε = 1: mean absolute error (* another promise)"
-    _write(folder / "one.svg", title, panels, logarithmic=True)
+    _write(folder / "one.svg", title, panels, logarithmic=False)
     shown_keys = best_of_each(figures.all("keys", "1000 private keys", "shown"))
     panels = [Panel("the best of the settings tried", bars(shown_keys, "{:.0f}".format))]
     _write(folder / "keys.svg", "Private keys shown, of 1000", panels, logarithmic=False)

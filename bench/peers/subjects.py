@@ -63,6 +63,7 @@ GROUPERS = {
     "duckdb": ("duckdb", 7, 5),
     "duckdb, by person": ("duckdb", 7, 5),
     "tacit": ("tacit", 9, 5),
+    "tacit, in SQL": ("tacit", 5, 1),
     "opendp": ("opendp", 2, 1),
     "tmlt.analytics": ("tumult", 1, 1),
     "pipeline-dp": ("pipeline_dp", 1, 1),
@@ -72,6 +73,7 @@ GROUP_NOTES = {
     "opendp": "of a person's 5 groups it keeps 4, the lowest",
     "smartnoise-sql": "bounds 10 rows of a person, not groups",
     "tmlt.analytics": "Spark already started and warm",
+    "tacit, in SQL": "until the kernel is compiled, or without it",
 }
 
 
@@ -94,8 +96,7 @@ def grouped(
     """One library's time and memory on one table."""
     script, few, many = GROUPERS[library]
     words = question(path, rows, items, public=public, repeats=few if rows == MILLION else many)
-    if library == "duckdb, by person":
-        words["noise"] = "by person"
+    words["noise"] = {"duckdb, by person": "by person", "tacit, in SQL": "sql"}.get(library, "laplace")
     said = asked(library.split(",", maxsplit=1)[0], f"groupby/with_{script}.py", json.dumps(words))
     value = median(said.facts["seconds"]) if said.facts else None
     facts = {"answers": float(len(said.facts["seconds"])), "mebibytes": said.mebibytes} if said.facts else {}

@@ -75,9 +75,13 @@ def _errors(figures: Figures) -> Iterator[Target]:
         best = min(peers, key=lambda record: float(record["value"]))
         off = (ours["facts"]["off"] ** 2 + best["facts"]["off"] ** 2) ** 0.5
         met = ours["value"] <= best["value"] + STANDARD_ERRORS * off
-        shown = f"{ours['value']:.3g} ± {ours['facts']['off']:.1g}"
-        theirs = f"{best['value']:.3g} ± {best['facts']['off']:.1g} ({name(best['library'])})"
+        shown, theirs = (f"{_plain(each['value'])} ± {_plain(each['facts']['off'])}" for each in (ours, best))
+        theirs += f" ({name(best['library'])})"
         yield Target(label, wanted, f"{shown}; {theirs}", met)
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _keys(figures: Figures) -> Iterator[Target]:
@@ -94,7 +98,7 @@ def _keys(figures: Figures) -> Iterator[Target]:
         most = quantity == "shown"
         best = (max if most else min)(peers, key=lambda record: float(record["value"]))
         met = ours >= best["value"] if most else ours <= best["value"]
-        yield Target(label, want, f"{ours:.3g}; {best['value']:.3g} ({name(best['library'])})", met)
+        yield Target(label, want, f"{_plain(ours)}; {_plain(best['value'])} ({name(best['library'])})", met)
 
 
 def _accounting(figures: Figures) -> Iterator[Target]:

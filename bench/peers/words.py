@@ -90,7 +90,5 @@ WHY_NOT = """\
 - *Gaussian noise on floats* is some 40 times as fast as Google's, not 100. Vectors of floats get a grid so fine that
   rounding costs no noise, and a sigma of 2^20 steps is too wide for one table: draws are accepted or rejected, each
   exactly. The discrete Gaussian, which all tables and integers get, is drawn from one table.
-- *Ten thousand sampled Gaussians* take about as long as dp-accounting's. Each of the two directions is a transform of
-  its own whose rounding is bounded; that costs what the shorter grid saves.
 - *Installed size.* pyarrow, DuckDB and numba are most of it. A counter of keys needs none of them, but a table does.
 """

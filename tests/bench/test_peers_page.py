@@ -10,6 +10,7 @@ from bench.peers import environments, page
 from bench.peers.asking import ask, our_python, reason
 from bench.peers.charts import Bar, Panel, chart
 from bench.peers.figures import Figures
+from bench.peers.quoted import BEGIN, END, quote, quoted
 from bench.peers.subjects import SUBJECTS, code_lines
 from bench.peers.targets import targets
 
@@ -89,6 +90,35 @@ def test_the_page_shows_values_failures_versions_and_the_machine():
 def test_the_page_that_is_kept_is_the_one_the_kept_results_make():
     kept = json.loads((PROJECT / "docs" / "benchmarks" / "results.json").read_text())
     assert (PROJECT / "docs" / "benchmarks.md").read_text() == page.page(kept)
+
+
+def test_what_the_readme_quotes_is_what_the_kept_results_say():
+    kept = json.loads((PROJECT / "docs" / "benchmarks" / "results.json").read_text())
+    words, readme = quoted(Figures(tuple(kept["records"]))), (PROJECT / "README.md").read_text()
+    assert not words or BEGIN + words + END in readme
+
+
+def test_a_quote_replaces_the_one_before_and_nothing_else(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{BEGIN}old\n{END}after\n")
+    times = {"tacit": 1.0, "tacit, in SQL": 5.0, "duckdb, by person": 2.0, "opendp": 60.0}
+    records = [
+        record(subject, case, library, "seconds", value)
+        for subject, case in (("groupby6", "1,000,000 rows, 1,000 public keys"), ("groupby7", TEN_MILLION))
+        for library, value in times.items()
+    ]
+    draws = [
+        ("discrete Laplace, 10", "tacit", 1.0),
+        ("discrete Laplace, 10", "opendp", 300.0),
+        ("Laplace, 10", "numpy", 2.0),
+    ]
+    records += [record("noise", case, library, "seconds a draw", value) for case, library, value in draws]
+    quote(Figures(tuple(records)), readme)
+    text = readme.read_text()
+    assert text.startswith(f"before\n{BEGIN}A grouped count")
+    assert text.endswith(f"{END}after\n")
+    for said in ("takes 0.5 times", "OpenDP takes 60 times", "2 times DuckDB's", "take 300 times"):
+        assert said in " ".join(text.split())
 
 
 def test_every_kept_record_is_of_a_subject_that_can_be_measured_again():
