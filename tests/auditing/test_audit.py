@@ -317,6 +317,13 @@ def test_a_result_is_drawn_with_both_histograms_and_both_losses(outputs, tmp_pat
     histograms, losses = spec["hconcat"]
     rows = next(iter(spec["datasets"].values())) if "datasets" in spec else histograms["data"]["values"]
     assert {"d0", "d1"} <= {row.get("input") for row in rows}
+    assert "ε" in str(losses)
     path = found.plot(tmp_path / "audit.png")
     assert path.read_bytes().startswith(b"\x89PNG")
-    assert "ε" in str(losses)
+
+
+def test_a_page_with_a_picture_needs_no_network_and_runs_no_output(tmp_path):
+    found = audit(lambda d, n: ["</script><b>"] * n if d else ["no"] * n, 0, 1, epsilon=1, draws=400, batch=True)
+    page = found.plot(tmp_path / "audit.html").read_text()
+    assert "</script><b>" not in page
+    assert 'src="http' not in page

@@ -13,6 +13,7 @@ from typing import Any
 from tacit.auditing.audit_result import AuditResult, Bar, Figure
 from tacit.release.chart import BLUE, INK, PALE
 from tacit.release.plot import CONFIG, check_path
+from tacit.release.plot import _page as html_page
 
 Spec = dict[str, Any]
 
@@ -42,8 +43,11 @@ def picture(result: AuditResult) -> Any:
 def write_picture(result: AuditResult, path: Path) -> Path:
     """Write the picture in the form its name asks for, and return the path."""
     check_path(path)
-    shown = picture(result)
-    shown.save(str(path), format=path.suffix.lower()[1:], scale_factor=2 if path.suffix.lower() == ".png" else 1)
+    shown, form = picture(result), path.suffix.lower()
+    if form == ".html":
+        path.write_text(html_page(shown), encoding="utf-8")
+    else:
+        shown.save(str(path), format=form[1:], scale_factor=2 if form == ".png" else 1)
     return path
 
 
