@@ -13,7 +13,7 @@ import numpy as np
 
 EPSILON, LOW, HIGH = 1.0, 0.0, 1000.0
 SECONDS, SECONDS_MEDIAN = 6.0, 30.0
-ANSWERS_MOST = 4000
+ANSWERS_MOST = 10_000
 STATISTICS = ("count", "sum", "mean", "variance", "median")
 TRUTH = {"count": len, "sum": np.sum, "mean": np.mean, "variance": np.var, "median": np.median}
 

@@ -17,6 +17,7 @@ from typing import Any
 PROJECT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(PROJECT))
 
+IDENTITY = ("case", "library", "quantity", "note")
 RESULTS = PROJECT / "docs" / "benchmarks" / "results.json"
 
 
@@ -26,7 +27,7 @@ def main(wanted: list[str]) -> int:
     from bench.peers.subjects import SUBJECTS
 
     only_page = wanted == ["--page"]
-    unknown = set(wanted) - set(SUBJECTS) if not only_page else set()
+    unknown = set() if only_page else {each.split(":")[0] for each in wanted} - set(SUBJECTS)
     if unknown:
         print(f"no subject named {', '.join(sorted(unknown))}; there are: {', '.join(SUBJECTS)}", file=sys.stderr)
         return 2
@@ -41,14 +42,20 @@ def main(wanted: list[str]) -> int:
 
 
 def measure(subject: str, results: dict[str, Any]) -> None:
-    """Run one subject and keep each record as it comes."""
+    """Run one subject, perhaps of some libraries alone (`groupby7:tacit+opendp`), and keep each record as it comes."""
     from bench.peers import page
     from bench.peers.subjects import SUBJECTS
 
     start, load = time.perf_counter(), os.getloadavg()[0]
-    results["records"] = [record for record in results["records"] if record["subject"] != subject]
-    for record in SUBJECTS[subject]():
-        results["records"].append(asdict(record))
+    subject, _, libraries = subject.partition(":")
+    only = libraries.split("+") if libraries else []
+    old = [record for record in results["records"] if record["subject"] == subject]
+    if not only:
+        results["records"] = [record for record in results["records"] if record not in old]
+    for record in SUBJECTS[subject](only) if only else SUBJECTS[subject]():
+        place = (record.case, record.library, record.quantity, record.note)
+        same = [each for each in old if tuple(each[name] for name in IDENTITY) == place]
+        results["records"] = [each for each in results["records"] if each not in same] + [asdict(record)]
         shown = f"{record.value:.4g}" if record.value is not None else record.failed
         print(f"{subject}: {record.case}: {record.library}: {record.quantity} {shown} {record.note}", flush=True)
         results["subjects"][subject] = {

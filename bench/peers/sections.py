@@ -47,7 +47,7 @@ def groupby(figures: Figures) -> Iterator[str]:
             ours = figures.value(subject, case, OURS, "seconds")
             bare = figures.value(subject, case.replace("private", "public"), PERSON, "seconds")
             rows = []
-            for record in figures.all(subject, case, "seconds"):
+            for record in sorted(figures.all(subject, case, "seconds"), key=lambda each: at_least(each) or 1e9):
                 took = at_least(record)
                 against = ["–" if took is None or not base else f"{took / base:.3g}" for base in (ours, bare)]
                 memory = record["facts"].get("mebibytes")
