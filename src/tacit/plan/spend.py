@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.plan import NoiseKind, Spend
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, ZcdpLoss, delta_meaning
 from tacit.privacy.number import Number, decimal_meaning, positive
@@ -29,7 +29,7 @@ def make_spend(
     """
     exact_epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     if exact_epsilon < EPSILON_LEAST:
-        raise InvalidParameter("epsilon must be at least 1e-30: there is no drawing the noise for less")
+        raise QueryRefused("epsilon is too small: below 1e-30 no noise can be drawn\nhint: ask with more")
     exact_delta = None if delta is None else delta_meaning(delta)
     kind = next((known for known in NOISE_KINDS if isinstance(noise, str) and known == noise), None)
     if noise is not None and kind is None:
