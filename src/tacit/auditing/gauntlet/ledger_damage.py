@@ -107,7 +107,7 @@ def _asked(path: Path, question: str) -> None:
 
 
 # Every byte of the file is tried, in parts that each end in time.
-PARTS = [f"L05{letter}" for letter in ("", *"bcdefghij")]
+PARTS = [f"L05{letter}" for letter in ("", *"bcdefghijklmn")]
 QUICK = 173
 
 
