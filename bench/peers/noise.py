@@ -17,7 +17,7 @@ MILLION = 10**6
 
 
 def tacit(kind, scale):
-    """Noise added to an array, by the public mechanisms; a Gaussian's scale is set by its laws, as all scales are."""
+    """The laws that every release draws from; a float's are the same on a fine grid."""
     import numpy as np
 
     from tacit.noise.gaussian import DiscreteGaussian

@@ -299,8 +299,8 @@ SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {
     "accounting": accounting,
     "groupby6": partial(by_groups, "groupby6", MILLION, (1000, 100_000)),
     "groupby7": partial(by_groups, "groupby7", 10 * MILLION, (1000,)),
+    "local": local,
     "one": one,
     "keys": keys,
-    "local": local,
     "groupby7wide": partial(by_groups, "groupby7wide", 10 * MILLION, (100_000,)),
 }

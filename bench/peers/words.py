@@ -37,7 +37,8 @@ KEYS = """\
 
 Tables that are within the bounds already, so that what is off is noise alone. Private keys: 1000 items by Zipf's law,
 of which the rarest have some 40 people; more shown is better, and errors are over what is shown. Public keys: 1000
-items of some 380 orders. Each library is tried with the noises it offers, at ε = 1, δ = 1e-6 in all.
+items of some 380 orders. Each library is tried with the noises it offers, at ε = 1, δ = 1e-6 in all. What shows more
+keys leaves less for their numbers: OpenDP's Laplace noise errs least in counts, and shows a third as many.
 
 ![private keys shown](benchmarks/keys.svg)
 """
