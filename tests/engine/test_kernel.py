@@ -80,6 +80,26 @@ def test_same_integers_as_sql_for_composite_listed_and_no_keys(rows):
         assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
 
 
+WIDE = [0, 1, -1, 2**63 - 1, -(2**63), 7, None]
+
+
+@settings(several, max_examples=8)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(WIDE), XS, YS), max_size=30),
+    st.lists(st.sampled_from([*WIDE, 5, 6]), min_size=1, max_size=9, unique=True),
+)
+def test_same_integers_as_sql_for_listed_whole_numbers(rows, keys):
+    asked = question(as_table(rows, key=pa.int64()), **UNBOUNDED, keys=keys)
+    assert kernel_path.finds_places(asked.plan(epsilon=1).plan)
+    assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+def test_rows_of_keys_that_are_not_listed_take_no_groups_place():
+    rows = [(unit, key, 1, 0.0) for unit in range(50) for key in range(20)]
+    found = exact_of(question(as_table(rows, key=pa.int64()), keys=[3, 4], groups_per_unit=2), path="kernel")
+    assert {key: sums["units"] for key, sums in found.items()} == {(3,): 50, (4,): 50}
+
+
 @pytest.mark.parametrize("rows", [[], [(1, "a", 3, 0.5)], [(None, "a", 3, 0.5)]])
 @pytest.mark.parametrize("by", [(), ("g",)])
 def test_no_row_and_one_row(rows, by):
@@ -257,5 +277,20 @@ def test_nothing_was_compiled_for_any_of_this_in_use():
     compiled_for = {
         name: len(each.signatures) for name, each in vars(kernel_loops).items() if hasattr(each, "signatures")
     }
-    used = {"hash_words", "code_texts", "code_words", "refill", "scatter", "sum_rows"}
+    used = {"hash_words", "code_texts", "code_words", "find_words", "refill", "scatter", "sum_rows"}
     assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.timestamp("us"), pa.int64(), pa.float64(), pa.decimal128(9, 2)], ids=str
+)
+def test_what_lies_under_a_null_is_no_value(kind):
+    """Engines leave anything there, also what is no date; a key that is NULL must not make a question fail."""
+    width = kind.bit_width // 8
+    bitmap, data = pa.py_buffer(b"\x01"), pa.py_buffer(bytes(width) + b"\x7f" * width)
+    column = pa.Array.from_buffers(kind, 2, [bitmap, data])
+    coder = coding.make_coder(kind, np.uint64(7))
+    codes = coder.code(column)
+    found = coder.values(kind)
+    assert [found[code] for code in codes] == column.to_pylist()
+    assert set(found) <= {None, column[0].as_py()}

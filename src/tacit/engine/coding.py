@@ -6,6 +6,7 @@ those tie, by the values' own order. Values are compared whole.
 
 import hashlib
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
@@ -115,7 +116,10 @@ class WordCoder:
 
     def code(self, column: pa.Array) -> Codes:
         """Return each cell's code."""
-        return _null_coded(self.code_words(as_words(column)), column)
+        words = as_words(column)
+        if column.null_count:  # what lies under a NULL is anything, and need not be a value of the type
+            words = np.where(_is_null(column), 0, words)
+        return _null_coded(self.code_words(words), column)
 
     def code_words(self, words: Codes) -> Codes:
         """Return the code of each word, from 1 on."""
@@ -132,6 +136,14 @@ class WordCoder:
         codes += 1
         return codes
 
+    def find_words(self, words: Codes) -> Codes:
+        """Return how many words were coded before each word was, and -1 for a word that was not."""
+        from tacit.engine import kernel_loops as loops
+
+        found = np.empty(len(words), dtype=np.int64)
+        loops.find_words(as_input(words), self._slots, self._words, found)
+        return found
+
     def values(self, kind: pa.DataType) -> list[Any]:
         """Return the value of each code, the column being of this type."""
         words = self.words
@@ -141,6 +153,29 @@ class WordCoder:
             column = pa.array(words).cast(pa.int32()).view(kind) if kind.bit_width == 32 else pa.array(words).view(kind)
             return [None, *column[1:].to_pylist()]
         return [None, *(words.astype(bool) if pa.types.is_boolean(kind) else words)[1:].tolist()]
+
+
+class PlaceFinder:
+    """Finds the places of a public list's whole numbers, one of which may be NULL; -1 for what is not listed."""
+
+    def __init__(self, listed: Sequence[int | None]) -> None:
+        self._null = listed.index(None) if None in listed else -1
+        known = [(value, place) for place, value in enumerate(listed) if value is not None]
+        self._coder = WordCoder(np.uint64(0))
+        self._coder.code_words(np.array([value for value, _ in known], dtype=np.int64))
+        self._place_of = np.array([place for _, place in known] + [-1], dtype=np.int64)  # code -1 is the last
+
+    @property
+    def bytes_held(self) -> int:
+        """How much memory its table takes."""
+        return self._coder.bytes_held + self._place_of.nbytes
+
+    def find(self, column: pa.Array) -> Codes:
+        """Return each cell's place in the list."""
+        places = self._place_of[self._coder.find_words(as_words(column))]
+        if column.null_count:
+            places[cells_of(column.is_null().cast(pa.int8())) != 0] = self._null
+        return places
 
 
 class TextCoder:
@@ -172,7 +207,8 @@ class TextCoder:
         """Return each cell's code."""
         from tacit.engine import kernel_loops as loops
 
-        data, ends = _bytes_of(column)
+        holed = column.null_count and pa.types.is_decimal(column.type)  # anything may lie under a NULL
+        data, ends = _bytes_of(column.fill_null(Decimal(0)) if holed else column)
         done = 0
         while True:
             table = (self._slots, self._hashes, self._known, self._arena)
@@ -266,8 +302,13 @@ def as_input(array: NDArray[Any]) -> NDArray[Any]:
 
 def _null_coded(codes: Codes, column: pa.Array) -> Codes:
     if column.null_count:
-        codes[cells_of(column.is_null().cast(pa.int8())) != 0] = NULL_CODE
+        codes[_is_null(column)] = NULL_CODE
     return codes
+
+
+def _is_null(column: pa.Array) -> NDArray[np.bool_]:
+    null: NDArray[np.bool_] = cells_of(column.is_null().cast(pa.int8())) != 0
+    return null
 
 
 def _bytes_of(column: pa.Array) -> tuple[NDArray[np.uint8], Codes]:
