@@ -117,5 +117,5 @@ def test_whoever_knows_that_noise_is_gaussian_looks_between_the_inputs():
     words = {"learned": 20_000, "chosen": 40_000, "most": 1}
     middle = choose_events(outcomes, worth=gaussian_move, **words)[0]
     share = middle.inside[:40_000].mean()
-    assert 0.05 < share < 0.95
-    assert middle.promise == pytest.approx(1, abs=0.1)
+    assert 0.2 < share < 0.8
+    assert 0.5 < middle.promise < 1.1

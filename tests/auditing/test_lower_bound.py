@@ -110,7 +110,7 @@ def test_the_allowed_move_is_the_one_that_exact_calibration_finds(epsilon, delta
 
 def test_the_draws_a_gaussian_needs_are_stated_and_fall_with_the_shortage():
     at_ten, at_half = (gaussian_draws(Fraction(1), ALPHA, shortage=shortage) for shortage in (0.1, 0.5))
-    assert 800_000 < at_ten < 950_000
+    assert 900_000 < at_ten < 1_000_000
     assert at_half < 20_000
 
 

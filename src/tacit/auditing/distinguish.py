@@ -24,6 +24,8 @@ NAMED_MOST = 4  # values listed by name
 SEEN_LEAST = 4
 # What a candidate must be sure of while choosing; tighter than needed, since the best of many is also the luckiest.
 CHOOSING_ALPHA = 1e-7
+# Under Gaussian noise every threshold shows the same move, so the best is the one known best, not the luckiest.
+CHOOSING_ALPHA_OF_GAUSSIAN = 1e-60
 # A plain threshold is taken before a union of many cells that promises no more than this above it.
 PLAINNESS = 0.02
 
@@ -89,11 +91,12 @@ def gaussian_move(low: Floats, high: Floats) -> Floats:
 def _best(feature: Feature, outcomes: Outcomes, learned: int, chosen: int, worth: Worth) -> Event:
     one, other = _counts(feature, outcomes, learned, chosen)
     draws = chosen - learned
+    alpha = CHOOSING_ALPHA_OF_GAUSSIAN if worth is gaussian_move else CHOOSING_ALPHA
     best = (-np.inf, np.array([0]), True)
     for order, likelier_first, bonus in _orders(feature, _counts(feature, outcomes, 0, learned)):
         likelier, rarer = (one, other) if likelier_first else (other, one)
-        low = chernoff_lower(np.cumsum(likelier[order]), draws, CHOOSING_ALPHA)
-        high = chernoff_upper(np.cumsum(rarer[order]), draws, CHOOSING_ALPHA)
+        low = chernoff_lower(np.cumsum(likelier[order]), draws, alpha)
+        high = chernoff_upper(np.cumsum(rarer[order]), draws, alpha)
         worths = worth(low, high) + bonus
         place = int(np.argmax(worths))
         if worths[place] > best[0]:

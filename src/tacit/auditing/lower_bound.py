@@ -231,7 +231,7 @@ def gaussian_draws(
     at = found / 2  # the threshold that errs evenly on both sides
     spread = math.sqrt(normal.cdf(at) * (1 - normal.cdf(at))) / normal.pdf(at)  # of one quantile, times √draws
     sure = 2 * -normal.inv_cdf(alpha / (2 * events)) + math.sqrt(2) * normal.inv_cdf(power)
-    return math.ceil(1.05 * 2 * (sure * spread / (found - mu)) ** 2)
+    return math.ceil(1.15 * 2 * (sure * spread / (found - mu)) ** 2)
 
 
 def _quantile(chance: Fraction, *, below: bool) -> Fraction:
