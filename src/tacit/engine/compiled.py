@@ -160,6 +160,7 @@ def _run_once(loops: ModuleType) -> None:
     loops.hash_words(one, word, hashes)
     loops.refill(slots.copy(), hashes, 1)
     loops.code_words(one, 0, slots.copy(), np.zeros(1, dtype=np.int64), known.copy(), np.zeros(1, dtype=np.int64))
+    loops.find_words(one, slots.copy(), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
     loops.code_texts(letter, ends, 0, word, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
     rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)

@@ -89,7 +89,8 @@ class Engine:
         return self._source.fetch(asked.relation, asked.sql)
 
     def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.Asked]:
-        return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, listed))
+        joined = None if kernel_path.finds_places(plan) else listed
+        return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
 
     def path_of(self, plan: Plan) -> Literal["kernel", "sql"]:
         """Return how this plan would run now: by public facts, and by whether the kernel is compiled yet."""

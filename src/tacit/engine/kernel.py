@@ -54,6 +54,9 @@ class Columns:
     values: Sequence[Sequence[str]]
     listed: int | None  # how many keys the public list has, the key being its place there; None where keys are found
     drawn: Sequence[int] = ()  # which values quantiles are drawn from: those of kept rows are handed on
+    found: Sequence[
+        int | None
+    ] = ()  # the public list itself, where keys come as they are and their place is found here
 
     @property
     def limbs(self) -> list[str]:
@@ -116,6 +119,7 @@ class Packer:
         self._units = None if coding.is_number(unit_kind) else coding.TextCoder(self._unit_word)
         kinds = [schema.field(key).type for key in columns.keys]
         self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
+        self._places = coding.PlaceFinder(columns.found) if columns.found else None
         self.first = 3 if self._units is None else 4
         self.drawn = np.array(columns.drawn_limbs, dtype=np.int64)
         self.width = self.first + len(columns.limbs)
@@ -132,10 +136,10 @@ class Packer:
         rows = np.empty((len(batch), self.width), dtype=np.uint32)
         starts = np.empty((1 << PART_BITS) + 1, dtype=np.int64)
         loops.scatter(hashes, coding.as_input(codes), coding.as_input(keys), values, PART_BITS, starts, rows)
-        held = sum(coder.bytes_held for coder in (self._units, self._keys) if coder is not None)
+        held = sum(coder.bytes_held for coder in (self._units, self._keys, self._places) if coder is not None)
         if held > self._memory:
             raise MemoryError
-        return rows, starts
+        return rows[: starts[-1]], starts
 
     def keys(self) -> tuple[list[tuple[Any, ...]] | None, NDArray[np.uint64], NDArray[np.int64]]:
         """Return the keys of all codes, a hash of each one's value, and where each is in the order of keys."""
@@ -159,6 +163,8 @@ class Packer:
         columns = [batch.column(key) for key in self._columns.keys]
         if self._keys is not None:
             return self._keys.code(columns)
+        if self._places is not None:
+            return self._places.find(columns[0])
         return coding.as_words(columns[0]) if columns else np.zeros(len(batch), dtype=np.int64)
 
 

@@ -140,6 +140,20 @@ def code_words(words: Any, start: Any, slots: Any, values: Any, known: Any, code
 
 
 @numba.njit(cache=True, nogil=True)
+def find_words(words: Any, slots: Any, values: Any, places: Any) -> None:
+    """Write the code of each 64-bit word that `code_words` has coded, and -1 for every other."""
+    mask = len(slots) - 1
+    for place in range(len(words)):
+        word = words[place]
+        slot = np.int64(mix(np.uint64(word), np.uint64(1))) & mask
+        code = slots[slot]
+        while code >= 0 and values[code] != word:
+            slot = (slot + 1) & mask
+            code = slots[slot]
+        places[place] = code
+
+
+@numba.njit(cache=True, nogil=True)
 def refill(slots: Any, hashes: Any, count: Any) -> None:
     """Put codes 0 … count-1 into empty slots again, by their hashes."""
     mask = len(slots) - 1
@@ -152,16 +166,22 @@ def refill(slots: Any, hashes: Any, count: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
-    """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end."""
+    """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end.
+
+    Rows whose key is negative are left out: it is not listed.
+    """
     shift = np.uint64(64 - bits)
     at = np.zeros((1 << bits) + 1, np.int64)
     for row in range(len(hashes)):
-        at[np.int64(hashes[row] >> shift) + 1] += 1
+        if keys[row] >= 0:
+            at[np.int64(hashes[row] >> shift) + 1] += 1
     for part in range(1 << bits):
         at[part + 1] += at[part]
     starts[:] = at
     first = rows.shape[1] - values.shape[0]
     for row in range(len(hashes)):
+        if keys[row] < 0:
+            continue
         word = hashes[row]
         place = at[np.int64(word >> shift)]
         at[np.int64(word >> shift)] = place + 1

@@ -37,6 +37,13 @@ def suits(plan: Plan, source: Source) -> bool:
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 
 
+def finds_places(plan: Plan) -> bool:
+    """Return whether the kernel finds listed keys' places, sooner than a join: where a key is one whole number."""
+    if plan.public_keys is None or len(plan.keys) != 1 or plan.keys[0].type != "int":
+        return False
+    return len(set(plan.public_keys)) == len(plan.public_keys)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What the columns of a relation are to the kernel, and in how large batches they are read."""
@@ -60,7 +67,8 @@ def relation_of(plan: Plan, rows: ir.Table, keys: list[str]) -> tuple[ir.Table, 
     texts = any(not _is_small(asked[name].type()) for name in asked.columns)
     listed = None if plan.public_keys is None else len(plan.public_keys)
     drawn = sorted({draw.column for draw in plan.quantiles})
-    columns = kernel.Columns(UNIT, keys, list(named.values()), listed, drawn)
+    found = [key for (key,) in plan.public_keys or ()] if finds_places(plan) else []
+    columns = kernel.Columns(UNIT, keys, list(named.values()), listed, drawn, found)
     return asked, Asked(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
 
 
