@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from statistics import fmean, median
+from typing import Any
 
 from bench.peers import environments
 from bench.peers.asking import HERE, HERE_TOO, Said, ask, our_python, start_seconds
@@ -52,11 +53,25 @@ def asked(library: str, script: str, *arguments: str, timeout: float = 300.0, fo
 
 def noise() -> Iterator[Record]:
     """Seconds for one draw."""
-    for library in ("tacit", "numpy", "opendp", "python-dp", "diffprivlib", "tmlt.analytics"):
-        said = asked(library, "noise.py", library)
+    libraries = ("tacit", "numpy", "opendp", "python-dp", "diffprivlib", "tmlt.analytics")
+    for library, case, value in in_turns(libraries, "noise.py"):
+        number = value if isinstance(value, float) else None
+        yield Record("noise", case, library, "seconds a draw", number, "" if number else str(value))
+
+
+def in_turns(libraries: tuple[str, ...], script: str) -> Iterator[tuple[str, str, Any]]:
+    """Ask each library twice, in turns, and yield the shorter of its times: a slow moment then hits none alone."""
+    found: dict[tuple[str, str], Any] = {}
+    for library in libraries * 2:
+        said = asked(library, script, library)
         for case, value in (said.facts or {"": said.failed}).items():
-            number = value if isinstance(value, float) else None
-            yield Record("noise", case, library, "seconds a draw", number, "" if number else str(value))
+            before = found.setdefault((library, case), value)
+            if isinstance(value, float) and isinstance(before, float):
+                found[library, case] = min(before, value)
+            elif isinstance(value, dict):
+                found[library, case] = {**value, "seconds": min(before["seconds"], value["seconds"])}
+    for (library, case), value in found.items():
+        yield library, case, value
 
 
 # library -> its script, and how often it answers at 10^6 and at 10^7 rows
@@ -190,11 +205,12 @@ def one() -> Iterator[Record]:
 
 def accounting() -> Iterator[Record]:
     """The epsilon of batches, and seconds to find it."""
-    for library in ("tacit", "dp-accounting"):
-        said = asked(library, "accounting.py", library)
-        for case, found in (said.facts or {"1000 Laplace": {}}).items():
-            yield Record("accounting", case, library, "epsilon", found.get("epsilon"), said.failed)
-            yield Record("accounting", case, library, "seconds", found.get("seconds"), said.failed)
+    for library, case, found in in_turns(("tacit", "dp-accounting"), "accounting.py"):
+        for quantity in ("epsilon", "seconds"):
+            if isinstance(found, dict):
+                yield Record("accounting", case, library, quantity, found[quantity])
+            else:
+                yield Record("accounting", "1000 Laplace", library, quantity, None, str(found))
 
 
 MODULES = {

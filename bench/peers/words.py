@@ -88,7 +88,7 @@ measures Tacit alone, needs no peer, and holds each subject to a limit.
 WHY_NOT = """\
 ## Where a target is missed, and why
 
-- *Gaussian noise on floats* is some 40 times as fast as Google's, not 100. Vectors of floats get a grid so fine that
+- *Gaussian noise on floats* is 40 to 65 times as fast as Google's, not 100. Vectors of floats get a grid so fine that
   rounding costs no noise, and a sigma of 2^20 steps is too wide for one table: draws are accepted or rejected, each
   exactly. The discrete Gaussian, which all tables and integers get, is drawn from one table.
 - *Installed size.* pyarrow, DuckDB and numba are most of it. A counter of keys needs none of them, but a table does.
