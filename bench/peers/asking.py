@@ -50,6 +50,9 @@ def ask(python: str, script: str, *arguments: str, timeout: float = TIMEOUT, fol
         os.killpg(started.pid, signal.SIGKILL)
         started.communicate()
         return Said(None, f"more than {timeout:.0f} s", peak[0])
+    except BaseException:  # the run itself is being ended
+        os.killpg(started.pid, signal.SIGKILL)
+        raise
     finally:
         done.set()
         watcher.join()

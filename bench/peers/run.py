@@ -7,6 +7,7 @@ apart and a run that is cut short loses nothing. `--page` writes the page from w
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from dataclasses import asdict
@@ -31,6 +32,7 @@ def main(wanted: list[str]) -> int:
     if unknown:
         print(f"no subject named {', '.join(sorted(unknown))}; there are: {', '.join(SUBJECTS)}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs for us ends too
     results = kept()
     for subject in () if only_page else wanted or SUBJECTS:
         measure(subject, results)
