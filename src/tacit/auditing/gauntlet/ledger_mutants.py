@@ -21,6 +21,18 @@ from tacit.ledger.sqlite import SqliteStore, _rows, _write
 from tacit.ledger.store import Work
 
 
+@mutant("a batch decided on the totals before it", killed_by="L01b", published="group commit without a running total")
+@contextmanager
+def decided_before_the_batch() -> Iterator[None]:
+    """Let all who share a transaction be judged by what was spent before it."""
+
+    def charge(self: Draft, scope: str, charge: Charge, *, number: int) -> None:
+        self._accounts[scope] = self._accounts.get(scope, self.account(scope)).add(charge, number=number)
+
+    with planted(Draft, "charge", charge):
+        yield
+
+
 @mutant(
     "read then write", killed_by="L01", published="time of check to time of use: totals read before the lock is taken"
 )
