@@ -282,8 +282,10 @@ def lines() -> Iterator[Record]:
 
 
 def code_lines(text: str) -> int:
-    """Return how many lines of a text are neither empty nor a comment."""
-    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in text.splitlines())
+    """Return how many lines of a text are neither empty nor a comment; the line that says what it is for is one."""
+    lines = [line.strip() for line in text.splitlines()]
+    described = bool(lines) and lines[0].startswith('"""')
+    return sum(bool(line) and not line.startswith("#") for line in lines[described:])
 
 
 LOCAL_PROTOCOLS = ("response", "optimised-unary", "local-hashing")

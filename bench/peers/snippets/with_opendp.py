@@ -1,3 +1,5 @@
+"""Mean income by state, private for each person: the words it takes in OpenDP. This line is not counted."""
+
 import opendp.prelude as dp
 import polars as pl
 

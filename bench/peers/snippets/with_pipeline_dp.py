@@ -1,3 +1,5 @@
+"""Mean income by state, private for each person: the words it takes in PipelineDP. This line is not counted."""
+
 import pipeline_dp
 import pyarrow.parquet
 

@@ -1,3 +1,5 @@
+"""Mean income by state, private for each person: the words it takes in SmartNoise. This line is not counted."""
+
 import pandas as pd
 import snsql
 

@@ -1,3 +1,5 @@
+"""Mean income by state, private for each person: the words it takes in Tumult Analytics. This line is not counted."""
+
 import pandas as pd
 from pyspark.sql import SparkSession
 from tmlt.analytics import AddRowsWithID, KeySet, MaxRowsPerID, PureDPBudget, QueryBuilder, Session
