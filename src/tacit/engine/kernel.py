@@ -54,9 +54,8 @@ class Columns:
     values: Sequence[Sequence[str]]
     listed: int | None  # how many keys the public list has, the key being its place there; None where keys are found
     drawn: Sequence[int] = ()  # which values quantiles are drawn from: those of kept rows are handed on
-    found: Sequence[
-        int | None
-    ] = ()  # the public list itself, where keys come as they are and their place is found here
+    # the public list, where keys come as they are and are looked up in it here
+    found: Sequence[int | None] | None = None
 
     @property
     def limbs(self) -> list[str]:
@@ -119,7 +118,7 @@ class Packer:
         self._units = None if coding.is_number(unit_kind) else coding.TextCoder(self._unit_word)
         kinds = [schema.field(key).type for key in columns.keys]
         self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
-        self._places = coding.PlaceFinder(columns.found) if columns.found else None
+        self._places = None if columns.found is None else coding.PlaceFinder(columns.found)
         self.first = 3 if self._units is None else 4
         self.drawn = np.array(columns.drawn_limbs, dtype=np.int64)
         self.width = self.first + len(columns.limbs)

@@ -67,8 +67,7 @@ def relation_of(plan: Plan, rows: ir.Table, keys: list[str]) -> tuple[ir.Table, 
     texts = any(not _is_small(asked[name].type()) for name in asked.columns)
     listed = None if plan.public_keys is None else len(plan.public_keys)
     drawn = sorted({draw.column for draw in plan.quantiles})
-    found = [key for (key,) in plan.public_keys or ()] if finds_places(plan) else []
-    columns = kernel.Columns(UNIT, keys, list(named.values()), listed, drawn, found)
+    columns = kernel.Columns(UNIT, keys, list(named.values()), listed, drawn, _found_here(plan))
     return asked, Asked(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
 
 
@@ -103,6 +102,13 @@ def _as_exact(summed: kernel.Summed, plan: Plan) -> ExactTable:
     place_of = np.cumsum(kept) - 1
     values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in summed.drawn.items()}
     return ExactTable(keys, {name: each[kept].tolist() for name, each in sums.items()}, values)
+
+
+def _found_here(plan: Plan) -> list[int | None] | None:
+    """Return the public list of whole numbers that the kernel looks keys up in, or None where DuckDB has joined it."""
+    if not finds_places(plan) or plan.public_keys is None:
+        return None
+    return [None if key is None else int(key) for (key,) in plan.public_keys]  # type: ignore[arg-type]
 
 
 def _heights(plan: Plan) -> list[int]:
