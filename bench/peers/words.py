@@ -5,9 +5,9 @@ GROUPBY = """\
 
 Orders of people, of whom few have very many, in a Parquet file; ε = 1, δ = 1e-6 for a person, at most 5 items and 2
 orders of each. The time is from the file to the answer, in a process that is already running: for Tacit and DuckDB
-the median of several answers, for the others one (OpenDP two at a million rows), as long as they take. Tacit's
-includes the charge on disk and an interval for every cell; its kernel is compiled. Memory is the process's peak, with
-children.
+the median of several answers, for the others one. Tacit, DuckDB and OpenDP are asked before and after the others, and
+the shorter time counts. Tacit's includes the charge on disk and an interval for every cell; its kernel is compiled.
+Memory is the process's peak, with children.
 
 ![time of the group-by task](benchmarks/groupby.svg)
 """

@@ -22,3 +22,7 @@ def test_rows_are_equal_to_a_list_of_the_same_dicts():
     assert Rows(COLUMNS) == Rows(COLUMNS)
     assert Rows(COLUMNS) != DICTS[:2]
     assert Rows({}) == []
+
+
+def test_a_column_is_read_whole():
+    assert list(Rows(COLUMNS).column("n")) == [row["n"] for row in DICTS]

@@ -10,7 +10,7 @@ def answer(asked):
     """Aggregate once, from the file."""
     keys = "item, user_id" if asked["noise"] == "by person" else "item"
     engine.sql(f"SELECT {keys}, count(*), sum(amount) FROM '{asked['path']}' GROUP BY {keys}").to_arrow_table()
-    return {"item": []}
+    return lambda: {"item": []}
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def answer(asked):
     lazy = engine.aggregate(rows, parameters, extractors, public_partitions=public)
     accountant.compute_budgets()
     found = list(lazy)
-    return columns(
+    return lambda: columns(
         [item for item, _ in found],
         [cell.count for _, cell in found],
         [cell.sum for _, cell in found],

@@ -18,6 +18,7 @@ import pyarrow as pa
 from tacit.accounting.meaning import meaning_line
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
+from tacit.release.rows import Rows
 from tacit.release.show import html_table, text_table
 
 Row = Mapping[str, Any]
@@ -102,7 +103,9 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table, typed by the question."""
-        arrays = [_array([row[name] for row in self.rows], self.types[name]) for name in self.names]
+        rows = self.rows if isinstance(self.rows, Rows) else None
+        columns = [rows.column(name) if rows else [row[name] for row in self.rows] for name in self.names]
+        arrays = [_array(column, self.types[name]) for name, column in zip(self.names, columns, strict=True)]
         return pa.table(dict(zip(self.names, arrays, strict=True)))
 
     def to_pandas(self) -> Any:
@@ -170,7 +173,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _array(values: list[Any], kind: str) -> pa.Array:
+def _array(values: Sequence[Any], kind: str) -> pa.Array:
     try:
         return pa.array([float(v) if isinstance(v, Fraction) else v for v in values], ARROW_TYPES[kind])
     except (pa.ArrowInvalid, OverflowError):  # a noisy sum beyond 64 bits

@@ -17,6 +17,10 @@ class Rows(Sequence[Row]):
         self._names = tuple(columns)
         self._columns = tuple(columns.values())
 
+    def column(self, name: str) -> Sequence[Any]:
+        """Return one column whole, without making rows."""
+        return self._columns[self._names.index(name)]
+
     def __len__(self) -> int:
         return len(self._columns[0]) if self._columns else 0
 
