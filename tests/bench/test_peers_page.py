@@ -144,7 +144,7 @@ def test_every_peer_has_its_version_pinned():
 
 def test_lines_of_code_are_neither_empty_nor_comments():
     assert code_lines("import a\n\n# a comment\nx = (\n    1\n)\n") == 4
-    assert code_lines("\"\"\"What it is for.\"\"\"\n\nimport a\n") == 1
+    assert code_lines('"""What it is for."""\n\nimport a\n') == 1
 
 
 def test_a_process_that_fails_is_named_by_its_error(tmp_path):
