@@ -6,7 +6,8 @@ from typing import Any
 
 from bench.peers.charts import BASELINE_COLOUR, OURS_COLOUR, PEER_COLOUR, Bar, Panel, write_chart
 from bench.peers.figures import BASELINES, OTHER_PROMISE, OURS, Figures, at_least, name
-from bench.peers.words import ACCOUNTING, GROUPBY, HOW, KEYS, LINES, LOCAL, NOISE, ONE, START, WHY_NOT
+from bench.peers.targets import targets
+from bench.peers.words import ACCOUNTING, GROUPBY, HOW, KEYS, LINES, LOCAL, NOISE, ONE, REASONS, SIZE, START
 from bench.run import seconds
 
 GROUPED = ("groupby6", "groupby7", "groupby7wide")
@@ -23,7 +24,15 @@ def all_sections(figures: Figures) -> Iterator[str]:
         if any(figures.cases(each) for each in (GROUPED if subject == "groupby" else (subject,))):
             yield from make(figures)
     yield HOW
-    yield WHY_NOT
+    yield why_not(figures)
+
+
+def why_not(figures: Figures) -> str:
+    """Return which targets are missed, and why."""
+    missed = [each for each in targets(figures) if each.met is False]
+    told = [f"- *{each.name}*, {each.measured}: {REASONS.get(each.name, 'not yet understood.')}" for each in missed]
+    said = told or ["- No target that was measured is missed."]
+    return "\n".join(["## Where a target is missed, and why\n", *said, f"- {SIZE}"])
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
