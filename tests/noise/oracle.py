@@ -38,6 +38,17 @@ def gaussian_cdf(sigma: Fraction) -> Cdf:
     return cdf
 
 
+def block_cdf(sigma: Fraction) -> Cdf:
+    """Mass proportional to exp(-k²/(2 sigma²)) on 0, 1, …, by adding up masses."""
+    with mp.workdps(DIGITS):
+        reach = int(sigma * 30) + 5
+        masses = [mp.exp(-exact(Fraction(k * k) / (2 * sigma**2))) for k in range(reach)]
+        total, below = mp.fsum(masses), [mpf(0)]
+        for mass in masses:
+            below.append(below[-1] + mass / total)
+    return lambda k: below[min(k + 1, reach)]
+
+
 def digit_cdf(scale: Fraction, place: int, base: int) -> Cdf:
     """A digit of a geometric number: mass proportional to exp(-digit·place/scale) on 0 … base-1."""
     with mp.workdps(DIGITS):

@@ -8,7 +8,7 @@ from mpmath import mp
 
 from tacit.auditing.gauntlet.noise_enumeration import GivenBits, paths, wrong_paths
 from tacit.noise.bernoulli import Bernoulli, BernoulliExp
-from tacit.noise.gaussian import WideGaussian, gaussian_table
+from tacit.noise.gaussian import WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST
 from tests.noise import oracle
@@ -41,6 +41,14 @@ def test_a_gaussian_table_gives_each_value_its_interval(sigma, width, depth):
     reach = int(sigma * 8) + 3
     edges = oracle.edges(oracle.gaussian_cdf(sigma), range(-reach, reach), depth)
     assert_every_string_is_decided_by_the_law(one_of(gaussian_table(sigma, width)), edges, width, depth)
+
+
+@pytest.mark.parametrize(("width", "depth"), SHAPES)
+@pytest.mark.parametrize("sigma", [Fraction(1), Fraction(7, 3), Fraction(33)], ids=str)
+def test_a_table_of_blocks_gives_each_block_its_interval(sigma, width, depth):
+    reach = int(sigma * 8) + 3
+    edges = oracle.edges(oracle.block_cdf(sigma), range(reach), depth)
+    assert_every_string_is_decided_by_the_law(one_of(block_table(sigma, width)), edges, width, depth)
 
 
 @pytest.mark.parametrize(("width", "depth"), SHAPES)
@@ -83,14 +91,17 @@ def test_an_exponential_chance_is_the_share_of_strings(x, width, depth):
 def test_a_wide_gaussian_keeps_each_candidate_with_its_chance(width, depth):
     sigma = Fraction(1001, 7)
     wide = WideGaussian(sigma, width)
-    for tried in (0, 1, -99, 143, 300, -700):
+    for distance in (1, 3, 99, 143, 301, 702):  # a first place is always kept
+        block = distance >> wide.shift
         with mp.workdps(oracle.DIGITS):
-            distance = (abs(tried) - sigma**2 / 144) / sigma
-            chance = mp.exp(-oracle.exact(distance * distance / 2))
+            chance = mp.exp(-oracle.exact((distance**2 - (block << wide.shift) ** 2) / (2 * sigma**2)))
         edges = oracle.edges(lambda _, chance=chance: chance, range(1), depth) | {1: Fraction(1 << depth)}
-        candidate = np.array([tried])
+        blocks, distances = np.array([block]), np.array([distance])
         assert_every_string_is_decided_by_the_law(
-            lambda bits, candidate=candidate: int(not wide._keep(candidate, bits)[0]), edges, width, depth
+            lambda bits, blocks=blocks, distances=distances: int(not wide._keep(blocks, distances, bits)[0]),
+            edges,
+            width,
+            depth,
         )
 
 
@@ -100,10 +111,11 @@ def test_a_wide_gaussian_keeps_each_candidate_with_its_chance(width, depth):
     [
         lambda width: laplace_tables(Fraction(7, 3), width),
         lambda width: gaussian_table(Fraction(7, 3), width),
+        lambda width: block_table(Fraction(7, 3), width),
         lambda width: DigitTables(Fraction(65), (3, 3), width).top,
         lambda width: DigitTables(Fraction(65), (3, 3), width).digits[1],
     ],
-    ids=["laplace", "gaussian", "top", "digit"],
+    ids=["laplace", "gaussian", "blocks", "top", "digit"],
 )
 def test_arrays_decide_every_word_as_single_draws_do(table_of, width):
     table = table_of(width)

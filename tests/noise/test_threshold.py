@@ -233,50 +233,102 @@ def test_tables_are_cached_across_instances():
 # ---- the wide Gaussian's float filter ------------------------------------------------------------------------------
 
 
+WIDE = st.fractions(min_value=129, max_value=2**56, max_denominator=10**4)
+
+
+def placed(wide, ratio):
+    """A distance of about so many sigmas, and its block, as arrays of one."""
+    distance = int(wide.sigma * Fraction(ratio))
+    return np.array([distance >> wide.shift]), np.array([distance])
+
+
+def exact_chance(wide, blocks, distances):
+    start = int(blocks[0]) << wide.shift
+    return mp.exp(-oracle.exact((int(distances[0]) ** 2 - start**2) / (2 * wide.sigma**2)))
+
+
 @settings(max_examples=60)
-@given(st.fractions(min_value=129, max_value=2**56, max_denominator=10**4), st.floats(-9, 9))
+@given(WIDE, st.floats(0, 9))
 def test_the_float_filter_is_within_its_proved_error(sigma, ratio):
     wide = WideGaussian(sigma)
-    tried = int(sigma * Fraction(ratio))
+    candidate = placed(wide, ratio)
     with mp.workdps(60):
-        distance = oracle.exact((abs(tried) - sigma**2 / wide.scale) / sigma)
-        chance = mp.exp(-distance * distance / 2)
-        assert abs(mpf(float(wide._chance(np.array([tried]))[0])) - chance) < mpf(2) ** -44
+        assert abs(mpf(float(wide._chance(*candidate)[0])) - exact_chance(wide, *candidate)) < mpf(2) ** -44
 
 
 @settings(max_examples=60)
 @given(
-    st.fractions(min_value=129, max_value=2**56, max_denominator=10**4),
-    st.floats(-4, 4),
+    WIDE,
+    st.floats(0, 4),
     st.sampled_from([0, 1, 2, 2**10, 2**20, 2**23, 2**24, 2**25, 2**30, 2**40]),
     st.booleans(),
 )
 def test_words_near_the_chance_are_decided_as_the_exact_chance_says(sigma, ratio, offset, above):
     wide = WideGaussian(sigma)
-    tried = int(sigma * Fraction(ratio))
+    candidate = placed(wide, ratio)
     with mp.workdps(60):
-        distance = oracle.exact((abs(tried) - sigma**2 / wide.scale) / sigma)
-        floor = int(mp.floor(mp.exp(-distance * distance / 2) * mpf(2) ** 64))
+        floor = int(mp.floor(exact_chance(wide, *candidate) * mpf(2) ** 64))
     word = min(max(floor + (offset if above else -offset), 0), ONES)
     if word == floor:
         with pytest.raises(OutOfBits):
-            wide._keep(np.array([tried]), GivenBits([word]))
+            wide._keep(*candidate, GivenBits([word]))
     else:
-        assert bool(wide._keep(np.array([tried]), GivenBits([word]))[0]) == (word < floor)
+        assert bool(wide._keep(*candidate, GivenBits([word]))[0]) == (word < floor)
+
+
+@settings(max_examples=20)
+@given(WIDE)
+def test_what_a_mark_keeps_is_kept_wherever_it_lies_in_its_block(sigma):
+    """The last place of a block is the least likely to be kept; a mark for its first place would be above it."""
+    wide = WideGaussian(sigma)
+    with mp.workdps(60):
+        for block in (0, 1, 31, 64, 150):
+            last = np.array([block]), np.array([(block + 1 << wide.shift) - 1])
+            chance = exact_chance(wide, *last) * mpf(2) ** 64
+            assert int(wide._always[block]) <= chance < mpf(2) ** 64
+    assert wide._always[-1] == 0
+
+
+def test_the_first_place_of_a_block_is_always_kept():
+    wide = WideGaussian(Fraction(1001, 7))
+    for block in (0, 1, 100, 900):
+        assert wide._keep(np.array([block]), np.array([block << wide.shift]), GivenBits([ONES])).all()
+
+
+def test_long_arrays_decide_candidates_as_single_draws_do():
+    wide = WideGaussian(Fraction(1001, 7), 8)
+    words = [word for word in range(256) for _ in range(20)]
+    distances = np.array([place * 37 % 1200 for place in range(len(words))])
+    blocks = distances >> wide.shift
+    together = wide._keep(blocks, distances, GivenBits(words, then=85))
+    alone = [
+        wide._keep(blocks[[place]], distances[[place]], GivenBits([word], then=85))[0]
+        for place, word in enumerate(words)
+    ]
+    assert together.tolist() == [bool(kept) for kept in alone]
+    assert 0 < together.sum() < len(words)
 
 
 def test_rejection_leaves_the_gaussian_law():
-    """Candidate mass times the chance to keep it is the Gaussian mass, up to one constant."""
-    sigma = Fraction(1001, 7)
-    wide = WideGaussian(sigma)
+    """A block's mass times the chance to keep a place in it is the Gaussian mass, up to one constant."""
+    wide = WideGaussian(Fraction(1001, 7))
     with mp.workdps(60):
         ratios = set()
-        for y in (0, 1, -1, 57, -300, 1000):
-            candidate = mp.exp(-mpf(abs(y)) / wide.scale)
-            distance = oracle.exact((abs(y) - sigma**2 / wide.scale) / sigma)
-            kept = candidate * mp.exp(-distance * distance / 2)
-            ratios.add(mp.nstr(kept / mp.exp(-oracle.exact(y * y / (2 * sigma**2))), 50))
+        for distance in (0, 1, 3, 57, 300, 1003):
+            block = distance >> wide.shift
+            candidate = mp.exp(-oracle.exact((block << wide.shift) ** 2 / (2 * wide.sigma**2)))
+            kept = candidate * exact_chance(wide, np.array([block]), np.array([distance]))
+            ratios.add(mp.nstr(kept / mp.exp(-oracle.exact(distance**2 / (2 * wide.sigma**2))), 50))
     assert len(ratios) == 1
+
+
+def test_of_two_zeros_one_is_kept_and_every_other_distance_has_both_signs():
+    wide = WideGaussian(Fraction(1001, 7))  # blocks of 4
+    first_block, surely = 0, 0
+    for place in range(4):
+        for minus in (0, 1):
+            found = wide._try(1, GivenBits([first_block, 2 * place + minus, surely]))
+            assert found.tolist() == ([] if (place, minus) == (0, 1) else [-place if minus else place])
 
 
 def test_wide_gaussians_of_many_draws_use_the_exact_table():

@@ -1,7 +1,7 @@
 """The discrete Gaussian law: mass proportional to exp(-x² / (2 sigma²)) on the integers, drawn exactly.
 
-Up to a sigma of 1024 it is one threshold table. Wider ones are drawn by rejection from the discrete Laplace law,
-decided in floating point where a proved margin allows and in ball arithmetic otherwise (docs/proofs/gaussian.md).
+Up to a sigma of 1024 it is one threshold table. Wider ones are drawn by rejection from blocks of neighbours, decided
+in floating point where a proved margin allows and in ball arithmetic otherwise (docs/proofs/gaussian.md).
 """
 
 from fractions import Fraction
@@ -13,9 +13,9 @@ from flint import arb
 from numpy.typing import NDArray
 
 from tacit.noise.bernoulli import exp_digits, settle_below
-from tacit.noise.bits import Bits, Keystream
-from tacit.noise.laplace import check_scale, laplace_tables
-from tacit.noise.threshold import WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
+from tacit.noise.bits import Bits, Keystream, Words
+from tacit.noise.laplace import check_scale
+from tacit.noise.threshold import SEARCH_MOST, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
 from tacit.privacy.law import GaussianLaw
 from tacit.privacy.number import Number, binary_meaning, show, whole
 from tacit.privacy.rounding import ball, certain_floor, close_below, nearest_float
@@ -28,6 +28,10 @@ MANY = 10_000
 # own interval, is decided in balls.
 FILTER_MARGIN = 2.0**-40
 PIECE = 1 << 15
+# How many blocks a wide sigma has at least: more keep more candidates, and take a longer table.
+BLOCKS_LEAST = 32
+# Blocks up to so many sigmas have a mark below which a word keeps whatever is in them.
+REACH_ALWAYS = 6
 
 
 class DiscreteGaussian:
@@ -74,17 +78,19 @@ class DiscreteGaussian:
 
 
 class WideGaussian:
-    """A discrete Gaussian law of a wide sigma, by rejection from a discrete Laplace law of scale t just above sigma.
+    """A discrete Gaussian law of a wide sigma, by rejection from blocks of 2^shift neighbouring distances from zero.
 
-    A candidate y is kept with chance exp(-(|y| - sigma²/t)² / (2 sigma²)), about three times in four.
+    A block is drawn from a table, the place in it and the sign are plain bits. A distance m in the block that starts
+    at s is kept with chance exp(-(m² - s²) / (2 sigma²)), about 99 times in 100; of the two zeros, one.
     """
 
     def __init__(self, sigma: Fraction, width: int = WIDTH) -> None:
         self.sigma = sigma
         self.width = width
-        self.scale = int(sigma) + 1
-        self._sigma_float, self._offset = float(sigma), float(sigma / self.scale)
-        self.candidates = laplace_tables(Fraction(self.scale), width)
+        self.shift = max(int(sigma / BLOCKS_LEAST).bit_length() - 1, 0)  # sigma is 32 to 64 blocks
+        self.blocks = block_table(sigma / 2**self.shift, width)
+        self._always = _always_kept(sigma / 2**self.shift, width)
+        self._rate = float(1 / (2 * sigma**2))
 
     def draw(self, n: int, bits: Bits) -> Integers:
         """Return `n` draws.
@@ -94,37 +100,101 @@ class WideGaussian:
         kept = []
         missing = n
         while missing > 0:
-            tried = self.candidates.draw(1 if n == 1 else min(PIECE, missing + missing // 3 + 16), bits)
-            found = tried[self._keep(tried, bits)][:missing]
+            found = self._try(1 if n == 1 else min(PIECE, missing + missing // 64 + 16), bits)[:missing]
             kept.append(found)
             missing -= len(found)
         return np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
 
-    def _keep(self, tried: Integers, bits: Bits) -> NDArray[np.bool_]:
-        words = bits.words(len(tried), self.width)
+    def _try(self, n: int, bits: Bits) -> Integers:
+        """Return the draws that `n` candidates give."""
+        blocks = self.blocks.draw(n, bits)
+        places = bits.words(n, self.shift + 1).view(np.int64)  # where in the block, and a sign
+        minus = places & 1
+        places >>= 1
+        distances = blocks << self.shift
+        distances += places
+        keep = self._keep(blocks, distances, bits)
+        zeros = np.flatnonzero(distances == 0)
+        keep[zeros] &= minus[zeros] == 0
+        # -m is the complement of m, plus one
+        distances ^= np.negative(minus, out=places)
+        distances += minus
+        found: Integers = distances[keep]
+        return found
+
+    def _keep(self, blocks: Integers, distances: Integers, bits: Bits) -> NDArray[np.bool_]:
+        words = bits.words(len(blocks), self.width)
+        if len(words) <= SEARCH_MOST:  # the same work for every candidate, so that a short draw's time shows no tail
+            return self._decide(blocks, distances, words, bits)
+        keep: NDArray[np.bool_] = words < np.take(self._always, blocks, mode="clip")
+        rest = np.flatnonzero(~keep)
+        keep[rest] = self._decide(blocks[rest], distances[rest], words[rest], bits)
+        return keep
+
+    def _decide(self, blocks: Integers, distances: Integers, words: Words, bits: Bits) -> NDArray[np.bool_]:
         unit = 2.0**-self.width
-        excess = self._chance(tried) - words.astype(np.float64) * unit
+        excess = self._chance(blocks, distances) - words.astype(np.float64) * unit
         keep = excess > 0
         near = np.abs(excess) <= FILTER_MARGIN + unit
         for place in np.flatnonzero(near) if near.any() else ():
-            keep[place] = self._keep_exactly(int(tried[place]), int(words[place]), bits)
+            exponent = self._exponent(int(blocks[place]), int(distances[place]))
+            keep[place] = settle_below(int(words[place]), exp_digits(exponent), bits, self.width)
         return keep
 
-    def _chance(self, tried: Integers) -> NDArray[np.float64]:
-        distance = np.abs(tried).astype(np.float64) / self._sigma_float - self._offset
-        chance: NDArray[np.float64] = np.exp(distance * distance * -0.5)
+    def _chance(self, blocks: Integers, distances: Integers) -> NDArray[np.float64]:
+        starts = blocks << self.shift
+        exponents = (distances - starts).astype(np.float64) * (distances + starts).astype(np.float64) * self._rate
+        chance: NDArray[np.float64] = np.exp(-exponents)
         return chance
 
-    def _keep_exactly(self, tried: int, word: int, bits: Bits) -> bool:
-        distance = (abs(tried) - self.sigma**2 / self.scale) / self.sigma
-        return settle_below(word, exp_digits(distance * distance / 2), bits, self.width)
+    def _exponent(self, block: int, distance: int) -> Fraction:
+        return (distance**2 - (block << self.shift) ** 2) / (2 * self.sigma**2)
+
+
+@lru_cache(maxsize=128)
+def _always_kept(sigma: Fraction, width: int) -> Words:
+    """Return for each block of a table, sigma in blocks, a mark below which a word keeps every distance in it.
+
+    Up to the next block the exponent is below (2k + 1)/(2 sigma²), and exp(-x) >= 1 - x. The last mark is 0.
+    """
+    chances = (1 - Fraction(2 * k + 1) / (2 * sigma**2) for k in range(int(sigma) * REACH_ALWAYS))
+    marks = [max(chance.numerator << width, 0) // chance.denominator for chance in chances]
+    return np.array([*marks, 0], dtype=np.uint64)
 
 
 def gaussian_sampler(sigma: Fraction, *, many: bool) -> "ThresholdTable | WideGaussian":
     """Return what draws this law: both kinds are exact, and which is quicker depends on how many are wanted."""
     if sigma <= QUICK_TABLE_MOST or (many and sigma <= ONE_TABLE_MOST):
         return gaussian_table(sigma, WIDTH)
+    return _wide_gaussian(sigma)
+
+
+@lru_cache(maxsize=128)
+def _wide_gaussian(sigma: Fraction) -> WideGaussian:
     return WideGaussian(sigma)
+
+
+@lru_cache(maxsize=128)
+def block_table(sigma: Fraction, width: int) -> ThresholdTable:
+    """Return the table of k = 0, 1, … with mass proportional to exp(-k² / (2 sigma²)).
+
+    With F and p the distribution function and the mass at 0 of both signs: G(k) = (2F(k) - 1 + p)/(1 + p).
+    """
+    reach = isqrt(int(Fraction(14, 10) * (width + 2) * sigma**2)) + 2  # as below; one sign has twice the tail
+    law = GaussianLaw(sigma)
+
+    def bounds(guard: int) -> Bounds:
+        length = width + guard
+        whole = 1 << length
+        peak = close_below(lambda: law.pmf(0), length=length)  # p in these units, low by at most 2
+        for below, above in _upper_half(law, reach, length):
+            low, high = 2 * below - whole + peak, 2 * above - whole + peak + 2
+            yield (low << length) // (whole + peak + 2), -(-(high << length) // (whole + peak))
+
+    def cdf(k: int) -> arb:
+        return (2 * law.cdf(k) - 1 + law.pmf(0)) / (1 + law.pmf(0)) if k >= 0 else arb(0)
+
+    return ThresholdTable(0, certain_thresholds(bounds, width=width), cdf, width=width)
 
 
 @lru_cache(maxsize=128)

@@ -36,7 +36,7 @@ from tacit.errors import NoRandomness
 from tacit.noise import grid
 from tacit.noise.bernoulli import Bernoulli, BernoulliExp
 from tacit.noise.bits import Bits
-from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, gaussian_table
+from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, DiscreteLaplace, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST, ThresholdTable
 from tacit.privacy.rounding import ball, nearest_float
@@ -131,6 +131,7 @@ def _tables(width: int) -> Iterator[tuple[str, ThresholdTable]]:
     yield "top digit", digits.top
     yield "lower digit", digits.digits[0]
     yield "Gaussian 7/5", gaussian_table(Fraction(7, 5), width)
+    yield "Gaussian blocks 7/5", block_table(Fraction(7, 5), width)
 
 
 def _samplers(width: int, depth: int) -> Iterator[tuple[str, Callable[[Bits], int], dict[int, Fraction]]]:
@@ -144,6 +145,7 @@ def _samplers(width: int, depth: int) -> Iterator[tuple[str, Callable[[Bits], in
         "top digit": (top_mass, range(700), True),
         "lower digit": (lambda digit: ball(-Fraction(digit, 13)).exp(), range(8), False),
         "Gaussian 7/5": (lambda x: ball(-Fraction(25 * x * x, 98)).exp(), range(-40, 41), True),
+        "Gaussian blocks 7/5": (lambda k: ball(-Fraction(25 * k * k, 98)).exp(), range(41), True),
     }
     for name, table in _tables(width):
         mass, values, endless = masses[name]
@@ -166,15 +168,16 @@ def _samplers(width: int, depth: int) -> Iterator[tuple[str, Callable[[Bits], in
     )
     sigma = Fraction(130)
     wide = WideGaussian(sigma, width)
-    for tried in (0, -77, 400):
-        exponent = (abs(tried) - sigma**2 / 131) ** 2 / (2 * sigma**2)
-        yield f"wide Gaussian keeps {tried}", _kept(wide, tried), _exp_edge(exponent, depth)
+    for distance in (1, 77, 403):  # a block's first place is always kept
+        start = distance >> wide.shift << wide.shift
+        exponent = Fraction(distance**2 - start**2) / (2 * sigma**2)
+        yield f"wide Gaussian keeps {distance}", _kept(wide, distance), _exp_edge(exponent, depth)
 
 
-def _kept(wide: WideGaussian, tried: int) -> Callable[[Bits], int]:
+def _kept(wide: WideGaussian, distance: int) -> Callable[[Bits], int]:
     """0 where the candidate is kept, 1 where it is not."""
-    candidate = np.array([tried])
-    return lambda bits: int(not wide._keep(candidate, bits)[0])
+    blocks, distances = np.array([distance >> wide.shift]), np.array([distance])
+    return lambda bits: int(not wide._keep(blocks, distances, bits)[0])
 
 
 def _one_of(table: ThresholdTable) -> Callable[[Bits], int]:

@@ -193,6 +193,12 @@ def laplace_scale_off() -> AbstractContextManager[None]:
     return planted(laplace, "laplace_tables", lambda scale, width: tables(scale * Fraction(19, 20), width))
 
 
+@mutant("every place in a block is kept", killed_by="N04", published="a histogram of the law instead of the law")
+def blocks_without_rejection() -> AbstractContextManager[None]:
+    """Draw a wide Gaussian's place in its block evenly."""
+    return planted(gaussian.WideGaussian, "_exponent", lambda *_: Fraction(0))
+
+
 @mutant("Gaussian sigma off by 5 %", killed_by="N06", published="a wrong constant in the calibration")
 def gaussian_sigma_off() -> AbstractContextManager[None]:
     """Draw with 95 % of the sigma."""
