@@ -55,6 +55,17 @@ def test_parquet_goes_to_a_file(tacit_command, visits, tmp_path):
     assert pq.read_table(file).column_names == ["n", "n_low", "n_high"]
 
 
+def test_a_second_name_shares_the_budget_when_the_words_say_so(tacit_command, visits):
+    """Without them it is refused, with the words to add: a second name would be a second budget for the same people."""
+    assert tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 2).code == 0
+    again = ("ask", visits, "SELECT COUNT(*) AS n FROM stays", *BOUNDS, "--name", "stays")
+    refused = tacit_command(*again, "--epsilon", 1, *BUDGET)
+    assert refused.code == 2
+    assert "--same-people-as visits" in refused.err
+    assert tacit_command(*again, "--same-people-as", "visits", "--epsilon", "1.5").code == 3
+    assert tacit_command(*again, "--same-people-as", "visits", "--epsilon", "0.5").code == 0
+
+
 def test_the_same_question_again_is_free_and_the_same(tacit_command, visits):
     words = ("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--format", "csv")
     assert tacit_command(*words).out == tacit_command(*words).out

@@ -88,6 +88,7 @@ def _check_agreement(found: FoundEntry, words: Words) -> None:
     _agree(found, "--rows-per-unit", words.rows_per_unit, said.get("rows_per_unit"))
     _agree(found, "--groups-per-unit", words.groups_per_unit, said.get("groups_per_unit"))
     _agree(found, "--neighbours", words.neighbours, said.get("neighbours", "add-remove"))
+    _agree(found, "--same-people-as", words.same_people_as, said.get("same_people_as"))
     if words.ledger is not None:
         _agree(found, "--ledger", os.path.realpath(words.ledger), os.path.realpath(found.file.ledger or ""))
     if words.budget is not None:

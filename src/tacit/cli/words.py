@@ -89,6 +89,14 @@ class Words:
             rich_help_panel=LEDGER,
         ),
     ] = None
+    same_people_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Another table of the ledger about the same people, whose budget this one shares.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = None
     rows_per_unit: Annotated[
         int | None,
         typer.Option(metavar="N", help="The most rows of one unit that count in a group.", rich_help_panel=TABLE),
@@ -242,6 +250,7 @@ def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None)
         budget=None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0),
         name=words.name,
         ledger=ledger,
+        same_people_as=None if ledger == MEMORY else words.same_people_as,  # such a ledger knows no other table
         neighbours=words.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
         columns=columns,
         rows_per_unit=words.rows_per_unit,

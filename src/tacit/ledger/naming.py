@@ -172,7 +172,7 @@ def _people(book: RuleBook, said: Registration, known: Declared | None, sources:
         raise InvalidParameter(
             f"the source of '{said.name}', or a part of it, is already known as '{names[0]}', and a budget belongs to "
             "the people in the data, not to a name"
-            f"\nhint: use that name, or share its budget: same_people_as='{names[0]}'"
+            f"\nhint: use that name, or share its budget: same_people_as='{names[0]}', or --same-people-as {names[0]}"
         )
     found = by_source | {people for people in (by_name, by_word) if people is not None}
     if len(found) > 1:
