@@ -25,6 +25,15 @@ BEGINNING = "0" * 64
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def is_whole_text(text: str) -> bool:
+    """Whether a text has no half of a character in it, which nothing could write."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def canonical(value: object) -> str:
     """Return the one text of a JSON value: sorted keys, no spaces, ASCII; NaN and infinity are refused.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.budget import Budget, budget_record, new_budget
-from tacit.ledger.chain import canonical, digest, fresh_id
+from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Record
 from tacit.ledger.rulebook import Declared, RuleBook
@@ -65,8 +65,8 @@ def registration(
     same_people_as: str | None,
 ) -> Registration:
     """Return what the curator says, or refuse it, before the ledger is looked at."""
-    if not isinstance(name, str) or not 0 < len(name) <= NAME_MAX:
-        raise InvalidParameter(f"name must be a text of 1 to {NAME_MAX} characters\nhint: name='pay'")
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_MAX or not is_whole_text(name):
+        raise InvalidParameter(f"name must be a text of 1 to {NAME_MAX} whole characters\nhint: name='pay'")
     try:
         canonical(declaration)
     except (TypeError, ValueError) as error:

@@ -10,6 +10,7 @@ from tacit.ledger.chain import (
     SigningKey,
     fingerprint,
     fresh_id,
+    is_whole_text,
     link,
     load_key,
     load_or_make_key,
@@ -56,6 +57,8 @@ def _store(where: str | os.PathLike[str] | None, connect: Connect, *, create: bo
     text = os.fspath(default_ledger() if where is None else where)
     if not isinstance(text, str) or not text:
         raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
+    if "\0" in text or not is_whole_text(text):
+        raise InvalidParameter("ledger names a path that no file can have\nhint: leave out NUL and half characters")
     if text.startswith(POSTGRES):
         from tacit.ledger.postgres import PostgresStore
 

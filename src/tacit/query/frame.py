@@ -14,6 +14,7 @@ from tacit.privacy.number import Number, decimal_meaning, positive, whole
 from tacit.query.aggregates import FRACTION_MAX
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
+from tacit.query.literal import refuse_broken_text
 from tacit.query.nodes import After, Aggregate, AggregateKind, Call, Column, Expression, Key, Output, Query, Scalar
 from tacit.query.sql import parse_expression
 from tacit.query.suggest import did_you_mean
@@ -177,6 +178,8 @@ def add_keys(frame: Frame, names: Sequence[str], keys: object = None) -> Frame:
 def make_query(frame: Frame, asked: Mapping[str, Asked] | Sequence[Asked], after: After | None = None) -> Query:
     """Return the checked question for some aggregates; a list gets the names that SQL gives by default."""
     named = asked.items() if isinstance(asked, Mapping) else [(default_name(frame, each), each) for each in asked]
+    for name, _ in named:
+        refuse_broken_text(name)
     outputs = tuple(Output(name, _aggregate(frame, name, each)) for name, each in named)
     query = Query(
         table=frame.declaration.name,

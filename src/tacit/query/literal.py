@@ -105,7 +105,18 @@ def _scalar(written: object, column: str) -> Any:
         raise QueryRefused(f"a public key of '{column}' has a time zone\nhint: give times in UTC, without a zone")
     if isinstance(plain, str):
         refuse_broken_text(plain)
+    if _is_huge(plain):
+        raise QueryRefused(f"a public key of '{column}' is beyond every column's numbers\nhint: leave it out")
     return plain
+
+
+def _is_huge(plain: Any) -> bool:
+    """Whether a number has so many digits that no column holds it, told without writing them out."""
+    if isinstance(plain, Decimal):
+        return plain.is_finite() and abs(plain.adjusted()) > _CHARACTERS_MAX
+    if isinstance(plain, int | Fraction):
+        return max(plain.numerator.bit_length(), plain.denominator.bit_length()) > 4 * _CHARACTERS_MAX
+    return False
 
 
 def refuse_broken_text(text: str) -> None:

@@ -33,7 +33,7 @@ def frame_to_arrow(frame: Any) -> pa.Table | None:
     if isinstance(frame, pa.RecordBatch):
         return pa.Table.from_batches([frame])
     module = type(frame).__module__.partition(".")[0]
-    if module == "polars" and hasattr(frame, "to_arrow"):
+    if module == "polars" and hasattr(frame, "columns") and hasattr(frame, "to_arrow"):
         return _from_polars(frame)
     if module == "pandas" and hasattr(frame, "columns"):
         return _from_pandas(frame)
@@ -111,9 +111,11 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
 
 def _text(cell: Any) -> str | None:
     """Return an object cell as text: None, NaN, NaT and NA are NULL, and so is what has no text; nothing fails."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, Real) and cell != cell):
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return None
     try:
+        if isinstance(cell, Real) and cell != cell:
+            return None
         return str(cell).encode("utf-8", "replace").decode("utf-8")
     except Exception:  # noqa: BLE001 - a cell's own code may do anything
         return None

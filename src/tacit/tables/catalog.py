@@ -54,13 +54,15 @@ class CatalogFile:
 
 def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
     """Return the catalog in a file, or refuse it with the line and the fix."""
+    if not isinstance(path, str | os.PathLike):
+        raise InvalidParameter(f"a catalog is the path of a file, not a {type(path).__name__}\nhint: 'tacit.toml'")
     place = Path(path)
     try:
         text = place.read_text(encoding="utf-8")
-    except OSError:
-        raise InvalidParameter(f"there is no catalog at {str(path)!r}\nhint: write one with: tacit init") from None
     except UnicodeDecodeError:
         raise InvalidParameter(f"{path} is not text in UTF-8\nhint: save it as UTF-8") from None
+    except (OSError, ValueError):  # the latter: no file can have this name
+        raise InvalidParameter(f"there is no catalog at {str(path)!r}\nhint: write one with: tacit init") from None
     return _Reader(place, text).catalog()
 
 
@@ -74,6 +76,10 @@ class _Reader:
             self.content = tomllib.loads(text, parse_float=Decimal)
         except tomllib.TOMLDecodeError as problem:
             raise InvalidParameter(f"{path}: {problem}\nhint: check the quotes and brackets on that line") from None
+        except RecursionError:
+            raise InvalidParameter(
+                f"{path} is nested too deeply\nhint: a catalog has tables, columns and lists"
+            ) from None
 
     def catalog(self) -> CatalogFile:
         """Return the checked content."""

@@ -70,6 +70,7 @@ def _lines(paths: Sequence[str]) -> str:
         "ignore_errors": "true",
         "strict_mode": "false",
         "null_padding": "false",
+        "hive_partitioning": "false",  # a folder named line=5 would be a column
     }
     listed = ", ".join(_literal(path) for path in paths)
     return f"read_csv([{listed}], {', '.join(f'{option} = {value}' for option, value in options.items())})"

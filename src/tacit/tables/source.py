@@ -115,7 +115,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         )
         return replace(again, files=source.files, marks=source.marks)
     if isinstance(source, str | os.PathLike):
-        return _from_files(os.fspath(source), written)
+        return _from_files(_path_text(source), written)
     if isinstance(source, ir.Table):
         return _from_ibis(source, written)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
@@ -127,6 +127,13 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
             " files, a pandas, Polars or Arrow frame, (duckdb_connection, 'table'), or an Ibis table"
         )
     return _from_frame(frame, written)
+
+
+def _path_text(source: "str | os.PathLike[str]") -> str:
+    path = os.fspath(source)
+    if not isinstance(path, str):
+        raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
+    return path
 
 
 def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
@@ -158,6 +165,11 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
             f"there is no file at {pattern!r}\nhint: give the path of a Parquet or CSV file, or a glob of them"
         )
     paths = [os.path.realpath(path) for path in paths]
+    if any(glob.has_magic(path) for path in paths):
+        raise QueryRefused(
+            f"a file of {pattern!r} has *, ? or [ in its own path, which an engine takes for a pattern"
+            "\nhint: rename the file or its folder"
+        )
     endings = {Path(path).suffix.lower() for path in paths}
     backend = ibis.duckdb.connect()
     if not (endings <= PARQUET or endings <= CSV):
