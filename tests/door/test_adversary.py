@@ -122,3 +122,88 @@ def test_half_a_character_is_refused_before_the_charge(text: str) -> None:
         asked(pa.table({"x": ["a"]})).where(text)
     with pytest.raises(tacit.QueryRefused, match="half a character"):
         asked(pa.table({"x": ["a"]})).group_by("x", keys=["\ud800"]).count().plan(1)
+
+
+def counted(source: object, **words: object) -> float:
+    return float(asked(source, **words).count().answer(1).to_dicts()[0]["count"])
+
+
+def stored_people(folder: Path) -> Path:
+    """Write a DuckDB file with people in two schemas, 1000 in one and 5000 in the other."""
+    with duckdb.connect(str(folder / "people.db")) as connection:
+        connection.execute("CREATE TABLE v AS SELECT range AS id, 1 AS x FROM range(1000)")
+        connection.execute("CREATE SCHEMA s; CREATE TABLE s.v AS SELECT range AS id, 1 AS x FROM range(5000)")
+    return folder / "people.db"
+
+
+def test_an_alias_is_no_stored_table() -> None:
+    backend = ibis.duckdb.connect()
+    backend.raw_sql("CREATE TABLE v AS SELECT 1 AS id, 2 AS x")
+    v = backend.table("v")
+    for made in (v.mutate(x=v.x.max().over()).alias("q"), v.alias("w"), v.view(), ibis.table({"x": "int"}, name="v")):
+        with pytest.raises(tacit.QueryRefused, match="made from another"):
+            asked(made)
+
+
+@pytest.mark.parametrize(
+    ("told", "database"),
+    [
+        ("ATTACH '{}' AS a; USE a", None),
+        ("ATTACH '{}' AS a; SET search_path = 'memory,a'", None),
+        ("ATTACH '{}' AS a", "a.main"),
+        ("ATTACH '{}' AS a", "a"),
+    ],
+)
+def test_a_duckdb_table_has_one_budget_however_its_file_is_attached(
+    told: str, database: str | None, tmp_path: Path
+) -> None:
+    path, ledger = stored_people(tmp_path), str(tmp_path / "ledger.db")
+    with duckdb.connect(str(path)) as connection:
+        asked((connection, "v"), ledger=ledger)
+    connection = duckdb.connect()
+    connection.execute(told.format(path))
+    source = ibis.duckdb.from_connection(connection).table("v", database=database)
+    for given in (source, (connection, "v")) if database is None else (source,):
+        with pytest.raises(tacit.InvalidParameter, match="already known as 't'"):
+            asked(given, ledger=ledger, name="again")
+
+
+def test_a_duckdb_file_under_another_link_has_no_second_budget(tmp_path: Path) -> None:
+    path, ledger = stored_people(tmp_path), str(tmp_path / "ledger.db")
+    with duckdb.connect(str(path)) as connection:
+        asked((connection, "V"), ledger=ledger)
+    (tmp_path / "hard.db").hardlink_to(path)
+    (tmp_path / "soft.db").symlink_to(path)
+    for link in ("hard.db", "soft.db"):
+        with (
+            duckdb.connect(str(tmp_path / link)) as connection,
+            pytest.raises(tacit.InvalidParameter, match="already known as 't'"),
+        ):
+            asked((connection, "v"), ledger=ledger, name="again")
+    with duckdb.connect(str(tmp_path / "hard.db")) as connection:
+        connection.execute("USE s")
+        asked((connection, "v"), ledger=ledger, name="other people")
+
+
+def test_another_duckdb_table_of_the_name_is_never_answered_from_the_record(tmp_path: Path) -> None:
+    path, ledger = stored_people(tmp_path), str(tmp_path / "ledger.db")
+    with duckdb.connect(str(path)) as connection:
+        assert abs(counted((connection, "v"), ledger=ledger) - 1000) < 50
+        connection.execute("USE s")
+        assert abs(counted((connection, "v"), ledger=ledger) - 5000) < 50
+        connection.execute("CREATE TEMP TABLE v AS SELECT range AS id, 1 AS x FROM range(9000)")
+        assert abs(counted((connection, "v"), ledger=ledger) - 9000) < 50
+
+
+def test_what_a_connection_uses_later_changes_nothing_that_is_read(tmp_path: Path) -> None:
+    with duckdb.connect(str(stored_people(tmp_path))) as connection:
+        table = asked((connection, "v"))
+        connection.execute("USE s")
+        connection.execute("CREATE TEMP TABLE v AS SELECT range AS id, 1 AS x FROM range(9000)")
+        assert abs(table.count().answer(1).to_dicts()[0]["count"] - 1000) < 50
+
+
+def test_a_file_that_duckdb_reads_by_its_name_is_no_table_of_the_connection(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("x\n1\n")
+    with pytest.raises(tacit.QueryRefused, match="no table"):
+        asked((duckdb.connect(), str(tmp_path / "people.csv")))

@@ -201,7 +201,28 @@ def test_one_duckdb_table_has_one_identity_however_it_is_given(tmp_path):
     with pytest.warns(DeprecationWarning, match="fetch_arrow_table"):
         table = backend.table("t")
     sources = [protected(each).session.engine._source.identity for each in ((connection, "t"), table)]
-    assert sources[0] == sources[1] == f"duckdb:{tmp_path / 'people.db'}:t"
+    assert sources[0] == sources[1] == f'duckdb:{tmp_path / "people.db"}:"main"."t"'
+
+
+def test_a_duckdb_table_is_known_by_the_schema_it_is_in_whatever_it_is_called(tmp_path):
+    connection = duckdb.connect(str(tmp_path / "people.db"))
+    odd, quoted = 'É."q" t', '"É.""q"" t"'
+    connection.execute(f'CREATE SCHEMA "s.X"; CREATE TABLE "s.X".{quoted} AS SELECT 1 AS id; CREATE SCHEMA s')
+    connection.execute(f"CREATE TABLE s.{quoted} AS SELECT 1 AS id; CREATE TABLE {quoted} AS SELECT 1 AS id")
+    identities = []
+    for schema in ("main", '"s.X"', "s"):
+        connection.execute(f"USE people.{schema}")
+        identities.append(protected((connection, odd.replace("q", "Q"))).session.engine._source.identity)
+    place = f"duckdb:{tmp_path / 'people.db'}"
+    assert identities == [f"{place}:{schema}.{quoted}" for schema in ('"main"', '"s.x"', '"s"')]
+
+
+def test_a_table_in_memory_or_a_temporary_one_is_known_by_nothing(tmp_path):
+    stored = duckdb.connect(str(tmp_path / "people.db"))
+    for connection, kind in ((duckdb.connect(), "TABLE"), (stored, "TEMP TABLE")):
+        connection.execute(f"CREATE {kind} t AS SELECT 1 AS id")
+        source = protected((connection, "t")).session.engine._source
+        assert (source.identity, source.marks) == (None, ())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ no other file, no extension, no setting. A user's own connection is left as it i
 
 import glob
 import os
-import re
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,6 @@ from typing import Any
 
 import ibis
 import ibis.expr.datatypes as dt
-import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 
@@ -30,6 +28,7 @@ from tacit.tables.parquet import ParquetFiles, open_parquet
 from tacit.tables.reading import reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 from tacit.tables.spill import spill_folder
+from tacit.tables.stored import StoredTable, file_marks, stored_table
 
 OURS, GIVEN = "protected", "given_frame"
 PARQUET = {".parquet", ".pq"}
@@ -193,17 +192,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
     identity = "file:" + "|".join(paths)
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
-    return replace(described, files=files, marks=_marks(paths))
-
-
-def _marks(paths: list[str]) -> tuple[str, ...]:
-    """Return what tells the ledger that a file is here again: in another glob, or under another link."""
-    marks = [f"file:{path}" for path in paths]
-    for path in paths:
-        found = os.stat(path)
-        # numbers of files are given out again; with the time of the last change they are not
-        marks.append(f"stored:{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}")
-    return tuple(marks)
+    return replace(described, files=files, marks=file_marks(paths))
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -216,48 +205,17 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
         table = backend.table(name)
     except Exception:  # noqa: BLE001 - whatever it is, there is no such table to ask
         raise QueryRefused(f"this DuckDB connection has no table {name!r}") from None
-    _refuse_view(backend, name)
-    return _described(_plain_cells(table, backend), backend, written, stem=name, identity=_identity(backend, name))
+    return _from_stored(stored_table(table), written, stem=name)
 
 
 def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
-    backend = table.get_backend()
-    if isinstance(table.op(), ops.InMemoryTable):
-        raise QueryRefused("this Ibis table is a frame\nhint: give the frame itself: tacit.table(frame, ...)")
-    name = getattr(table.op(), "name", None)  # only a stored table has one
-    if name is None:
-        raise QueryRefused(
-            "this Ibis table is made from another, and may compute across rows: one person could then move others' rows"
-            "\nhint: give the stored table itself, and filter and derive with .where(...) and .derive(...)"
-        )
-    _refuse_view(backend, name)
-    identity = _identity(backend, name)
-    return _described(_plain_cells(table, backend), backend, written, stem="data", identity=identity)
+    return _from_stored(stored_table(table), written, stem="data")
 
 
-def _refuse_view(backend: Any, name: str) -> None:
-    """A view may compute across rows, and a frame lent to a connection has types guessed from its cells."""
-    if backend.name != "duckdb":
-        return
-    asked = "SELECT sql FROM duckdb_views() WHERE NOT internal AND lower(view_name) = lower(?)"
-    for (text,) in backend.con.execute(asked, [name]).fetchall():
-        if re.search(r"AS SELECT \* FROM \w+_scan\(", text or ""):
-            raise QueryRefused(
-                f"'{name}' is a frame that was lent to the connection, which reads it in its own way"
-                "\nhint: give the frame itself: tacit.table(frame, ...)"
-            )
-        raise QueryRefused(
-            f"'{name}' is a view, which may compute across rows: one person could then move others' rows"
-            "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
-        )
-
-
-def _identity(backend: Any, name: str) -> str | None:
-    if backend.name != "duckdb":
-        return f"ibis:{backend.name}:{name}"
-    found = backend.con.execute("SELECT path FROM duckdb_databases() WHERE database_name = current_database()")
-    path = found.fetchall()[0][0]
-    return f"duckdb:{os.path.realpath(path)}:{name.lower()}" if path else None
+def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, stem: str) -> Source:
+    backend = stored.table.get_backend()
+    plain = _plain_cells(stored.table, backend)
+    return replace(_described(plain, backend, written, stem=stem, identity=stored.identity), marks=stored.marks)
 
 
 def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:

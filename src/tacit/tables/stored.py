@@ -1,0 +1,147 @@
+"""Stored tables: which one a name stands for in a database, and what the ledger knows tables and files by.
+
+A name is looked up once, in DuckDB's own catalog, and the table is read by its full name from then on: what is known to
+the ledger is what is read, whatever the connection is told to USE later. Reading is left to the source.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+
+from tacit.errors import QueryRefused
+
+_NAMED = """
+SELECT database_name, schema_name, table_name, NULL FROM duckdb_tables()
+WHERE NOT internal AND lower(table_name) = lower(?)
+UNION ALL SELECT database_name, schema_name, view_name, coalesce(sql, '') FROM duckdb_views()
+WHERE NOT internal AND lower(view_name) = lower(?)
+"""
+_PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table by its full name, with what the ledger knows it by: nothing that lasts for one in memory."""
+
+    table: ir.Table
+    identity: str | None
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line of DuckDB's catalog; a view has its text."""
+
+    database: str
+    schema: str
+    name: str
+    view: str | None
+
+    @property
+    def full_name(self) -> tuple[str, str, str]:
+        return self.database, self.schema, self.name
+
+
+def stored_table(table: ir.Table) -> StoredTable:
+    """Return the stored table that an Ibis table names, or refuse what is made from others."""
+    named = table.op()
+    if isinstance(named, ops.InMemoryTable):
+        raise QueryRefused("this Ibis table is a frame\nhint: give the frame itself: tacit.table(frame, ...)")
+    if type(named) is not ops.DatabaseTable:  # an alias has a name too, of anything
+        raise QueryRefused(
+            "this Ibis table is made from another, and may compute across rows: one person could then move others' rows"
+            "\nhint: give the stored table itself, and filter and derive with .where(...) and .derive(...)"
+        )
+    backend = table.get_backend()
+    if backend.name != "duckdb":
+        # which database this is cannot be told, so a name is known in all of them, and no answer is kept for another
+        return StoredTable(table, None, (f"ibis:{backend.name}:{named.name}",))
+    entry = _entry(backend, table)
+    identity, marks = _known_by(backend, entry)
+    return StoredTable(backend.table(entry.name, database=(entry.database, entry.schema)), identity, marks)
+
+
+def file_marks(paths: list[str]) -> tuple[str, ...]:
+    """Return what tells the ledger that a file is here again: in another glob, or under another link."""
+    return (*(f"file:{path}" for path in paths), *(_link_mark(path) for path in paths))
+
+
+def _link_mark(path: str) -> str:
+    found = os.stat(path)
+    # numbers of files are given out again; with the time of the last change they are not
+    return f"stored:{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
+
+
+def _entry(backend: Any, table: ir.Table) -> _Entry:
+    """Return the one table that DuckDB reads under this name now."""
+    named = table.op()
+    rows = backend.con.execute(_NAMED, [named.name] * 2).fetchall()
+    entries = [entry for row in rows if _is_within(entry := _Entry(*row), named.namespace)]
+    for entry in entries:
+        _refuse_view(entry)
+    if len(entries) > 1:
+        read = set(_tables_read(backend, table))
+        entries = [entry for entry in entries if entry.full_name in read]
+    if len(entries) != 1:
+        raise QueryRefused(
+            f"this DuckDB connection has no table '{named.name}', or more than one"
+            f"\nhint: say which: ibis.duckdb.from_connection(connection).table('{named.name}', database='file.main')"
+        )
+    return entries[0]
+
+
+def _is_within(entry: _Entry, within: Any) -> bool:
+    """Whether an entry is in the database and schema that were named; one word alone may be either."""
+    here = _folded(entry.database), _folded(entry.schema)
+    if within.catalog is not None:
+        return here == (_folded(within.catalog), _folded(within.database))
+    return within.database is None or _folded(within.database) in here
+
+
+def _refuse_view(entry: _Entry) -> None:
+    """A view may compute across rows, and a frame lent to a connection has types guessed from its cells."""
+    if entry.view is None:
+        return
+    if re.search(r"AS SELECT \* FROM \w+_scan\(", entry.view):
+        raise QueryRefused(
+            f"'{entry.name}' is a frame that was lent to the connection, which reads it in its own way"
+            "\nhint: give the frame itself: tacit.table(frame, ...)"
+        )
+    raise QueryRefused(
+        f"'{entry.name}' is a view, which may compute across rows: one person could then move others' rows"
+        "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
+    )
+
+
+def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
+    """Yield the full names of what DuckDB would scan; it knows its search path, and nothing is read."""
+    for _, text in backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall():
+        steps = json.loads(text)
+        while steps:
+            step = steps.pop()
+            steps.extend(step.get("children", ()))
+            parts = _PART_OF_NAME.findall(step.get("extra_info", {}).get("Table", ""))
+            yield tuple(quoted.replace('""', '"') or plain for quoted, plain in parts)
+
+
+def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...]]:
+    """Return a table's identity, by the file it is in, and what it is known by under another link to that file."""
+    asked = "SELECT path FROM duckdb_databases() WHERE database_name = ?"
+    path = backend.con.execute(asked, [entry.database]).fetchall()[0][0]
+    if not path:  # in memory, or temporary
+        return None, ()
+    place = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
+    name = ".".join('"' + _folded(part).replace('"', '""') + '"' for part in (entry.schema, entry.name))
+    marks = (f"{_link_mark(place)}:{name}",) if os.path.isfile(place) else ()
+    return f"duckdb:{place}:{name}", marks
+
+
+def _folded(name: str) -> str:
+    """Return a name as DuckDB compares names: without case, in ASCII alone."""
+    return name.encode("utf-8").lower().decode("utf-8")
