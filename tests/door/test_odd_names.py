@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import ibis
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -73,3 +74,10 @@ def test_a_cell_whose_own_comparison_fails_is_null():
         odd, unit="id", rows_per_unit=1, groups_per_unit=1, name="t", ledger=":memory:", budget=tacit.epsilon(10**6)
     )
     assert table.count("c").answer(epsilon=10**5).to_dicts()[0]["c"] in (1, 2)
+
+
+def test_an_ibis_table_of_another_engine_is_refused_before_it_could_be_charged():
+    backend = ibis.polars.connect()
+    backend.create_table("v", pa.table({"id": [1], "x": [5]}))
+    with pytest.raises(tacit.QueryRefused, match="to_pyarrow"):
+        tacit.table(backend.table("v"), unit="id", name="t", ledger=":memory:", budget=tacit.epsilon(1))

@@ -224,8 +224,6 @@ def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
     An ENUM is hashed by its code, which another row's value can move, and a collation takes different units or keys
     for one; by way of bytes both are gone. A time in seconds may be beyond what microseconds can count: then NULL.
     """
-    if backend.name != "duckdb":
-        return table
     if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
         raise QueryRefused(
             "this DuckDB connection has a default collation, which takes different units for one"

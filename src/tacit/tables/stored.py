@@ -60,8 +60,10 @@ def stored_table(table: ir.Table) -> StoredTable:
         )
     backend = table.get_backend()
     if backend.name != "duckdb":
-        # which database this is cannot be told, so a name is known in all of them, and no answer is kept for another
-        return StoredTable(table, None, (f"ibis:{backend.name}:{named.name}",))
+        raise QueryRefused(
+            f"this Ibis table is in {backend.name}, where questions do not run yet"
+            "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or ATTACH the database in DuckDB"
+        )
     entry = _entry(backend, table)
     identity, marks = _known_by(backend, entry)
     return StoredTable(backend.table(entry.name, database=(entry.database, entry.schema)), identity, marks)
