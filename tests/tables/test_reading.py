@@ -127,8 +127,6 @@ ALIKE = {
     "uint64": pa.array([2**64 - 1, None], pa.uint64()),
     "float": pa.array([1.5, None], pa.float32()),
     "half": pa.array([1.5, None], pa.float16()),
-    "decimal": pa.array([1, None], pa.int8()).cast(pa.decimal128(20, 2)),
-    "small decimal": pa.array([1, None], pa.int8()).cast(pa.decimal128(5, 2)),
     "date": pa.array([1, None], pa.int32()).view(pa.date32()),
     "microseconds": pa.array([1, None]).view(pa.timestamp("us")),
     "duration": pa.array([1, None]).view(pa.duration("ms")),

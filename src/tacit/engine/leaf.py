@@ -5,16 +5,28 @@ from decimal import Decimal
 from fractions import Fraction
 
 import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from tacit.engine.conversion import Cell, convert, settle_int, settle_time, type_name
-from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
+from tacit.query.kind import BOOL, DATE, DIGITS_MAX, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
 from tacit.query.nodes import Value
+
+# What Ibis calls DuckDB's HUGEINT, which holds more.
+HUGE_TYPE = dt.Decimal(DIGITS_MAX, 0)
 
 
 def read_column(table: ir.Table, name: str, kind: Kind) -> Cell:
     """Return a column as what it was declared to be, total on everything an engine can store there."""
     return convert(_stored(table[name]), kind, name=name)
+
+
+def read_unit(table: ir.Table, name: str, kind: Kind) -> ir.Value:
+    """Return a column that says whose a row is; a whole number of up to 128 bits in digits, so that all are people."""
+    if kind.type in ("decimal", "text") and table[name].type() == HUGE_TYPE:
+        return table[name].cast("string")
+    return read_column(table, name, kind).value
 
 
 def constant(value: Value) -> Cell:
@@ -49,7 +61,9 @@ def _stored(column: ir.Value) -> Cell:
     if dtype.is_floating():
         return Cell(column.cast("float64"), FLOAT, raw=True)
     if dtype.is_decimal():
-        return Cell(column, decimal(dtype.precision or 38, dtype.scale or 0))
+        # a cast to its own type Ibis would drop
+        within = ops.TryCast(column, HUGE_TYPE).to_expr() if dtype == HUGE_TYPE else column
+        return Cell(within, decimal(dtype.precision or DIGITS_MAX, dtype.scale or 0))
     if dtype.is_date():
         return Cell(settle_time(column, DATE), DATE)
     if dtype.is_timestamp():

@@ -1,8 +1,11 @@
 """LEAST, GREATEST, ABS, ROUND, FLOOR and CEIL on an engine.
 
 Engines disagree about halves, and their own rounding of a float is not always of the number that it is. Floats are
-rounded by floor alone; decimals by adding what no tie can survive, or by the cast that all engines round away from 0.
+rounded by floor alone; decimals by their own floor and ceiling, or by the cast that all engines round away from 0.
 """
+
+from collections.abc import Callable
+from functools import cache
 
 import ibis
 import ibis.expr.types as ir
@@ -37,12 +40,12 @@ def _magnitude(made: Made) -> ir.Value:
 
 def _floor(made: Made) -> ir.Value:
     (cell,) = made.cells
-    return settle_int(floor_of(cell.value) if cell.kind.type == "float" else _nearest(cell, move=-1))
+    return settle_int(floor_of(cell.value) if cell.kind.type == "float" else _toward(cell, "floor"))
 
 
 def _ceil(made: Made) -> ir.Value:
     (cell,) = made.cells
-    return settle_int(ceil_of(cell.value) if cell.kind.type == "float" else _nearest(cell, move=1))
+    return settle_int(ceil_of(cell.value) if cell.kind.type == "float" else _toward(cell, "ceil"))
 
 
 def _round(made: Made) -> ir.Value:
@@ -55,7 +58,7 @@ def _round(made: Made) -> ir.Value:
         return settle_int(rounded) if made.kind.type == "int" else rounded.cast(type_name(made.kind))
     if places:
         return cell.value.cast(type_name(made.kind))
-    return settle_int(_nearest(cell, move=0))
+    return settle_int(_nearest(cell))
 
 
 def _whole(value: ir.Value) -> ir.Value:
@@ -71,17 +74,24 @@ def _round_float(value: ir.Value, places: int) -> ir.Value:
     return ibis.cases((scaled.abs() < _float(_WHOLE_FROM), back), else_=value)
 
 
-def _nearest(cell: Cell, *, move: int) -> ir.Value:
-    """A decimal's floor (move −1), ceiling (1) or nearest whole number (0), as a decimal without places."""
+def _toward(cell: Cell, name: str) -> ir.Value:
+    """A decimal's floor or ceiling by the engine's own, which is exact and has digits enough for every decimal."""
+    return _engine_own(name, type_name(cell.kind))(cell.value) if cell.kind.scale else cell.value
+
+
+@cache
+def _engine_own(name: str, kind: str) -> Callable[[ir.Value], ir.Value]:
+    """Return the engine's function of one decimal, the same object for the same type."""
+    found: Callable[[ir.Value], ir.Value] = ibis.udf.scalar.builtin(
+        lambda number: number, name=name, signature=((kind,), kind)
+    )
+    return found
+
+
+def _nearest(cell: Cell) -> ir.Value:
+    """A decimal's nearest whole number, halves away from 0, as a decimal without places."""
     kind = cell.kind
-    whole = type_name(decimal(kind.digits - kind.scale + 1, 0))
-    if not kind.scale or not move:
-        return cell.value.cast(whole)
-    # 0.4...95, half a step less than 1/2: what is then rounded is never a half
-    wide = type_name(decimal(kind.digits + 2, kind.scale + 1))
-    most = ibis.literal("0.4" + "9" * (kind.scale - 1) + "5").cast(wide)
-    value = cell.value.cast(wide)
-    return (value - most if move < 0 else value + most).cast(whole)
+    return cell.value.cast(type_name(decimal(kind.digits - kind.scale + 1, 0))) if kind.scale else cell.value
 
 
 def _round_left_of_point(cell: Cell, zeros: int) -> ir.Value:

@@ -14,7 +14,7 @@ import ibis.expr.types as ir
 
 from tacit.engine.expression import to_ibis, to_raw_ibis
 from tacit.engine.fixed_point import steps_above_low
-from tacit.engine.leaf import read_column
+from tacit.engine.leaf import read_unit
 from tacit.plan.plan import Plan, Product
 from tacit.query.kind import Kind
 from tacit.query.nodes import Expression
@@ -114,7 +114,7 @@ def _nan_as_null(value: ir.Value) -> ir.Value:
 
 def _unit(table: ir.Table, name: str, kinds: Mapping[str, Kind]) -> ir.Value:
     """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
-    return read_column(table, name, kinds[name]).value if name in kinds else table[name]
+    return read_unit(table, name, kinds[name]) if name in kinds else table[name]
 
 
 def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:

@@ -23,9 +23,7 @@ def _magnitude(kinds: Kinds, where: Shown) -> Kind:
 
 def _whole(kinds: Kinds, where: Shown) -> Kind:
     refuse_count(kinds, where, (1,), "FLOOR(x) or CEIL(x)")
-    kind = number(kinds, where)
-    if kind.type == "decimal" and kind.scale:
-        fits(kind.digits + 2, kind.scale + 1, where=where)
+    number(kinds, where)
     return INT
 
 

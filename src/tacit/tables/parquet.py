@@ -1,8 +1,9 @@
 """Parquet files, read so that no cell can make a question fail.
 
-Where a question uses only columns whose every cell the engine takes (numbers, dates), the engine reads the files by
-itself. Where it uses others (text, which may not be UTF-8; times in other units), it is handed their bytes and whole
-numbers, and only the columns that the question names. Which of the two it is depends on the schema and the question.
+Where a question uses only columns whose every cell the engine takes (ints, floats, dates), the engine reads the
+files by itself. Where it uses others (text, which may not be UTF-8; times in other units; decimals, which may have more
+digits than they declare), it is handed bytes, whole numbers and checked decimals, and only the columns that the
+question names. Which of the two it is depends on the schema and the question.
 """
 
 import json
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.errors import QueryRefused
+from tacit.tables.decimals import WIDE
 from tacit.tables.reading import Reading, quoted, reading_of, select, stored_column
 
 BATCH_ROWS = 1 << 17
@@ -100,14 +102,26 @@ def _schema(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
         kinds = {field.name: field.type for field in file.schema_arrow}
         if len(kinds) != len(file.schema_arrow):
             raise QueryRefused("the table has two columns of one name\nhint: rename one of them")
-    old_times = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
-    ids = {leaf.path for leaf in leaves if json.loads(leaf.logical_type.to_json())["Type"] == "UUID"}
+    handed = {leaf.path for leaf in leaves if leaf.physical_type == "INT96" or _meaning(leaf) == "Decimal"}
+    loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
+    ids = {leaf.path for leaf in leaves if _meaning(leaf) == "UUID"}
     found: dict[str, Reading | str] = {}
     for name, kind in kinds.items():
         is_id = name in ids and not pa.types.is_nested(kind)
-        found[name] = reading_of(name, pa.uuid() if is_id else kind) or str(kind)
+        reading = None if name in loose else reading_of(name, pa.uuid() if is_id else kind)
+        found[name] = reading or str(kind)
     plain = {each.name for each in found.values() if isinstance(each, Reading) and (each.is_plain or each.name in ids)}
-    return found, frozenset(plain - old_times)
+    return found, frozenset(plain - handed)
+
+
+def _meaning(leaf: Any) -> str:
+    return str(json.loads(leaf.logical_type.to_json())["Type"])
+
+
+def _is_loose_decimal(leaf: Any) -> bool:
+    """Whether a decimal is stored in bytes of which some cells may have too many for any reader."""
+    fixed = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= WIDE
+    return _meaning(leaf) == "Decimal" and not fixed and leaf.physical_type not in ("INT32", "INT64")
 
 
 def _over(relation: ir.Table, table: ir.Table, name: str, columns: Any) -> ir.Table:

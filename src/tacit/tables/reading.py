@@ -1,7 +1,8 @@
 """How a stored column is read so that no cell can make a question fail: a form that takes every cell, and its meaning.
 
 An engine that converts while it scans fails on the cell that does not fit: text that is not UTF-8, a time in seconds
-beyond the microseconds it counts in. So it is handed bytes and whole numbers, and what no type holds becomes NULL here.
+beyond the microseconds it counts in, a decimal of more digits than its type has. So it is handed bytes, whole numbers
+and checked decimals, and what no type holds becomes NULL here.
 What is decided by a type is decided for the whole column, before any row is read.
 """
 
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.types as pat
+
+from tacit.tables.decimals import sound_decimals
 
 # Seconds from 1970 to the first second of the year 1 and the last of 9999; others read as NULL, as all times do.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
@@ -39,8 +42,9 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
         return Reading(name, pa.float32(), column)
     if pat.is_duration(kind):
         return Reading(name, pa.int64(), column)
-    if pat.is_decimal32(kind) or pat.is_decimal64(kind):
-        return Reading(name, pa.decimal128(kind.precision, kind.scale), column)
+    if pat.is_decimal32(kind) or pat.is_decimal64(kind) or pat.is_decimal128(kind):
+        # engines have no scales below 0
+        return None if kind.scale < 0 else Reading(name, pa.decimal128(kind.precision, kind.scale), column)
     if kind == pa.timestamp("us") or _is_harmless(kind):
         return Reading(name, kind, column)
     if pat.is_timestamp(kind):
@@ -54,16 +58,18 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
 
 
 def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
-    """Return a column in the form it is handed over in: the same bytes, whatever they are."""
+    """Return a column in the form it is handed over in: the same bytes, whatever they are, but decimals checked."""
     return pa.chunked_array([_stored(chunk, reading.stored) for chunk in column.chunks], reading.stored)
 
 
 def _stored(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
     while pat.is_dictionary(chunk.type) or isinstance(chunk.type, pa.BaseExtensionType):
         chunk = chunk.dictionary_decode() if pat.is_dictionary(chunk.type) else chunk.storage
+    if pat.is_decimal(chunk.type):
+        return sound_decimals(chunk, stored)
     if chunk.type == stored:
         return chunk
-    if pat.is_null(chunk.type) or pat.is_float16(chunk.type) or pat.is_decimal(chunk.type):
+    if pat.is_null(chunk.type) or pat.is_float16(chunk.type):
         return chunk.cast(stored)
     return chunk.view(stored)
 
@@ -89,7 +95,7 @@ def quoted(name: str) -> str:
 def _is_harmless(kind: pa.DataType) -> bool:
     binary = pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind)
     binary |= pat.is_fixed_size_binary(kind)
-    number = pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_floating(kind) or pat.is_decimal128(kind)
+    number = pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_floating(kind)
     return bool(binary or number or pat.is_date32(kind))
 
 

@@ -1,4 +1,5 @@
-"""Cells that an engine fails on while it scans: text that is not UTF-8, times beyond what microseconds can count.
+"""Cells that an engine fails on: text that is not UTF-8, times beyond what microseconds can count, decimals with more
+digits than their type has, whole numbers of 128 bits.
 
 Each must read as NULL, wherever it is held and whatever the column is used for. A file or a line that one person made
 odd must change nothing about another person's rows.
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,7 +19,7 @@ from tacit.auditing.gauntlet.table_stage import Cells, added, exact_cells, prote
 from tacit.door import Question
 from tacit.errors import TacitError
 
-QUICK = ("dictionary", "text view", "timestamp[ms]", "timestamp[s, tz=UTC]")
+QUICK = ("decimal128(38, 0)", "dictionary", "text view", "timestamp[ms]", "timestamp[s, tz=UTC]")
 FAR = 2**62  # in any unit but nanoseconds beyond the years that can be told
 BAD_TEXTS: list[bytes | None] = [b"\xff", b"half of \xc3", b"\xed\xa0\x80", b"\xf8\x88\x80\x80\x80"]
 TIMES = (
@@ -28,6 +30,21 @@ TIMES = (
     pa.timestamp("ms", "Europe/Zurich"),
     pa.timestamp("us", "UTC"),
 )
+DECIMALS = (pa.decimal128(38, 0), pa.decimal128(36, 2), pa.decimal128(18, 4), pa.decimal128(5, 2))
+
+
+def decimals(cells: list[int | None], kind: pa.DataType) -> pa.Array:
+    """Return decimals by the whole numbers that stand for them, which need not fit."""
+    known = pa.array([0 if cell is None else 1 for cell in cells], pa.uint8()).cast(pa.bool_())
+    width = kind.byte_width
+    content = b"".join((cell or 0).to_bytes(width, "little", signed=True) for cell in cells)
+    return pa.Array.from_buffers(kind, len(cells), [known.buffers()[1], pa.py_buffer(content)])
+
+
+def too_long(digits: int) -> list[int]:
+    """Return whole numbers of more digits in the bytes that Parquet has for so many."""
+    bits = next(bits for bits in range(7, 128, 8) if 2**bits > 10**digits)
+    return [10**digits, -(10**digits), 2**bits - 1, -(2**bits)]
 
 
 def _texts(cells: list[bytes | None]) -> Iterator[tuple[str, pa.Array]]:
@@ -48,6 +65,10 @@ def odd_columns() -> Iterator[tuple[str, pa.Array, pa.Array]]:
         counts = [0, 86_400, 0, None, FAR, -FAR, FAR, -FAR]
         near = [count if count is None or abs(count) < FAR else None for count in counts]
         yield str(kind), *(pa.array(each, pa.int64()).view(kind) for each in (counts, near))
+    for kind in DECIMALS:
+        fine: list[int | None] = [0, 300, 0, None]
+        odd_ones: list[int | None] = [*too_long(kind.precision)]
+        yield str(kind), decimals(fine + odd_ones, kind), decimals(fine + [None] * len(odd_ones), kind)
 
 
 def _uses(source: Any, size: Size) -> Iterator[Question]:
@@ -76,7 +97,27 @@ def odd_cells_that_tell(size: Size) -> list[str]:
             pq.write_table(table, path)
             if _outcomes(str(path), size) != wanted:
                 wrong.append(f"{name} in Parquet")
+    if _huge_outcomes(f"({-(2**127)})::HUGEINT", f"({2**127 - 1})::HUGEINT") != _huge_outcomes("NULL", "NULL"):
+        wrong.append("HUGEINT in DuckDB")
     return wrong
+
+
+def _huge_outcomes(*cells: str) -> list[Any]:
+    """What a table holds whose numbers are of 128 bits, where some have no opposite and no decimal has their digits."""
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE huge AS SELECT range AS id, range::HUGEINT AS c FROM range(5)")
+        for place, cell in enumerate(cells):
+            connection.execute(f"INSERT INTO huge VALUES ({9 + place}, {cell})")
+        table = protected((connection, "huge"))
+        try:
+            return [
+                exact_cells(table.where("-c < -3").count()),
+                exact_cells(table.group_by("c", keys=[1, 2]).count()),
+                exact_cells(table.derive(d="ABS(c)").sum("d", between=(0, 9))),
+                exact_cells(table.group_by("c").count_units()),
+            ]
+        except TacitError as error:
+            return [str(error)]
 
 
 def _with_column(column: pa.Array) -> pa.Table:
