@@ -177,13 +177,12 @@ def local(figures: Figures) -> Iterator[str]:
     yield LOCAL
     rows = []
     for case in figures.cases("local"):
-        libraries = list(dict.fromkeys(each["library"] for each in figures.all("local", case, "make")))
-        for library in libraries:
-            pair = [
-                next(each for each in figures.all("local", case, quantity) if each["library"] == library)
-                for quantity in ("make", "estimate")
-            ]
-            rows.append((case, name(library), *(shown(each, a_second) for each in pair)))
+        made, estimated = (
+            {each["library"]: shown(each, a_second) for each in figures.all("local", case, quantity)}
+            for quantity in ("make", "estimate")
+        )
+        # a page is written after every figure, so either may be missing yet
+        rows += [(case, name(library), made.get(library, ""), estimated.get(library, "")) for library in made]
     yield table(("", "", "reports made a second", "estimated a second"), rows) + "\n"
 
 

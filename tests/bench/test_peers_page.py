@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.peers import environments, page
+from bench.peers import environments, page, sections
 from bench.peers.asking import ask, our_python, reason
 from bench.peers.charts import Bar, Panel, chart
 from bench.peers.figures import Figures
@@ -119,6 +119,11 @@ def test_a_quote_replaces_the_one_before_and_nothing_else(tmp_path):
     assert text.endswith(f"{END}after\n")
     for said in ("takes 0.5 times", "OpenDP takes 60 times", "2 times DuckDB's", "take 300 times"):
         assert said in " ".join(text.split())
+
+
+def test_a_subject_that_is_half_measured_has_its_half_on_the_page():
+    half = Figures((record("local", "response, 100 values", "tacit", "make", 1e-8),))
+    assert "100,000,000" in "".join(sections.local(half))
 
 
 def test_every_kept_record_is_of_a_subject_that_can_be_measured_again():
