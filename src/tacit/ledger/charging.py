@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tacit.accounting.filter import Charge, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import Budget
-from tacit.ledger.chain import digest, is_whole_text, link
+from tacit.ledger.chain import digest, link
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, Record, charge_record, scope_of
 from tacit.ledger.naming import RegisteredTable
@@ -105,8 +105,8 @@ def keys_of(
     for name, text in (("question_key", question_key), ("request_id", request_id), ("analyst", analyst)):
         if text is None and name != "question_key":
             continue
-        if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX or not is_whole_text(text):
-            raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters, none of them half of one")
+        if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
+            raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
     return Keys(
         asked=digest("asked", table.id, question_key),
         question=digest("question", table.id, table.version, table.source, question_key),
