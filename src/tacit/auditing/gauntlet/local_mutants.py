@@ -137,7 +137,7 @@ def sample_of_the_first() -> AbstractContextManager[None]:
     """Look for patterns among the first few reports alone."""
     find = poisoning.find_patterns
     return planted(
-        collector, "find_patterns", lambda protocol, payloads, counts: find(protocol, payloads[:2000], counts)
+        collector, "find_patterns", lambda protocol, payloads, counts: find(protocol, payloads[:200], counts)
     )
 
 
