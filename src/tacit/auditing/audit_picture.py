@@ -12,8 +12,7 @@ from typing import Any
 
 from tacit.auditing.audit_result import AuditResult, Bar, Figure
 from tacit.release.chart import BLUE, INK, PALE
-from tacit.release.plot import CONFIG, check_path
-from tacit.release.plot import _page as html_page
+from tacit.release.plot import CONFIG, check_path, html_page
 
 Spec = dict[str, Any]
 

@@ -60,7 +60,7 @@ def write_picture(answer: Answer, path: Path) -> Path:
     check_path(path)
     shown = picture(answer)
     if path.suffix.lower() == ".html":
-        path.write_text(_page(shown), encoding="utf-8")
+        path.write_text(html_page(shown), encoding="utf-8")
     else:
         shown.save(str(path), format=path.suffix.lower()[1:], scale_factor=2 if path.suffix.lower() == ".png" else 1)
     return path
@@ -84,7 +84,7 @@ def _altair() -> Any:
     return alt
 
 
-def _page(shown: Any) -> str:
+def html_page(shown: Any) -> str:
     """Return a page that needs no network; a key that looks like markup stays a text."""
     import json
 

@@ -17,7 +17,6 @@ from tacit.tables.reading import quoted
 DELIMITERS = (",", "\t", ";", "|")
 HEADER_BYTES_MAX = 1_000_000
 LINE_BYTES_MAX = 2_000_000
-LINES = "lines_of_files"
 # What divides no line: without a delimiter or a quote to look for, the engine hands over whole lines.
 NEVER = "\x01\x02\x03\x04"
 
