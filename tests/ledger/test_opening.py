@@ -13,7 +13,8 @@ import pytest
 
 from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge, register
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import open_ledger
+from tacit.ledger import open_ledger, opening
+from tacit.ledger.anchor import anchored_at
 from tacit.privacy.loss import epsilon
 
 
@@ -164,6 +165,20 @@ def test_two_processes_that_make_a_ledger_at_once_get_the_same_one(where):
         subprocess.Popen([sys.executable, "-c", script, where], stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
     assert len({maker.communicate()[0] for maker in makers}) == 1
+
+
+def test_a_ledger_made_and_anchored_while_another_opens_it_is_not_taken_for_lost(where, monkeypatch):
+    made = []
+
+    def anchored_meanwhile(folder, place):
+        monkeypatch.setattr(opening, "anchored_at", anchored_at)
+        with open_ledger(where) as first:
+            made.append(first.id)
+        return anchored_at(folder, place)
+
+    monkeypatch.setattr(opening, "anchored_at", anchored_meanwhile)
+    with open_ledger(where) as second:
+        assert [second.id] == made
 
 
 def test_an_absent_ledger_is_not_made_where_it_should_exist(tmp_path):

@@ -73,7 +73,7 @@ def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: boo
     with store.reading() as rows:
         is_new = rows.head() is None
     if is_new:
-        _refuse_if_lost(store.place)
+        _refuse_if_lost(store)
         if not create:
             raise _no_ledger(store.place)
         _begin(store, load_or_make_key(key_file()), clock)
@@ -116,13 +116,19 @@ def _no_ledger(place: str) -> LedgerError:
     return LedgerError(f"there is no ledger at {place}\nhint: say where it is, with --ledger PATH or TACIT_HOME")
 
 
-def _refuse_if_lost(place: str) -> None:
-    lost = anchored_at(anchors_folder(), place)
-    if lost is not None:
-        raise LedgerError(
-            f"there was a ledger at {place} and it is gone; a new one would forget what was spent"
-            f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {lost}"
-        )
+def _refuse_if_lost(store: Store) -> None:
+    """Refuse an empty place that an anchor remembers. The anchor is read before the place is looked at again, since
+    another process may have made the ledger, and anchored it, after we saw the place empty."""
+    remembered = anchored_at(anchors_folder(), store.place)
+    if remembered is None:
+        return
+    with store.reading() as rows:
+        if rows.head() is not None:
+            return
+    raise LedgerError(
+        f"there was a ledger at {store.place} and it is gone; a new one would forget what was spent"
+        f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
+    )
 
 
 def _checked_ends(rows: Rows, place: str) -> tuple[Head, str]:
