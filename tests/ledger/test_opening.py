@@ -6,14 +6,14 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 
 import psycopg
 import pytest
 
 from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge, register
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import open_ledger, opening
+from tacit.ledger import open_ledger, opening, sqlite
 from tacit.ledger.anchor import anchored_at
 from tacit.privacy.loss import epsilon
 
@@ -179,6 +179,49 @@ def test_a_ledger_made_and_anchored_while_another_opens_it_is_not_taken_for_lost
     monkeypatch.setattr(opening, "anchored_at", anchored_meanwhile)
     with open_ledger(where) as second:
         assert [second.id] == made
+
+
+class Interleaved:
+    """A connection that lets something else happen before one of its statements."""
+
+    def __init__(self, path, at, meanwhile):
+        self._inner = sqlite3.connect(path, timeout=0, isolation_level=None)
+        self.executemany, self.close = self._inner.executemany, self._inner.close
+        self._left, self._meanwhile = at, meanwhile
+
+    def execute(self, statement, values=()):
+        self._left -= 1
+        if self._left == -1:
+            self._meanwhile()
+        return self._inner.execute(statement, values)
+
+
+@pytest.mark.parametrize("statement", range(12))
+def test_a_ledger_that_another_makes_between_any_two_statements_of_ours_is_opened(tmp_path, monkeypatch, statement):
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0)
+    path, met = tmp_path / "ledger.db", []
+
+    def meanwhile():
+        met.append(True)
+        with suppress(LedgerError):  # where we hold the file just then
+            open_ledger(path).close()
+
+    with open_ledger(path, connect=lambda name: Interleaved(name, statement, meanwhile)) as ours:
+        id = ours.id
+    with open_ledger(path) as theirs:
+        assert theirs.id == id
+    assert met
+
+
+def test_a_new_file_that_another_holds_is_waited_for(tmp_path, monkeypatch):
+    path = tmp_path / "ledger.db"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    waits = []
+    monkeypatch.setattr(sqlite.time, "sleep", lambda seconds: (waits.append(seconds), other.execute("ROLLBACK")))
+    with closing(other), open_ledger(path) as ledger:
+        ledger.verify()
+    assert len(waits) == 1
 
 
 def test_an_absent_ledger_is_not_made_where_it_should_exist(tmp_path):

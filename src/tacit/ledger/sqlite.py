@@ -8,6 +8,7 @@ is answered, and the next use reads what the disk really has.
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -161,10 +162,11 @@ class SqliteStore:
     def _prepare(self, connection: Connection) -> None:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
+        connection.execute("BEGIN")  # both looks at one moment: another process may be making the tables
         is_new = self._is_new(connection)
+        connection.execute("ROLLBACK")
         if self._path is not None:
-            mode = list(connection.execute("PRAGMA journal_mode = WAL"))[0][0]
-            if mode != "wal":
+            if _keep_log(connection) != "wal":
                 raise LedgerError(
                     f"the file system of {self.place} cannot keep a write-ahead log"
                     "\nhint: put the ledger on a local disk"
@@ -208,6 +210,21 @@ def _rows(connection: Connection) -> Rows:
         run=lambda statement, values: list(connection.execute(statement, values)),
         scan=lambda statement, values: iter(connection.execute(statement, values)),
     )
+
+
+def _keep_log(connection: Connection) -> str:
+    """Switch the file to a write-ahead log and return the mode it is in.
+
+    SQLite does not wait here for another process that is switching a new file too, whatever its timeout; so we do.
+    """
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return str(list(connection.execute("PRAGMA journal_mode = WAL"))[0][0])
+        except sqlite3.OperationalError as error:
+            if getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY" or time.monotonic() >= until:
+                raise
+            time.sleep(0.01)
 
 
 def _write(connection: Connection, writes: Writes) -> None:
