@@ -13,7 +13,7 @@ import pytest
 
 from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge, register
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import open_ledger, opening, sqlite
+from tacit.ledger import anchor, open_ledger, opening, sqlite
 from tacit.ledger.anchor import anchored_at
 from tacit.privacy.loss import epsilon
 
@@ -261,6 +261,21 @@ def test_a_torn_anchor_still_knows_the_mark_before(tacit_home):
         path.write_bytes(b"torn" + whole[4:1024] + b"torn" + whole[1028:])
         with pytest.raises(LedgerError, match=r"anchor(.|\n)*is damaged"):
             open_ledger()
+
+
+def test_an_anchor_read_while_it_is_written_is_read_again_and_not_taken_for_damaged(tacit_home, monkeypatch):
+    with open_ledger() as ledger:
+        ask(ledger, register(ledger), "one")
+        mark = anchor.Anchor(tacit_home / "anchors", ledger.id).read()
+        marks_of, reads = anchor._marks, []
+
+        def half_written(content):
+            reads.append(content)
+            return [None, None] if len(reads) == 1 else marks_of(content)
+
+        monkeypatch.setattr(anchor, "_marks", half_written)
+        assert anchor.Anchor(tacit_home / "anchors", ledger.id).read() == mark
+    assert len(reads) == 2
 
 
 def test_a_ledger_held_by_another_process_is_said_to_be_and_goes_on_once_it_is_free(tmp_path):

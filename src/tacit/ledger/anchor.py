@@ -42,8 +42,24 @@ class Anchor:
 
     def read(self) -> Mark | None:
         """Return the mark, or None where the ledger has not been anchored on this machine."""
+        marks = self._read_marks()
+        if marks is not None and not any(marks):
+            marks = self._read_marks(between_writes=True)
+        if marks is None:
+            return None
+        if not any(marks):
+            raise LedgerError(
+                f"the anchor {self.path} is damaged, so an old copy of the ledger could not be told from the real one"
+                "\nhint: once you are sure of the ledger, remove the anchor; the next answer makes a new one"
+            )
+        return max((mark for mark in marks if mark), key=lambda mark: mark.number)
+
+    def _read_marks(self, *, between_writes: bool = False) -> "list[Mark | None] | None":
+        """Return the slots' marks, or None where none was ever written; others may be writing, unless we wait."""
         try:
             with self.path.open("rb") as file:
+                if between_writes:
+                    fcntl.flock(file, fcntl.LOCK_SH)
                 content = file.read(2 * _SLOT)
         except FileNotFoundError:
             return None
@@ -51,15 +67,8 @@ class Anchor:
             raise LedgerError(
                 f"the anchor {self.path} cannot be read ({error.strerror})\nhint: run as its owner"
             ) from error
-        if not content.strip(b"\0\n"):
-            return None  # made, and stopped before the first mark was on the disk
-        marks = _marks(content)
-        if not any(marks):
-            raise LedgerError(
-                f"the anchor {self.path} is damaged, so an old copy of the ledger could not be told from the real one"
-                "\nhint: once you are sure of the ledger, remove the anchor; the next answer makes a new one"
-            )
-        return max((mark for mark in marks if mark), key=lambda mark: mark.number)
+        # made, and stopped before the first mark was on the disk
+        return _marks(content) if content.strip(b"\0\n") else None
 
     def check(self, hash_of: HashOf) -> Mark | None:
         """Refuse a ledger that is behind its anchor or has another history; `hash_of` gives its entries' hashes."""

@@ -74,7 +74,8 @@ class Turnstile:
         self._door = threading.Lock()
         self._waiting: deque[Ticket[Any]] = deque()
         self._leader: Ticket[Any] | None = None
-        _turnstiles.add(self)
+        with _fork_lock:  # a fork in another thread goes through them all
+            _turnstiles.add(self)
 
     def take(
         self, step: Callable[[Draft], Outcome], *, likely: Sequence[Query] = (), publishes: bool = False
