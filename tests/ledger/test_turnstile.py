@@ -6,7 +6,7 @@ import time
 import psycopg
 import pytest
 
-from tacit.auditing.gauntlet.ledger_races import run_together
+from tacit.auditing.gauntlet.ledger_races import gather, run_together
 from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, charge, register
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.ledger import open_ledger
@@ -28,18 +28,17 @@ def test_callers_who_wait_share_a_transaction_and_each_gets_its_own_outcome(ledg
     serve = ledger._turnstile._serve
     monkeypatch.setattr(ledger._turnstile, "_serve", lambda tickets: (groups.append(len(tickets)), serve(tickets)))
     outcomes = []
-    gate = threading.Barrier(24)
+    leader = gather(ledger, 24)
 
     def one(turn):
-        gate.wait()
         try:
             outcomes.append(charge(ledger, table, str(turn)).number)
         except BudgetExceeded:
             outcomes.append(None)
 
     run_together([lambda turn=turn: one(turn) for turn in range(24)])
-    assert sum(groups) == 24
-    assert max(groups) > 1
+    leader.join()
+    assert groups == [1, 24]
     assert len({number for number in outcomes if number is not None}) == 10
     assert outcomes.count(None) == 14
     ledger.verify()

@@ -54,9 +54,8 @@ def read_then_write() -> Iterator[None]:
             connection.execute("COMMIT")
 
     def _write_anyway(connection: Any, writes: Any) -> None:
-        head = connection.execute("SELECT number, hash FROM tacit_head").fetchone()
-        if head is not None:
-            writes.before = Head("", head[0], head[1], "", "", 0)
+        for number, hash in list(connection.execute("SELECT number, hash FROM tacit_head")):
+            writes.before = Head("", number, hash, "", "", 0)
         _write(connection, writes)
 
     with planted(SqliteStore, "transact", transact):

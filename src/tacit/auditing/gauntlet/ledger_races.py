@@ -1,22 +1,32 @@
 """Races for a budget: threads and processes at once, and whether their history fits one order (L01, L12)."""
 
 import os
+import sqlite3
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from tacit.auditing.gauntlet.case import Evidence, Size, case
-from tacit.auditing.gauntlet.ledger_stage import TENTH, again, ask, in_children, private_home, register
-from tacit.ledger import open_ledger
+from tacit.auditing.gauntlet.ledger_stage import TENTH, again, ask, charge, in_children, private_home, register
+from tacit.errors import BudgetExceeded, LedgerError
+from tacit.ledger import Ledger, RegisteredTable, open_ledger
+from tacit.ledger.draft import Draft
+from tacit.ledger.sqlite import Connection
 from tacit.privacy.loss import PureLoss
 
 FITS = 3
 CALLERS = 24
+# More than a charge sends to SQLite.
+STATEMENTS = 16
+# Those who race and have not come by then are not waited for.
+GATHERING_SECONDS = 60.0
 # On a slow disk a client still asks this often.
 TURNS_MIN = 4
 # Python hands the lock over this often, in seconds: each finds other interleavings.
@@ -25,16 +35,26 @@ SWITCHES = (1e-6, 1e-5, 5e-3)
 
 @case("L01b", title="threads race for a budget that fits three", feature="ledger")
 def race(size: Size) -> Evidence:
-    """Many threads at once for a budget of three: exactly three are charged, every time."""
+    """Many threads at once for a budget of three: exactly three are charged, every time.
+
+    In every other round they all wait at the turnstile before the first is served.
+    """
     return _race(
-        6 if size == "quick" else 140, lambda path, turn: race_threads(path, switch=SWITCHES[turn % len(SWITCHES)])
+        6 if size == "quick" else 140,
+        lambda path, turn: race_threads(path, switch=SWITCHES[turn % len(SWITCHES)], gathered=turn % 2 == 0),
     )
 
 
 @case("L01", title="processes race for a budget that fits three", feature="ledger")
 def race_apart(size: Size) -> Evidence:
-    """Several processes at once for a budget of three: exactly three charges are admitted, every time."""
-    return _race(6 if size == "quick" else 60, lambda path, _: race_processes(path, processes=6))
+    """Several processes at once for a budget of three: exactly three charges are admitted, every time.
+
+    What a race meets by chance is also met by rule: one comes between every two statements of another.
+    """
+    with private_home() as home:
+        met = {cut_in(home / f"cut{place}.db", place) for place in range(STATEMENTS)}
+    raced = _race(4 if size == "quick" else 60, lambda path, _: race_processes(path, processes=6))
+    return Evidence(raced.passed and met == {FITS}, {**raced.details, "one between two of another": sorted(met)})
 
 
 def _race(rounds: int, run: Callable[[Path, int], int]) -> Evidence:
@@ -43,7 +63,75 @@ def _race(rounds: int, run: Callable[[Path, int], int]) -> Evidence:
     return Evidence(won == {FITS}, {"rounds": rounds, "charged in each": sorted(won), "should be": FITS})
 
 
-def race_threads(where: str | Path, *, switch: float, callers: int = CALLERS) -> int:
+class CutConnection:
+    """A connection that lets another do something before one of its statements."""
+
+    def __init__(self, inner: Connection) -> None:
+        self._inner = inner
+        self.left = -1
+        self.another: Callable[[], None] = lambda: None
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left == -1:
+            self.another()
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Any:
+        """Run a statement, which another may come before."""
+        self._step()
+        return iter(list(self._inner.execute(statement, values)))
+
+    def executemany(self, statement: str, rows: Sequence[Sequence[Any]], /) -> Any:
+        """Run a statement on many rows, which another may come before."""
+        self._step()
+        return self._inner.executemany(statement, rows)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._inner.close()
+
+
+def cut_in(where: Path, place: int) -> int:
+    """Return how many charges two ledgers on one file won, the second asking before statement `place` of the first."""
+    cut = CutConnection(_impatient(str(where)))
+    won: list[object] = []
+    with open_ledger(where, connect=lambda _: cut) as first, open_ledger(where, connect=_impatient) as second:
+        table, known = register(first, PureLoss(FITS * TENTH)), again(second)
+        won += [ask(first, table, "first"), ask(second, known, "second")]
+
+        def another() -> None:
+            with suppress(LedgerError):  # where the first holds the file, as it may
+                won.append(ask(second, known, "cuts in"))
+
+        cut.left, cut.another = place, another
+        with suppress(BudgetExceeded):
+            won.append(charge(first, table, "last"))
+        cut.left = -1
+        won += [ask(second, known, f"after {turn}") for turn in range(FITS)]
+    return _settled(where, sum(one is not None for one in won))
+
+
+def _impatient(name: str) -> Connection:
+    return sqlite3.connect(name, timeout=0, isolation_level=None, check_same_thread=False)
+
+
+def gather(ledger: Ledger, callers: int) -> threading.Thread:
+    """Return a thread that is being served by the turnstile, until so many wait behind it."""
+    leading = threading.Event()
+
+    def hold(_: Draft) -> None:
+        leading.set()
+        until = time.monotonic() + GATHERING_SECONDS
+        while len(ledger._turnstile._waiting) < callers and time.monotonic() < until:
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=lambda: ledger._turnstile.take(hold))
+    thread.start()
+    leading.wait()
+    return thread
+
+
+def race_threads(where: str | Path, *, switch: float, callers: int = CALLERS, gathered: bool = False) -> int:
     """Return how many of many threads on one ledger were charged; the totals must say the same."""
     ledger = open_ledger(where)
     table = register(ledger, PureLoss(FITS * TENTH))
@@ -57,10 +145,13 @@ def race_threads(where: str | Path, *, switch: float, callers: int = CALLERS) ->
 
     before = sys.getswitchinterval()
     sys.setswitchinterval(switch)
+    leader = gather(ledger, callers) if gathered else None
     try:
         run_together([lambda caller=caller: one(caller) for caller in range(callers)])  # type: ignore[misc]
     finally:
         sys.setswitchinterval(before)
+        if leader is not None:
+            leader.join()
         ledger.close()
     return _settled(where, len(winners))
 
@@ -101,7 +192,10 @@ class Operation:
 
 @case("L12", title="what many clients saw fits one order in time", feature="ledger")
 def history(size: Size) -> Evidence:
-    """Clients in threads of several processes record what they saw; some order of the calls must explain it all."""
+    """Clients in threads of several processes record what they saw; some order of the calls must explain it all.
+
+    Before they begin, two of them take turns, so that each has been overtaken by the other.
+    """
     seconds, processes = (0.4, 3) if size == "quick" else (8.0, 8)
     with private_home() as home:
         faults, operations = history_faults(home / "ledger.db", seconds=seconds, processes=processes, clients=4)
@@ -114,6 +208,7 @@ def history_faults(
     """Return what is wrong with a recorded history, and how many operations it had."""
     with open_ledger(where) as ledger:
         register(ledger, PureLoss(Fraction(budget)))
+    in_turn = _take_turns(where)
     with tempfile.TemporaryDirectory() as notes:
 
         def one(process: int) -> int:
@@ -126,11 +221,7 @@ def history_faults(
                 turn = 0
                 while turn < TURNS_MIN or time.monotonic() < until:
                     turn += 1
-                    amount = (turn * 7 + client) % 5 + 1
-                    began = time.monotonic()
-                    receipt = ask(ledger, table, f"{process} {client} {turn}", epsilon=Fraction(amount))
-                    charge = None if receipt is None else receipt.charge
-                    seen.append(Operation(began, time.monotonic(), amount, charge))
+                    seen.append(_watched(ledger, table, f"{process} {client} {turn}", (turn * 7 + client) % 5 + 1))
 
             run_together([lambda number=number: client(number) for number in range(clients)])  # type: ignore[misc]
             lines = "".join(f"{o.began} {o.ended} {o.amount} {o.number or 0}\n" for o in seen)
@@ -138,11 +229,29 @@ def history_faults(
             return 0
 
         codes = in_children([lambda process=process: one(process) for process in range(processes)])  # type: ignore[misc]
-        operations = [
+        operations = in_turn + [
             _operation(line) for note in os.listdir(notes) for line in Path(notes, note).read_text().splitlines()
         ]
     faults = ["a client failed"] if any(codes) else []
     return faults + order_faults(operations, budget, _charges(where)), len(operations)
+
+
+def _take_turns(where: str | Path) -> list[Operation]:
+    """Return what two ledgers opened on one place see that ask in turn."""
+    with open_ledger(where) as one, open_ledger(where) as two:
+        clients = [("one", one, again(one)), ("two", two, again(two))]
+        return [
+            _watched(ledger, table, f"{name} in turn {turn}", 1)
+            for turn in range(TURNS_MIN)
+            for name, ledger, table in clients
+        ]
+
+
+def _watched(ledger: Ledger, table: RegisteredTable, question: str, amount: int) -> Operation:
+    """Ask, and return the call as its caller saw it."""
+    began = time.monotonic()
+    receipt = ask(ledger, table, question, epsilon=Fraction(amount))
+    return Operation(began, time.monotonic(), amount, None if receipt is None else receipt.charge)
 
 
 def order_faults(operations: list[Operation], budget: int, charges: dict[int, Fraction]) -> list[str]:
@@ -159,7 +268,7 @@ def order_faults(operations: list[Operation], budget: int, charges: dict[int, Fr
             faults.append(f"charge {operation.number} came after one that began when it had ended")
         latest_start = max(latest_start, operation.began)
     for refused in (o for o in operations if o.number is None):
-        could_be_before = sum(o.amount for o in admitted if o.began < refused.ended)
+        could_be_before = sum(o.amount for o in admitted if o.began <= refused.ended)
         if could_be_before + refused.amount <= budget:
             faults.append("a charge was refused while there was room")
     return faults
