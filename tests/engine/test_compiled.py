@@ -32,7 +32,7 @@ class Started:
 def nothing_compiled(tmp_path, monkeypatch):
     monkeypatch.delenv("TACIT_KERNEL")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
-    monkeypatch.setattr(compiled, "_loaded", None)
+    monkeypatch.setattr(compiled, "_loaded", False)
     monkeypatch.setattr(compiled, "_compiling", None)
     monkeypatch.setattr(Started, "commands", [])
     monkeypatch.setattr(subprocess, "Popen", Started)
@@ -62,7 +62,7 @@ def test_switched_off_it_is_never_compiled(monkeypatch):
 
 
 @pytest.mark.usefixtures("kernel")
-def test_once_compiled_it_is_used_and_rows_of_nobody_in_particular_stay_in_sql():
+def test_once_compiled_it_is_used_and_text_keyed_rows_that_are_units_stay_in_sql():
     asked = question(as_table(ROWS))
     assert path_of(asked) == "kernel"
     assert asked.session.engine.path_of(replace(asked.plan(epsilon=1).plan, unit=None)) == "sql"
@@ -70,7 +70,7 @@ def test_once_compiled_it_is_used_and_rows_of_nobody_in_particular_stay_in_sql()
 
 @pytest.mark.parametrize("harm", ["others may write", "a file is gone", "a file is cut"])
 def test_a_cache_that_is_not_whole_and_private_is_not_used(harm, tmp_path, monkeypatch):
-    monkeypatch.setattr(compiled, "_loaded", None)
+    monkeypatch.setattr(compiled, "_loaded", False)
     monkeypatch.setattr(compiled, "_broken", False)
     monkeypatch.delenv("TACIT_KERNEL", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -94,7 +94,7 @@ def test_a_cache_that_cannot_be_loaded_only_costs_the_quick_path(monkeypatch):
     def broken(_):
         raise ImportError("damaged")
 
-    monkeypatch.setattr(compiled, "_loaded", None)
+    monkeypatch.setattr(compiled, "_loaded", False)
     monkeypatch.setattr(compiled, "_broken", False)
     monkeypatch.setattr(compiled, "_import_loops", broken)
     asked = question(as_table(ROWS))

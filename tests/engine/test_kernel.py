@@ -14,7 +14,7 @@ from scipy.stats import chi2
 
 from tacit.auditing import gauntlet
 from tacit.auditing.gauntlet.case import run
-from tacit.engine import coding, kernel_loops, kernel_path
+from tacit.engine import coding, coding_loops, kernel_loops, kernel_path
 from tacit.engine.kernel import Bounded, Columns, sum_batches
 from tests.engine.exact import added, as_table, exact_of, question
 
@@ -274,9 +274,8 @@ def test_a_kernel_that_bounds_badly_is_caught(case, bug, monkeypatch):
 
 
 def test_nothing_was_compiled_for_any_of_this_in_use():
-    compiled_for = {
-        name: len(each.signatures) for name, each in vars(kernel_loops).items() if hasattr(each, "signatures")
-    }
+    loops = {**vars(coding_loops), **vars(kernel_loops)}
+    compiled_for = {name: len(each.signatures) for name, each in loops.items() if hasattr(each, "signatures")}
     used = {"hash_words", "code_texts", "code_words", "find_words", "refill", "scatter", "sum_rows"}
     assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)
 

@@ -123,7 +123,7 @@ class WordCoder:
 
     def code_words(self, words: Codes) -> Codes:
         """Return the code of each word, from 1 on."""
-        from tacit.engine import kernel_loops as loops
+        from tacit.engine import coding_loops as loops
 
         codes = np.empty(len(words), dtype=np.int64)
         words, done = as_input(words), 0
@@ -138,7 +138,7 @@ class WordCoder:
 
     def find_words(self, words: Codes) -> Codes:
         """Return how many words were coded before each word was, and -1 for a word that was not."""
-        from tacit.engine import kernel_loops as loops
+        from tacit.engine import coding_loops as loops
 
         found = np.empty(len(words), dtype=np.int64)
         loops.find_words(as_input(words), self._slots, self._words, found)
@@ -205,7 +205,7 @@ class TextCoder:
 
     def code(self, column: pa.Array) -> Codes:
         """Return each cell's code."""
-        from tacit.engine import kernel_loops as loops
+        from tacit.engine import coding_loops as loops
 
         holed = column.null_count and pa.types.is_decimal(column.type)  # anything may lie under a NULL
         data, ends = _bytes_of(column.fill_null(Decimal(0)) if holed else column)
@@ -218,7 +218,7 @@ class TextCoder:
             self._grow(int(ends[done + 1] - ends[done]))
 
     def _grow(self, text: int) -> None:
-        from tacit.engine import kernel_loops as loops
+        from tacit.engine import coding_loops as loops
 
         count = int(self._known[0])
         if self._known[1 + count] + text > len(self._arena):

@@ -25,13 +25,13 @@ from types import ModuleType
 
 log = logging.getLogger("tacit.engine")
 
-LOOPS = Path(__file__).with_name("kernel_loops.py")
+LOOPS = tuple(Path(__file__).with_name(f"{name}_loops.py") for name in ("coding", "kernel", "row"))
 COMPLETE = "complete"
 KEPT_DAYS = 30
 _COMPILE = "import sys; sys.path.insert(0, sys.argv[1]); from tacit.engine import compiled; compiled.compile_now()"
 
 _turn = threading.Lock()
-_loaded: ModuleType | None = None
+_loaded = False
 _broken = False
 _compiling: subprocess.Popen[bytes] | None = None
 
@@ -40,27 +40,33 @@ def is_ready() -> bool:
     """Return whether the kernel can be used without compiling anything; it depends on no data."""
     if _is_off() or _broken:
         return False
-    return _loaded is not None or _is_complete(cache_folder())
+    return _loaded or _is_complete(cache_folder())
+
+
+def is_loaded() -> bool:
+    """Return whether this process has the loops at hand already."""
+    return _loaded and not _is_off()
 
 
 def load() -> bool:
     """Load the compiled loops, which takes a moment the first time; return whether they may be used."""
     global _loaded, _broken
     with _turn:
-        if _loaded is None and is_ready():
+        if not _loaded and is_ready():
             try:
-                _loaded = _import_loops(cache_folder())
+                _import_loops(cache_folder())
+                _loaded = True
             except Exception as problem:  # noqa: BLE001 - a damaged cache only costs the quick path
                 log.warning("the compiled kernel cannot be loaded: %s", type(problem).__name__)
                 _broken = True
-        return _loaded is not None and not _is_off()
+        return _loaded and not _is_off()
 
 
 def start() -> None:
     """Have the loops compiled in the background, unless they are or that is under way."""
     global _compiling
     with _turn:
-        if _is_off() or _broken or _loaded is not None or not sys.executable:
+        if _is_off() or _broken or _loaded or not sys.executable:
             return
         if _compiling is not None and _compiling.poll() is not None:
             return  # it was tried in this process; what went wrong would go wrong again
@@ -97,11 +103,11 @@ def cache_folder() -> Path:
 @cache
 def _folder_name() -> str:
     """Name everything the machine code depends on."""
-    source = LOOPS.stat()
+    sources = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in LOOPS]
     facts = (
         *(importlib.metadata.version(package) for package in ("numba", "llvmlite", "numpy")),
         *(sys.version, platform.machine(), _processor()),
-        *(str(LOOPS), source.st_mtime_ns, source.st_size),
+        *sources,
     )
     return "kernel-" + hashlib.blake2b(repr(facts).encode(), digest_size=10).hexdigest()
 
@@ -135,22 +141,25 @@ def _processor() -> str:
         return platform.processor()
 
 
-def _import_loops(folder: Path) -> ModuleType:
+def _import_loops(folder: Path) -> None:
     """Import the loops with numba's cache in this folder, and run each once, which loads or compiles it."""
     from numba.core import config
 
     before = vars(config)["CACHE_DIR"]
     vars(config)["CACHE_DIR"] = str(folder)
     try:
-        from tacit.engine import kernel_loops
+        from tacit.engine import coding_loops, kernel_loops, row_loops
     finally:
         vars(config)["CACHE_DIR"] = before
-    _run_once(kernel_loops)
-    return kernel_loops
+    _run_coding(coding_loops)
+    _run_kernel(kernel_loops)
+    _run_rows(row_loops)
 
 
-def _run_once(loops: ModuleType) -> None:
-    """Run each loop on next to nothing, with arrays of the types that the kernel gives it."""
+# Each loop is run on next to nothing, with arrays of the types that it is given in use.
+
+
+def _run_coding(loops: ModuleType) -> None:
     import numpy as np
 
     from tacit.engine.coding import as_input
@@ -163,12 +172,34 @@ def _run_once(loops: ModuleType) -> None:
     loops.find_words(one, slots.copy(), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
     letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
     loops.code_texts(letter, ends, 0, word, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
+
+
+def _run_kernel(loops: ModuleType) -> None:
+    import numpy as np
+
+    from tacit.engine.coding import as_input
+
+    hashes, one = np.zeros(1, dtype=np.uint64), as_input(np.ones(1, dtype=np.int64))
     rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)
     loops.scatter(hashes, one, one, np.zeros((1, 1), dtype=np.uint32), 1, starts, rows)
     rows[0, 2] = 0
     rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
     out = loops.Out(np.zeros((1, 4), dtype=np.int64), np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64))
     loops.sum_rows(rows, 8, 0, rule, out)
+
+
+def _run_rows(loops: ModuleType) -> None:
+    import numpy as np
+
+    from tacit.engine.coding import as_input
+
+    starts, bits = as_input(np.zeros(1, dtype=np.uint64)), as_input(np.ones(1, dtype=np.uint8))
+    sums, first, grid = np.zeros(3, dtype=np.int64), np.uint64(1), loops.Grid(0.0, 1.0, 1.0, 0, 1, True)
+    for keys in (as_input(np.zeros(1, dtype=np.int16)), as_input(np.zeros(1, dtype=np.int32))):
+        groups = loops.Groups(keys, 0, starts)
+        loops.count_rows(groups, sums)
+        loops.add_floats(groups, as_input(np.zeros(1)), bits, 0, grid, first, sums)
+        loops.add_words(groups, as_input(np.zeros(1, dtype=np.uint32)), first, sums)
 
 
 def _remove_old(folder: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from tacit.engine import compiled, kernel_path
+from tacit.engine import compiled, kernel_path, row_path
 from tacit.engine.leaf import read_column
 from tacit.engine.prepared import PreparedRelations, listed_keys
 from tacit.engine.relation import KEY_PLACE, counted_rows, distinct_relation, exact_relation, values_relation
@@ -35,6 +35,9 @@ FAILED = (
 )
 
 
+Path = Literal["kernel", "rows", "sql"]
+
+
 class Engine:
     """Answers plans about one source, exactly and in secret."""
 
@@ -48,6 +51,7 @@ class Engine:
         self._memory = memory_limit()
         self._prepared = PreparedRelations(source)
         self._turn = threading.Lock()
+        self._again = False
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
         """Return each group's exact sums, every unit bounded; one question at a time, as connections want it."""
@@ -61,9 +65,12 @@ class Engine:
         raise EngineError(FAILED)  # out here, where the engine's own error is not its context
 
     def _aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        if self._takes_kernel(plan):
+        path = self._taken(plan)
+        if path == "kernel":
             asked = self._prepared.get(plan, "kernel", partial(self._kernel_relation, plan))
             return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
+        if path == "rows":
+            return row_path.exact_sums(plan, self._source, self._prepared.get(plan, "rows", partial(self._rows, plan)))
         kept = plan.unit is None and not (plan.quantiles or plan.distincts)  # all of it is prepared, the keys too
         with self._source.with_table(None if kept else listed_keys(plan)) as listed:
             if plan.sums_nothing:
@@ -92,15 +99,29 @@ class Engine:
         joined = None if kernel_path.finds_places(plan) else listed
         return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
 
-    def path_of(self, plan: Plan) -> Literal["kernel", "sql"]:
-        """Return how this plan would run now: by public facts, and by whether the kernel is compiled yet."""
-        return "kernel" if kernel_path.suits(plan, self._source) and compiled.is_ready() else "sql"
+    def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.Asked]:
+        rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
+        return row_path.relation_of(plan, rows)
 
-    def _takes_kernel(self, plan: Plan) -> bool:
-        if not kernel_path.suits(plan, self._source):
-            return False
-        compiled.start()  # nothing, once it is compiled
-        return compiled.is_ready() and compiled.load()
+    def path_of(self, plan: Plan) -> Path:
+        """Return how this plan would run now: by public facts, and by whether the loops are compiled yet.
+
+        Loading them takes half a second. That is worth it at once where units are bounded, and where nothing is, from
+        the second question on.
+        """
+        if kernel_path.suits(plan, self._source):
+            return "kernel" if compiled.is_ready() else "sql"
+        if row_path.suits(plan) and (self._again or compiled.is_loaded()):
+            return "rows" if compiled.is_ready() else "sql"
+        return "sql"
+
+    def _taken(self, plan: Plan) -> Path:
+        """Return how this plan runs, with the loops loaded if it needs them, or being compiled for the next time."""
+        path = self.path_of(plan)
+        if kernel_path.suits(plan, self._source) or row_path.suits(plan):
+            self._again = True
+            compiled.start()  # nothing, once they are compiled
+        return path if path == "sql" or compiled.load() else "sql"
 
 
 def _class_and_code(problem: Exception) -> str:

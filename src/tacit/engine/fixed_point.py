@@ -5,6 +5,7 @@ otherwise, and rounded by floor(x + 1/2), since engines disagree about their own
 integer. The plan keeps every number on the way well inside 64 bits, so that no row can make an engine fail.
 """
 
+from dataclasses import dataclass
 from math import floor
 
 import ibis
@@ -17,13 +18,36 @@ from tacit.query.kind import INT_LEAST
 INT_REACH = 2**62
 
 
-def steps_above_low(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
-    """Return the integer in 0 … height for each row, NULL where the value is."""
+@dataclass(frozen=True)
+class FloatGrid:
+    """How a float is put on its grid: clamped between two floats, scaled, rounded, and clamped again as an integer."""
+
+    start: float
+    end: float
+    scale: float
+    low: int
+    high: int
+
+    @property
+    def keeps_ends(self) -> bool:
+        """Whether both ends come out inside. Scaling and rounding keep the order of floats, so all between does too."""
+        return floor(self.start * self.scale + 0.5) >= self.low and floor(self.end * self.scale + 0.5) <= self.high
+
+
+def float_grid(column: Measured) -> FloatGrid | None:
+    """Return the grid of a column whose values are floats on their way to it; None where they are whole throughout."""
     if column.type == "int" and column.step.denominator == 1:
         start = column.low * column.step
         if start >= INT_LEAST and (column.height + 1) * column.step < INT_REACH:
-            return _from_integer(value, column)
-    return _from_float(value.cast("float64"), column)
+            return None
+    ends = float(column.low * column.step), float(column.high * column.step)
+    return FloatGrid(*ends, float(1 / column.step), column.low, column.high)
+
+
+def steps_above_low(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
+    """Return the integer in 0 … height for each row, NULL where the value is."""
+    grid = float_grid(column)
+    return _from_integer(value, column) if grid is None else _from_float(value.cast("float64"), grid)
 
 
 def _from_integer(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
@@ -36,14 +60,10 @@ def _from_integer(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
     return _clamped((whole / float(step) + 0.5).floor().cast("int64"), 0, column.height)
 
 
-def _from_float(value: ir.FloatingValue, column: Measured) -> ir.IntegerValue:
+def _from_float(value: ir.FloatingValue, grid: FloatGrid) -> ir.IntegerValue:
     """Decimals come here too: below 2^50 steps from zero, their nearest step is found without doubt."""
-    start, end, scale = float(column.low * column.step), float(column.high * column.step), float(1 / column.step)
-    steps = (_clamped(value, start, end) * scale + 0.5).floor().cast("int64")
-    # scaling and rounding keep the order of floats, so what lies between two ends that come out right does too
-    if floor(start * scale + 0.5) < column.low or floor(end * scale + 0.5) > column.high:
-        steps = _clamped(steps, column.low, column.high)
-    return _above(steps, column.low)
+    steps = (_clamped(value, grid.start, grid.end) * grid.scale + 0.5).floor().cast("int64")
+    return _above(steps if grid.keeps_ends else _clamped(steps, grid.low, grid.high), grid.low)
 
 
 def _clamped(value: ir.NumericValue, low: float, high: float) -> ir.NumericValue:

@@ -149,7 +149,7 @@ class Packer:
         return None, coding.mixed(places.view(np.uint64), coding.keyed_word(self._salt, "place")), places
 
     def _hash_units(self, units: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        from tacit.engine import kernel_loops as loops
+        from tacit.engine import coding_loops as loops
 
         if self._units is not None:
             codes = self._units.code(units)

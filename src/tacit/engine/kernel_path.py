@@ -120,11 +120,12 @@ def _heights(plan: Plan) -> list[int]:
 def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
     """Return a value as unsigned words, the highest first, NULL as a word that no value has."""
     if height < kernel.NOTHING:
-        return [_as_word(value)]
-    return [_as_word(value >> kernel.LIMB_BITS), _as_word(value & ibis.literal((1 << kernel.LIMB_BITS) - 1, "int64"))]
+        return [as_word(value)]
+    return [as_word(value >> kernel.LIMB_BITS), as_word(value & ibis.literal((1 << kernel.LIMB_BITS) - 1, "int64"))]
 
 
-def _as_word(value: ir.IntegerValue) -> ir.Value:
+def as_word(value: ir.IntegerValue) -> ir.Value:
+    """Return a value as an unsigned word of 32 bits, NULL as one that no value has."""
     return value.fill_null(ibis.literal(kernel.NOTHING, "int64")).cast("uint32")
 
 

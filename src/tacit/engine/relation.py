@@ -13,7 +13,7 @@ import ibis
 import ibis.expr.types as ir
 
 from tacit.engine.expression import to_ibis, to_raw_ibis
-from tacit.engine.fixed_point import steps_above_low
+from tacit.engine.fixed_point import float_grid, steps_above_low
 from tacit.engine.leaf import read_unit
 from tacit.plan.plan import Plan, Product
 from tacit.query.kind import Kind
@@ -49,10 +49,13 @@ def counted_rows(
     kinds: Mapping[str, Kind],
     listed: ir.Table | None,
     more: Mapping[str, Expression] = NOTHING,
+    *,
+    floats_as_they_are: bool = False,
 ) -> tuple[ir.Table, list[str]]:
     """Return the rows that count, as (unit, keys, values in steps): nobody's rows and unlisted keys are gone.
 
-    Expressions in `more` are kept beside them as they are, NaN as NULL.
+    Expressions in `more` are kept beside them as they are, NaN as NULL. With `floats_as_they_are`, values that are
+    floats on their way to the grid are not put on it yet.
     """
     conditions = []
     if plan.unit is not None:
@@ -69,7 +72,9 @@ def counted_rows(
             value = to_ibis(column.expression, kept, kinds)
             columns[f"x{place}"] = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
         else:
-            columns[f"x{place}"] = steps_above_low(to_raw_ibis(column.expression, kept, kinds), column)
+            value = to_raw_ibis(column.expression, kept, kinds)
+            as_is = floats_as_they_are and float_grid(column) is not None
+            columns[f"x{place}"] = value.cast("float64") if as_is else steps_above_low(value, column)
     columns |= {name: _nan_as_null(to_ibis(expression, kept, kinds)) for name, expression in more.items()}
     if not columns:
         columns["one"] = ibis.literal(1, "int8")

@@ -13,7 +13,7 @@ from tacit.selection.top_k import TopK
 GROUP_SIZES = (2, 5)
 PEOPLE = (100, 10_000)
 LARGE_EPSILON = 10
-PATHS = {"kernel": "the compiled kernel", "sql": "SQL"}
+PATHS = {"kernel": "the compiled kernel", "rows": "compiled sums of rows", "sql": "SQL"}
 PART_WORDS = {
     "rows": "rows",
     "units": "units",
