@@ -12,7 +12,8 @@ import numpy as np
 from flint import arb
 
 from tacit.errors import InvalidParameter
-from tacit.noise.bits import Bits, Keystream
+from tacit.noise.bits import Bits, Keystream, Words
+from tacit.noise.progression import progression_floors
 from tacit.noise.threshold import PIECE, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds, powers
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN, LaplaceLaw
 from tacit.privacy.number import Number, binary_meaning, show, whole
@@ -158,8 +159,14 @@ def _one_table(scale: Fraction, width: int) -> ThresholdTable:
         for below, above in tails[1:]:
             yield whole - above, whole - below
 
+    def start() -> arb:
+        return 1 / (1 + ball(-Fraction(1) / scale).exp())
+
     law = LaplaceLaw(scale)
-    return ThresholdTable(-(reach + 1), certain_thresholds(bounds, width=width), law.cdf, width=width)
+    upper = progression_floors(Fraction(1) / scale, starts=[start], limit=_one, count=reach + 1)
+    # F(-x-1) = 1 - F(x), and no F(x)·2^64 is an integer: the floors of both add up to 2^64 - 1
+    both = None if upper is None else np.concatenate([~upper[::-1], upper])
+    return ThresholdTable(-(reach + 1), _thresholds(both, bounds, width), law.cdf, width=width)
 
 
 def _digit_table(scale: Fraction, place: int, base: int, width: int) -> ThresholdTable:
@@ -181,7 +188,12 @@ def _digit_table(scale: Fraction, place: int, base: int, width: int) -> Threshol
     def cdf(d: int) -> arb:
         return -(ball(-(d + 1) * exponent).expm1()) / -(ball(-base * exponent).expm1())
 
-    return ThresholdTable(0, certain_thresholds(bounds, width=width), cdf, last=base - 1, width=width)
+    def limit() -> arb:
+        return -1 / ball(-base * exponent).expm1()
+
+    found = progression_floors(exponent, starts=[lambda: arb(0)], limit=limit, count=base)  # F(-1), F(0), …
+    thresholds = _thresholds(None if found is None else found[1:], bounds, width)
+    return ThresholdTable(0, thresholds, cdf, last=base - 1, width=width)
 
 
 def _top_table(scale: Fraction, place: int, width: int) -> ThresholdTable:
@@ -201,6 +213,12 @@ def _top_table(scale: Fraction, place: int, width: int) -> ThresholdTable:
             )
             yield whole - -(-(power + error) * (r + 1) // whole), whole - power * r // whole
 
+    def both_signs() -> arb:
+        return -ball(-exponent).expm1()
+
+    def plus() -> arb:
+        return both_signs() / (1 + ball(-Fraction(1) / scale).exp())
+
     def cdf(index: int) -> arb:
         k, q, r = index // 2, ball(-Fraction(1) / scale).exp(), ball(-exponent).exp()
         if index < 0:
@@ -209,7 +227,22 @@ def _top_table(scale: Fraction, place: int, width: int) -> ThresholdTable:
             return -ball(-(k + 1) * exponent).expm1()
         return 1 - ball(-k * exponent).exp() * (q + r) / (1 + q)
 
-    return ThresholdTable(0, certain_thresholds(bounds, width=width), cdf, width=width)
+    found = progression_floors(exponent, starts=[plus, both_signs], limit=_one, count=reach + 2)
+    return ThresholdTable(0, _thresholds(found, bounds, width), cdf, width=width)
+
+
+def _thresholds(floors: Words | None, bounds: Callable[[int], Bounds], width: int) -> Words | list[int]:
+    """Return the thresholds of `width` bits: the top of those of 64, or where these are in doubt one by one.
+
+    Privacy: certain either way.
+    """
+    if floors is None:
+        return certain_thresholds(bounds, width=width)
+    return floors >> np.uint64(64 - width)
+
+
+def _one() -> arb:
+    return arb(1)
 
 
 def _exp_floor(exponent: Fraction) -> Callable[[int], int]:

@@ -8,6 +8,8 @@ never redrawn, never truncated (docs/proofs/thresholds.md). Which law it is, is 
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from flint import arb
@@ -21,15 +23,26 @@ WIDTH = 64
 GUIDE_BITS_MAX = 16
 # Lookups run on pieces that stay in the second-level cache.
 PIECE = 1 << 15
-# Up to here a search of every word costs little more, and its time does not tell whether one fell in a crowded cell.
+# Up to here a search of every word costs less than to make a guide, and its time does not tell whether one fell in a
+# crowded cell.
 SEARCH_MOST = 1 << 11
 # A guide cell with more than one threshold sends its words to a search; no table's values come near this mark.
 _CROWDED = 1 << 62
+_HIGHEST = np.uint64(2**64 - 1)
 GUARD_BITS_FIRST = 128
 
 Integers = NDArray[np.int64]
 # Bounds of F(i)·2^(width + guard) for i = first, first + 1, …: below and above, as integers.
 Bounds = Iterator[tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Guide:
+    """For each value of a word's top bits: its one threshold and the value below it, or a mark for more."""
+
+    shift: np.uint64
+    thresholds: Words
+    values: Integers
 
 
 class ThresholdTable:
@@ -43,18 +56,21 @@ class ThresholdTable:
     def __init__(
         self,
         first: int,
-        thresholds: list[int],
+        thresholds: list[int] | Words,
         cdf: Callable[[int], arb],
         *,
         last: int | None = None,
         width: int = WIDTH,
     ) -> None:
         self.first = first
-        self.thresholds = thresholds
+        self._sorted = np.array(thresholds, dtype=np.uint64)
+        self.thresholds: list[int] = self._sorted.tolist()
         self.last = last
         self.width = width
         self._cdf = cdf
-        self._build_guide()
+        # A law with no beginning has a threshold of 0 first; below it only the undecided branch goes.
+        self._lowest = None if self.thresholds and self.thresholds[0] == 0 else first
+        self._followed = np.append(self._sorted, _HIGHEST)
 
     def draw(self, n: int, bits: Bits) -> Integers:
         """Return `n` draws.
@@ -66,7 +82,7 @@ class ThresholdTable:
             values[0] = self.place_of(bits.words(1, self.width), bits)
             values += self.first
             return values
-        look_up = self._search if self._is_crowded and n <= SEARCH_MOST else self._look_up
+        look_up = self._search if n <= SEARCH_MOST else self._look_up
         for start in range(0, n, PIECE):
             piece = values[start : start + PIECE]
             words = bits.words(len(piece), self.width)
@@ -92,9 +108,10 @@ class ThresholdTable:
 
     def _look_up(self, words: Words, values: Integers) -> NDArray[np.intp]:
         """Fill `values` for the words that one comparison decides; return the places of the others."""
-        cells = (words >> self._guide_shift).view(np.int64)
-        nearest = np.take(self._cell_threshold, cells, mode="clip")
-        np.take(self._cell_value, cells, out=values, mode="clip")
+        guide = self.guide
+        cells = (words >> guide.shift).view(np.int64)
+        nearest = np.take(guide.thresholds, cells, mode="clip")
+        np.take(guide.values, cells, out=values, mode="clip")
         values += words >= nearest
         equal = words == nearest
         if values.max(initial=0) < _CROWDED and not equal.any():
@@ -129,24 +146,20 @@ class ThresholdTable:
             if starts and ends:
                 return value
 
-    def _build_guide(self) -> None:
-        """For each value of a word's top bits: the one threshold in that cell, and the value below it."""
-        count = len(self.thresholds)
-        guide_bits = min(GUIDE_BITS_MAX, self.width, max(4, count.bit_length() + 3))
-        # A law with no beginning has a threshold of 0 first; below it only the undecided branch goes.
-        self._lowest = None if self.thresholds and self.thresholds[0] == 0 else self.first
-        highest = np.uint64(2**64 - 1)
-        self._sorted = np.array(self.thresholds, dtype=np.uint64)
-        self._followed = np.append(self._sorted, highest)
-        self._guide_shift = np.uint64(self.width - guide_bits)
-        starts = np.arange(1 << guide_bits, dtype=np.uint64) << self._guide_shift
-        before = np.searchsorted(self._sorted, starts, side="left")
-        inside = np.append(before[1:], count) - before
-        self._is_crowded = bool((inside > 1).any())
-        nearest = np.full(len(starts), highest)
-        nearest[inside == 1] = self._sorted[before[inside == 1]]
-        self._cell_threshold = nearest
-        self._cell_value = np.where(inside > 1, _CROWDED, self.first + before).astype(np.int64)
+    @cached_property
+    def guide(self) -> Guide:
+        """The guide to this table, made when more are drawn at once than are searched for."""
+        guide_bits = min(GUIDE_BITS_MAX, self.width, max(4, len(self.thresholds).bit_length() + 3))
+        shift = np.uint64(self.width - guide_bits)
+        cells = (self._sorted >> shift).view(np.int64)
+        inside = np.bincount(cells, minlength=1 << guide_bits)
+        thresholds = np.full(len(inside), _HIGHEST)
+        thresholds[cells] = self._sorted
+        values = np.cumsum(inside) - inside + self.first
+        crowded = np.flatnonzero(inside > 1)
+        thresholds[crowded] = _HIGHEST
+        values[crowded] = _CROWDED
+        return Guide(shift, thresholds, values)
 
 
 def certain_thresholds(bounds: Callable[[int], Bounds], *, width: int) -> list[int]:

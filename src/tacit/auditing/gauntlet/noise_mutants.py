@@ -151,7 +151,7 @@ def lookup_off_by_one() -> Planted:
     """In arrays, forget the step past a cell's threshold."""
 
     def look_up(self: ThresholdTable, words: Words, values: Integers) -> Any:
-        np.take(self._cell_value, (words >> self._guide_shift).view(np.int64), out=values)
+        np.take(self.guide.values, (words >> self.guide.shift).view(np.int64), out=values)
         return np.flatnonzero(values >= 1 << 62)
 
     with planted(ThresholdTable, "_look_up", look_up):
@@ -216,7 +216,7 @@ def time_grows_with_the_noise() -> AbstractContextManager[None]:
 
     def counting(self: mechanism.Laplace, exact: Any) -> Any:
         noisy = release(self, exact)
-        end = time.perf_counter_ns() + 100 * min(abs(int(noisy)), 300)
+        end = time.perf_counter_ns() + 500 * min(abs(int(noisy)), 200)
         while time.perf_counter_ns() < end:
             pass
         return noisy
@@ -300,15 +300,18 @@ def key_renewed_by_handler() -> AbstractContextManager[None]:
 @mutant("threads share a buffer without a lock", killed_by="N14", published="double use of buffered random bytes")
 @contextmanager
 def shared_buffer() -> Planted:
-    """Read at a shared position, then move it."""
+    """Read at a shared position, then move it; the first two threads do so at the same moment."""
     words_of = bits.Keystream.words
-    state: dict[str, Any] = {"buffer": np.empty(0, dtype=np.uint64), "place": 0}
+    state: dict[str, Any] = {"buffer": words_of(bits.Keystream(), 1 << 16), "place": 0}
+    first_two = threading.Barrier(2)
 
     def words(self: bits.Keystream, n: int, width: int = 64) -> Words:
         if state["place"] + n > len(state["buffer"]):
             state.update(buffer=words_of(self, 1 << 16), place=0)
         place, buffer = state["place"], state["buffer"]
-        time.sleep(0)  # where another thread may come in between
+        if place == 0:
+            with suppress(threading.BrokenBarrierError):
+                first_two.wait(SECONDS_MAX)
         state["place"] = place + n
         return (buffer if place + n <= len(buffer) else words_of(self, place + n))[place : place + n] >> np.uint64(
             64 - width
