@@ -23,7 +23,7 @@ import pyarrow as pa
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.delimited import read_csv
-from tacit.tables.memory import declared_memory
+from tacit.tables.memory import declared_memory, reuse_freed_memory
 from tacit.tables.parquet import ParquetFiles, open_parquet
 from tacit.tables.reading import reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
@@ -78,6 +78,7 @@ class Source:
 
     def stream(self, relation: ir.Table, batch_rows: int, sql: str | None = None) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
+        reuse_freed_memory()
         # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
         found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
         return found.to_arrow_reader(batch_rows)
