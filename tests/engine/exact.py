@@ -29,9 +29,9 @@ def on_path(path):
             os.environ["TACIT_KERNEL"] = before
 
 
-def question(rows, *, by=("g",), rows_per_unit=2, groups_per_unit=2, keys=None, **declared):
-    """Ask everything the kernel adds up of rows with columns id, g, x and y."""
-    asked = tacit.table(
+def question(rows, aggregates=None, *, by=("g",), rows_per_unit=2, groups_per_unit=2, keys=None, **declared):
+    """Ask aggregates, or everything the kernel adds up, of rows with columns id, g, x and y."""
+    table = tacit.table(
         rows,
         unit="id",
         rows_per_unit=rows_per_unit,
@@ -40,8 +40,8 @@ def question(rows, *, by=("g",), rows_per_unit=2, groups_per_unit=2, keys=None, 
         ledger=":memory:",
         columns=DECLARED | declared,
     )
-    grouped = asked.group_by(*by, keys=keys) if by else asked
-    return grouped.agg(n=count(), x_mean=mean("x"), y_sum=sum_of("y"), people=count_units())
+    aggregates = aggregates or {"n": count(), "x_mean": mean("x"), "y_sum": sum_of("y"), "people": count_units()}
+    return (table.group_by(*by, keys=keys) if by else table).agg(**aggregates)
 
 
 def exact_of(asked, *, salt=SALT, path, epsilon=1):

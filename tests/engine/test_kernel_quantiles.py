@@ -6,12 +6,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import tacit
 from tacit.engine import kernel, kernel_loops
 from tacit.engine.kernel import Bounded, Columns, sum_batches
 from tacit.engine.values import grouped
 from tacit.query.frame import count, count_units, mean, median, quantile
-from tests.engine.exact import DECLARED, SALT, as_table, on_path
+from tests.engine.exact import SALT, as_table, on_path, question
 
 pytestmark = pytest.mark.usefixtures("kernel")
 several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -20,19 +19,6 @@ XS = st.sampled_from([None, -(2**63), 0, 3, 10, 2**63 - 1])
 YS = st.sampled_from([None, float("nan"), float("-inf"), -5.0, -0.0, 0.3, 4.999, 1e300])
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None]), XS, YS), max_size=30)
 EVERYTHING = {"n": count(), "x_mean": mean("x"), "middle": median("x"), "high": quantile("y", 0.9)}
-
-
-def question(rows, asked, *, by=("g",), keys=None, rows_per_unit=2, groups_per_unit=2, **declared):
-    table = tacit.table(
-        rows,
-        unit="id",
-        rows_per_unit=rows_per_unit,
-        groups_per_unit=groups_per_unit,
-        budget=tacit.epsilon(1000, delta=1e-6),
-        ledger=":memory:",
-        columns=DECLARED | declared,
-    )
-    return (table.group_by(*by, keys=keys) if by else table).agg(**asked)
 
 
 def drawn_from(asked, *, path, salt=SALT):

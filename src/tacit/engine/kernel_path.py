@@ -32,7 +32,7 @@ TEXT_BATCH_ROWS = 1 << 16
 
 def suits(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; a matter of public facts."""
-    if plan.unit is None or not source.is_duckdb or plan.distincts:
+    if plan.unit is None or plan.distincts:
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 

@@ -1,4 +1,4 @@
-"""How much memory an answer may take (TACIT_MEMORY, such as 4GB, or half of the machine's), and that it is used again."""
+"""How much memory an answer may take: TACIT_MEMORY, such as 4GB, or half of the machine's; and using it again."""
 
 import os
 import re

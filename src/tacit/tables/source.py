@@ -55,11 +55,6 @@ class Source:
     files: ParquetFiles | None = None  # where there are two ways to read the rows
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
 
-    @property
-    def is_duckdb(self) -> bool:
-        """Whether rows can leave this engine as Arrow, in this process."""
-        return bool(self.backend.name == "duckdb")
-
     @contextmanager
     def with_table(self, public: pa.Table | None) -> Iterator[ir.Table | None]:
         """Lend a public table, such as a list of keys, to the source's engine."""
@@ -85,7 +80,7 @@ class Source:
 
     def compiled(self, relation: ir.Table) -> str | None:
         """Return SQL for a relation, which may be kept as long as the relation is; None where it must be read anew."""
-        if not self.is_duckdb or (self.files is not None and not self.files.is_read_by_engine(relation)):
+        if self.files is not None and not self.files.is_read_by_engine(relation):
             return None
         if any(kind.is_null() for kind in relation.schema().types):  # which Ibis makes of what the engine gives
             return None
