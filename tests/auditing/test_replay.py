@@ -16,6 +16,7 @@ from tacit.auditing.gauntlet.statistic import FALSE_ALARM as ALPHA
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.question_audit import audit_plan, audit_question
 from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all
+from tacit.engine import compiled
 from tacit.engine.engine import Engine
 from tacit.plan.plan import Sensitivity
 
@@ -66,6 +67,16 @@ def test_every_row_its_own_unit_is_replayed_too():
     question = table_of(unit=tacit.ROW, rows_per_unit=None, groups_per_unit=None).mean("y")
     found = replay(question.plan(epsilon=1).plan, question.session.declaration, question.query)
     assert found.passed, str(found)
+
+
+def test_a_kernel_that_is_compiled_half_way_changes_nothing(monkeypatch):
+    """Both paths keep their bounds, by different rows; rows of one path beside those of another would prove nothing."""
+    plan, declaration, query = joint_plan()
+    asked = []
+    monkeypatch.setattr(compiled, "is_ready", lambda: (asked.append(True), len(asked) > 3)[1])
+    monkeypatch.setattr(compiled, "load", lambda: pytest.fail("the path has changed"))
+    assert replay(plan, declaration, query).passed
+    assert asked
 
 
 def test_made_up_rows_hold_what_the_question_mentions():

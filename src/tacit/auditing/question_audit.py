@@ -22,8 +22,7 @@ from tacit.auditing.replay import (
     pair_name,
     pairs_of,
     share_used,
-    trace_all,
-    trace_alone,
+    trace_all_and_alone,
 )
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.exact import ExactTable
@@ -104,8 +103,8 @@ def audit_plan(
 ) -> QuestionAudit:
     """Return what replay and sampling find about a plan."""
     made = make_tables(declaration, query)
-    traces = trace_all(plan, declaration, made)
-    replayed = compare_traces(plan, traces, trace_alone(plan, declaration, made))
+    traces, alone = trace_all_and_alone(plan, declaration, made)
+    replayed = compare_traces(plan, traces, alone)
     one, other = max(pairs_of(plan, traces), key=lambda pair: share_used(plan, traces[pair[0]], traces[pair[1]]))
     usual = DRAWS_OF_SLOW if plan.quantiles or plan.choice else DRAWS
     count = usual if draws is None else whole(draws, name="draws", least=100)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
-from tacit.engine.engine import Engine
+from tacit.engine.engine import Engine, Path
 from tacit.errors import EngineError
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan, Sensitivity
@@ -101,19 +101,29 @@ Traces = Mapping[str | None, Trace]  # by newcomer; None: the crowd alone
 
 def trace_all(plan: Plan, declaration: Declaration, made: MadeTables) -> Traces:
     """Return the runs of a plan on the crowd alone and with each newcomer."""
-    names: list[str | None] = [None, *made.newcomers]
-    return {name: run_plan(plan, declaration, made.with_newcomer(name)) for name in names}
+    return _trace_tables(plan, declaration, _all_tables(made))
 
 
-def trace_alone(plan: Plan, declaration: Declaration, made: MadeTables) -> Traces:
-    """Return the runs of a plan on each newcomer and nobody else."""
-    return {name: run_plan(plan, declaration, made.alone(name)) for name in made.newcomers}
+def trace_all_and_alone(plan: Plan, declaration: Declaration, made: MadeTables) -> tuple[Traces, Traces]:
+    """Return the runs of a plan as `trace_all` does, and on each newcomer and nobody else."""
+    together, alone = _all_tables(made), {("alone", name): made.alone(name) for name in made.newcomers}
+    traces = _trace_tables(plan, declaration, {**together, **alone})
+    return {name: traces[name] for name in together}, {name: traces["alone", name] for name in made.newcomers}
+
+
+def _all_tables(made: MadeTables) -> dict[str | None, pa.Table]:
+    return {name: made.with_newcomer(name) for name in (None, *made.newcomers)}
+
+
+def _trace_tables(plan: Plan, declaration: Declaration, tables: Mapping[Any, pa.Table]) -> dict[Any, Trace]:
+    """Return the runs of a plan on tables, all on the path that the first would take now."""
+    path = Engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan)
+    return {name: run_plan(plan, declaration, table, path=path) for name, table in tables.items()}
 
 
 def replay(plan: Plan, declaration: Declaration, query: Query) -> Replay:
     """Return what becomes of a plan's exact tables when one made-up unit comes, goes or is replaced."""
-    made = make_tables(declaration, query)
-    return compare_traces(plan, trace_all(plan, declaration, made), trace_alone(plan, declaration, made))
+    return compare_traces(plan, *trace_all_and_alone(plan, declaration, make_tables(declaration, query)))
 
 
 def compare_traces(plan: Plan, traces: Traces, alone: Traces | None = None) -> Replay:
@@ -147,13 +157,13 @@ def pair_name(before: str | None, after: str | None) -> str:
     return str(after) if before is None else f"{before} becomes {after}"
 
 
-def run_plan(plan: Plan, declaration: Declaration, table: pa.Table) -> Trace:
-    """Return what a plan does on a table of ours."""
+def run_plan(plan: Plan, declaration: Declaration, table: pa.Table, *, path: Path | None = None) -> Trace:
+    """Return what a plan does on a table of ours, on a path of the engine's where one is given."""
     heard = _Ear()
     logger = logging.getLogger("tacit")
     logger.addHandler(heard)
     try:
-        exact = Engine(open_source(table, written_facts(declaration))).aggregate(plan, SALT)
+        exact = Engine(open_source(table, written_facts(declaration)), path=path).aggregate(plan, SALT)
         return Trace(exact, release(plan, exact), failed=False, logged=tuple(heard.lines))
     except EngineError:
         return Trace(None, None, failed=True, logged=tuple(heard.lines))
