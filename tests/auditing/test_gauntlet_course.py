@@ -52,7 +52,7 @@ def test_stopping_early_ends_what_is_running_and_all_it_started(tmp_path, monkey
 
 def is_gone(process: int) -> bool:
     """Whether a process has ended, give or take the moment until it is reaped."""
-    for _ in range(100):
+    for _ in range(1200):
         try:
             with open(f"/proc/{process}/stat") as stat:
                 if stat.read().rpartition(")")[2].split()[0] == "Z":

@@ -36,7 +36,7 @@ def server(programs: Path) -> Iterator[str]:
         subprocess.run([*as_owner, str(programs / program), *words], check=True, capture_output=True, cwd="/")
 
     run("initdb", "-A", "trust", "--no-sync", "-U", "tacit", "-D", data)
-    run("pg_ctl", "-w", "-D", data, "-o", options, "-l", str(folder / "log"), "start")
+    run("pg_ctl", "-w", "-t", "600", "-D", data, "-o", options, "-l", str(folder / "log"), "start")
     try:
         yield f"postgresql://tacit@/postgres?host={folder}"
     finally:

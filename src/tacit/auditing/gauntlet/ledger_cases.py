@@ -65,7 +65,7 @@ def amounts(size: Size) -> Evidence:  # noqa: ARG001 (forty checks are the full 
 def _fitting(home: Path, budget: Number, amounts: list[Fraction]) -> int:
     """Return how many of the amounts were charged, if what was spent is their sum and no less."""
     with open_ledger(home / "amounts.db") as ledger:
-        table = ledger.register(name=str(time.monotonic_ns()), declaration=DECLARATION, budget=epsilon(budget))
+        table = ledger.register(name=chain.fresh_id(), declaration=DECLARATION, budget=epsilon(budget))
         charged = [one for turn, one in enumerate(amounts) if ask(ledger, table, str(turn), epsilon=one) is not None]
         spent = ledger.spent(table).epsilon
     exact = spent is not None and sum(charged) <= spent <= decimal_meaning(budget, name="budget")
@@ -230,7 +230,10 @@ def repeats(size: Size) -> Evidence:
 
 @case("L13", title="a ledger of a million entries", feature="ledger")
 def length(size: Size) -> Evidence:
-    """A charge does the same work at any length, and a million entries verify in ten seconds."""
+    """A charge does the same work at any length, and a million entries verify in ten seconds.
+
+    A few thousand entries verify too fast for their time to say anything, so the quick run only shows it.
+    """
     entries = 4_000 if size == "quick" else 1_000_000
     seconds_max = 10.0
     work: list[int] = []
@@ -248,7 +251,7 @@ def length(size: Size) -> Evidence:
         # what else the machine is doing is not the ledger's
         seconds = min(time.perf_counter() - start, time.process_time() - processor)
     exact = left.epsilon == 10**6 - (entries // 2) * Fraction(1, 1000) - 2 * TENTH
-    in_time = seconds <= max(seconds_max * entries / 10**6, 1.0)
+    in_time = size == "quick" or seconds <= seconds_max
     details = {"entries": verified.entries, "steps of a charge": work, "seconds to verify": round(seconds, 2)}
     return Evidence(exact and in_time and work[1] <= 1.5 * work[0], details)
 

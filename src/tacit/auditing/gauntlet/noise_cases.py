@@ -48,6 +48,8 @@ MECHANISMS: dict[str, Callable[[], tacit.Laplace | tacit.Gaussian]] = {
     "Laplace": lambda: tacit.Laplace(sensitivity=1, epsilon=1),
     "Gaussian": lambda: tacit.Gaussian(sensitivity=1, epsilon=1, delta="1e-6"),
 }
+# How many draw at once, and how often each does in the quick run.
+THREADS, THREAD_CALLS = 32, 40
 
 
 # ---- what the digits give away -------------------------------------------------------------------------------------
@@ -382,14 +384,14 @@ def same_process_id_draws_different_noise(size: Size) -> Evidence:
 @case("N14", title="32 threads never share a draw", feature="noise")
 def threads_never_share_a_draw(size: Size) -> Evidence:
     """Draw 64,000 numbers of scale 2^56 in 32 threads; any two of them are equal with a chance below 1e-8."""
-    calls = 40 if size == "quick" else 80
+    calls = THREAD_CALLS if size == "quick" else 2 * THREAD_CALLS
     noise = DiscreteLaplace(2**56)
 
     def draw(_: int) -> list[int]:
         return [int(value) for _ in range(calls) for value in noise.sample(2000 // calls)]
 
-    with ThreadPoolExecutor(32) as pool:
-        return _all_distinct([value for values in pool.map(draw, range(32)) for value in values])
+    with ThreadPoolExecutor(THREADS) as pool:
+        return _all_distinct([value for values in pool.map(draw, range(THREADS)) for value in values])
 
 
 def _all_distinct(seen: list[int]) -> Evidence:

@@ -2,22 +2,26 @@
 
 import os
 import random
+import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tacit.auditing.gauntlet.mutant import mutant, planted
+from tacit.auditing.gauntlet.noise_cases import THREAD_CALLS, THREADS
 from tacit.errors import NoRandomness
 from tacit.noise import bernoulli, bits, gaussian, grid, laplace, mechanism
 from tacit.noise.bits import Bits, Words
 from tacit.noise.threshold import Integers, ThresholdTable
 
 Planted = Iterator[None]
+# Threads that should meet and have not by then go on alone.
+MEETING_SECONDS = 60.0
 
 
 def _noisy_float(scale: float) -> Callable[[object, Any], Any]:
@@ -216,7 +220,7 @@ def time_grows_with_the_noise() -> AbstractContextManager[None]:
 
     def counting(self: mechanism.Laplace, exact: Any) -> Any:
         noisy = release(self, exact)
-        end = time.perf_counter_ns() + 100 * min(abs(int(noisy)), 300)
+        end = time.perf_counter_ns() + 500 * min(abs(int(noisy)), 200)
         while time.perf_counter_ns() < end:
             pass
         return noisy
@@ -300,15 +304,22 @@ def key_renewed_by_handler() -> AbstractContextManager[None]:
 @mutant("threads share a buffer without a lock", killed_by="N14", published="double use of buffered random bytes")
 @contextmanager
 def shared_buffer() -> Planted:
-    """Read at a shared position, then move it."""
+    """Read at a shared position, then move it; at first all threads do so at the same moment."""
     words_of = bits.Keystream.words
-    state: dict[str, Any] = {"buffer": np.empty(0, dtype=np.uint64), "place": 0}
+    state: dict[str, Any] = {"buffer": words_of(bits.Keystream(), 1 << 16), "place": 0}
+    moment, mine = threading.Barrier(THREADS), threading.local()
+
+    def meet() -> None:
+        mine.reads = getattr(mine, "reads", 0) + 1
+        if mine.reads <= THREAD_CALLS:  # each thread reads at least so often
+            with suppress(threading.BrokenBarrierError):
+                moment.wait(MEETING_SECONDS)
 
     def words(self: bits.Keystream, n: int, width: int = 64) -> Words:
         if state["place"] + n > len(state["buffer"]):
             state.update(buffer=words_of(self, 1 << 16), place=0)
         place, buffer = state["place"], state["buffer"]
-        time.sleep(0)  # where another thread may come in between
+        meet()
         state["place"] = place + n
         return (buffer if place + n <= len(buffer) else words_of(self, place + n))[place : place + n] >> np.uint64(
             64 - width

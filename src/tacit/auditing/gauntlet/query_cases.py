@@ -33,7 +33,8 @@ from tacit.query.sql import parse_expression, parse_query
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 
 _FEATURE = "question language"
-_SECONDS_EACH_MAX = 1.0
+# Of this thread's own time on a processor: what else the machine does is not the reader's. A bomb would take minutes.
+_SECONDS_EACH_MAX = 5.0
 
 # engine functions whose names our reader knows, each as the catalogue's function or an aggregate
 REVIEWED = {
@@ -169,7 +170,7 @@ def grammar_fuzz(size: Size) -> Evidence:
     """Read statements from a grammar; what becomes a question uses catalogue functions and never the unit."""
     crashed, unreviewed, slow, asked = [], [], [], 0
     for text in statements(600 if size == "quick" else 10_000):
-        start = time.perf_counter()
+        start = time.thread_time()
         try:
             query = parse_query(text, VISITS)
         except QueryRefused:
@@ -177,7 +178,7 @@ def grammar_fuzz(size: Size) -> Evidence:
         except Exception as error:
             crashed.append(f"{type(error).__name__}: {text}")
             continue
-        if time.perf_counter() - start > _SECONDS_EACH_MAX:
+        if time.thread_time() - start > _SECONDS_EACH_MAX:
             slow.append(text)
         if query is not None:
             asked += 1
@@ -205,13 +206,13 @@ def bombs(size: Size) -> Evidence:
             f"SELECT COUNT(*) FROM visits WHERE {bomb}",
             f"SELECT COUNT(*) FROM visits WHERE age = 42 AND {bomb}",
         ):
-            start = time.perf_counter()
+            start = time.thread_time()
             if not _is_refused(text):
                 passed.append(text[:80])
-            if time.perf_counter() - start > _SECONDS_EACH_MAX:
+            if time.thread_time() - start > _SECONDS_EACH_MAX:
                 slow.append(text[:80])
-    start = time.perf_counter()
-    heard = _asked(healthy) is not None and time.perf_counter() - start < _SECONDS_EACH_MAX
+    start = time.thread_time()
+    heard = _asked(healthy) is not None and time.thread_time() - start < _SECONDS_EACH_MAX
     return Evidence(heard and not passed and not slow, {"bombs": len(BOMBS), "passed": passed, "slow": slow})
 
 
