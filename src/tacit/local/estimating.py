@@ -47,8 +47,24 @@ class Shift:
     up: float
 
 
+class FromReports:
+    """What every estimate can say of the reports it was made from."""
+
+    basis: Basis
+
+    @property
+    def used(self) -> int:
+        """How many reports were counted."""
+        return self.basis.used
+
+    @property
+    def rejected(self) -> int:
+        """How many reports were rejected, for whatever reason."""
+        return sum(self.basis.rejected.values())
+
+
 @dataclass(frozen=True)
-class FrequencyEstimate:
+class FrequencyEstimate(FromReports):
     """The count of each answer: unbiased with an interval, and beside it counts that are whole together.
 
     `consistent` are at least 0 and add up to everyone; they err less on small counts and are biased there.
@@ -67,16 +83,6 @@ class FrequencyEstimate:
     def flags(self) -> tuple[str, ...]:
         """Signs that fakes push some answers; looked for when first asked."""
         return () if self.inspect is None else self.inspect(self.consistent)
-
-    @property
-    def used(self) -> int:
-        """How many reports were counted."""
-        return self.basis.used
-
-    @property
-    def rejected(self) -> int:
-        """How many reports were rejected, for whatever reason."""
-        return sum(self.basis.rejected.values())
 
     def poisoning(self, fraction: float) -> Shift:
         """Return the worst shift of one answer's count if this fraction of the reports were sent to move it.
@@ -124,7 +130,7 @@ class FrequencyEstimate:
 
 
 @dataclass(frozen=True)
-class MeanEstimate:
+class MeanEstimate(FromReports):
     """The mean of a number: unbiased, with an interval; None where no report was used."""
 
     mean: float | None
@@ -133,16 +139,6 @@ class MeanEstimate:
     question: Range
     protocol: MeanResponse
     basis: Basis
-
-    @property
-    def used(self) -> int:
-        """How many reports were counted."""
-        return self.basis.used
-
-    @property
-    def rejected(self) -> int:
-        """How many reports were rejected, for whatever reason."""
-        return sum(self.basis.rejected.values())
 
     def poisoning(self, fraction: float) -> Shift:
         """Return the worst shift of the mean if this fraction of the reports were sent to move it."""
@@ -164,21 +160,11 @@ class MeanEstimate:
 
 
 @dataclass(frozen=True)
-class AttributesEstimate:
+class AttributesEstimate(FromReports):
     """The counts of each attribute, by name."""
 
     attributes: Mapping[str, FrequencyEstimate]
     basis: Basis
-
-    @property
-    def used(self) -> int:
-        """How many reports were counted."""
-        return self.basis.used
-
-    @property
-    def rejected(self) -> int:
-        """How many reports were rejected, for whatever reason."""
-        return sum(self.basis.rejected.values())
 
     def __getitem__(self, name: str) -> FrequencyEstimate:
         return self.attributes[name]

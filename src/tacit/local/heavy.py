@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.estimating import Basis, FrequencyEstimate, estimate_counts
+from tacit.local.estimating import Basis, FrequencyEstimate, FromReports, estimate_counts
 from tacit.local.intervals import Counting
 from tacit.local.prefixes import PrefixHashing
 from tacit.local.records import Text
@@ -25,21 +25,11 @@ FALSE_KEPT = 0.01
 
 
 @dataclass(frozen=True)
-class StringsEstimate:
+class StringsEstimate(FromReports):
     """The strings that many share, most frequent first, with counts and intervals."""
 
     found: FrequencyEstimate
     basis: Basis
-
-    @property
-    def used(self) -> int:
-        """How many reports were counted."""
-        return self.basis.used
-
-    @property
-    def rejected(self) -> int:
-        """How many reports were rejected, for whatever reason."""
-        return sum(self.basis.rejected.values())
 
     @property
     def strings(self) -> tuple[str, ...]:

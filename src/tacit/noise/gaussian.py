@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from tacit.noise.bernoulli import exp_digits, settle_below
 from tacit.noise.bits import Bits, Keystream, Words
+from tacit.noise.integer_noise import IntegerNoise
 from tacit.noise.laplace import check_scale
 from tacit.noise.threshold import SEARCH_MOST, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
 from tacit.privacy.law import GaussianLaw
-from tacit.privacy.number import Number, binary_meaning, show, whole
-from tacit.privacy.rounding import ball, certain_floor, close_below, nearest_float
+from tacit.privacy.number import Number, show, whole
+from tacit.privacy.rounding import ball, certain_floor, close_below
 
 # Up to here a table is built in a few milliseconds; up to the second mark it pays for itself on many draws.
 QUICK_TABLE_MOST = 128
@@ -34,7 +35,7 @@ BLOCKS_LEAST = 32
 REACH_ALWAYS = 6
 
 
-class DiscreteGaussian:
+class DiscreteGaussian(IntegerNoise):
     """Integer noise with mass proportional to exp(-x² / (2 sigma²)), exact for every rational sigma.
 
     >>> noise = DiscreteGaussian(3)
@@ -55,23 +56,6 @@ class DiscreteGaussian:
 
     def _draw(self, n: int, bits: Bits) -> Integers:
         return gaussian_sampler(self.sigma, many=n >= MANY).draw(n, bits)
-
-    def pmf(self, x: int) -> float:
-        """Return Pr[Z = x], to the nearest float."""
-        return nearest_float(lambda: self.law.pmf(x))
-
-    def tail(self, x: int) -> float:
-        """Return Pr[|Z| > x], to the nearest float."""
-        return nearest_float(lambda: self.law.tail(x))
-
-    def quantile(self, p: Number) -> int:
-        """Return the least integer x with Pr[Z <= x] >= p, exactly."""
-        return self.law.quantile(binary_meaning(p, name="p"))
-
-    @property
-    def variance(self) -> float:
-        """The law's variance, to the nearest float."""
-        return nearest_float(self.law.variance)
 
     def __repr__(self) -> str:
         return f"DiscreteGaussian(sigma={show(self.sigma)})"

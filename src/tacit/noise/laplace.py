@@ -13,18 +13,19 @@ from flint import arb
 
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits, Keystream, Words
+from tacit.noise.integer_noise import IntegerNoise
 from tacit.noise.progression import progression_floors
 from tacit.noise.threshold import PIECE, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds, powers
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN, LaplaceLaw
 from tacit.privacy.number import Number, binary_meaning, show, whole
-from tacit.privacy.rounding import ball, certain_floor, nearest_float
+from tacit.privacy.rounding import ball, certain_floor
 
 # Up to here one table of both signs is quick to build and stays in the cache.
 ONE_TABLE_MOST = 64
 DIGIT_BITS_MOST = 10
 
 
-class DiscreteLaplace:
+class DiscreteLaplace(IntegerNoise):
     """Integer noise with mass proportional to exp(-|x| / scale), exact for every rational scale.
 
     >>> noise = DiscreteLaplace(2)
@@ -45,23 +46,6 @@ class DiscreteLaplace:
 
     def _draw(self, n: int, bits: Bits) -> Integers:
         return laplace_tables(self.scale, WIDTH).draw(n, bits)
-
-    def pmf(self, x: int) -> float:
-        """Return Pr[Z = x], to the nearest float."""
-        return nearest_float(lambda: self.law.pmf(x))
-
-    def tail(self, x: int) -> float:
-        """Return Pr[|Z| > x], to the nearest float."""
-        return nearest_float(lambda: self.law.tail(x))
-
-    def quantile(self, p: Number) -> int:
-        """Return the least integer x with Pr[Z <= x] >= p, exactly."""
-        return self.law.quantile(binary_meaning(p, name="p"))
-
-    @property
-    def variance(self) -> float:
-        """The law's variance, to the nearest float."""
-        return nearest_float(self.law.variance)
 
     def __repr__(self) -> str:
         return f"DiscreteLaplace(scale={show(self.scale)})"
