@@ -28,7 +28,8 @@ MANY = 10_000
 # The float filter's error is below 2^-44 (docs/proofs/gaussian.md); what lies within 2^-40, and the width of a word's
 # own interval, is decided in balls.
 FILTER_MARGIN = 2.0**-40
-PIECE = 1 << 15
+# How many candidates are tried at a time.
+PIECE = 1 << 17
 # How many blocks a wide sigma has at least: more keep more candidates, and take a longer table.
 BLOCKS_LEAST = 32
 # Blocks up to so many sigmas have a mark below which a word keeps whatever is in them.
@@ -81,13 +82,13 @@ class WideGaussian:
 
         Privacy: exactly the law, given uniform bits: how many candidates were tried is independent of what is kept.
         """
-        kept = []
+        draws = np.empty(n, dtype=np.int64)
         missing = n
         while missing > 0:
             found = self._try(1 if n == 1 else min(PIECE, missing + missing // 64 + 16), bits)[:missing]
-            kept.append(found)
+            draws[n - missing : n - missing + len(found)] = found
             missing -= len(found)
-        return np.concatenate(kept) if kept else np.empty(0, dtype=np.int64)
+        return draws
 
     def _try(self, n: int, bits: Bits) -> Integers:
         """Return the draws that `n` candidates give."""
