@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tacit import local
 from tacit.auditing.gauntlet.local_stage import people
+from tacit.auditing.gauntlet.statistic import FALSE_ALARM
 from tacit.local.estimate import _binomial
 from tacit.local.intervals import Counting, norm_sub
 from tacit.local.mean_interval import _wilson
@@ -116,14 +117,15 @@ def test_means_of_few_reports_have_wide_intervals_and_many_narrow_ones():
 def test_frequent_strings_are_found_and_rare_ones_are_not_made_up():
     client = local.Randomizer(alphabet="abcde", length=5, step=2, epsilon=4)
     words = ["abba", "deed", "ace", "b"]
-    values = np.repeat(words, [9000, 7000, 5000, 4000])
+    values = np.repeat(words, [12_000, 9_000, 6_000, 3_000])  # 8 deviations and more apart
     collector = local.Collector(client.survey)
     collector.add_all(client.reports(np.concatenate([values, ["cdcdc", "edcba"] * 20])))
     found = collector.estimate()
     assert found.strings[:4] == tuple(words)
     # the last level shows a string nobody has once in a hundred times: three at once have a chance below 1e-6
     assert len(set(found.strings) - {*words, "cdcdc", "edcba"}) <= 2
-    assert found.found.low[0] <= 9000 <= found.found.high[0] + 2000
+    surely = collector.estimate(confidence=1 - FALSE_ALARM)
+    assert surely.found.low[0] <= 12_000 <= surely.found.high[0]
     assert client.loss.epsilon == 4
 
 
