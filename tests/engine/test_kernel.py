@@ -276,7 +276,7 @@ def test_a_kernel_that_bounds_badly_is_caught(case, bug, monkeypatch):
 def test_nothing_was_compiled_for_any_of_this_in_use():
     loops = {**vars(coding_loops), **vars(kernel_loops)}
     compiled_for = {name: len(each.signatures) for name, each in loops.items() if hasattr(each, "signatures")}
-    used = {"hash_words", "code_texts", "code_words", "find_words", "refill", "scatter", "sum_rows"}
+    used = {"hash_words", "code_texts", "code_words", "find_near", "find_words", "refill", "scatter", "sum_rows"}
     assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)
 
 
@@ -293,3 +293,16 @@ def test_what_lies_under_a_null_is_no_value(kind):
     found = coder.values(kind)
     assert [found[code] for code in codes] == column.to_pylist()
     assert set(found) <= {None, column[0].as_py()}
+
+
+@pytest.mark.parametrize("far", [3, 2**20, 2**62])
+@pytest.mark.parametrize("with_null", [False, True])
+def test_listed_numbers_near_and_far_have_their_places(far, with_null):
+    listed = [far, -1, *([None] if with_null else []), 0, far - 1]
+    cells = [0, far, None, far - 1, -1, -2, far + 1, -(2**63), 2**63 - 1, 1]
+    found = coding.PlaceFinder(listed).find(pa.array(cells, pa.int64()))
+    assert found.tolist() == [listed.index(cell) if cell in listed else -1 for cell in cells]
+
+
+def test_a_list_of_nothing_but_null_has_its_place():
+    assert coding.PlaceFinder([None]).find(pa.array([0, None, -1], pa.int64())).tolist() == [-1, 0, -1]

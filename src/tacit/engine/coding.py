@@ -18,6 +18,8 @@ Codes = NDArray[np.int64]
 NULL_CODE = 0
 MASK = (1 << 32) - 1
 ROOM = 1 << 12
+# Whole numbers no farther apart are looked up in an array.
+SPAN_MOST = 1 << 20
 
 
 def keyed_word(salt: str, purpose: str) -> np.uint64:
@@ -156,14 +158,23 @@ class WordCoder:
 
 
 class PlaceFinder:
-    """Finds the places of a public list's whole numbers, one of which may be NULL; -1 for what is not listed."""
+    """Finds the places of a public list's whole numbers, one of which may be NULL; -1 for what is not listed.
+
+    Numbers that are near each other are looked up in an array from the least to the greatest.
+    """
 
     def __init__(self, listed: Sequence[int | None]) -> None:
         self._null = listed.index(None) if None in listed else -1
-        known = [(value, place) for place, value in enumerate(listed) if value is not None]
+        known = {value: place for place, value in enumerate(listed) if value is not None}
+        self._least = min(known, default=0)
+        self._is_near = max(known, default=0) - self._least < SPAN_MOST
         self._coder = WordCoder(np.uint64(0))
-        self._coder.code_words(np.array([value for value, _ in known], dtype=np.int64))
-        self._place_of = np.array([place for _, place in known] + [-1], dtype=np.int64)  # code -1 is the last
+        if self._is_near:
+            self._place_of = np.full(max(known, default=0) - self._least + 1, -1, dtype=np.int64)
+            self._place_of[[value - self._least for value in known]] = list(known.values())
+        else:
+            self._coder.code_words(np.array(list(known), dtype=np.int64))
+            self._place_of = np.array([*known.values(), -1], dtype=np.int64)  # code -1 is the last
 
     @property
     def bytes_held(self) -> int:
@@ -172,9 +183,16 @@ class PlaceFinder:
 
     def find(self, column: pa.Array) -> Codes:
         """Return each cell's place in the list."""
-        places = self._place_of[self._coder.find_words(as_words(column))]
+        from tacit.engine import coding_loops as loops
+
+        words = as_words(column)
+        if self._is_near:
+            places = np.empty(len(words), dtype=np.int64)
+            loops.find_near(as_input(words), self._least, as_input(self._place_of), places)
+        else:
+            places = self._place_of[self._coder.find_words(words)]
         if column.null_count:
-            places[cells_of(column.is_null().cast(pa.int8())) != 0] = self._null
+            places[_is_null(column)] = self._null
         return places
 
 

@@ -125,6 +125,14 @@ def find_words(words: Any, slots: Any, values: Any, places: Any) -> None:
 
 
 @numba.njit(cache=True, nogil=True)
+def find_near(words: Any, least: Any, place_of: Any, places: Any) -> None:
+    """Write place_of[word - least] for each 64-bit word, and -1 for those outside."""
+    for place in range(len(words)):
+        at = np.uint64(words[place]) - np.uint64(least)  # what is below wraps around, far beyond the end
+        places[place] = place_of[at] if at < np.uint64(len(place_of)) else -1
+
+
+@numba.njit(cache=True, nogil=True)
 def refill(slots: Any, hashes: Any, count: Any) -> None:
     """Put codes 0 … count-1 into empty slots again, by their hashes."""
     mask = len(slots) - 1

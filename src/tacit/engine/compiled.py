@@ -170,6 +170,7 @@ def _run_coding(loops: ModuleType) -> None:
     loops.refill(slots.copy(), hashes, 1)
     loops.code_words(one, 0, slots.copy(), np.zeros(1, dtype=np.int64), known.copy(), np.zeros(1, dtype=np.int64))
     loops.find_words(one, slots.copy(), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    loops.find_near(one, 0, one, np.zeros(1, dtype=np.int64))
     letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
     loops.code_texts(letter, ends, 0, word, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
 

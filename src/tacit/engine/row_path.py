@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.engine.coding import as_input, cells_of
+from tacit.engine.coding import SPAN_MOST, as_input, cells_of
 from tacit.engine.fixed_point import FloatGrid, float_grid
 from tacit.engine.kernel import NOTHING, ROWS_AT_ONCE
 from tacit.engine.kernel_path import as_word
@@ -24,8 +24,6 @@ from tacit.plan.plan import Plan
 from tacit.tables.source import Source
 
 BATCH_ROWS = 1 << 20
-# Keys are looked up in an array from the least listed to the greatest.
-SPAN_MOST = 1 << 20
 KEY, BITS = "key", (16, 32)
 ALL_VALID = np.empty(0, dtype=np.uint8)
 
