@@ -250,3 +250,8 @@ def test_no_bad_input_gives_a_bare_exception():
         for ask in (table.sql, table.where):
             with pytest.raises(TacitError):
                 ask(bad)
+
+
+def test_a_unit_written_as_a_word_is_told_how_to_write_it():
+    with pytest.raises(QueryRefused, match=r"no column 'row' for the unit\nhint: unit=tacit.ROW, or --unit ROW"):
+        protected(pa.table({"id": [1]}), unit="row")

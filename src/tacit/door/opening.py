@@ -138,7 +138,8 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
             "\nhint: unit='person_id', or unit=tacit.ROW if each row is its own person"
         )
     if unit not in opened.columns:
-        raise QueryRefused(f"the table has no column '{unit}' for the unit{did_you_mean(unit, opened.columns)}")
+        hint = did_you_mean(unit, opened.columns) if unit.lower() != "row" else "\nhint: unit=tacit.ROW, or --unit ROW"
+        raise QueryRefused(f"the table has no column '{unit}' for the unit{hint}")
     if unit not in opened.table.columns:
         raise QueryRefused(
             f"column '{unit}' is of a type that cannot be read for every row, so it cannot be the unit"
