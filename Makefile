@@ -29,7 +29,7 @@ check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
 slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow"
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow" --hypothesis-profile=searching
 
 bench: $(TOOLS)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
 	$(BIN)/python bench/run.py $(ONLY)

@@ -16,7 +16,7 @@ GROUPS = st.sampled_from(["p", "P", "q", "", None, "r", "s"])
 XS = st.one_of(st.none(), st.integers(-3, 8), st.sampled_from([2**63 - 1, -(2**63)]))
 YS = st.sampled_from([None, float("nan"), float("inf"), -0.0, 0.0, 5e-324, 1.5, -9.0])
 ROWS = st.lists(st.tuples(UNITS, GROUPS, XS, YS), max_size=25)
-small = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+small = settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def as_table(rows):

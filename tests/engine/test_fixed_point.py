@@ -13,7 +13,7 @@ from tacit.auditing.gauntlet.table_stage import exact_table, plan_of
 from tacit.auditing.gauntlet.value_cases import disagreements, nearest_steps
 from tacit.errors import QueryRefused
 
-several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 INTS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-20, 20))
 FLOATS = st.floats(width=64)
 

@@ -19,7 +19,7 @@ from tacit.engine.kernel import Bounded, Columns, sum_batches
 from tests.engine.exact import added, as_table, exact_of, question
 
 pytestmark = pytest.mark.usefixtures("kernel")
-several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
 def moment(*parts):

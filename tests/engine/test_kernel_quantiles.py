@@ -13,7 +13,9 @@ from tacit.query.frame import count, count_units, mean, median, quantile
 from tests.engine.exact import SALT, as_table, on_path, question
 
 pytestmark = pytest.mark.usefixtures("kernel")
-several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+several = settings(
+    max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+)
 UNBOUNDED = {"rows_per_unit": 50, "groups_per_unit": 50}
 XS = st.sampled_from([None, -(2**63), 0, 3, 10, 2**63 - 1])
 YS = st.sampled_from([None, float("nan"), float("-inf"), -5.0, -0.0, 0.3, 4.999, 1e300])

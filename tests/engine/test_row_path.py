@@ -17,7 +17,9 @@ from tacit.query.frame import sum as sum_of
 from tests.engine.exact import SALT, on_path
 
 pytestmark = pytest.mark.usefixtures("kernel")
-several = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+several = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 ODD = [0.0, -0.0, 5e-324, 0.5, 1.5, -2.5, 2.4999999999999996, 1e308, -1e308, math.inf, -math.inf, math.nan]
 FLOATS = st.one_of(st.none(), st.sampled_from(ODD), st.floats(-12, 12), st.integers(-40, 40).map(lambda x: x / 4))
