@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.auditing.gauntlet.local_stage import EveryWord
+from tacit.auditing.gauntlet.statistic import FALSE_ALARM, binomial_at_least, binomial_at_most
 from tacit.errors import InvalidParameter
 from tacit.local import coins
 from tacit.noise.bits import Keystream
@@ -71,11 +72,9 @@ def test_a_packed_coin_is_heads_for_exactly_its_share_of_all_8_bit_words(digits)
 
 @pytest.mark.parametrize("top", [1, 2**63, 3 * 2**40, 2**64 - 1, 0x8000_4000_2000_1001])
 def test_packed_coins_have_their_chance_on_average(top):
-    # 2^21 coins: an average off by 5.5 deviations has a chance below 1e-7
     chance = Fraction(top, 2**64)
     heads = int(np.bitwise_count(coins.draw_packed_heads(chance, 1 << 15, Keystream())).sum())
-    deviation = float(2**21 * chance * (1 - chance)) ** 0.5
-    assert abs(heads - float(2**21 * chance)) <= 5.5 * deviation + 1
+    assert min(binomial_at_least(heads, 2**21, chance), binomial_at_most(heads, 2**21, chance)) > FALSE_ALARM / 10
 
 
 def test_a_chance_off_the_grid_is_refused():
