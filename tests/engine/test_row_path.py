@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit.auditing.replay import replay
 from tacit.engine import compiled, row_loops, row_path
 from tacit.engine.coding import as_input
 from tacit.query.frame import count, mean
@@ -94,6 +96,23 @@ def test_keys_of_16_and_of_32_bits(far):
     assert [sums["rows"] for sums in found.values()] == [3, 3]
 
 
+@pytest.mark.parametrize("macros", [[], ["greatest(a, b) AS a", "least(a, b) AS a", "coalesce(a, b) AS a"]])
+def test_no_key_is_beyond_what_the_loops_look_up_unchecked(macros):
+    connection = duckdb.connect()
+    connection.execute(
+        "CREATE TABLE t AS SELECT CASE WHEN range % 11 > 0 THEN range - 50 END AS g, 1.5 AS f FROM range(100)"
+    )
+    for macro in macros:  # functions of a user's own that stand in for DuckDB's
+        connection.execute(f"CREATE MACRO {macro}")
+    declared = {"unit": tacit.ROW, "budget": tacit.epsilon(9), "ledger": ":memory:"}
+    asked = tacit.table((connection, "t"), **declared).group_by("g", keys=[-2, 3]).mean("f", between=(0, 2))
+    relation, form = asked.session.engine._rows(asked.plan(epsilon=1).plan, None)
+    keys = asked.session.engine._source.fetch(relation).column("key").to_pylist()
+    assert len(keys) == 100
+    assert all(0 <= key - form.least < len(form.start_of) for key in keys)
+    assert_alike(asked)
+
+
 def test_a_list_that_does_not_suit_stays_in_sql():
     table = table_of([(1, 1.0, 1, Decimal(1))] * 2)
     others = [
@@ -140,6 +159,16 @@ def test_the_first_question_does_not_wait_for_the_loops_to_load(monkeypatch):
         engine.aggregate(plan, SALT)
         assert engine.path_of(plan) == "rows"
         assert "\nEngine: compiled sums of rows.\n" in str(asked.plan(epsilon=1))
+
+
+def test_an_audit_takes_the_path_of_later_questions(monkeypatch):
+    asked, taken = everything(table_of([]), keys=[0, 1]), []
+    exact_sums = row_path.exact_sums
+    monkeypatch.setattr(compiled, "is_loaded", lambda: False)
+    monkeypatch.setattr(row_path, "exact_sums", lambda *given: taken.append("rows") or exact_sums(*given))
+    with on_path("kernel"):
+        assert replay(asked.plan(epsilon=1).plan, asked.session.declaration, asked.query).passed
+    assert len(taken) > 10
 
 
 @pytest.mark.parametrize("bug", ["bounds are trusted", "NaN is a value", "rounded down"])

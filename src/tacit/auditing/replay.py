@@ -116,8 +116,8 @@ def _all_tables(made: MadeTables) -> dict[str | None, pa.Table]:
 
 
 def _trace_tables(plan: Plan, declaration: Declaration, tables: Mapping[Any, pa.Table]) -> dict[Any, Trace]:
-    """Return the runs of a plan on tables, all on the path that the first would take now."""
-    path = Engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan)
+    """Return the runs of a plan on tables, all on the path that questions of the first would take now."""
+    path = Engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan, again=True)
     return {name: run_plan(plan, declaration, table, path=path) for name, table in tables.items()}
 
 

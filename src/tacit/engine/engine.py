@@ -107,17 +107,17 @@ class Engine:
         rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
         return row_path.relation_of(plan, rows)
 
-    def path_of(self, plan: Plan) -> Path:
+    def path_of(self, plan: Plan, *, again: bool = False) -> Path:
         """Return how this plan would run now: by public facts, and by whether the loops are compiled yet.
 
         Loading them takes half a second. That is worth it at once where units are bounded, and where nothing is, from
-        the second question on.
+        the second question on; with `again`, as if this were one.
         """
         if self._path is not None:
             return self._path
         if kernel_path.suits(plan, self._source):
             return "kernel" if compiled.is_ready() else "sql"
-        if row_path.suits(plan) and (self._again or compiled.is_loaded()):
+        if row_path.suits(plan) and (again or self._again or compiled.is_loaded()):
             return "rows" if compiled.is_ready() else "sql"
         return "sql"
 

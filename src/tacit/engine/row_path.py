@@ -39,7 +39,7 @@ def suits(plan: Plan) -> bool:
 class Asked:
     """What the columns of a relation are: a narrow key, then floats, or words of values that are on their grids."""
 
-    least: int  # stands for every key below the listed ones, and for none
+    least: int  # stands for every key outside the listed ones, and for none
     start_of: NDArray[np.uint64]  # from `least` on, where a key's sums begin
     grids: tuple[FloatGrid | None, ...]
 
@@ -47,10 +47,11 @@ class Asked:
 def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, Asked]:
     """Return what DuckDB is asked for; `rows` are those that count, as (key, values), floats as they are."""
     listed = _listed(plan) or []
-    least, most = min(listed) - 1, max(listed) + 1
+    least, most = _span(listed)
     bits = next(bits for bits in BITS if _fits(least, most, bits))
-    # DuckDB's greatest and least pass over NULL, so that no key is `least`
-    narrow = ibis.least(ibis.greatest(rows["k0"], ibis.literal(least, "int64")), ibis.literal(most, "int64"))
+    # The loops look keys up unchecked. No function is used for this: a macro of the user's own may stand in for it.
+    inside = rows["k0"].between(ibis.literal(least, "int64"), ibis.literal(most, "int64"))
+    narrow = ibis.cases((inside, rows["k0"]), else_=ibis.literal(least, "int64"))
     grids = tuple(None if column.counts_only else float_grid(column) for column in plan.measured)
     values = {
         f"x{place}": rows[f"x{place}"] if grid is not None else as_word(rows[f"x{place}"])
@@ -115,8 +116,12 @@ def _listed(plan: Plan) -> list[int] | None:
     listed = [key for (key,) in plan.public_keys if isinstance(key, int) and not isinstance(key, bool)]
     if len(listed) != len(plan.public_keys):
         return None
-    least, most = min(listed) - 1, max(listed) + 1
+    least, most = _span(listed)
     return listed if most - least < SPAN_MOST and _fits(least, most, BITS[-1]) else None
+
+
+def _span(listed: list[int]) -> tuple[int, int]:
+    return min(listed) - 1, max(listed)
 
 
 def _fits(least: int, most: int, bits: int) -> bool:
