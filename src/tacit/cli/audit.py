@@ -207,6 +207,7 @@ def _import_function(target: str) -> Any:
         raise InvalidParameter("a callable is named MODULE:FUNCTION\nhint: e.g. mine:noisy_count for mine.py here")
     if "" not in sys.path:
         sys.path.insert(0, "")  # a module in this folder, as `python -m` would find it
+    importlib.invalidate_caches()  # it may be younger than what Python knows of the folder
     try:
         found = getattr(importlib.import_module(module), name, None)
     except ImportError as missing:
