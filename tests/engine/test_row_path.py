@@ -102,10 +102,10 @@ def test_no_key_is_beyond_what_the_loops_look_up_unchecked(macros):
     connection.execute(
         "CREATE TABLE t AS SELECT CASE WHEN range % 11 > 0 THEN range - 50 END AS g, 1.5 AS f FROM range(100)"
     )
-    for macro in macros:  # functions of a user's own that stand in for DuckDB's
-        connection.execute(f"CREATE MACRO {macro}")
     declared = {"unit": tacit.ROW, "budget": tacit.epsilon(9), "ledger": ":memory:"}
     asked = tacit.table((connection, "t"), **declared).group_by("g", keys=[-2, 3]).mean("f", between=(0, 2))
+    for macro in macros:  # functions of a user's own that stand in for DuckDB's
+        connection.execute(f"CREATE MACRO {macro}")
     relation, form = asked.session.engine._rows(asked.plan(epsilon=1).plan, None)
     keys = asked.session.engine._source.fetch(relation).column("key").to_pylist()
     assert len(keys) == 100

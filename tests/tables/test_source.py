@@ -186,6 +186,16 @@ def test_a_default_collation_is_refused():
         protected((connection, name))
 
 
+@pytest.mark.parametrize("macro", ["floor(x) AS x * 1000", '"ISNAN"(x) AS false', "hash(x) AS 0", "sum(x) AS 5"])
+def test_a_macro_in_place_of_a_function_is_refused(macro):
+    connection, name = as_connection(None)
+    connection.execute("CREATE MACRO of_my_own(x) AS x + 1")
+    protected((connection, name))
+    connection.execute(f"CREATE TEMP MACRO {macro}")
+    with pytest.raises(QueryRefused, match="in place of DuckDB's own"):
+        protected((connection, name))
+
+
 def test_a_collated_column_keeps_units_and_keys_apart():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (id VARCHAR COLLATE nocase, g VARCHAR COLLATE nocase)")

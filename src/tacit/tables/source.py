@@ -220,11 +220,7 @@ def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
     An ENUM is hashed by its code, which another row's value can move, and a collation takes different units or keys
     for one; by way of bytes both are gone. A time in seconds may be beyond what microseconds can count: then NULL.
     """
-    if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
-        raise QueryRefused(
-            "this DuckDB connection has a default collation, which takes different units for one"
-            "\nhint: RESET default_collation, or open another connection"
-        )
+    _refuse_other_meanings(backend)
     plain = {}
     for name, found in table.schema().items():
         if found.is_string():
@@ -234,6 +230,24 @@ def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
         elif isinstance(found, dt.Timestamp) and found.scale in COARSE_TIMES:
             plain[name] = table[name].try_cast("timestamp(6)")
     return table.mutate(**plain) if plain else table
+
+
+def _refuse_other_meanings(backend: Any) -> None:
+    """Refuse a DuckDB user's connection where texts are compared, or functions called, that are not DuckDB's own."""
+    if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
+        raise QueryRefused(
+            "this DuckDB connection has a default collation, which takes different units for one"
+            "\nhint: RESET default_collation, or open another connection"
+        )
+    # looked through here, since any function may be one of the user's
+    functions = backend.con.execute("SELECT function_name, internal FROM duckdb_functions()").fetchall()
+    built_in = {name.lower() for name, is_internal in functions if is_internal}
+    for name, is_internal in functions:
+        if not is_internal and name.lower() in built_in:
+            raise QueryRefused(
+                f"this DuckDB connection has a macro '{name}' in place of DuckDB's own function, so that nothing bounds"
+                " a row\nhint: DROP the macro, or open another connection"
+            )
 
 
 def _described(
