@@ -111,7 +111,7 @@ def test_the_published_wrong_sparse_vectors_are_found_and_the_right_one_is_not(w
 
     scores = (0,) * rise + (1,) * fall, (1,) * rise + (0,) * fall
     with plants[wrong]() if wrong else nullcontext():
-        draws = 90_000 if rise == 12 else 30_000  # enough to be 4 standard deviations above the claim, or more
+        draws = 90_000 if rise in (8, 12) else 30_000  # enough to be 6 standard deviations above the claim, or more
         assert audit(answers, *scores, epsilon=2, draws=draws, batch=True).violated is bool(wrong)
 
 
