@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -205,5 +206,6 @@ def _run_rows(loops: ModuleType) -> None:
 
 def _remove_old(folder: Path) -> None:
     for other in folder.parent.glob("kernel-*"):
-        if other != folder and time.time() - other.stat().st_mtime > KEPT_DAYS * 86400:
-            shutil.rmtree(other, ignore_errors=True)
+        with suppress(FileNotFoundError):  # another process removes it too
+            if other != folder and time.time() - other.stat().st_mtime > KEPT_DAYS * 86400:
+                shutil.rmtree(other, ignore_errors=True)
