@@ -1,6 +1,7 @@
 """Where each row is its own unit, rows added up as they come give the integers that SQL gives, whatever their cells."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import duckdb
@@ -159,6 +160,19 @@ def test_the_first_question_does_not_wait_for_the_loops_to_load(monkeypatch):
         engine.aggregate(plan, SALT)
         assert engine.path_of(plan) == "rows"
         assert "\nEngine: compiled sums of rows.\n" in str(asked.plan(epsilon=1))
+
+
+def test_tables_of_one_connection_are_asked_at_once():
+    connection = duckdb.connect()
+    for name in ("one", "two"):
+        connection.execute(f"CREATE TABLE {name} AS SELECT range % 5 AS g, 1.5 AS f FROM range(300000)")
+    declared = {"unit": tacit.ROW, "budget": tacit.epsilon(9), "ledger": ":memory:"}
+    tables = [tacit.table((connection, name), **declared) for name in ("one", "two")]
+    asked = [table.group_by("g", keys=[1, 2]).mean("f", between=(0, 2)) for table in tables]
+    work = [(each.session.engine, each.plan(epsilon=1).plan) for each in asked]
+    with on_path("kernel"), ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda each: each[0].aggregate(each[1], SALT).sums["rows"], work * 5))
+    assert found == [[60000, 60000]] * 10
 
 
 def test_an_audit_takes_the_path_of_later_questions(monkeypatch):

@@ -9,6 +9,7 @@ import logging
 import threading
 from functools import partial
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import ibis.expr.types as ir
 import pyarrow as pa
@@ -37,6 +38,10 @@ FAILED = (
 
 Path = Literal["kernel", "rows", "sql"]
 
+# Tables may share a connection, which has no second result while one is being read.
+_turns: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
+_giving_turns = threading.Lock()
+
 
 class Engine:
     """Answers plans about one source, exactly and in secret.
@@ -54,11 +59,12 @@ class Engine:
             read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
         self._memory = memory_limit()
         self._prepared = PreparedRelations(source)
-        self._turn = threading.Lock()
+        with _giving_turns:
+            self._turn = _turns.setdefault(source.backend.con, threading.Lock())
         self._again = False
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        """Return each group's exact sums, every unit bounded; one question at a time, as connections want it."""
+        """Return each group's exact sums, every unit bounded; one question of a connection at a time."""
         with self._turn:
             try:
                 return self._aggregate(plan, salt)
