@@ -20,8 +20,9 @@ DISK_LEAST = 8 * GIB
 EXPONENT_MOST = 1.1
 
 ASK = """
-import json, resource, sys, time
+import json, sys, time
 from pathlib import Path
+from bench.measure import peak_bytes
 from bench.orders import ask, protected
 from tacit.engine import compiled
 
@@ -33,7 +34,7 @@ for _ in range(int(sys.argv[3])):
     ask(table)
     times.append(time.perf_counter() - start)
     worked.append(time.process_time() - work)
-print(json.dumps([min(times), min(worked), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024]))
+print(json.dumps([min(times), min(worked), peak_bytes()]))
 """
 
 

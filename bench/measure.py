@@ -8,6 +8,7 @@ import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 
@@ -118,3 +119,12 @@ def median_ratio(
     baseline()
     all_ours, all_baseline = times_of_each(ours, baseline, repeats=repeats)
     return Ratio(name, median(all_ours), median(all_baseline), limit)
+
+
+def peak_bytes() -> int:
+    """Return the most memory this process has had so far.
+
+    Not ru_maxrss: a process begins with that of the one that started it, which may have had more.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

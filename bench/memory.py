@@ -14,22 +14,20 @@ ITEMS = 1000
 TIMES_MOST = 3
 
 ASK = """
-import json, resource, sys
+import json, sys
 from pathlib import Path
+from bench.measure import peak_bytes
 from bench.orders import ask, protected, write_orders
 from tacit.engine import compiled
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 folder, path = Path(sys.argv[1]), Path(sys.argv[2])
 compiled.compile_now()
 few = folder / "few.parquet"
 write_orders(few, 1000, 10)
 ask(protected(few, items=10, name="few"))  # loads everything there is to load
-before = peak()
+before = peak_bytes()
 ask(protected(path, items=int(sys.argv[3])))
-print(json.dumps(peak() - before))
+print(json.dumps(peak_bytes() - before))
 """
 
 
