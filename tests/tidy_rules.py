@@ -26,7 +26,7 @@ LAYERS = (
     ("noise",),
     ("accounting",),
     ("privacy",),
-    ("errors",),
+    ("errors", "memory"),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
 

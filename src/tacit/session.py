@@ -46,6 +46,7 @@ class Session:
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
         plan = make_plan(query, self.declaration, spend)  # public facts only
+        self.engine.refuse_changes()  # a file that is gone is not charged for
         reservation = self.ledger.reserve(  # refuses here, before rows are read
             self.registered, plan.events, question_key=self._key(plan), request_id=request_id, analyst=analyst
         )

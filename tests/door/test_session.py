@@ -8,7 +8,7 @@ from tacit.auditing.gauntlet.table_stage import BUDGET, protected
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, NoRandomness
 from tacit.ledger.opening import open_ledger
-from tacit.noise import laplace
+from tacit.noise import integer_noise
 from tacit.privacy.loss import epsilon
 from tacit.release import noisy
 
@@ -67,7 +67,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
         def none():
             raise NoRandomness("no randomness")
 
-        monkeypatch.setattr(laplace, "Keystream", none)
+        monkeypatch.setattr(integer_noise, "Keystream", none)
     with pytest.raises(expected) as failed:
         table.count().answer(epsilon=1, request_id="r1")
     assert broken == "randomness" or str(failed.value) == FAILED

@@ -63,6 +63,10 @@ class Engine:
             self._turn = _turns.setdefault(source.backend.con, threading.Lock())
         self._again = False
 
+    def refuse_changes(self) -> None:
+        """Refuse where the source is not what was opened, so that no question is charged for it; reads no row."""
+        self._source.refuse_changes()
+
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
         """Return each group's exact sums, every unit bounded; one question of a connection at a time."""
         with self._turn:

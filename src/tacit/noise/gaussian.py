@@ -13,12 +13,12 @@ from flint import arb
 from numpy.typing import NDArray
 
 from tacit.noise.bernoulli import exp_digits, settle_below
-from tacit.noise.bits import Bits, Keystream, Words
+from tacit.noise.bits import Bits, Words
 from tacit.noise.integer_noise import IntegerNoise
 from tacit.noise.laplace import check_scale
 from tacit.noise.threshold import SEARCH_MOST, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
 from tacit.privacy.law import GaussianLaw
-from tacit.privacy.number import Number, show, whole
+from tacit.privacy.number import Number, show
 from tacit.privacy.rounding import ball, certain_floor, close_below
 
 # Up to here a table is built in a few milliseconds; up to the second mark it pays for itself on many draws.
@@ -47,13 +47,6 @@ class DiscreteGaussian(IntegerNoise):
     def __init__(self, sigma: Number) -> None:
         self.sigma = check_scale(sigma, name="sigma")
         self.law = GaussianLaw(self.sigma)
-
-    def sample(self, n: int) -> Integers:
-        """Return `n` independent draws as int64.
-
-        Privacy: exactly the law, from a key used for this call alone.
-        """
-        return self._draw(whole(n, name="n", least=0), Keystream())
 
     def _draw(self, n: int, bits: Bits) -> Integers:
         return gaussian_sampler(self.sigma, many=n >= MANY).draw(n, bits)

@@ -1,7 +1,10 @@
-"""What integer noise tells of its law, whichever it is."""
+"""What integer noise does, whichever its law is: it is drawn, and it tells of its law."""
 
+from tacit.memory import reuse_freed_memory
+from tacit.noise.bits import Bits, Keystream
+from tacit.noise.threshold import Integers
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
-from tacit.privacy.number import Number, binary_meaning
+from tacit.privacy.number import Number, binary_meaning, whole
 from tacit.privacy.rounding import nearest_float
 
 
@@ -9,6 +12,18 @@ class IntegerNoise:
     """Noise on the integers, with the exact law it is drawn from."""
 
     law: LaplaceLaw | GaussianLaw
+
+    def sample(self, n: int) -> Integers:
+        """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).
+
+        Privacy: exactly the law, from a key used for this call alone.
+        """
+        count = whole(n, name="n", least=0)
+        reuse_freed_memory()
+        return self._draw(count, Keystream())
+
+    def _draw(self, n: int, bits: Bits) -> Integers:
+        raise NotImplementedError
 
     def pmf(self, x: int) -> float:
         """Return Pr[Z = x], to the nearest float."""

@@ -12,12 +12,12 @@ import numpy as np
 from flint import arb
 
 from tacit.errors import InvalidParameter
-from tacit.noise.bits import Bits, Keystream, Words
+from tacit.noise.bits import Bits, Words
 from tacit.noise.integer_noise import IntegerNoise
 from tacit.noise.progression import progression_floors
 from tacit.noise.threshold import PIECE, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds, powers
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN, LaplaceLaw
-from tacit.privacy.number import Number, binary_meaning, show, whole
+from tacit.privacy.number import Number, binary_meaning, show
 from tacit.privacy.rounding import ball, certain_floor
 
 # Up to here one table of both signs is quick to build and stays in the cache.
@@ -36,13 +36,6 @@ class DiscreteLaplace(IntegerNoise):
     def __init__(self, scale: Number) -> None:
         self.scale = check_scale(scale, name="scale")
         self.law = LaplaceLaw(self.scale)
-
-    def sample(self, n: int) -> Integers:
-        """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).
-
-        Privacy: exactly the law, from a key used for this call alone.
-        """
-        return self._draw(whole(n, name="n", least=0), Keystream())
 
     def _draw(self, n: int, bits: Bits) -> Integers:
         return laplace_tables(self.scale, WIDTH).draw(n, bits)

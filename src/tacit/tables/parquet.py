@@ -75,7 +75,7 @@ class ParquetFiles:
 
 def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[ParquetFiles, dict[str, str]]:
     """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
-    found = [_schema(path) for path in paths]
+    found = [schema_of(path) for path in paths]
     if any(schema != found[0] for schema in found):
         raise QueryRefused(
             "these Parquet files do not have the same columns and types\nhint: give files with the same schema"
@@ -95,7 +95,7 @@ def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[Parq
     return ParquetFiles(backend, paths, readings, by_engine), others
 
 
-def _schema(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
+def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
     """Return how each column of one file is read, or its type where it is not, and which the engine may read."""
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         leaves = [file.schema.column(place) for place in range(len(file.schema))]

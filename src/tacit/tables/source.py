@@ -21,10 +21,12 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.memory import reuse_freed_memory
 from tacit.tables.arrow import frame_to_arrow
-from tacit.tables.delimited import read_csv
-from tacit.tables.memory import declared_memory, reuse_freed_memory
-from tacit.tables.parquet import ParquetFiles, open_parquet
+from tacit.tables.delimited import read_csv, read_header
+from tacit.tables.memory import declared_memory
+from tacit.tables.opened import OpenedFiles, opened_files
+from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
 from tacit.tables.reading import reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 from tacit.tables.spill import spill_folder
@@ -53,6 +55,7 @@ class Source:
     identity: str | None  # what tells the ledger that two tables are one; None for frames
     marks: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
     files: ParquetFiles | None = None  # where there are two ways to read the rows
+    opened: OpenedFiles | None = None  # where rows are in files
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
 
     @contextmanager
@@ -62,6 +65,11 @@ class Source:
             yield None
         else:
             yield ibis.memtable(public)
+
+    def refuse_changes(self) -> None:
+        """Refuse where a file is gone or has other columns than when it was opened; reads no row."""
+        if self.opened is not None:
+            self.opened.refuse_changes()
 
     def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
         """Return a relation's rows; `sql` is what `compiled` gave for it, if anything."""
@@ -108,7 +116,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         again = _described(
             source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
         )
-        return replace(again, files=source.files, marks=source.marks)
+        return replace(again, files=source.files, opened=source.opened, marks=source.marks)
     if isinstance(source, str | os.PathLike):
         return _from_files(_path_text(source), written)
     if isinstance(source, ir.Table):
@@ -177,6 +185,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
             files, others = open_parquet(backend, paths, name=OURS)
         else:
             read_csv(backend, paths, name=OURS)
+        opened = opened_files(paths, schema_of if endings <= PARQUET else read_header)
         table = backend.table(OURS)
     except QueryRefused:
         raise
@@ -188,7 +197,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
     identity = "file:" + "|".join(paths)
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
-    return replace(described, files=files, marks=file_marks(paths))
+    return replace(described, files=files, opened=opened, marks=file_marks(paths))
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:

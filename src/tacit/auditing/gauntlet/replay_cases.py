@@ -16,7 +16,7 @@ from tacit.door import Question, Table
 from tacit.engine.engine import Engine
 from tacit.errors import EngineError
 from tacit.ledger.ledger import Ledger, Reservation
-from tacit.noise import gaussian, laplace
+from tacit.noise import integer_noise
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release import noisy
@@ -180,8 +180,7 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 
     with (
         frozen(),
-        planted(laplace, "Keystream", Heard),
-        planted(gaussian, "Keystream", Heard),
+        planted(integer_noise, "Keystream", Heard),
         planted(Ledger, "reserve", reserving),
         planted(Engine, "aggregate", aggregating),
         planted(Reservation, "commit", committing),

@@ -19,7 +19,7 @@ from tacit import session
 from tacit.auditing import replay
 from tacit.auditing.gauntlet.mutant import planted
 from tacit.door import Question, Table, table
-from tacit.noise import gaussian, laplace
+from tacit.noise import integer_noise
 from tacit.noise.bits import Words
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import NoiseKind, Plan
@@ -124,8 +124,7 @@ class FrozenBits:
 def frozen() -> Iterator[None]:
     """Freeze the noise and the salt while open, so that two runs differ by their rows alone."""
     with (
-        planted(laplace, "Keystream", FrozenBits),
-        planted(gaussian, "Keystream", FrozenBits),
+        planted(integer_noise, "Keystream", FrozenBits),
         planted(session, "fresh_bytes", bytes),
     ):
         yield

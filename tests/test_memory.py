@@ -8,7 +8,7 @@ import pytest
 
 FAULTS = """
 import resource, sys
-from tacit.tables.memory import reuse_freed_memory
+from tacit.memory import reuse_freed_memory
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(20):
