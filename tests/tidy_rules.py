@@ -62,7 +62,7 @@ HOMES = {
 # fails as its seed says.
 RANDOM_EXEMPT = {
     "auditing/gauntlet/faulty_disk.py",
-    "auditing/gauntlet/noise_cases.py",
+    "auditing/gauntlet/randomness_cases.py",
     "auditing/gauntlet/noise_mutants.py",
 }
 RANDOM_MODULES = ("random", "numpy.random", "np.random")

@@ -1,5 +1,7 @@
 """What integer noise does, whichever its law is: it is drawn, and it tells of its law."""
 
+from abc import ABC, abstractmethod
+
 from tacit.memory import reuse_freed_memory
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.threshold import Integers
@@ -8,7 +10,7 @@ from tacit.privacy.number import Number, binary_meaning, whole
 from tacit.privacy.rounding import nearest_float
 
 
-class IntegerNoise:
+class IntegerNoise(ABC):
     """Noise on the integers, with the exact law it is drawn from."""
 
     law: LaplaceLaw | GaussianLaw
@@ -22,8 +24,8 @@ class IntegerNoise:
         reuse_freed_memory()
         return self._draw(count, Keystream())
 
-    def _draw(self, n: int, bits: Bits) -> Integers:
-        raise NotImplementedError
+    @abstractmethod
+    def _draw(self, n: int, bits: Bits) -> Integers: ...
 
     def pmf(self, x: int) -> float:
         """Return Pr[Z = x], to the nearest float."""

@@ -27,6 +27,7 @@ MODULES = (
     "tacit.auditing.gauntlet.local_mutants",
     "tacit.auditing.gauntlet.local_response_mutants",
     "tacit.auditing.gauntlet.noise_cases",
+    "tacit.auditing.gauntlet.randomness_cases",
     "tacit.auditing.gauntlet.noise_mutants",
     "tacit.auditing.gauntlet.selection_cases",
     "tacit.auditing.gauntlet.selection_mutants",

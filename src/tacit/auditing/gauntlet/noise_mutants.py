@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.auditing.gauntlet.mutant import mutant, planted
-from tacit.auditing.gauntlet.noise_cases import THREAD_CALLS, THREADS
+from tacit.auditing.gauntlet.randomness_cases import THREAD_CALLS, THREADS
 from tacit.errors import NoRandomness
 from tacit.noise import bernoulli, bits, gaussian, grid, laplace, mechanism
 from tacit.noise.bits import Bits, Words
