@@ -76,7 +76,7 @@ def fail_with(monkeypatch, problem):
         return "OSError ENOSPC"
     monkeypatch.setattr("tacit.tables.memory.LEAST", 1)
     monkeypatch.setenv("TACIT_MEMORY", "9000")
-    monkeypatch.setattr("tacit.tables.source.declared_memory", lambda: None)  # DuckDB keeps its own
+    monkeypatch.setattr("tacit.tables.connection.declared_memory", lambda: None)  # DuckDB keeps its own
     return "MemoryError"
 
 

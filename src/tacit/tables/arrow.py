@@ -4,17 +4,22 @@ An object column of a frame is text, whatever it holds: guessing its type would 
 """
 
 from collections.abc import Sequence
+from datetime import date, time, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Number, Real
 from typing import Any
+from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 
 from tacit.errors import InvalidParameter
 from tacit.tables.schema import KeyValue
 
 EXACT = Context(prec=100)
+# Objects whose words are all of what they are.
+WRITTEN = (str, bytes, Number, Decimal, np.bool_, np.datetime64, date, time, timedelta, UUID)
 KEY_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int": pa.int64(),
@@ -110,12 +115,17 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
 
 
 def _text(cell: Any) -> str | None:
-    """Return an object cell as text: None, NaN, NaT and NA are NULL, and so is what has no text; nothing fails."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+    """Return an object cell as text, or NULL where it has no text of its own; nothing fails.
+
+    Two cells have one text just when they are written alike, so that no two ids become one: half a character, which
+    UTF-8 does not hold, is not replaced, and a list or an object, whose words may leave something out, has none.
+    """
+    if not isinstance(cell, WRITTEN) or type(cell).__name__ == "NaTType":
         return None
     try:
-        if isinstance(cell, Real) and cell != cell:
+        if isinstance(cell, Real | Decimal) and cell != cell:
             return None
-        return str(cell).encode("utf-8", "replace").decode("utf-8")
+        text = str.__str__(cell) if isinstance(cell, str) else str(cell)
+        return text.encode("utf-8").decode("utf-8")
     except Exception:  # noqa: BLE001 - a cell's own code may do anything
         return None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import QueryRefused
+from tacit.tables.connection import literal
 from tacit.tables.reading import quoted
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -61,7 +62,7 @@ def _lines(paths: Sequence[str]) -> str:
         "columns": "{'line': 'VARCHAR'}",
         "auto_detect": "false",
         "header": "true",
-        "delim": _literal(NEVER),
+        "delim": literal(NEVER),
         "quote": "''",
         "escape": "''",
         "comment": "''",
@@ -71,7 +72,7 @@ def _lines(paths: Sequence[str]) -> str:
         "null_padding": "false",
         "hive_partitioning": "false",  # a folder named line=5 would be a column
     }
-    listed = ", ".join(_literal(path) for path in paths)
+    listed = ", ".join(literal(path) for path in paths)
     return f"read_csv([{listed}], {', '.join(f'{option} = {value}' for option, value in options.items())})"
 
 
@@ -79,10 +80,10 @@ def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
     """Lines as fields: split where there is no quote, taken apart by a pattern where there is one."""
     between = "\\|" if delimiter == "|" else delimiter  # as a pattern writes it
     field = f'"(?:[^"]|"")*"|[^"{delimiter}][^{delimiter}]*|'
-    pattern = _literal("^" + between.join([f"({field})"] * len(names)) + "$")
-    shape = _literal("^" + between.join([f"(?:{field})"] * len(names)) + "$")
+    pattern = literal("^" + between.join([f"({field})"] * len(names)) + "$")
+    shape = literal("^" + between.join([f"(?:{field})"] * len(names)) + "$")
     places = ", ".join(f"'f{place}'" for place in range(len(names)))
-    divided = _literal(delimiter)
+    divided = literal(delimiter)
     counted = f"length(line) - length(replace(line, {divided}, '')) = {len(names) - 1}"
     has_quote = "contains(line, '\"')"
     # patterns are slow, and each CASE keeps them from lines without a quote
@@ -98,7 +99,3 @@ def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
         )
     fields = f"SELECT {taken}, {split} FROM {lines} WHERE {whole}"  # noqa: S608 - of names, quoted
     return f"SELECT {', '.join(columns)} FROM ({fields})"  # noqa: S608 - of names, quoted
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.errors import QueryRefused
+from tacit.tables.connection import literal
 from tacit.tables.decimals import WIDE
 from tacit.tables.reading import Reading, quoted, reading_of, select, stored_column
 
@@ -86,7 +87,7 @@ def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[Parq
     if not readings:
         raise QueryRefused("no column of these Parquet files can be read\nhint: convert a column to text or a number")
     if by_engine:
-        listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+        listed = ", ".join(literal(path) for path in paths)
         columns_read = ", ".join(quoted(each.name) for each in readings if each.name in by_engine)
         rows = f"read_parquet([{listed}], hive_partitioning = false)"
         backend.con.execute(f"CREATE TEMP VIEW {NATIVE} AS SELECT {columns_read} FROM {rows}")  # noqa: S608

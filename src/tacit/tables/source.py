@@ -6,7 +6,6 @@ no other file, no extension, no setting. A user's own connection is left as it i
 
 import glob
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -23,13 +22,12 @@ import pyarrow as pa
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.arrow import frame_to_arrow
+from tacit.tables.connection import lock, our_connection
 from tacit.tables.delimited import read_csv, read_header
-from tacit.tables.memory import declared_memory
 from tacit.tables.opened import OpenedFiles, opened_files
 from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
 from tacit.tables.reading import reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
-from tacit.tables.spill import spill_folder
 from tacit.tables.stored import StoredTable, file_marks, stored_table
 
 OURS, GIVEN = "protected", "given_frame"
@@ -148,7 +146,7 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
         raise InvalidParameter(
             "the frame has no columns, or none of a type that can be read\nhint: convert a column to text or a number"
         )
-    backend = ibis.duckdb.connect()
+    backend = our_connection()
     try:
         handed = {reading.name: stored_column(frame.column(reading.name), reading) for reading in readings}
         backend.con.register(GIVEN, pa.table(handed))
@@ -157,7 +155,7 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
         raise InvalidParameter(
             "the frame has a column of a type that cannot be read\nhint: leave out or convert the odd column"
         ) from None
-    _lock(backend, [])
+    lock(backend, [])
     return _described(backend.table(OURS), backend, written, stem="data", identity=None, others=others)
 
 
@@ -174,7 +172,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
             "\nhint: rename the file or its folder"
         )
     endings = {Path(path).suffix.lower() for path in paths}
-    backend = ibis.duckdb.connect()
+    backend = our_connection()
     if not (endings <= PARQUET or endings <= CSV):
         raise QueryRefused(
             f"{pattern!r} is neither Parquet nor CSV by its ending\nhint: rename it, or read it into a frame"
@@ -193,7 +191,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
         raise QueryRefused(
             f"{pattern!r} cannot be read as what its ending says\nhint: check that it is a whole file"
         ) from None
-    _lock(backend, paths)
+    lock(backend, paths)
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
     identity = "file:" + "|".join(paths)
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
@@ -218,9 +216,10 @@ def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
 
 
 def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, stem: str) -> Source:
-    backend = stored.table.get_backend()
-    plain = _plain_cells(stored.table, backend)
-    return replace(_described(plain, backend, written, stem=stem, identity=stored.identity), marks=stored.marks)
+    plain = _plain_cells(stored.table, backend := stored.table.get_backend())
+    others = dict.fromkeys(stored.generated, "a generated column")
+    described = _described(plain.drop(*others), backend, written, stem=stem, identity=stored.identity, others=others)
+    return replace(described, marks=stored.marks)
 
 
 def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
@@ -319,21 +318,3 @@ def _refuse_duplicates(names: Any) -> None:
         if name.lower() in seen:
             raise QueryRefused(f"the table has two columns named '{name}' (case aside)\nhint: rename one of them")
         seen.add(name.lower())
-
-
-def _lock(backend: Any, paths: list[str]) -> None:
-    """Lock down a connection of ours: these files and a private folder to spill to, and nothing else."""
-    spill = tempfile.mkdtemp(dir=spill_folder())
-    memory = declared_memory()
-    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
-    for setting in (
-        f"SET allowed_paths = [{listed}]" if paths else None,
-        f"SET temp_directory = '{spill}'",
-        f"SET memory_limit = '{memory // 2}B'" if memory else None,  # the kernel has the other half
-        "SET enable_progress_bar = false",
-        "SET TimeZone = 'UTC'",
-        "SET enable_external_access = false",
-        "SET lock_configuration = true",
-    ):
-        if setting:
-            backend.raw_sql(setting)

@@ -11,16 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import ibis
 import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from tacit.errors import QueryRefused
+from tacit.tables.connection import total_casts
 
 _NAMED = """
 SELECT database_name, schema_name, table_name, NULL FROM duckdb_tables()
 WHERE NOT internal AND lower(table_name) = lower(?)
 UNION ALL SELECT database_name, schema_name, view_name, coalesce(sql, '') FROM duckdb_views()
 WHERE NOT internal AND lower(view_name) = lower(?)
+"""
+_GENERATED = """
+SELECT column_name FROM duckdb_columns()
+WHERE database_name = ? AND schema_name = ? AND table_name = ? AND is_generated ORDER BY column_index
 """
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 
@@ -32,6 +38,7 @@ class StoredTable:
     table: ir.Table
     identity: str | None
     marks: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()  # columns that are computed as they are read, and may then fail on a row
 
 
 @dataclass(frozen=True)
@@ -62,11 +69,14 @@ def stored_table(table: ir.Table) -> StoredTable:
     if backend.name != "duckdb":
         raise QueryRefused(
             f"this Ibis table is in {backend.name}, where questions do not run yet"
-            "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or ATTACH the database in DuckDB"
+            "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or copy it into DuckDB"
         )
     entry = _entry(backend, table)
     identity, marks = _known_by(backend, entry)
-    return StoredTable(backend.table(entry.name, database=(entry.database, entry.schema)), identity, marks)
+    backend = total_casts(ibis.duckdb.from_connection(backend.con))  # the user's own stays as it is
+    full = backend.table(entry.name, database=(entry.database, entry.schema))
+    generated = backend.con.execute(_GENERATED, [*entry.full_name]).fetchall()
+    return StoredTable(full, identity, marks, tuple(name for (name,) in generated))
 
 
 def file_marks(paths: list[str]) -> tuple[str, ...]:
@@ -121,6 +131,15 @@ def _refuse_view(entry: _Entry) -> None:
     )
 
 
+def refuse_other_stores(name: str, kind: str) -> None:
+    """Refuse a table that DuckDB reads through an extension: it may fail on a cell, or believe another's statistics."""
+    if kind != "duckdb":
+        raise QueryRefused(
+            f"'{name}' is in an attached {kind} database, where one odd cell can make a question fail for everyone"
+            "\nhint: copy it first, into a table of DuckDB's own (CREATE TABLE … AS …)"
+        )
+
+
 def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
     """Yield the full names of what DuckDB would scan; it knows its search path, and nothing is read."""
     for _, text in backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall():
@@ -134,8 +153,9 @@ def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
 
 def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...]]:
     """Return a table's identity, by the file it is in, and what it is known by under another link to that file."""
-    asked = "SELECT path FROM duckdb_databases() WHERE database_name = ?"
-    path = backend.con.execute(asked, [entry.database]).fetchall()[0][0]
+    asked = "SELECT path, type FROM duckdb_databases() WHERE database_name = ?"
+    ((path, kind),) = backend.con.execute(asked, [entry.database]).fetchall()
+    refuse_other_stores(entry.name, kind)
     if not path:  # in memory, or temporary
         return None, ()
     place = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
