@@ -40,6 +40,7 @@ def kept(tail, rows=ROWS):
         ("HAVING stay IS NULL", ["A", None]),
         ("HAVING ward IN ('A', 'B')", ["B", "A"]),
         ("HAVING LOWER(ward) LIKE 'a%'", ["A", "a"]),
+        ("HAVING ward NOT LIKE 'A%'", ["B", "a"]),
         ("HAVING ABS(n) = 3", ["a"]),
         ("HAVING GREATEST(stay, n, NULL) > 11 AND LEAST(stay, n) < 12", ["B"]),
         ("HAVING LENGTH(ward) = 1 AND n > 0", ["B", "A"]),

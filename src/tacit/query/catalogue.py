@@ -115,7 +115,12 @@ _ENTRIES = (
     Function(">=", "a >= b", "b <= a; a BETWEEN b AND c is a >= b AND a <= c", _comparison),
     Function("and", "a AND b", "false if any part is false, else NULL if any is NULL, else true", _logic),
     Function("or", "a OR b", "true if any part is true, else NULL if any is NULL, else false", _logic),
-    Function("not", "NOT a", "true and false swapped", _logic),
+    Function(
+        "not",
+        "NOT a",
+        "true and false swapped; a NOT LIKE 'x%', NOT IN, NOT BETWEEN and IS NOT NULL are NOT of what they deny",
+        _logic,
+    ),
     Function("in", "a IN (1, 2)", "whether a equals one of the constants, none of which is NULL", _membership),
     Function(
         "like",

@@ -35,7 +35,6 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.Div: "/",
     exp.Mod: "%",
     exp.Nullif: "nullif",
-    exp.Like: "like",
 }
 _UNARY: dict[type[exp.Expr], str] = {
     exp.Not: "not",
@@ -144,14 +143,19 @@ class Reader:
             raise refusal(node, "IS takes only NULL", "write x = TRUE, or x IS NULL")
         return Call("is_null", (self.read(node.this),))
 
+    def like(self, node: exp.Expr, escape: exp.Expr | None = None) -> Expression:
+        """Read a LIKE pattern, or a NOT LIKE pattern, which sqlglot keeps as a mark on the node."""
+        only(node, "this", "expression", "negate")
+        parts = (node.this, node.expression) if escape is None else (node.this, node.expression, escape)
+        matches = Call("like", tuple(self.read(part) for part in parts))
+        return Call("not", (matches,)) if node.args.get("negate") else matches
+
     def escaped(self, node: exp.Expr) -> Expression:
         """Read a LIKE pattern ESCAPE character."""
         only(node, "this", "expression")
-        like = node.this
-        if not isinstance(like, exp.Like):
+        if not isinstance(node.this, exp.Like):
             raise refusal(node, "ESCAPE belongs to LIKE", "x LIKE '50!%' ESCAPE '!'")
-        only(like, "this", "expression")
-        return Call("like", (self.read(like.this), self.read(like.expression), self.read(node.expression)))
+        return self.like(node.this, node.expression)
 
     def case(self, node: exp.Expr) -> Expression:
         """Read CASE, with or without a tested value."""
@@ -198,6 +202,7 @@ _SPECIAL: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
     exp.Between: Reader.between,
     exp.In: Reader.membership,
     exp.Is: Reader.is_null,
+    exp.Like: Reader.like,
     exp.Escape: Reader.escaped,
     exp.Case: Reader.case,
     exp.Coalesce: Reader.coalesce,
