@@ -27,6 +27,7 @@ LAYERS = (
     ("accounting",),
     ("privacy",),
     ("errors", "memory"),
+    ("printable",),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
 

@@ -58,6 +58,8 @@ class Batch:
             lines.append(f" {mark} {way.name:<17} {'not known' if way.loss is None else way.loss}")
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def compose(
     events: Iterable[Any] | Mapping[Any, int], *, delta: Number | None = None, epsilon: Number | None = None

@@ -88,6 +88,8 @@ class Meaning:
     def __str__(self) -> str:
         return "\n".join([*self._promise(), *self._beliefs(), *self._tests(), *self._groups()])
 
+    __repr__ = __str__
+
     def _promise(self) -> list[str]:
         lines = [
             f"{self.loss}: what the promise means to one person, whatever an attacker knows about everyone else.",

@@ -1,12 +1,12 @@
 """The verdict of an audit: what was claimed, what was demonstrated, by which event, in words, as JSON, as a picture."""
 
-import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tacit.auditing.lower_bound import Proved, Tally
+from tacit.printable import json_text
 
 CANNOT = "An audit can refute a claim on the inputs it was given; it cannot prove one."
 
@@ -124,7 +124,7 @@ class AuditResult:
 
     def to_json(self) -> str:
         """Return the finding as JSON."""
-        return json.dumps(self.to_dict(), ensure_ascii=False, indent=2)
+        return json_text(self.to_dict())
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Return a picture of the two histograms and of the demonstrated loss beside the claimed one.
@@ -137,6 +137,8 @@ class AuditResult:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    __repr__ = __str__
 
     def __rich__(self) -> str:
         from rich.markup import escape

@@ -4,7 +4,6 @@ First the plan is replayed without noise, which is deterministic; then the real 
 pair of tables that is farthest apart, and the loss that can be demonstrated is held against the one it would cost.
 """
 
-import json
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +26,7 @@ from tacit.auditing.replay import (
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
+from tacit.printable import json_text
 from tacit.privacy.number import Number, whole
 from tacit.query.nodes import Query
 from tacit.tables.schema import Declaration
@@ -65,7 +65,7 @@ class QuestionAudit:
         """Return the finding as JSON."""
         found = {"pairs": self.replay.pairs, "broken": list(self.replay.broken), "moved": self.replay.moved}
         record = {"violated": self.violated, "replay": found, "pair": self.pair, "draws": self.result.to_dict()}
-        return json.dumps(record, ensure_ascii=False, indent=2)
+        return json_text(record)
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Return the picture of what the draws show, written to `path` where one is given."""
@@ -73,6 +73,8 @@ class QuestionAudit:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    __repr__ = __str__
 
 
 def audit_question(

@@ -95,6 +95,8 @@ class Replay:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    __repr__ = __str__
+
 
 Traces = Mapping[str | None, Trace]  # by newcomer; None: the crowd alone
 

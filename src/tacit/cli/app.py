@@ -30,6 +30,7 @@ from tacit.cli import (
     tables,
     tradeoff,
 )
+from tacit.cli.screen import say
 from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
 
 GARBAGE_AFTER = 100_000
@@ -67,7 +68,7 @@ app.command(name="gauntlet")(gauntlet.gauntlet)
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)
     if wanted:
-        typer.echo(f"tacit {tacit.__version__}")
+        say(f"tacit {tacit.__version__}")
         raise typer.Exit
 
 
@@ -102,12 +103,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(args=words, prog_name="tacit")
     except TacitError as error:
-        typer.echo(f"tacit: {error}", err=True)
+        say(f"tacit: {error}", err=True)
         sys.exit(_exit_code(error))
     except Exception as error:
         if os.environ.get("TACIT_DEBUG"):
             raise
-        typer.echo(
+        say(
             f"tacit: unexpected {type(error).__name__}; its text is withheld, since it may quote a row\n"
             "hint: set TACIT_DEBUG=1 to see it",
             err=True,

@@ -1,12 +1,14 @@
 """`tacit ask`: a private answer from the command line, charged to the ledger before a row is read."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from tacit.cli.progress import working
+from tacit.cli.screen import say
 from tacit.cli.words import FORMATS, Words, open_question, opening, plan_question, spending, with_words
 from tacit.errors import InvalidParameter
 
@@ -74,13 +76,15 @@ def write_answer(answer: "Answer", words: Words) -> None:
         pq.write_table(answer.to_arrow(), words.output)
         return
     written = {"table": answer.__str__, "json": answer.to_json, "csv": answer.to_csv}
-    write_text(written[words.format](), words.output)
+    write_text(written[words.format](), words.output, is_data=words.format == "csv")
 
 
-def write_text(text: str, output: str | None) -> None:
-    """Print a text, or write it to a file, ending with one newline."""
+def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
+    """Print a text, or write it to a file, ending with one newline; data is left as it is, but on a terminal."""
     text = text.rstrip("\n") + "\n"
-    if output is None:
+    if output is None and is_data and not sys.stdout.isatty():
         typer.echo(text, nl=False)
+    elif output is None:
+        say(text, nl=False)
     else:
         Path(output).write_text(text, encoding="utf-8")

@@ -4,7 +4,6 @@ Each is shown on made-up people. `reconstruct` also takes the curator's own tabl
 that file alone, with no ledger but one in memory, and charges nothing.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
+from tacit.printable import json_text
 
 if TYPE_CHECKING:
     from tacit.auditing.attacks.people import People
@@ -241,8 +242,8 @@ def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
 
 def _say(found: Result, plot: Path | None, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(found.record(), ensure_ascii=False, indent=2))
+        say(json_text(found.record()))
     else:
-        typer.echo(str(found))
+        say(str(found))
     if plot is not None:
-        typer.echo(f"drawn: {found.plot(plot)}", err=True)  # the sentence stays last
+        say(f"drawn: {found.plot(plot)}", err=True)  # the sentence stays last

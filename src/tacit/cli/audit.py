@@ -8,8 +8,10 @@ from typer.core import TyperGroup
 
 from tacit.cli.ask import check_output, write_text
 from tacit.cli.progress import working
+from tacit.cli.screen import say
 from tacit.cli.words import Words, open_question, spending, with_words
 from tacit.errors import InvalidParameter
+from tacit.printable import json_text
 
 if TYPE_CHECKING:
     from tacit.auditing.audit_result import AuditResult
@@ -45,7 +47,7 @@ def _list_mechanisms(wanted: bool) -> None:  # noqa: FBT001 (the framework hands
         width = max(map(len, SUBJECTS))
         for subject in SUBJECTS.values():
             loss = f"δ = {float(subject.delta):g}; " if subject.delta else ""
-            typer.echo(f"{subject.name:<{width}}  {loss}{subject.inputs}")
+            say(f"{subject.name:<{width}}  {loss}{subject.inputs}")
         raise typer.Exit
 
 
@@ -120,12 +122,12 @@ def audit_all(
         violated, records[name] = violated or found.violated, found.to_dict()
         if not as_json:
             word = "VIOLATED" if found.violated else "ok"
-            typer.echo(
+            say(
                 f"{name:<{width}}  {word:<8}  demonstrated ε ≥ {found.demonstrated:.3f} of ε = {found.claimed:g}"
                 f" in {found.draws:,} draws"
             )
     if as_json:
-        typer.echo(json.dumps(records, ensure_ascii=False, indent=2))
+        say(json_text(records))
     raise typer.Exit(EXIT_VIOLATED if violated else 0)
 
 
@@ -229,6 +231,6 @@ def _read_input(text: str) -> Any:
 def _show(found: "AuditResult", *, as_json: bool, plot: str | None) -> None:
     if plot is not None:
         found.plot(plot)
-    typer.echo(found.to_json() if as_json else str(found))
+    say(found.to_json() if as_json else str(found))
     if found.violated:
         raise typer.Exit(EXIT_VIOLATED)

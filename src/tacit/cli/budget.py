@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def budget(context: typer.Context, *, ledger: LedgerPath = None) -> None:
         from tacit.ledger.opening import open_ledger
 
         with open_ledger(ledger, create=False) as opened:
-            typer.echo(describe(opened))
+            say(describe(opened))
 
 
 @app.command()
@@ -68,7 +69,7 @@ def grant(
         given = opened.grant(
             table, loss, analyst=analyst, period=period, population=population, insist=insist, reason=reason
         )
-    typer.echo(f"{table}: {given} from now on")
+    say(f"{table}: {given} from now on")
 
 
 def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli.budget import LedgerPath
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 
@@ -31,7 +32,7 @@ def certificate(
     if what == "verify":
         if file is None:
             raise InvalidParameter("verify needs a file\nhint: tacit certificate verify answer.json")
-        typer.echo(verified(Path(file)))
+        say(verified(Path(file)))
         return
     if not what.isdecimal() or file is not None:
         raise InvalidParameter("give the number of an answer, or verify and a file\nhint: tacit certificate 12")
@@ -42,7 +43,7 @@ def certificate(
         record = opened.certificate(int(what))
     text = to_yaml(deployment(record)) if registry else json.dumps(record, indent=2)
     if output is None:
-        typer.echo(text)
+        say(text)
     else:
         Path(output).write_text(text + "\n", encoding="utf-8")
 

@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.screen import say
+
 
 def explain(
     *,
@@ -21,4 +23,4 @@ def explain(
     found = meaning.explain(
         epsilon, delta=delta, priors=prior or meaning.PRIORS, groups=group if group is not None else meaning.GROUPS
     )
-    typer.echo(str(found))
+    say(str(found))

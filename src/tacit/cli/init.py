@@ -15,6 +15,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from tacit.cli.facts import named, read_ends, read_key_list
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
 
 Repeated = list[str] | None
@@ -128,8 +129,8 @@ def check(said: Declared) -> None:
 
 def ask_for_rest(said: Declared) -> Declared:
     """Ask for each thing not yet said; an empty answer leaves it to fill in."""
-    typer.echo(f"Columns of {said.name}: {', '.join(f'{name} ({kind})' for name, kind in said.kinds.items())}")
-    typer.echo("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
+    say(f"Columns of {said.name}: {', '.join(f'{name} ({kind})' for name, kind in said.kinds.items())}")
+    say("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
     if said.unit is None:
         said = ask_once(said, "unit", "Whose privacy: the column that says whose row it is, or ROW")
     if said.rows_per_unit is None:
@@ -160,7 +161,7 @@ def ask_once(said: Declared, what: str, question: str) -> Declared:
                 more = replace(said, **cast(Any, {what: given}))
             check(more)
         except TacitError as problem:
-            typer.echo(f"  {problem}")
+            say(f"  {problem}")
         else:
             return more
 
@@ -171,7 +172,7 @@ def _write(said: Declared, before: str, output: str) -> None:
         Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(said), encoding="utf-8")
     except OSError:
         raise InvalidParameter(f"{output} cannot be written there\nhint: --output tacit.toml") from None
-    typer.echo(_closing(said, output))
+    say(_closing(said, output))
 
 
 def to_toml(said: Declared) -> str:

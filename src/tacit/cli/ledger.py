@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.budget import LedgerPath
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def show(
         names = {table.id: table.name for table in opened.tables()}
         first = max(1, opened.length() - last + 1)
         for entry in opened.entries(first):
-            typer.echo(line(entry, names))
+            say(line(entry, names))
 
 
 @app.command()
@@ -53,8 +54,8 @@ def verify(*, ledger: LedgerPath = None) -> None:
     with open_ledger(ledger, create=False) as opened:
         found = opened.verify()
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
-    typer.echo(f"whole: {found.entries:,} entries ({kinds})")
-    typer.echo(f"head {found.hash}, signed by {found.key}")
+    say(f"whole: {found.entries:,} entries ({kinds})")
+    say(f"head {found.hash}, signed by {found.key}")
 
 
 @app.command()
@@ -96,7 +97,7 @@ def accept(
     from tacit.ledger.opening import open_ledger
 
     with open_ledger(ledger, create=False, accept=reason) as opened:
-        typer.echo(f"accepted at entry {opened.length()}, for the record")
+        say(f"accepted at entry {opened.length()}, for the record")
 
 
 def line(entry: "Entry", names: dict[str, str]) -> str:

@@ -3,7 +3,6 @@
 `choose` shows which protocol errs least, `report` perturbs answers where the people are, `estimate` counts reports.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.progress import working
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
+from tacit.printable import json_text
 
 if TYPE_CHECKING:
     from tacit.local.collector import Collector
@@ -55,14 +56,14 @@ def choose(
 
     words = _question(domain, size, between)
     chosen = choose_protocol(epsilon=epsilon, people=people, **words)
-    typer.echo(str(chosen))
+    say(str(chosen))
     if delta is not None:
         from tacit.local.central import central_guarantee
         from tacit.local.survey import make_survey
 
         survey = make_survey(epsilon=epsilon, protocol=chosen.protocol, **words)
         guarantee = central_guarantee(survey, reports=people, delta=delta, unlinkable=True)
-        typer.echo(f"Shuffled, and if nobody can tell whose report is whose: {guarantee.loss} for all of them.")
+        say(f"Shuffled, and if nobody can tell whose report is whose: {guarantee.loss} for all of them.")
 
 
 @app.command()
@@ -121,10 +122,10 @@ def estimate(
     with working("counting"):
         collector = _collect(files, deduplicate=not repeats)
         found = collector.estimate(confidence)
-        shown = json.dumps(found.to_dict(), ensure_ascii=False, indent=2) if format == "json" else str(found)
-    typer.echo(shown)
+        shown = json_text(found.to_dict()) if format == "json" else str(found)
+    say(shown)
     if fakes is not None and format == "table":
-        typer.echo(_worst(found, fakes))
+        say(_worst(found, fakes))
     if plot is not None:
         if not hasattr(found, "plot"):
             raise InvalidParameter("there is a chart for counts of one question alone")

@@ -1,10 +1,9 @@
 """`tacit plan`: what an answer would do, cost and give, with the same words as `tacit ask`. Free; no row is read."""
 
-import json
-
 from tacit.cli.ask import check_output, write_text
 from tacit.cli.words import Words, opening, plan_question, with_words
 from tacit.errors import InvalidParameter
+from tacit.printable import json_text
 
 
 @with_words
@@ -29,5 +28,5 @@ def plan(words: Words) -> None:
     report = plan_question(words, opening())
     text = str(report)
     if words.format == "json":
-        text = json.dumps({"plan": text.splitlines(), "loss": str(report.loss)}, ensure_ascii=False, indent=2)
+        text = json_text({"plan": text.splitlines(), "loss": str(report.loss)})
     write_text(text, words.output)

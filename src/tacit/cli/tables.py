@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.catalog import known_table
+from tacit.cli.screen import say
 from tacit.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def tables(
         if file.ledger is not None and "://" in file.ledger:
             raise  # it should be there
         shown = [describe(entry, None) for entry in file.tables.values()]
-    typer.echo("\n\n".join(shown))
+    say("\n\n".join(shown))
 
 
 def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:

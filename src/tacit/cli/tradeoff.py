@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 
@@ -43,6 +44,6 @@ def tradeoff(
         delta=delta,
         confidence=confidence,
     )
-    typer.echo(str(found))
+    say(str(found))
     if plot is not None:
-        typer.echo(f"drawn: {found.plot(plot)}")
+        say(f"drawn: {found.plot(plot)}")

@@ -6,6 +6,7 @@ from typing import Any
 
 from tacit.door.question import Question, what_is_left
 from tacit.errors import QueryRefused
+from tacit.printable import printable
 from tacit.privacy.number import Number
 from tacit.query import frame as words
 from tacit.query.bins import binned, ranked
@@ -140,6 +141,10 @@ class Table:
     def _one(self, asked: Asked) -> Question:
         return Question(self.session, words.make_query(self.frame, [asked]))
 
+    def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
+        return sorted(name for name in dir(type(self)) if not name.startswith("_"))
+
     def __repr__(self) -> str:
         declared = self.frame.declaration
-        return f"<protected table '{declared.name}', unit {declared.unit}, budget {self.session.registered.budget}>"
+        budget = self.session.registered.budget
+        return printable(f"<protected table '{declared.name}', unit {declared.unit}, budget {budget}>")

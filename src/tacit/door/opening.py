@@ -110,6 +110,9 @@ class Catalog(Mapping[str, Table]):
     def __len__(self) -> int:
         return len(self.file.tables)
 
+    def __dir__(self) -> list[str]:  # what Tab offers
+        return ["get", "items", "keys", "values"]
+
     def __repr__(self) -> str:
         return f"<catalog {self.file.path}: {', '.join(self)}>"
 

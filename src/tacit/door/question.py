@@ -12,6 +12,7 @@ from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import make_plan
 from tacit.plan.shares import read_weights
 from tacit.plan.spend import make_spend
+from tacit.printable import printable
 from tacit.privacy.loss import Loss
 from tacit.privacy.number import Number, show
 from tacit.query.after import apply_after, picks_by_noise
@@ -21,6 +22,7 @@ from tacit.release.columns import noisy_columns
 from tacit.release.consistency import CONSISTENT, made_consistent
 from tacit.release.explain import explain
 from tacit.release.rows import Rows
+from tacit.release.show import html_lines
 from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.session import Answered, Session
 
@@ -44,9 +46,13 @@ class PlanReport:
 
     def __str__(self) -> str:
         told = explain(self.plan, self.confidence, path=self.path)
-        return told if self.solved is None else f"{told}\nε = {show(self.solved.epsilon)} is {self.solved.words}."
+        solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
+        return printable(told + solved, keeping="\n")
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,9 +150,12 @@ class Question:
             lambda plan: group_rows(plan, population, for_groups_of),
         )
 
+    def __dir__(self) -> list[str]:  # what Tab offers
+        return ["answer", "plan"]
+
     def __repr__(self) -> str:
         asked = ", ".join(output.name for output in self.query.outputs)
-        return (
+        return printable(
             f"<question about '{self.query.table}': {asked}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>"
         )
 

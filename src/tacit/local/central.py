@@ -37,6 +37,8 @@ class CentralGuarantee:
     def __str__(self) -> str:
         return f"{self.loss} for all of {self.reports:,} reports, each {self.local} by itself"
 
+    __repr__ = __str__
+
 
 class Reserving(Protocol):
     """A ledger, as far as it is needed here."""

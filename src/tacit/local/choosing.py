@@ -61,6 +61,8 @@ class Choice:
         tail = f"Error of an estimated {self.what}, {self.people:,} people, {self.loss} for each report."
         return "\n".join([head, *rows, tail])
 
+    __repr__ = __str__
+
 
 def choose(
     domain: Any = None,

@@ -17,6 +17,7 @@ from tacit.local.mean_interval import mean_interval
 from tacit.local.means import MeanResponse
 from tacit.local.questions import Label, Range
 from tacit.noise.threshold import Integers
+from tacit.printable import printable
 from tacit.privacy.loss import PureLoss
 
 SHOWN_ROWS = 20
@@ -110,17 +111,20 @@ class FrequencyEstimate(FromReports):
 
     def __str__(self) -> str:
         order = np.argsort(-self.counts, kind="stable")[:SHOWN_ROWS]
-        width = max([5, *(len(str(self.values[place])) for place in order)])
+        names = {place: printable(str(self.values[place])) for place in order}
+        width = max([5, *map(len, names.values())])
         level = f"{self.basis.confidence * 100:g} %"
         head = f"{'value':{width}} {'count':>12} {level + ' interval':>25}"
         rows = [
-            f"{self.values[place]!s:{width}} {self.counts[place]:12,.0f} "
+            f"{names[place]:{width}} {self.counts[place]:12,.0f} "
             f"{f'{self.low[place]:,.0f} to {self.high[place]:,.0f}':>25}"
             for place in order
         ]
         left = len(self.values) - len(rows)
         more = [f"… and {left:,} more"] if left else []
         return "\n".join([head, *rows, *more, self.basis.line(), *self.flags])
+
+    __repr__ = __str__
 
     def plot(self, path: str) -> None:
         """Write a chart of the largest counts with their intervals, as PNG or SVG by the path's ending."""
@@ -158,6 +162,8 @@ class MeanEstimate(FromReports):
         level = f"{self.basis.confidence * 100:g} %"
         return f"mean {self.mean:,.6g}, {level} interval {self.low:,.6g} to {self.high:,.6g}\n{self.basis.line()}"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class AttributesEstimate(FromReports):
@@ -177,6 +183,8 @@ class AttributesEstimate(FromReports):
     def __str__(self) -> str:
         parts = [f"{name}\n" + "\n".join(str(each).splitlines()[:-1]) for name, each in self.attributes.items()]
         return "\n\n".join([*parts, self.basis.line()])
+
+    __repr__ = __str__
 
 
 def estimate_counts(

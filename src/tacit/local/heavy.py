@@ -43,6 +43,8 @@ class StringsEstimate(FromReports):
     def __str__(self) -> str:
         return str(self.found) if self.found.values else f"no string is frequent enough to show\n{self.basis.line()}"
 
+    __repr__ = __str__
+
 
 def find_strings(question: Text, protocol: PrefixHashing, tally: NDArray[Any], basis: Basis) -> StringsEstimate:
     """Return the frequent strings that the reports show."""

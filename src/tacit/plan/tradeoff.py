@@ -67,6 +67,8 @@ class Tradeoff:
         tail = f"δ = {show(self.delta)} for Gaussian noise and shuffled reports. {_NEIGHBOURS[self.kind]}"
         return "\n".join([*head, title, *lines, tail])
 
+    __repr__ = __str__
+
     def row(self, mechanism: str) -> Row:
         """Return the row of one mechanism, by its name."""
         for row in self.rows:

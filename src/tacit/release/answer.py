@@ -5,7 +5,6 @@ Everything in it is released already; nothing here can reach a row.
 
 import csv
 import io
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from tacit.accounting.meaning import meaning_line
 from tacit.errors import InvalidParameter
+from tacit.printable import json_text
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.release.rows import Rows
 from tacit.release.show import html_table, text_table
@@ -72,6 +72,9 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return html_table(self)
+
+    def __dir__(self) -> list[str]:  # what Tab offers: `certify` is what `certificate()` calls
+        return sorted(name for name in super().__dir__() if not name.startswith("_") and name != "certify")
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -144,7 +147,7 @@ class Answer:
             "notes": list(facts.notes),
             "receipt": dict(facts.receipt),
         }
-        return _written(json.dumps(record, ensure_ascii=False, indent=2), path)
+        return _written(json_text(record), path)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Return a picture of the answer, every number with its interval; with a path, write it there.

@@ -9,6 +9,8 @@ from fractions import Fraction
 from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
+from tacit.printable import printable
+
 if TYPE_CHECKING:
     from tacit.release.answer import Answer
 
@@ -32,7 +34,8 @@ def text_table(answer: Answer) -> str:
     width = sum(
         max([len(name), *[len(row[place]) for row in body[:ROWS_SHOWN]]]) + 3 for place, (name, _) in enumerate(head)
     )
-    Console(file=out, width=max(80, width), color_system=None).print(table)
+    # in a notebook too the text is returned, not pushed to the screen
+    Console(file=out, width=max(80, width), color_system=None, force_jupyter=False).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     if len(body) > ROWS_SHOWN:
         lines.append(f"… and {len(body) - ROWS_SHOWN} more rows")
@@ -42,12 +45,20 @@ def text_table(answer: Answer) -> str:
 def html_table(answer: Answer) -> str:
     """Return the answer as an HTML table, every cell escaped."""
     head, body = cells(answer)
-    names = "".join(f"<th>{html.escape(name)}</th>" for name, _ in head)
+    sides = [f' style="text-align: {"right" if right else "left"}"' for _, right in head]
+    names = "".join(f"<th{side}>{html.escape(name)}</th>" for (name, _), side in zip(head, sides, strict=True))
     rows = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in body[:ROWS_SHOWN]
+        "<tr>" + "".join(f"<td{side}>{html.escape(cell)}</td>" for cell, side in zip(row, sides, strict=True)) + "</tr>"
+        for row in body[:ROWS_SHOWN]
     )
-    closing = "<br>".join(html.escape(line) for line in closing_lines(answer))
+    hidden = [f"… and {len(body) - ROWS_SHOWN} more rows"] if len(body) > ROWS_SHOWN else []
+    closing = "<br>".join(html.escape(line) for line in (*hidden, *closing_lines(answer)))
     return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{closing}</p>"
+
+
+def html_lines(text: str) -> str:
+    """Return lines of text for a notebook, escaped, and broken where the page is too narrow for them."""
+    return f'<pre style="white-space: pre-wrap">{html.escape(text)}</pre>'
 
 
 def closing_lines(answer: Answer) -> list[str]:
@@ -57,7 +68,7 @@ def closing_lines(answer: Answer) -> list[str]:
     lines = [f"{spent}; left: {facts.left['text']}", f"protected: {facts.unit}; neighbours: {facts.neighbours}"]
     if not facts.durable:
         lines.append("not durable: this ledger is in memory and forgets what was spent when the process ends.")
-    return [*lines, *facts.notes]
+    return [printable(line) for line in (*lines, *facts.notes)]
 
 
 def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
@@ -67,10 +78,10 @@ def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
     columns: list[list[str]] = []
     for name in answer.columns:
         if name not in answer.aggregates:
-            head.append((name, False))
+            head.append((key_text(name), False))
             columns.append([key_text(row[name]) for row in answer.rows])
             continue
-        head.append((name, True))
+        head.append((key_text(name), True))
         head.append((f"± {percent}", True))
         shown = [_value_and_bar(row[name], row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
         columns.append([value for value, _ in shown])
@@ -86,7 +97,7 @@ def key_text(value: Any) -> str:
         return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()
     if isinstance(value, Fraction):
         return f"{float(value):g}"
-    return str(value).replace("\n", "⏎").replace("\r", "⏎")
+    return printable(str(value).replace("\r\n", "⏎").replace("\n", "⏎").replace("\r", "⏎"))
 
 
 def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:

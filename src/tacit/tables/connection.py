@@ -72,7 +72,7 @@ def lock(backend: Any, paths: Sequence[str]) -> None:
         f"SET allowed_paths = [{listed}]" if paths else None,
         f"SET temp_directory = {literal(spill)}",
         f"SET memory_limit = '{memory // 2}B'" if memory else None,  # the kernel has the other half
-        "SET enable_progress_bar = false",
+        "SET enable_progress_bar = false" if _shows_progress(backend) else None,
         "SET TimeZone = 'UTC'",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
@@ -84,3 +84,10 @@ def lock(backend: Any, paths: Sequence[str]) -> None:
 def literal(text: str) -> str:
     """Return text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def _shows_progress(backend: Any) -> bool:
+    """Whether the engine would draw a bar, which tells how much there is to read. Setting what is so already fails in a
+    notebook without ipywidgets: DuckDB looks for it whatever the setting, and leaves the bar off where there is none.
+    """
+    return bool(backend.con.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0])

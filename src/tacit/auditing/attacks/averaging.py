@@ -106,6 +106,8 @@ class Averaging:
         ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progress: Progress = silent) -> Averaging:
     """Return what averaging repeats gains: against noise that nobody counts, and against a budget of `epsilon`.

@@ -77,6 +77,8 @@ class Differencing:
         ]
         return "\n".join(line.rstrip() for line in lines)
 
+    __repr__ = __str__
+
 
 def difference(
     *, epsilon: Number = 1, streets: int = STREETS, seed: int = 1, progress: Progress = silent

@@ -80,6 +80,8 @@ class Exposure:
             [*lines, "", "The refusal:", *(f"  {line}" for line in self.refusal.splitlines()), "", self.sentence]
         )
 
+    __repr__ = __str__
+
 
 def name_and_shame(*, rows: int = ROWS, runs: int = RUNS, progress: Progress = silent) -> Exposure:
     """Return the chance that at least one of `rows` comes in the clear, as delta grows, and what our budget says."""

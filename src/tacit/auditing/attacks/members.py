@@ -95,6 +95,8 @@ class Membership:
         few = f"Measured on {2 * self.members:,} people and in {self.trials:,} trials: some percent are chance."
         return "\n".join([*lines, few, "", self.sentence])
 
+    __repr__ = __str__
+
 
 def membership(
     *,

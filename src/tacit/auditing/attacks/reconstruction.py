@@ -128,6 +128,8 @@ class Reconstruction:
         ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
 
 _NO_PROGRAM = "(a linear program recovers more from small noise: pip install 'tacit[attacks]')"
 

@@ -30,6 +30,7 @@ MODULES = (
     "tacit.auditing.gauntlet.noise_cases",
     "tacit.auditing.gauntlet.randomness_cases",
     "tacit.auditing.gauntlet.noise_mutants",
+    "tacit.auditing.gauntlet.screen_cases",
     "tacit.auditing.gauntlet.selection_cases",
     "tacit.auditing.gauntlet.selection_mutants",
     "tacit.auditing.gauntlet.query_cases",

@@ -1,0 +1,107 @@
+"""A notebook, in a real kernel without ipywidgets: what a cell shows, and what an error looks like there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.doc_blocks import blocks
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+FIRST_BLOCK = next(block.text for block in blocks(README.read_text()) if block.kind == "python")
+WITHOUT_WIDGETS = "import sys; sys.modules['ipywidgets'] = None"  # as if it were not installed, wherever this runs
+TAB = """
+from IPython.core.completer import provisionalcompleter
+answer, plan = question.answer(epsilon=1), question.plan(epsilon=1)
+with provisionalcompleter():
+    for words in ("pay.", "question.", "answer."):
+        print(words, *(each.text for each in get_ipython().Completer.completions(words, len(words))))
+"""
+CELLS = {
+    "no widgets": WITHOUT_WIDGETS,
+    "first block": FIRST_BLOCK,
+    "text": "text = str(question.answer(epsilon=1))\nprint(repr(text))",
+    "bare answer": "question.answer(epsilon=1)",
+    "bare plan": "question.plan(epsilon=1)",
+    "refused": "def ask():\n    return pay.sum('income').answer(epsilon=1)\nask()",
+    "tab": TAB,
+    "bare meaning": "tacit.explain(1)",
+    "odd names": "odd = people.rename(columns={'state': '<b>'})\n"
+    "tacit.table(odd, name='odd', unit='person_id', ledger=':memory:', budget=tacit.epsilon(9), groups_per_unit=1,\n"
+    "            rows_per_unit=1).group_by('<b>', keys=['<i>', '\\x1b[31m']).count().answer(epsilon=1)",
+}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    """Every cell's outputs, by the cell's name."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS.values()])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TACIT_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
+        patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+        NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    return {name: cell.outputs for name, cell in zip(CELLS, book.cells, strict=True)}
+
+
+def streamed(outputs):
+    return "".join(output.text for output in outputs if output.output_type == "stream" and output.name == "stdout")
+
+
+def test_the_readme_begins_in_a_notebook_without_widgets(shown):
+    text = streamed(shown["first block"])
+    assert [output.output_type for output in shown["first block"]] == ["stream"]
+    for wanted in ("± 95 %", "CA", "NY", "TX", "spent ε = 1"):
+        assert wanted in text
+
+
+def test_the_text_of_an_answer_has_its_table_and_is_not_pushed_to_the_screen(shown):
+    (output,) = shown["text"]
+    assert output.output_type == "stream"
+    assert "CA" in output.text
+    assert "free" in output.text
+
+
+def test_a_bare_answer_is_shown_once_as_text_and_as_html(shown):
+    (output,) = shown["bare answer"]
+    assert output.output_type == "execute_result"
+    assert set(output.data) == {"text/plain", "text/html"}
+    assert "<td" in output.data["text/html"]
+    assert "CA" in output.data["text/plain"]
+
+
+def test_a_bare_plan_and_a_bare_meaning_are_words(shown):
+    (plan,), (meaning,) = shown["bare plan"], shown["bare meaning"]
+    assert plan.data["text/plain"].startswith("Plan for pay")
+    assert plan.data["text/html"].startswith("<pre")
+    assert meaning.data["text/plain"].startswith("ε = 1: what the promise means")
+
+
+def test_an_error_is_the_askers_own_lines_and_the_message(shown):
+    (output,) = shown["refused"]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(output.traceback)).splitlines()
+    assert output.ename == "QueryRefused"
+    assert len(lines) <= 7, lines
+    assert lines[:2] == ["this cell, line 3", "    ask()"]
+    assert lines[-2].startswith("QueryRefused: cannot sum 'income'")
+    assert lines[-1].startswith("hint: ")
+
+
+def test_tab_offers_what_a_person_can_use(shown):
+    offered = {line.split()[0]: set(line.split()[1:]) for line in streamed(shown["tab"]).splitlines()}
+    assert {"where", "group_by", "count", "sql", "left"} <= offered["pay."]
+    assert offered["question."] == {"answer", "plan"}
+    assert {"to_pandas", "to_csv", "certificate", "plot"} <= offered["answer."]
+    assert not {"session", "frame", "query", "certify"} & set().union(*offered.values())
+
+
+def test_names_and_keys_of_others_are_shown_and_neither_run_nor_obeyed(shown):
+    (output,) = shown["odd names"]
+    assert "&lt;b&gt;" in output.data["text/html"]
+    assert "&lt;i&gt;" in output.data["text/html"]
+    assert "<b>" not in output.data["text/html"]
+    assert "\x1b" not in "".join(output.data.values())
+    assert "\\x1b[31m" in output.data["text/plain"]
