@@ -1,5 +1,9 @@
 """Reports over time cost what is stated, however many there are, across restarts and changes of value."""
 
+import copy
+import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -65,3 +69,115 @@ def test_a_plain_randomizer_refuses_a_longitudinal_survey():
         local.Randomizer(SURVEY)
     with pytest.raises(InvalidParameter, match="longitudinal"):
         local.LongitudinalClient(local.make_survey(3, epsilon=1))
+
+
+# ---- shared memos --------------------------------------------------------------------------------------------------
+
+REPORT_ONCE = """
+import sys
+from tacit import local
+survey = local.make_survey([f"a{i}" for i in range(40)], epsilon=2, epsilon_first=1)
+client = local.LongitudinalClient(survey, memo=sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+print(client._permanent(client._labels.read_one("a3")).tolist())
+"""
+
+
+def forty():
+    return local.make_survey([f"a{i}" for i in range(40)], epsilon=2, epsilon_first=1)
+
+
+def test_clients_opened_before_any_answered_share_the_first_ones_answer(tmp_path):
+    clients = [local.LongitudinalClient(forty(), memo=tmp_path / "memo") for _ in range(6)]
+    assert len({client._permanent(3).tobytes() for client in clients}) == 1
+    assert {client.loss_so_far.epsilon for client in clients} == {2}
+
+
+def test_processes_that_share_a_memo_have_one_answer(tmp_path):
+    memo = str(tmp_path / "memo")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", REPORT_ONCE, memo],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        for _ in range(3)
+    ]
+    assert [process.stdout.readline() for process in running] == ["open\n"] * 3  # all have found no memo
+    for process in running:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    answers = {process.communicate()[0] for process in running}
+    assert len(answers) == 1
+    assert [process.returncode for process in running] == [0] * 3
+
+
+def test_clients_that_share_a_memo_keep_to_its_limit_together(tmp_path):
+    clients = [local.LongitudinalClient(forty(), memo=tmp_path / "memo", values_most=2) for _ in range(4)]
+    answers = {client._permanent(code).tobytes() for code, client in enumerate(clients)}
+    assert len(answers) == 2
+    assert all(client.loss.epsilon == 4 for client in clients)
+
+
+def test_a_memo_is_kept_for_one_limit(tmp_path):
+    local.LongitudinalClient(SURVEY, memo=tmp_path / "memo", values_most=2).report("a")
+    with pytest.raises(InvalidParameter, match="values_most=2"):
+        local.LongitudinalClient(SURVEY, memo=tmp_path / "memo")
+
+
+def test_a_memo_deleted_under_a_client_is_written_again_not_drawn_anew(tmp_path):
+    client = local.LongitudinalClient(SURVEY, memo=tmp_path / "memo")
+    answer = client._permanent(1)
+    (tmp_path / "memo").unlink()
+    assert (client._permanent(1) == answer).all()
+    assert (local.LongitudinalClient(SURVEY, memo=tmp_path / "memo")._permanent(1) == answer).all()
+
+
+def test_a_link_to_a_memo_is_the_same_memo_and_a_second_name_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "memo")
+    linked = local.LongitudinalClient(SURVEY, memo=tmp_path / "link")
+    answer = linked._permanent(1)
+    assert (local.LongitudinalClient(SURVEY, memo=tmp_path / "memo")._permanent(1) == answer).all()
+    assert (tmp_path / "link").is_symlink()
+    (tmp_path / "name").hardlink_to(tmp_path / "memo")
+    with pytest.raises(InvalidParameter, match="two names"):
+        local.LongitudinalClient(SURVEY, memo=tmp_path / "name")
+
+
+def test_no_file_of_a_known_name_is_written_through(tmp_path):
+    (tmp_path / "other").write_text("kept")
+    for name in ("memo.new", "memo.lock"):
+        (tmp_path / name).symlink_to(tmp_path / "other")
+    with pytest.raises(InvalidParameter, match="nothing is reported"):
+        local.LongitudinalClient(SURVEY, memo=tmp_path / "memo").report("a")
+    (tmp_path / "memo.lock").unlink()
+    local.LongitudinalClient(SURVEY, memo=tmp_path / "memo").report("a")
+    assert (tmp_path / "other").read_text() == "kept"
+
+
+def test_a_client_without_a_memo_answers_in_its_own_process_and_is_not_copied(monkeypatch):
+    client = local.LongitudinalClient(SURVEY)
+    with pytest.raises(TypeError):
+        copy.deepcopy(client)
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(InvalidParameter, match="give it a memo"):
+        client.report("a")
+
+
+def test_collectors_that_share_a_store_count_every_report_once(tmp_path):
+    client = local.Randomizer(["a", "b"], epsilon=1)
+    batches = [client.reports(["a", "b"] * 50) for _ in range(4)]
+    one, other = (local.Collector(client.survey, store=tmp_path / "store") for _ in range(2))
+    for batch in batches:
+        for each in (one, other):  # each is sent to both
+            each.add_all(batch)
+    one.close()
+    other.close()
+    again = local.Collector(client.survey, store=tmp_path / "store")
+    assert (again.used, again.rejected["duplicate"]) == (400, 400)
+    assert (tmp_path / "store").stat().st_mode & 0o077 == 0
+    again.close()

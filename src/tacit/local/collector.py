@@ -6,7 +6,8 @@ has counted and whose, so that a report counts once. Every step is all or nothin
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from tacit.local.store import Store
 from tacit.local.survey import Survey, survey_of
 from tacit.local.wire import DUPLICATE, OUT_OF_RANGE, OVER_CAP, REASONS, check_report, mismatch
 from tacit.noise.mechanism import confidence_meaning
-from tacit.privacy.number import Number, whole
+from tacit.privacy.number import Number, read_json, whole
 
 Estimate = FrequencyEstimate | MeanEstimate | AttributesEstimate | StringsEstimate
 
@@ -128,17 +129,15 @@ class Collector:
             raise InvalidParameter("only collectors of the same survey and epoch can be merged")
         if (self._store is None) != (other._store is None):
             raise InvalidParameter("merge collectors that both remember ids, or neither")
-        if self._store is not None and other._store is not None:
-            if self._store.shares_with(other._store):
-                raise InvalidParameter(
-                    "these shards have counted the same report\nhint: send each report to one shard, e.g. by its id"
-                )
-            self._store.begin()
-            self._store.take_over(other._store)
-            self._store.commit()
-        self._take(other.used, other.rejected, other._tally)
-        self._sample = self._sample.merged(other._sample)
-        self._keep()
+        with self._one_change():
+            if self._store is not None and other._store is not None:
+                if self._store.shares_with(other._store):
+                    raise InvalidParameter(
+                        "these shards have counted the same report\nhint: send each report to one shard, e.g. by its id"
+                    )
+                self._store.take_over(other._store)
+            self._take(other.used, other.rejected, other._tally)
+            self._sample = self._sample.merged(other._sample)
 
     def estimate(self, confidence: Number = 0.95) -> Estimate:
         """Return what the reports say about everyone who sent one, with intervals that cover at this rate."""
@@ -185,9 +184,7 @@ class Collector:
         if self._store is None:
             self._count(payloads if good.all() else payloads[good], rejected)
             return
-        before = self.used, self.rejected.copy(), self._tally, self._sample
-        self._store.begin()
-        try:
+        with self._one_change():
             places = np.flatnonzero(good)
             if self.deduplicate:
                 fresh = self._store.first_seen(ids[places])
@@ -198,10 +195,24 @@ class Collector:
                 rejected[OVER_CAP] = int(np.count_nonzero(~fitting))
                 places = places[fitting]
             self._count(payloads[places], rejected)
-            self._store.commit()
+
+    @contextmanager
+    def _one_change(self) -> Iterator[None]:
+        """Change the counters, and what the store holds, all or nothing; from what is there now if it is shared."""
+        before = self.used, self.rejected.copy(), self._tally, self._sample
+        if self._store is not None:
+            self._store.begin()
+        try:
+            if self._store is not None and self._store.has_changed():
+                self._resume()
+            yield
+            self._keep()
+            if self._store is not None:
+                self._store.commit()
         except BaseException:
             self.used, self.rejected, self._tally, self._sample = before
-            self._store.rollback()
+            if self._store is not None:
+                self._store.rollback()
             raise
 
     def _count(self, payloads: NDArray[np.uint8], rejected: Counter[str]) -> None:
@@ -209,11 +220,11 @@ class Collector:
         self._take(len(payloads), rejected, tally)
         if leaves_patterns(self.survey.protocol):
             self._sample = self._sample.with_more(payloads)
-        self._keep()
 
     def _reject(self, rejected: Counter[str]) -> None:
-        self.rejected.update(rejected)
-        self._keep()
+        if rejected:
+            with self._one_change():
+                self.rejected.update(rejected)
 
     def _take(self, used: int, rejected: Counter[str], tally: NDArray[Any]) -> None:
         self._tally = self.survey.protocol.merge(self._tally, tally)
@@ -221,7 +232,7 @@ class Collector:
         self.rejected.update(rejected)
 
     def _keep(self) -> None:
-        """Write the counters beside the ids, in the transaction that is open or in one of their own."""
+        """Write the counters beside the ids, in the transaction that is open."""
         if self._store is not None and not isinstance(self.survey.protocol, PrefixHashing):
             self._store.save("counters", self.state())
 
@@ -229,11 +240,10 @@ class Collector:
         kept = None if self._store is None else self._store.load("counters")
         if kept is None:
             return
-        said = json.loads(kept)
-        if mismatch(survey_of(said["header"]), self.survey) is not None:
+        found = _read_state(kept)
+        if mismatch(found.survey, self.survey) is not None:
             raise InvalidParameter("this store belongs to another survey or epoch\nhint: give each its own file")
-        tally = np.array(said["tally"], dtype=self._tally.dtype)
-        self._take(said["used"], Counter(said["rejected"]), tally)
+        self.used, self.rejected, self._tally = found.used, found.rejected, found._tally
 
     def _estimate_attributes(self, protocol: Attributes, basis: Basis) -> AttributesEstimate:
         question = self.survey.question
@@ -250,9 +260,7 @@ def merge_states(states: Iterable[str]) -> Collector:
     """Return a collector with the counters of several shards, from the text that `state` gave."""
     found: Collector | None = None
     for text in states:
-        said = json.loads(text)
-        shard = Collector(survey_of(said["header"]))
-        shard._take(said["used"], Counter(said["rejected"]), np.array(said["tally"], dtype=shard._tally.dtype))
+        shard = _read_state(text)
         if found is None:
             found = shard
         else:
@@ -260,6 +268,29 @@ def merge_states(states: Iterable[str]) -> Collector:
     if found is None:
         raise InvalidParameter("there must be at least one state to merge")
     return found
+
+
+def _read_state(text: str) -> Collector:
+    """Return a collector with the counters that `state` wrote."""
+    try:
+        said = read_json(text)
+        shard = Collector(survey_of(said["header"]))
+        rejected = {str(reason): whole(count, name="count", least=0) for reason, count in said["rejected"].items()}
+        used = whole(said["used"], name="used", least=0)
+        tally = np.array([_counter(count) for count in said["tally"]], dtype=shard._tally.dtype)
+        fits = set(rejected) <= set(REASONS) and tally.shape == shard._tally.shape
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
+        fits = False
+    if not fits:
+        raise InvalidParameter("this is no state of a collector, or a damaged one\nhint: ask for it again")
+    shard._take(used, Counter(rejected), tally)
+    return shard
+
+
+def _counter(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("a counter is a whole number")
+    return value
 
 
 def collect_file(path: str | Path, *, deduplicate: bool = True) -> Collector:

@@ -18,6 +18,7 @@ from tacit.noise.threshold import Integers
 from tacit.privacy.number import Number, binary_meaning, show, whole
 
 SIZE_MAX = 1 << 28
+FLOAT_MOST = Fraction(float(np.finfo(np.float64).max))
 Label = str | int
 
 
@@ -146,7 +147,7 @@ def read_range(between: Any, grid_bits: int) -> Range:
     if len(ends) != 2:
         raise InvalidParameter(f"between must be two numbers, not {len(ends)}\nhint: e.g. between=(0, 100)")
     low, high = (_end(end) for end in ends)
-    if not low < high or not np.isfinite(float(high - low)):
+    if not low < high or max(abs(low), abs(high), high - low) > FLOAT_MOST or float(high) == float(low):
         raise InvalidParameter(f"between must go from a lower to a higher number, not {show(low)} to {show(high)}")
     return Range(low, high, grid_bits)
 

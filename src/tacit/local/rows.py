@@ -4,7 +4,6 @@ The ending says which form: .jsonl lines of JSON, .parquet rows with the header 
 compact form.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +14,9 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.local.report import ID_BYTES, Reports
-from tacit.local.survey import Survey, survey_of
+from tacit.local.survey import Survey
 from tacit.local.wire import (
+    HEADER_MAX,
     MAGIC,
     MALFORMED,
     Read,
@@ -32,6 +32,7 @@ from tacit.local.wire import (
 HEADER_KEY = b"tacit"
 PIECE_BYTES = 1 << 22
 PIECE_ROWS = 1 << 16
+LINE_BYTES_MAX = 1 << 27
 
 
 def write_reports(reports: Reports, path: str | Path) -> None:
@@ -53,8 +54,8 @@ def read_survey(path: str | Path) -> Survey:
     with place.open("rb") as file:
         start = file.read(len(MAGIC) + 4)
         if start[: len(MAGIC)] == MAGIC:
-            return read_header(file.read(int.from_bytes(start[len(MAGIC) :], "little")))
-        return read_header((start + file.readline()).rstrip(b"\n"))
+            return read_header(_header_of(file, start[len(MAGIC) :]))
+        return read_header((start + file.readline(HEADER_MAX + 1)).rstrip(b"\n"))
 
 
 def read_pieces(path: str | Path, survey: Survey) -> Iterator[Read]:
@@ -77,7 +78,7 @@ def line_pieces(file: IO[bytes], survey: Survey, start: bytes = b"") -> Iterator
     while True:
         more = file.read(PIECE_BYTES)
         lines = (left + more).split(b"\n")
-        left = lines.pop() if more else b""
+        left = lines.pop()[:LINE_BYTES_MAX] if more else b""  # a longer line is malformed, however it goes on
         if not skipped and lines:
             skipped, lines = True, lines[1:]
         yield read_lines(survey, [line for line in lines if line])
@@ -87,12 +88,17 @@ def line_pieces(file: IO[bytes], survey: Survey, start: bytes = b"") -> Iterator
 
 def _binary_pieces(file: IO[bytes], survey: Survey) -> Iterator[Read]:
     length = file.read(4)
-    header = file.read(int.from_bytes(length, "little"))
+    header = _header_of(file, length)
     said = read_header(header)
     size = ID_BYTES + said.protocol.payload_bytes
     head = MAGIC + length + header
     while piece := file.read(size * PIECE_ROWS):
         yield from_bytes(head + piece, survey)
+
+
+def _header_of(file: IO[bytes], length: bytes) -> bytes:
+    """Return the header of the compact form, read up to the most that one may have."""
+    return file.read(min(int.from_bytes(length, "little"), HEADER_MAX + 1))
 
 
 def _write_parquet(reports: Reports, path: Path) -> None:
@@ -129,9 +135,10 @@ def _open_parquet(path: Path) -> Any:
 
 def _parquet_survey(file: Any) -> Survey:
     try:
-        return survey_of(json.loads((file.schema_arrow.metadata or {})[HEADER_KEY]))
-    except (KeyError, ValueError):
+        header = (file.schema_arrow.metadata or {})[HEADER_KEY]
+    except KeyError:
         raise InvalidParameter("this Parquet file has no header of local reports") from None
+    return read_header(header)
 
 
 def _parquet_pieces(file: Any, survey: Survey) -> Iterator[Read]:

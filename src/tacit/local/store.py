@@ -1,9 +1,10 @@
 """What a collector remembers on disk: which ids it has counted, whose tokens, and its counters, changed together.
 
 One transaction holds a batch's ids and the counters that include it: after a crash either both are there or neither,
-so a batch sent again is counted once.
+so a batch sent again is counted once. Collectors that share a file take turns, and each starts from what is there.
 """
 
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,21 +21,39 @@ CREATE TABLE IF NOT EXISTS state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WI
 """
 
 
+WAIT_SECONDS = 60.0
+
+
 class Store:
-    """Ids, tokens and counters, in a file; without a path in one of its own that is gone at the end."""
+    """Ids, tokens and counters, in a file for its owner alone; without a path, in one that is gone at the end."""
 
     def __init__(self, path: str | Path | None) -> None:
+        self._seen_version: int | None = None
         try:
-            self._connection = sqlite3.connect("" if path is None else str(path), isolation_level=None)
+            if path is not None:  # for its owner alone from the start: tokens say whose reports are whose
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connection = sqlite3.connect(
+                "" if path is None else str(path), isolation_level=None, timeout=WAIT_SECONDS
+            )
             self._connection.executescript("PRAGMA journal_mode = WAL;" + _TABLES)
-        except sqlite3.Error:
+        except (sqlite3.Error, OSError, ValueError):
             raise InvalidParameter(
                 "store must be the path of a collector's own file\nhint: give a path that does not exist yet"
             ) from None
 
     def begin(self) -> None:
-        """Start a batch."""
-        self._connection.execute("BEGIN IMMEDIATE")
+        """Start a batch, when it is this collector's turn."""
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            raise InvalidParameter(
+                "the store is in use by another collector, or cannot be written\nhint: try again, or check its disk"
+            ) from None
+
+    def has_changed(self) -> bool:
+        """Whether another collector has written since this was last asked; at first, yes."""
+        before, self._seen_version = self._seen_version, self._connection.execute("PRAGMA data_version").fetchone()[0]
+        return before != self._seen_version
 
     def commit(self) -> None:
         """Make the batch durable."""

@@ -25,7 +25,7 @@ from tacit.local.records import Record, Text, read_attributes, read_text
 from tacit.noise.bits import Bits
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, decimal_meaning, positive
+from tacit.privacy.number import Number, decimal_meaning, from_text, positive
 
 FORMAT = "tacit local reports"
 VERSION = 1
@@ -179,7 +179,7 @@ def _from_header(header: dict[str, Any]) -> Survey:
         words["epsilon_first"] = parameters.get("epsilon_first")
         words["protocol"] = header["protocol"]
     elif "between" in question:
-        words["between"] = [Fraction(end) for end in question["between"]]
+        words["between"] = [from_text(end) for end in question["between"]]
         words["protocol"] = header["protocol"]
     elif "attributes" in question:
         words["attributes"] = {
@@ -189,7 +189,7 @@ def _from_header(header: dict[str, Any]) -> Survey:
         words["protocol"] = parameters["parts"]
     else:
         words |= {name: question[name] for name in ("alphabet", "length", "step")}
-    return make_survey(epsilon=Fraction(header["epsilon"]), epoch=header["epoch"], tokens=header["tokens"], **words)
+    return make_survey(epsilon=from_text(header["epsilon"]), epoch=header["epoch"], tokens=header["tokens"], **words)
 
 
 def _questions(domain: Any, between: Any, attributes: Any, alphabet: Any) -> dict[str, Any]:

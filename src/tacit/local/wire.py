@@ -18,6 +18,7 @@ from tacit.errors import InvalidParameter
 from tacit.local.randomizer import is_token
 from tacit.local.report import ID_BYTES, Report, Reports
 from tacit.local.survey import VERSION, Survey, survey_of
+from tacit.privacy.number import read_json
 
 MALFORMED = "malformed"
 WRONG_VERSION = "wrong version"
@@ -80,8 +81,8 @@ def report_lines(reports: Reports) -> str:
 def read_header(line: bytes) -> Survey:
     """Return the survey that a file's first line describes."""
     try:
-        said = json.loads(line) if len(line) <= HEADER_MAX else None
-    except (ValueError, RecursionError):
+        said = read_json(line) if len(line) <= HEADER_MAX else None
+    except ValueError:
         said = None
     return survey_of(said)
 
@@ -195,7 +196,7 @@ def _read_odd(survey: Survey, lines: list[bytes]) -> tuple[list[Report], Counter
 def _parse(line: bytes) -> Report | None:
     """Return the report that a line is, of any survey and version; None unless it is exactly what would be written."""
     try:
-        said = json.loads(line) if len(line) <= LINE_MAX else None
+        said = read_json(line) if len(line) <= LINE_MAX else None
         if not isinstance(said, dict):
             return None
         token = said.get("token")
@@ -205,5 +206,5 @@ def _parse(line: bytes) -> Report | None:
             said["survey"], said["epoch"], bytes.fromhex(said["id"]), bytes.fromhex(said["data"]), token, said["v"]
         )
         return report if report_line(report).encode() == line else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None

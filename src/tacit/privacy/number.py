@@ -1,17 +1,24 @@
 """Read a number a person wrote as the exact rational they meant, and print rationals back.
 
 Leaves to others what the number is for. A float means its shortest decimal (0.1 is 1/10) where a person writes it
-as a loss, and its exact binary value where it is a measurement or a scale.
+as a loss, and its exact binary value where it is a measurement or a scale. Text from outside is measured before it is
+read: a few characters can name a number whose exact integer would fill the memory.
 """
 
+import json
+import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Rational, Real
+from typing import Any
 
 from tacit.errors import InvalidParameter
 
-# A decimal string can name a number whose exact integer would fill the memory: 1e999999999.
+# 1e999999999 is a number of a gigabyte; so many digits are enough for any loss, and quickly read.
 DIGITS_MAX = 4000
+# A quotient of two such numbers has at most so many above and below the line.
+EXACT_DIGITS_MAX = 4 * DIGITS_MAX
+_EXACT = re.compile(rf"(-?[0-9]{{1,{EXACT_DIGITS_MAX}}})(?:/([0-9]{{1,{EXACT_DIGITS_MAX}}}))?", re.ASCII)
 WHOLE_MOST = 2**63 - 1
 
 Number = int | float | str | Fraction | Decimal
@@ -87,12 +94,32 @@ def show(value: Fraction, *, up: bool = True) -> str:
 
 def to_text(value: Fraction) -> str:
     """Return `value` as exact text that `from_text` reads back: 'p/q' or 'p'."""
-    return str(value)
+    top = _digits_of(value.numerator)
+    return top if value.denominator == 1 else f"{top}/{_digits_of(value.denominator)}"
 
 
-def from_text(text: str) -> Fraction:
-    """Return the rational that `to_text` wrote."""
-    return Fraction(text)
+def from_text(text: object) -> Fraction:
+    """Return the rational that `to_text` wrote; anything else, and what is too long to have been, is refused.
+
+    >>> from_text("1/3")
+    Fraction(1, 3)
+    """
+    found = _EXACT.fullmatch(text) if isinstance(text, str) and len(text) <= 2 * EXACT_DIGITS_MAX + 2 else None
+    bottom = 1 if found is None or found[2] is None else _whole_from(found[2])
+    if found is None or bottom == 0:
+        raise InvalidParameter("an exact number is written p/q or p, in digits; this is not one, or too long")
+    return Fraction(_whole_from(found[1]), bottom)
+
+
+def read_json(text: str | bytes) -> Any:
+    """Return the value of JSON that others wrote; ValueError where it is none, is nested too deep or has NaN in it.
+
+    A whole number in it may have as many digits as any of ours, and no more.
+    """
+    try:
+        return json.loads(text, parse_int=_json_whole, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def _refuse_what_is_no_number(value: object, name: str) -> None:
@@ -109,8 +136,28 @@ def _short(value: Fraction, name: str) -> Fraction:
     return value
 
 
+def _digits_of(value: int) -> str:
+    return str(Decimal(value))  # str(int) is limited to a length that the user can set
+
+
+def _whole_from(digits: str) -> int:
+    return int(Decimal(digits))
+
+
+def _json_whole(digits: str) -> int:
+    if len(digits) > DIGITS_MAX:
+        raise ValueError("a number with too many digits")
+    return int(digits)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
 def _from_text(text: str, name: str) -> Fraction:
     text = text.strip()
+    if len(text) > 2 * DIGITS_MAX + 100:
+        raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
     try:
         top, _, bottom = text.partition("/")
         parts = [Decimal(top), Decimal(bottom)] if bottom else [Decimal(top)]
@@ -141,7 +188,7 @@ def _to_float(value: Fraction) -> float | None:
 def _six_digits(value: Fraction, *, up: bool) -> str:
     """Six significant digits, rounded away from zero or towards it."""
     sign, size = ("-", -value) if value < 0 else ("", value)
-    exponent = len(str(size.numerator)) - len(str(size.denominator))
+    exponent = len(_digits_of(size.numerator)) - len(_digits_of(size.denominator))
     if size < Fraction(10) ** exponent:
         exponent -= 1
     scaled = size * Fraction(10) ** (5 - exponent)

@@ -25,6 +25,7 @@ MODULES = (
     "tacit.auditing.gauntlet.ledger_races",
     "tacit.auditing.gauntlet.local_cases",
     "tacit.auditing.gauntlet.local_estimates",
+    "tacit.auditing.gauntlet.local_memo",
     "tacit.auditing.gauntlet.local_mutants",
     "tacit.auditing.gauntlet.local_response_mutants",
     "tacit.auditing.gauntlet.noise_cases",

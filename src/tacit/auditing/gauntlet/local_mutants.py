@@ -95,7 +95,7 @@ def amplified_with_fakes() -> AbstractContextManager[None]:
 @mutant("memo forgotten", killed_by="T02", published="permanent answers kept in memory alone, drawn anew at each start")
 def memo_forgotten() -> AbstractContextManager[None]:
     """Do not write the memo."""
-    return planted(longitudinal.LongitudinalClient, "_save", lambda _: None)
+    return planted(longitudinal.LongitudinalClient, "_save", lambda *_: None)
 
 
 @mutant("fresh noise each time", killed_by="T02", published="one-time reports sent again and again, and averaged")
