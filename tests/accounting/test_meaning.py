@@ -94,3 +94,13 @@ def test_the_command_says_it(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["explain", "--epsilon", "-1"])
     assert stopped.value.code == 2
+
+
+@pytest.mark.parametrize("epsilon", ["1e5", "1e9", "1e4000"])
+def test_a_loss_beyond_all_sense_is_explained_at_once(epsilon):
+    meaning = explain(epsilon)
+    assert meaning.one.odds == math.inf
+    assert (
+        meaning.one.detection(Fraction(1, 1000)) == meaning.one.accuracy == meaning.one.posterior(Fraction(1, 9)) == 1
+    )
+    assert "inf times as likely" in str(meaning)

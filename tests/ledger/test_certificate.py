@@ -108,6 +108,24 @@ def test_even_its_signer_cannot_make_it_contradict_itself(certificate, entries, 
         verify_certificate(signed(certificate, new_key(), **entries))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": "1e20000"},
+        {"rho": "9" * 10**5},
+        {"delta": "1/0"},
+        {"epsilon": 1},
+        {"events": [{"kind": "LaplaceNoise", "scale": "0", "sensitivity": "1"}]},
+        {"events": [{"kind": "GaussianNoise", "sigma": "1e20000", "sensitivity_squared": "1"}]},
+        {"events": [{"kind": "PureChoice", "epsilon": True}]},
+        {"events": [{"kind": "PureChoice"}]},
+    ],
+)
+def test_numbers_that_we_would_not_write_do_not_verify(certificate, change):
+    with pytest.raises(LedgerError, match="does not verify"):
+        verify_certificate(signed(certificate, new_key(), charge=change))
+
+
 @pytest.mark.parametrize("value", [None, 3, [], {}, {"what": "tacit certificate 1"}, "text"])
 def test_what_is_no_certificate_is_refused(value):
     with pytest.raises(LedgerError, match="does not verify"):

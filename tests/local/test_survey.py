@@ -134,3 +134,16 @@ def test_the_header_is_plain_json_with_labels():
     said = json.loads(header_line(local.make_survey(["x", "y"], epsilon=1, epoch="w1")))
     assert said["question"] == {"labels": ["x", "y"]}
     assert (said["protocol"], said["epsilon"], said["epoch"]) == ("response", "1", "w1")
+
+
+@pytest.mark.parametrize("text", ["1e20000", "1000000000", "1e99999999", "1/0", "9" * 10**5, 1])
+@pytest.mark.parametrize("kind", ["labels", "mean", "strings", "longitudinal"])
+def test_a_header_with_an_epsilon_that_would_take_for_ever_is_refused(kind, text):
+    with pytest.raises(InvalidParameter):
+        survey_of(SURVEYS[kind]().header() | {"epsilon": text})
+
+
+def test_a_range_beyond_every_float_is_refused():
+    for between in (("0", "1e400"), ("-1e400", "0"), ("1e308", "1.0000000000000000001e308")):
+        with pytest.raises(InvalidParameter, match="lower to a higher"):
+            local.make_survey(between=between, epsilon=1)

@@ -14,6 +14,7 @@ from tacit.privacy.number import (
     decimal_meaning,
     from_text,
     positive,
+    read_json,
     show,
     to_text,
     whole,
@@ -81,3 +82,54 @@ def test_exact_text_reads_back(value: Fraction) -> None:
 def test_what_is_shown_is_never_less_and_at_most_one_part_in_100000_more(value: Fraction) -> None:
     shown = Fraction(show(value))
     assert value <= shown <= value * (1 + Fraction(1, 10**5))
+
+
+# ---- text from outside ---------------------------------------------------------------------------------------------
+
+
+@given(st.integers(-(10**9000), 10**9000), st.integers(1, 10**9000))
+def test_exact_text_of_any_length_of_ours_is_read_back(top, bottom):
+    assert from_text(to_text(Fraction(top, bottom))) == Fraction(top, bottom)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e99999999",
+        "1e5",
+        "0.5",
+        "9" * 40_000,
+        "1/" + "9" * 40_000,
+        "1/0",
+        "1/-3",
+        "",
+        "nan",
+        " 1",
+        "1_0",
+        "١",
+        3,
+        None,
+    ],
+)
+def test_what_we_did_not_write_is_refused_before_it_is_read(text):
+    with pytest.raises(InvalidParameter, match="p/q"):
+        from_text(text)
+
+
+@pytest.mark.parametrize("text", ["1e99999999", "1e-99999999", "9" * 10**6, "1/1e99999999", Decimal("1e99999999")])
+def test_a_short_text_cannot_name_a_number_that_fills_the_memory(text):
+    for meaning in (decimal_meaning, binary_meaning):
+        with pytest.raises(InvalidParameter, match="digits"):
+            meaning(text, name="epsilon")
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "9" * 10**5, "NaN", '{"a":-Infinity}', "{", b"\xff"])
+def test_json_of_others_is_refused_as_a_value_error(text):
+    with pytest.raises(ValueError):
+        read_json(text)
+
+
+@given(st.fractions(), st.integers(0, 6000))
+def test_any_rational_is_shown_whatever_its_length(value, power):
+    assert show(value * 10**power)
+    assert show(value / 10**power)

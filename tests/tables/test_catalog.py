@@ -76,3 +76,10 @@ def test_a_missing_file_and_a_missing_table_say_what_to_do(folder: Path) -> None
     (folder / "tacit.toml").write_text(GOOD)
     with pytest.raises(tacit.QueryRefused, match="visits"):
         tacit.catalog(str(folder / "tacit.toml"))["visit"]
+
+
+@pytest.mark.parametrize("number", ["1e9999999999999999999", "9" * 5000, "1e99999999"])
+def test_a_number_too_long_to_read_is_refused(folder, number):
+    (folder / "tacit.toml").write_text(GOOD.replace("epsilon = 3", f"epsilon = {number}"))
+    with pytest.raises(tacit.TacitError, match=r"too long|digits"):
+        tacit.catalog(folder / "tacit.toml")

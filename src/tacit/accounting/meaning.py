@@ -24,6 +24,8 @@ DELTA_READ = Fraction(1, 10**6)
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
 ALARMS = (Fraction(1, 1000), Fraction(1, 100), Fraction(5, 100), Fraction(1, 10), Fraction(1, 4), Fraction(1, 2))
 GROUPS = (1, 2, 5, 10)
+# e to this power has 4,300 digits, and nothing is promised long before.
+POWER_MOST = 10_000
 
 
 @dataclass(frozen=True)
@@ -35,13 +37,15 @@ class Attack:
     delta: Fraction
 
     @property
-    def odds(self) -> Fraction:
+    def odds(self) -> Fraction | float:
         """How many times the odds of any belief can grow, but for the chance delta: e^epsilon, rounded up."""
-        return upward(lambda: ball(self.epsilon).exp())
+        return inf if self.epsilon > POWER_MOST else upward(lambda: ball(self.epsilon).exp())
 
     @property
     def advantage(self) -> Fraction:
         """How much better than guessing a test for membership can do: (e^epsilon - 1 + 2 delta)/(e^epsilon + 1)."""
+        if self.epsilon > POWER_MOST:
+            return Fraction(1)
         return min(
             upward(lambda: (ball(self.epsilon).expm1() + 2 * ball(self.delta)) / (ball(self.epsilon).exp() + 1)),
             Fraction(1),
@@ -57,11 +61,15 @@ class Attack:
         _chance(prior, name="prior")
         if prior in (0, 1):
             return prior
+        if self.epsilon > POWER_MOST:
+            return Fraction(1)
         return min(upward(lambda: 1 / (1 + ball((1 - prior) / prior) * (-ball(self.epsilon)).exp())), Fraction(1))
 
     def detection(self, alarm: Fraction) -> Fraction:
         """Return the most a test can detect that raises a false alarm with chance `alarm`, rounded up."""
         _chance(alarm, name="alarm")
+        if self.epsilon > POWER_MOST:
+            return Fraction(1)
         steep = upward(lambda: ball(self.epsilon).exp() * ball(alarm) + ball(self.delta))
         left = 1 - self.delta - alarm
         flat = 1 - downward(lambda: (-ball(self.epsilon)).exp() * ball(left)) if left > 0 else Fraction(1)
@@ -198,9 +206,11 @@ def _short(chance: Fraction) -> str:
     return f"{float(digits.quantize(Decimal(1).scaleb(digits.adjusted() - 2), ROUND_UP)):.3g}"
 
 
-def _times(ratio: Fraction) -> str:
+def _times(ratio: Fraction | float) -> str:
+    if not isinstance(ratio, Fraction) or ratio >= 10**300:
+        return str(inf)
     if ratio >= 10**6:
-        return f"{float(ratio):.2e}" if ratio < 10**300 else str(inf)
+        return f"{float(ratio):.2e}"
     if ratio >= 100:
         return f"{-(-ratio // 1):,}"
     return f"{float(-(-ratio * 100 // 1) / Fraction(100)):g}"

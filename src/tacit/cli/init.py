@@ -123,7 +123,7 @@ def check(said: Declared) -> None:
     elif said.delta is not None:
         raise InvalidParameter("--delta is a part of the budget\nhint: --budget 3 --delta 1e-6")
     for bound in (said.rows_per_unit, said.groups_per_unit):
-        if bound is not None and not (bound.isdecimal() and int(bound) > 0):
+        if bound is not None and not (bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
             raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
 
 

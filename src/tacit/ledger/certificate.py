@@ -5,7 +5,6 @@ checks it recomputes their hashes and the loss instead of believing a summary. N
 but the released answer.
 """
 
-import json
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -16,6 +15,7 @@ from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link,
 from tacit.ledger.entry import Entry, Record, charge_from
 from tacit.ledger.rows import Rows
 from tacit.privacy.event import event_from_dict
+from tacit.privacy.number import read_json
 
 WHAT = "tacit certificate 1"
 
@@ -38,7 +38,7 @@ def facts(rows: Rows, number: int, *, ledger: str, public_key: str) -> Record:
 
 def summary(chained: Record) -> Record:
     """Return what the entries of a certificate say, for people to read."""
-    table, charge, answer = (json.loads(chained[name]["body"]) for name in ("table", "charge", "answer"))
+    table, charge, answer = (read_json(chained[name]["body"]) for name in ("table", "charge", "answer"))
     declaration = table["declaration"]
     return {
         "number": chained["answer"]["number"],
@@ -61,7 +61,7 @@ def verify_certificate(certificate: Any) -> Record:
     """Return a certificate's summary and its key's short name after checking everything in it, without the ledger."""
     try:
         return _verified(certificate)
-    except (KeyError, TypeError, ValueError, AttributeError, InvalidParameter) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidParameter) as error:
         raise _fault("it is not a certificate, or not a whole one") from error
 
 
@@ -80,7 +80,7 @@ def _verified(certificate: Any) -> Record:
         if link(entry["previous"], entry["body"]) != entry["hash"]:
             raise _fault(f"the hash of its {name} is wrong")
     said = summary(chained)
-    table, charge, answer = (json.loads(chained[name]["body"]) for name in ("table", "charge", "answer"))
+    table, charge, answer = (read_json(chained[name]["body"]) for name in ("table", "charge", "answer"))
     if any(certificate[name] != value for name, value in said.items()):
         raise _fault("its summary is not what its entries say")
     if (charge["declared"], answer["charge"], answer["table"], charge["table"]) != (

@@ -42,13 +42,13 @@ def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction
     0.7310585786300049
     """
     if epsilon > EPSILON_MOST:  # before a power of it fills the memory
-        raise _reveals(epsilon)
+        raise reveals(epsilon)
     power = certain_floor(
         lambda: arb(2) ** CHANCE_BITS * inside * ball(epsilon).exp() / (inside * ball(epsilon).exp() + outside)
     )
     chance = Fraction(power, ONE)
     if 1 - chance < LEAST:
-        raise _reveals(epsilon)
+        raise reveals(epsilon)
     if chance - Fraction(inside, inside + outside) < LEAST * Fraction(inside, inside + outside):
         raise InvalidParameter(
             f"epsilon = {show(epsilon)} keeps an answer no oftener than guessing would, to 2^-53: "
@@ -131,7 +131,8 @@ def _threshold(chance: Fraction) -> int:
     return int(scaled)
 
 
-def _reveals(epsilon: Fraction) -> InvalidParameter:
+def reveals(epsilon: Fraction) -> InvalidParameter:
+    """Return the refusal of an epsilon so large that a report hides nothing."""
     return InvalidParameter(
         f"epsilon = {show(epsilon)} changes fewer than one answer in 2^53: a report is the answer itself, "
         "which is no privacy\nhint: 0.5 to 5 is usual"

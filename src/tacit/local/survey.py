@@ -16,6 +16,7 @@ from tacit.errors import InvalidParameter
 from tacit.local.attributes import METHODS, Attributes, Method
 from tacit.local.catalogue import AUTO, frequency_protocol, mean_protocol
 from tacit.local.choosing import choose
+from tacit.local.coins import EPSILON_MOST, reveals
 from tacit.local.means import GRID_BITS, MeanResponse
 from tacit.local.permanent import Permanent
 from tacit.local.prefixes import PrefixHashing
@@ -123,6 +124,8 @@ def make_survey(
     'response'
     """
     exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    if exact > EPSILON_MOST:  # whatever the protocol: powers of it would fill the memory
+        raise reveals(exact)
     given = [name for name, value in _questions(domain, between, attributes, alphabet).items() if value is not None]
     if len(given) != 1:
         raise InvalidParameter(

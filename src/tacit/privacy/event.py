@@ -80,7 +80,20 @@ def event_from_dict(record: dict[str, str | bool]) -> Event:
         raise InvalidParameter(
             f"unknown kind of event {record.get('kind')!r}\nhint: it was written by a newer version; update tacit"
         )
-    values = {
-        name: value if isinstance(value, bool) else from_text(value) for name, value in record.items() if name != "kind"
-    }
+    known = {field.name: field.type is bool or field.type == "bool" for field in fields(kind)}
+    values: dict[str, Fraction | bool] = {}
+    for name, value in record.items():
+        if name == "kind":
+            continue
+        if name not in known or isinstance(value, bool) != known[name]:
+            raise _damaged(kind)
+        values[name] = value if isinstance(value, bool) else from_text(value)
+        if not isinstance(value, bool) and (values[name] < 0 or (values[name] == 0 and name in ("scale", "sigma"))):
+            raise _damaged(kind)
+    if set(known) - {"scalar"} - set(values):
+        raise _damaged(kind)
     return kind(**values)  # type: ignore[arg-type]
+
+
+def _damaged(kind: type[Event]) -> InvalidParameter:
+    return InvalidParameter(f"this is no {kind.__name__}, or a damaged one\nhint: tacit ledger verify")

@@ -131,7 +131,7 @@ def _refuse_what_is_no_number(value: object, name: str) -> None:
 
 
 def _short(value: Fraction, name: str) -> Fraction:
-    if max(abs(value.numerator), value.denominator) >= 10**DIGITS_MAX:
+    if max(abs(value.numerator), value.denominator) > 10 ** (DIGITS_MAX + 1):
         raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
     return value
 

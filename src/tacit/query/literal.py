@@ -7,7 +7,8 @@ from fractions import Fraction
 from math import isinf
 from typing import Any
 
-from tacit.errors import QueryRefused
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.privacy.number import decimal_meaning
 from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, phrase, value_of
 from tacit.query.nodes import Scalar, Value
 
@@ -49,6 +50,13 @@ def read_timestamp(text: str) -> datetime:
     raise QueryRefused(f"{_quoted(text)} is not a timestamp\nhint: write it as TIMESTAMP '2011-01-31 18:30:00'")
 
 
+def _from_decimal(written: Decimal, column: str) -> Fraction:
+    try:
+        return decimal_meaning(written, name=f"a key of '{column}'")
+    except InvalidParameter as problem:
+        raise QueryRefused(str(problem)) from None
+
+
 def adapted(value: Value, kind: Kind) -> Value:
     """Return a constant as `kind` where that loses nothing of what was meant; otherwise as it is."""
     content = value.value
@@ -72,7 +80,7 @@ def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
     if isinstance(plain, Decimal):
         if plain.is_nan():
             return None
-        plain = Fraction(plain) if plain.is_finite() else float(plain)
+        plain = _from_decimal(plain, column) if plain.is_finite() else float(plain)
     if kind.type == "float" and isinstance(plain, int | float | Fraction) and not isinstance(plain, bool):
         return _as_float(plain, column)
     if kind.type in ("int", "decimal") and isinstance(plain, float) and plain.is_integer():

@@ -76,6 +76,8 @@ class _Reader:
             self.content = tomllib.loads(text, parse_float=Decimal)
         except tomllib.TOMLDecodeError as problem:
             raise InvalidParameter(f"{path}: {problem}\nhint: check the quotes and brackets on that line") from None
+        except (ValueError, ArithmeticError):  # an exponent that no decimal has, a whole number of thousands of digits
+            raise InvalidParameter(f"{path}: a number in it is too long\nhint: give a shorter number") from None
         except RecursionError:
             raise InvalidParameter(
                 f"{path} is nested too deeply\nhint: a catalog has tables, columns and lists"

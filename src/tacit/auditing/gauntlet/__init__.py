@@ -16,6 +16,7 @@ MODULES = (
     "tacit.auditing.gauntlet.disk_cases",
     "tacit.auditing.gauntlet.entitled_cases",
     "tacit.auditing.gauntlet.file_cells",
+    "tacit.auditing.gauntlet.file_cases",
     "tacit.auditing.gauntlet.join_cases",
     "tacit.auditing.gauntlet.ledger_cases",
     "tacit.auditing.gauntlet.ledger_damage",

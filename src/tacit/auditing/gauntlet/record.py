@@ -24,6 +24,7 @@ LETTERS = {
     "Q": "questions",
     "L": "ledger",
     "T": "local model",
+    "F": "files",
     "W": "server",
     "M": "learning",
 }
