@@ -26,7 +26,7 @@ LAYERS = (
     ("noise",),
     ("accounting",),
     ("privacy",),
-    ("errors", "memory"),
+    ("errors", "memory", "ownership"),
     ("printable",),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
@@ -36,7 +36,7 @@ ROOT_USERS = {"cli", "server", "auditing", "learning"}
 
 ENGINE_WALL = {"noise", "selection"}
 RELEASE_WALL = {"tables", "query"}
-LEDGER_MAY = {"privacy", "accounting", "errors", "ledger"}
+LEDGER_MAY = {"privacy", "accounting", "errors", "ownership", "ledger"}
 
 # outside package (or part of one) -> where it may be imported: files, or folders ending in "/"
 HOMES = {

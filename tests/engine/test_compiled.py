@@ -1,7 +1,6 @@
 """Nobody waits for the kernel to be compiled: until it is, the SQL path answers, and where it cannot be, that stays."""
 
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -69,24 +68,113 @@ def test_once_compiled_it_is_used_and_text_keyed_rows_that_are_units_stay_in_sql
     assert asked.session.engine.path_of(replace(asked.plan(epsilon=1).plan, unit=None)) == "sql"
 
 
-@pytest.mark.parametrize("harm", ["others may write", "a file is gone", "a file is cut"])
-def test_a_cache_that_is_not_whole_and_private_is_not_used(harm, tmp_path, monkeypatch):
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A whole cache, of two files that stand in for machine code, and how often it was compiled."""
+    times = []
+
+    def compile_into(folder):
+        times.append(folder)
+        (folder / "engine").mkdir(exist_ok=True)
+        for name in ("loops.nbi", "loops.1.nbc"):
+            (folder / "engine" / name).write_bytes(b"machine code")
+
     monkeypatch.setattr(compiled, "_loaded", False)
     monkeypatch.setattr(compiled, "_broken", False)
+    monkeypatch.setattr(compiled, "_import_loops", compile_into)
     monkeypatch.delenv("TACIT_KERNEL", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = compiled.cache_folder()
-    folder.mkdir(parents=True, mode=0o700)
-    victim = folder / "loops.nbc"
-    victim.write_bytes(b"machine code")
-    (folder / compiled.COMPLETE).write_text(json.dumps({victim.name: victim.stat().st_size}))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    os_umask = os.umask(0o002)  # as on systems where a group may write to what its members make
+    try:
+        compiled.compile_now()
+    finally:
+        os.umask(os_umask)
     assert compiled.is_ready()
-    if harm == "others may write":
-        folder.chmod(0o777)
-    elif harm == "a file is gone":
-        victim.unlink()
-    else:
-        victim.write_bytes(victim.read_bytes()[:-1])
+    return compiled.cache_folder(), times
+
+
+HARMS = {
+    "others may write": lambda folder: folder.chmod(0o777),
+    "others may write above": lambda folder: folder.parent.chmod(0o777),
+    "others may write to a file": lambda folder: (folder / "engine" / "loops.nbi").chmod(0o666),
+    "a file is gone": lambda folder: (folder / "engine" / "loops.nbi").unlink(),
+    "a file is cut": lambda folder: (folder / "engine" / "loops.nbi").write_bytes(b"machine cod"),
+    "a bit is flipped": lambda folder: (folder / "engine" / "loops.1.nbc").write_bytes(b"machine codd"),
+    "a file is added": lambda folder: (folder / "engine" / "more.nbi").write_bytes(b"machine code"),
+    "the list is damaged": lambda folder: (folder / compiled.COMPLETE).write_text("{"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_cache_that_is_not_whole_and_private_is_not_used(harm, kept):
+    HARMS[harm](kept[0])
+    assert not compiled.is_ready()
+    assert not compiled.load()
+
+
+@pytest.mark.parametrize("harm", [name for name in HARMS if not name.startswith("others may write")])
+def test_what_is_damaged_is_cleared_and_compiled_anew(harm, kept):
+    folder, times = kept
+    HARMS[harm](folder)
+    compiled.compile_now()
+    assert len(times) == 2
+    assert compiled.is_ready()
+    assert not (folder / "engine" / "more.nbi").exists()
+
+
+def test_nothing_is_compiled_into_a_folder_that_others_may_write_to_nor_is_a_process_begun(kept, monkeypatch):
+    folder, times = kept
+    folder.parent.chmod(0o777)
+    compiled.compile_now()
+    assert len(times) == 1
+    monkeypatch.setattr(compiled, "_compiling", None)
+    monkeypatch.setattr(Started, "commands", [])
+    monkeypatch.setattr(subprocess, "Popen", Started)
+    compiled.start()
+    assert not Started.commands
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+def test_the_compiling_process_starts_where_no_file_of_anyone_is_read():
+    compiled.start()
+    ((command, words),) = Started.commands
+    assert "-P" in command
+    assert words["cwd"] == "/"
+
+
+@pytest.mark.parametrize(
+    ("flags", "passed"), [(["-I"], ["-I"]), (["-E"], ["-E"]), (["-s", "-E"], ["-E", "-s"]), ([], [])]
+)
+def test_an_interpreter_that_leaves_things_out_passes_that_on(flags, passed):
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from tacit.engine import compiled; print(compiled._own_flags())"
+    ran = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"{passed}\n"
+
+
+def test_the_environment_cannot_name_another_cache(tmp_path):
+    code = """
+import os, tacit.engine.compiled as c
+from pathlib import Path
+try:
+    c._run_coding = c._run_kernel = c._run_rows = lambda _: None
+    c._import_loops(Path(os.environ["OURS"]))
+    from tacit.engine import coding_loops
+    print(coding_loops.hash_words._cache.cache_path.startswith(os.environ["OURS"]))
+except Exception as problem:
+    print(type(problem).__name__)
+"""
+    (tmp_path / "ours").mkdir()
+    settings = {"NUMBA_CACHE_DIR": str(tmp_path / "theirs"), "NUMBA_CACHE_LOCATOR_CLASSES": "InTreeCacheLocator"}
+    environment = os.environ | settings | {"OURS": str(tmp_path / "ours"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert ran.stdout == "True\n"
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_without_a_home_there_is_no_cache_and_no_failure(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(compiled, "_loaded", False)
     assert not compiled.is_ready()
 
 

@@ -2,8 +2,9 @@
 
 Compiling takes seconds and nobody should wait for it, nor for it to end when Python does. So a separate process, begun
 when a question first wants the kernel, compiles the loops into numba's cache; until that is complete the SQL path
-answers. The folder is named by everything the machine code depends on, and holds code that will be run: one that others
-may write to is not used. TACIT_KERNEL=off leaves the kernel out.
+answers. The folder is named by everything the machine code depends on, and holds code that will be run. So it is used
+only where nobody else can change it, on the whole way there, and only if every file is what was compiled, byte for
+byte. What is damaged is compiled anew, without a look at it. TACIT_KERNEL=off leaves the kernel out.
 """
 
 import fcntl
@@ -23,11 +24,15 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import IO
+
+from tacit.ownership import fault_of, make_folder, others_may_write
+from tacit.privacy.number import read_json
 
 log = logging.getLogger("tacit.engine")
 
 LOOPS = tuple(Path(__file__).with_name(f"{name}_loops.py") for name in ("coding", "kernel", "row"))
-COMPLETE = "complete"
+COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
 _COMPILE = "import sys; sys.path.insert(0, sys.argv[1]); from tacit.engine import compiled; compiled.compile_now()"
 
@@ -35,6 +40,7 @@ _turn = threading.Lock()
 _loaded = False
 _broken = False
 _compiling: subprocess.Popen[bytes] | None = None
+_warned = False
 
 
 def is_ready() -> bool:
@@ -71,34 +77,42 @@ def start() -> None:
             return
         if _compiling is not None and _compiling.poll() is not None:
             return  # it was tried in this process; what went wrong would go wrong again
-        if _compiling is None and not _is_complete(cache_folder()):
+        if _compiling is None and _is_private(cache_folder()) and not _is_complete(cache_folder()):
             package_parent = str(Path(__file__).resolve().parents[2])
             _compiling = subprocess.Popen(
-                [sys.executable, "-P", "-c", _COMPILE, package_parent],
+                [sys.executable, *_own_flags(), "-P", "-c", _COMPILE, package_parent],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                cwd="/",  # numba takes settings from a file in the folder it is started in
             )
 
 
 def compile_now() -> None:
-    """Compile the loops and wait for it: what the background process does; one at a time."""
+    """Compile the loops and wait for it: what the background process does; one at a time.
+
+    Nothing is compiled where others could change what comes of it.
+    """
     folder = cache_folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / "lock").open("w") as lock:
+    make_folder(folder)
+    if not _is_private(folder):
+        return
+    with _open_new(folder / LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _is_complete(folder):
+            _clear(folder)  # what is there may be damaged or planted, and numba would unpickle it
             _import_loops(folder)
-            sizes = {str(path.relative_to(folder)): path.stat().st_size for path in _machine_code(folder)}
-            (folder / COMPLETE).write_text(json.dumps(sizes))
+            _seal(folder)
             _remove_old(folder)
 
 
 def cache_folder() -> Path:
     """Return the folder for this version's machine code on this kind of processor."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(caches) / "tacit" / _folder_name()
+    said = os.environ.get("XDG_CACHE_HOME", "")
+    home = os.path.expanduser("~")  # a user without a home has a folder here that does not exist, and no cache
+    caches = Path(said) if os.path.isabs(said) else Path("/nonexistent" if home == "~" else home) / ".cache"
+    return caches / "tacit" / _folder_name()
 
 
 @cache
@@ -117,20 +131,84 @@ def _is_off() -> bool:
     return os.environ.get("TACIT_KERNEL", "").lower() == "off"
 
 
-def _is_complete(folder: Path) -> bool:
-    """Whether all that was compiled is there: loading less would compile, and somebody would wait for it."""
+def _own_flags() -> list[str]:
+    """Return the flags by which this interpreter leaves things out, so that the compiling one does too."""
+    flags = sys.flags
+    return ["-I"] if flags.isolated else ["-E"] * flags.ignore_environment + ["-s"] * flags.no_user_site
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else can change what is in the folder; said once where others can."""
+    global _warned
     try:
-        found = folder.stat()
-        if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-            return False
-        sizes = json.loads((folder / COMPLETE).read_text())
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+        fault = fault_of(folder)
+    except OSError as problem:
+        fault = f"it cannot be looked at ({problem.strerror})"
+    if fault is not None and not _warned:
+        _warned = True
+        log.info("no kernel is kept in %s: %s; answers are computed in SQL, more slowly", folder, fault)
+    return fault is None
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether all that was compiled is there, as it was and ours alone: only then may it be unpickled and run."""
+    try:
+        return folder.is_dir() and _is_private(folder) and read_json(_content(folder / COMPLETE)) == _digests(folder)
     except (OSError, ValueError):
         return False
 
 
-def _machine_code(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.nb*") if path.is_file())
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the digest of every file in the folder; ValueError where one is no plain file of ours."""
+    found = {}
+    for place, folders, files in os.walk(folder, onerror=_raise):
+        for name in folders:
+            _require_ours(os.lstat(Path(place, name)), stat.S_IFDIR)
+        for name in files:
+            path = Path(place, name)
+            if path not in (folder / COMPLETE, folder / LOCK):
+                found[str(path.relative_to(folder))] = hashlib.sha256(_content(path)).hexdigest()
+    return found
+
+
+def _content(path: Path) -> bytes:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        _require_ours(os.fstat(file.fileno()), stat.S_IFREG)
+        return file.read()
+
+
+def _require_ours(found: os.stat_result, kind: int) -> None:
+    if stat.S_IFMT(found.st_mode) != kind or found.st_uid not in (0, os.geteuid()) or others_may_write(found):
+        raise ValueError("not a file of ours alone")
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _open_new(path: Path) -> IO[str]:
+    """Open a file for writing that is for its owner alone and no link."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "w")
+
+
+def _clear(folder: Path) -> None:
+    """Remove all but the lock."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        elif entry.name != LOCK:
+            os.unlink(entry.path)
+
+
+def _seal(folder: Path) -> None:
+    """Write down what was compiled, once all of it is there."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chmod(Path(place, name), 0o700 if name in folders else 0o600)  # whatever the umask was
+    compiled, unfinished = _digests(folder), folder / f"{COMPLETE}.new"
+    with _open_new(unfinished) as file:
+        json.dump(compiled, file)
+    unfinished.replace(folder / COMPLETE)
 
 
 def _processor() -> str:
@@ -146,15 +224,26 @@ def _import_loops(folder: Path) -> None:
     """Import the loops with numba's cache in this folder, and run each once, which loads or compiles it."""
     from numba.core import config
 
-    before = vars(config)["CACHE_DIR"]
-    vars(config)["CACHE_DIR"] = str(folder)
+    ours = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}  # the environment may name other folders, and code
+    before = {name: value for name, value in vars(config).items() if name in ours}
+    vars(config).update(ours)
     try:
         from tacit.engine import coding_loops, kernel_loops, row_loops
     finally:
-        vars(config)["CACHE_DIR"] = before
+        vars(config).update(before)
+    for loops in (coding_loops, kernel_loops, row_loops):
+        _require_kept_in(folder, loops)
     _run_coding(coding_loops)
     _run_kernel(kernel_loops)
     _run_rows(row_loops)
+
+
+def _require_kept_in(folder: Path, loops: ModuleType) -> None:
+    """Refuse loops whose machine code numba would look for elsewhere."""
+    paths = [loop._cache.cache_path for loop in vars(loops).values() if hasattr(loop, "_cache")]
+    kept = [path for path in paths if path is not None]  # those that are compiled into others are not kept
+    if not kept or not all(Path(path).is_relative_to(folder) for path in kept):
+        raise ImportError("numba keeps machine code elsewhere")
 
 
 # Each loop is run on next to nothing, with arrays of the types that it is given in use.

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from tacit.errors import LedgerError
+from tacit.ownership import make_folder, others_may_write
 
 
 def home_folder() -> Path:
@@ -12,11 +13,16 @@ def home_folder() -> Path:
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     folder = Path(named) if named else Path(state) / "tacit"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder)
+        shared = others_may_write(folder.stat())
     except OSError as error:
         raise LedgerError(
             f"the folder {folder} cannot be made ({error.strerror})\nhint: set TACIT_HOME to a folder you may write"
         ) from error
+    if shared:
+        raise LedgerError(
+            f"others may write to {folder}, so they could put another key or ledger there\nhint: chmod go-w {folder}"
+        )
     return folder.absolute()
 
 

@@ -12,6 +12,7 @@ MODULES = (
     "tacit.auditing.gauntlet.accounting_mutants",
     "tacit.auditing.gauntlet.aggregate_cases",
     "tacit.auditing.gauntlet.aggregate_mutants",
+    "tacit.auditing.gauntlet.cache_cases",
     "tacit.auditing.gauntlet.cost_cases",
     "tacit.auditing.gauntlet.disk_cases",
     "tacit.auditing.gauntlet.entitled_cases",
