@@ -131,7 +131,7 @@ ALIKE = {
     "microseconds": pa.array([1, None]).view(pa.timestamp("us")),
     "duration": pa.array([1, None]).view(pa.duration("ms")),
     "uuid": pa.array([uuid.UUID(int=7).bytes, None], pa.binary(16)).cast(pa.uuid()),
-    "bytes": pa.array([b"\xff", None]),
+    "bytes": pa.array([b"\xff", None], pa.binary(1)),
 }
 
 

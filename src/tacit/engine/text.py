@@ -5,9 +5,11 @@ import ibis.expr.types as ir
 
 from tacit.engine.made import Made, Translation
 from tacit.query.text_functions import POSITION_MAX
+from tacit.tables.reading import TEXT_BYTES_MAX
 
 _UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 _NOT_PLAIN = "[^ -~]"
+bytes_of = ibis.udf.scalar.builtin(lambda text: text, name="strlen", signature=(("string",), "int64"))
 
 
 def _folded(made: Made, *, up: bool) -> ir.Value:
@@ -30,14 +32,28 @@ _ALL = 2**31 - 1 - POSITION_MAX
 
 def _concat(made: Made) -> ir.Value:
     first, *rest = (cell.value for cell in made.cells)
+    size = bytes_of(first)
     for text in rest:
-        first = first + text
-    return first
+        size = size + bytes_of(text)
+    joined = _where_short(first, size)
+    for text in rest:
+        joined = joined + text
+    return joined
 
 
 def _replace(made: Made) -> ir.Value:
     text, old, new = (cell.value for cell in made.cells)
-    return text.replace(old, new)
+    was, becomes = (len(str(made.constant(place)).encode()) for place in (1, 2))
+    if becomes <= was:
+        return text.replace(old, new)
+    taken = bytes_of(text) - bytes_of(text.replace(old, ibis.literal("")))
+    size = bytes_of(text) + (taken / was).floor().cast("int64") * (becomes - was)
+    return _where_short(text, size).replace(old, new)
+
+
+def _where_short(text: ir.Value, made: ir.Value) -> ir.Value:
+    """Return the text where what is made of it is short enough, NULL elsewhere: longer text is never made."""
+    return ibis.cases((made <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))
 
 
 TEXTS: dict[str, Translation] = {

@@ -13,6 +13,7 @@ from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import divide
 from tacit.query.check import type_of
 from tacit.query.nodes import Query
+from tacit.query.work import limit_cells
 from tacit.tables.schema import Declaration, RowUnit
 
 # What is asked of units, however many rows they have.
@@ -24,6 +25,7 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
     listed = public_keys(query, declaration)
     if listed is None and spend.delta_keys == 0:
         refuse_private_keys(query)
+    limit_cells(query, None if listed is None else len(listed))
     rows, groups = _bounds(query, declaration, listed)
     layout = lay_out(query, declaration, Bounds(rows, groups, spend.epsilon), private=listed is None)
     sensitivities = [

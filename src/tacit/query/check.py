@@ -12,6 +12,7 @@ from tacit.query.names import UNIT_HINT, UNIT_REASON
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Output, Query, Scalar, Type, Value
 from tacit.query.show import show
 from tacit.query.suggest import did_you_mean
+from tacit.query.work import limit_work
 from tacit.tables.schema import Declaration, RowUnit
 
 __all__ = ["check", "columns_of", "type_of"]
@@ -40,11 +41,10 @@ def check(query: Query, declaration: Declaration) -> Query:
             raise QueryRefused(
                 f"the key '{key.name}' reads no column\nhint: group by a column or something made of one"
             )
+    checked = replace(query, outputs=outputs, where=where, keys=keys)
+    limit_work(checked, kinds)
     return replace(
-        query,
-        outputs=outputs,
-        where=where,
-        keys=keys,
+        checked,
         public_keys=None if query.public_keys is None else _public_keys(query.public_keys, key_kinds),
         after=_after(query.after, key_kinds, outputs),
         columns=query.columns or (*key_kinds, *(output.name for output in outputs)),

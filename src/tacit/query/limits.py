@@ -43,6 +43,13 @@ def limit_text(text: str) -> None:
 
 def limit_expression(expression: Expression) -> None:
     """Refuse an expression with too many parts, too deep, or with too large constants."""
+    nodes_of(expression)
+    limit_weight(expression)
+    _longest(expression)
+
+
+def nodes_of(expression: Expression) -> int:
+    """Return how many parts an expression has; refuse too many, too deep ones, and too large constants."""
     nodes = 0
     stack = [(expression, 1)]
     while stack:
@@ -58,8 +65,7 @@ def limit_expression(expression: Expression) -> None:
         if isinstance(node, Call):
             _limit_call(node)
             stack.extend((argument, depth + 1) for argument in node.arguments)
-    limit_weight(expression)
-    _longest(expression)
+    return nodes
 
 
 def limit_weight(expression: Expression) -> None:
@@ -72,9 +78,9 @@ def limit_weight(expression: Expression) -> None:
 
 # how often the translation for an engine mentions each argument, where that is more than once
 _MENTIONS = {
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "coalesce", "/", "cast_bool"), 2),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "coalesce", "/", "cast_bool", "concat"), 2),
     **dict.fromkeys(("%", "cast_date", "cast_timestamp"), 3),
-    **dict.fromkeys(("nullif", "cast_float"), 4),
+    **dict.fromkeys(("nullif", "cast_float", "replace"), 4),
     **dict.fromkeys(("least", "greatest", "add_interval"), 2),
     **dict.fromkeys(("lower", "upper"), 3),
     **dict.fromkeys(("round", "date_diff"), 4),
@@ -102,10 +108,15 @@ def _longest(expression: Expression) -> tuple[int, int]:
         growth = max(1, -(-parts[2][1] // max(parts[1][1], 1)))
         times, more = parts[0][0] * growth, parts[0][1] * growth
     more = max(more, _NUMBER_CHARACTERS) if expression.function == "cast_text" else more
-    if times > TEXT_TIMES_MAX or more > TEXT_TIMES_MAX * TEXT_CHARACTERS_MAX:
+    if times > TEXT_TIMES_MAX:
         raise QueryRefused(
             f"an expression could make text more than {TEXT_TIMES_MAX} times as long as a row's own"
             "\nhint: join fewer texts, and replace by shorter ones"
+        )
+    if more > TEXT_CHARACTERS_MAX:
+        raise QueryRefused(
+            f"an expression could make more than {TEXT_CHARACTERS_MAX} characters of text that is in no row"
+            "\nhint: join fewer constants, and replace by shorter ones"
         )
     return times, more
 

@@ -20,7 +20,7 @@ from tacit.query.aggregates import AGGREGATES, FRACTION_MAX, FRACTIONS, KINDS, P
 from tacit.query.calls import PLAIN_NAMES
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
-from tacit.query.limits import TOKENS_MAX, limit_expression, limit_text
+from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.names import column_resolver, match, table_column
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
 from tacit.query.reading import Reader, only, refusal
@@ -79,9 +79,18 @@ def parse_expression(
     if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
         raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
     reader = Reader(column_resolver(declaration, frozenset((declaration.name,)), derived or {}))
-    expression = reader.read(_parsed(text, exp.Condition))
+    expression = _read(reader, _parsed(text, exp.Condition))
     limit_expression(expression)
     return canonical(expression, column_kinds(declaration))
+
+
+def _read(reader: Reader, node: exp.Expr) -> Expression:
+    try:
+        return reader.read(node)
+    except RecursionError:
+        raise QueryRefused(
+            f"an expression is more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list of values"
+        ) from None
 
 
 def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> None:
@@ -257,7 +266,7 @@ class _Statement:
         return Aggregate("count_distinct", self._row(counted))
 
     def _row(self, node: exp.Expr) -> Expression:
-        expression = self.reader.read(node)
+        expression = _read(self.reader, node)
         limit_expression(expression)
         return canonical(expression, column_kinds(self.declaration))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tacit.errors import QueryRefused
 from tacit.tables.connection import literal
-from tacit.tables.reading import quoted
+from tacit.tables.reading import TEXT_BYTES_MAX, quoted
 
 DELIMITERS = (",", "\t", ";", "|")
 HEADER_BYTES_MAX = 1_000_000
@@ -98,4 +98,6 @@ def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
             f"nullif(CASE WHEN split IS NULL THEN {of_quoted} ELSE split[{place + 1}] END, '') AS {quoted(name)}"
         )
     fields = f"SELECT {taken}, {split} FROM {lines} WHERE {whole}"  # noqa: S608 - of names, quoted
-    return f"SELECT {', '.join(columns)} FROM ({fields})"  # noqa: S608 - of names, quoted
+    read = f"SELECT {', '.join(columns)} FROM ({fields})"  # noqa: S608 - of names, quoted
+    capped = [f"CASE WHEN strlen({each}) <= {TEXT_BYTES_MAX} THEN {each} END AS {each}" for each in map(quoted, names)]
+    return f"SELECT {', '.join(capped)} FROM ({read})"  # noqa: S608 - of names, quoted

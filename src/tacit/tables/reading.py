@@ -18,6 +18,8 @@ from tacit.tables.decimals import sound_decimals
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 DAY = "CAST({} AS DATE)"
+# Longer text is NULL, in a cell and where a function makes it: what is done for one row has an end.
+TEXT_BYTES_MAX = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
         return None if kind.scale < 0 else Reading(name, pa.decimal128(kind.precision, kind.scale), column)
     if kind == pa.timestamp("us") or _is_harmless(kind):
         return Reading(name, kind, column)
+    if pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind):
+        return Reading(name, kind, f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} THEN {column} END")
     if pat.is_timestamp(kind):
         return Reading(name, pa.int64(), _time(column, kind.unit))
     if pat.is_date64(kind):
@@ -93,8 +97,7 @@ def quoted(name: str) -> str:
 
 
 def _is_harmless(kind: pa.DataType) -> bool:
-    binary = pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind)
-    binary |= pat.is_fixed_size_binary(kind)
+    binary = pat.is_fixed_size_binary(kind) and kind.byte_width <= TEXT_BYTES_MAX
     number = pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_floating(kind)
     return bool(binary or number or pat.is_date32(kind))
 
@@ -109,9 +112,9 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _text(column: str) -> str:
-    """Bytes as text, NULL where they are not UTF-8: what is not has some byte replaced, and then differs."""
+    """Bytes as text, NULL where too many or not UTF-8: what is not has some byte replaced, and then differs."""
     read = f"decode({column}, 'replace')"
-    return f"CASE WHEN encode({read}) = {column} THEN {read} END"
+    return f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} AND encode({read}) = {column} THEN {read} END"
 
 
 def _time(column: str, unit: str) -> str:

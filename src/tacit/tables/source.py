@@ -26,7 +26,7 @@ from tacit.tables.connection import lock, our_connection
 from tacit.tables.delimited import read_csv, read_header
 from tacit.tables.opened import OpenedFiles, opened_files
 from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
-from tacit.tables.reading import reading_of, select, stored_column
+from tacit.tables.reading import TEXT_BYTES_MAX, reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 from tacit.tables.stored import StoredTable, file_marks, stored_table
 
@@ -39,6 +39,7 @@ DECLARED_DIGITS, DECLARED_SCALE = 18, 6
 COARSE_TIMES = (0, 3)  # digits of a second
 # DuckDB's own functions between text and its bytes.
 _encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=(("string",), "binary"))
+_octet_length = ibis.udf.scalar.builtin(lambda data: data, name="octet_length", signature=(("binary",), "int64"))
 _decode = ibis.udf.scalar.builtin(lambda data, _: data, name="decode", signature=(("binary", "string"), "string"))
 
 
@@ -234,7 +235,12 @@ def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
         if found.is_string():
             stored = _encode(table[name])
             text = _decode(stored, "replace")
-            plain[name] = ibis.cases((_encode(text) == stored, text), else_=ibis.null("string"))
+            whole = (_octet_length(stored) <= TEXT_BYTES_MAX) & (_encode(text) == stored)
+            plain[name] = ibis.cases((whole, text), else_=ibis.null("string"))
+        elif found.is_binary():
+            plain[name] = ibis.cases(
+                (_octet_length(table[name]) <= TEXT_BYTES_MAX, table[name]), else_=ibis.null(found)
+            )
         elif isinstance(found, dt.Timestamp) and found.scale in COARSE_TIMES:
             plain[name] = table[name].try_cast("timestamp(6)")
     return table.mutate(**plain) if plain else table

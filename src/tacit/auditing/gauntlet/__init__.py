@@ -45,6 +45,7 @@ MODULES = (
     "tacit.auditing.gauntlet.sensitivity_cases",
     "tacit.auditing.gauntlet.table_mutants",
     "tacit.auditing.gauntlet.value_cases",
+    "tacit.auditing.gauntlet.work_cases",
 )
 
 # Modules that need a package of an extra; without it their cases wait, and waiting.py says for what.

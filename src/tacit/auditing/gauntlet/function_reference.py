@@ -7,6 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from tacit.query.kind import Kind
+from tacit.tables.reading import TEXT_BYTES_MAX
 
 
 def extreme(name: str, arguments: Sequence[Any], order: Callable[[Any, Any], int]) -> Any:
@@ -68,11 +69,15 @@ def _substring(arguments: list[Any], _kind: Kind) -> str:
     return str(text)[start - 1 :][: length[0] if length else None]
 
 
-def _concat(arguments: list[Any], _kind: Kind) -> str:
-    return "".join(arguments)
+def _concat(arguments: list[Any], _kind: Kind) -> str | None:
+    return _short("".join(arguments))
 
 
-def _replace(arguments: list[Any], _kind: Kind) -> str:
+def _short(made: str) -> str | None:
+    return made if len(made.encode("utf-8")) <= TEXT_BYTES_MAX else None
+
+
+def _replace(arguments: list[Any], _kind: Kind) -> str | None:
     """Found from left to right: what is replaced is not looked at again."""
     text, old, new = arguments
     made, here = "", 0
@@ -80,7 +85,7 @@ def _replace(arguments: list[Any], _kind: Kind) -> str:
         found = text[here : here + len(old)] == old
         made += new if found else text[here]
         here += len(old) if found else 1
-    return made
+    return _short(made)
 
 
 def _extract(arguments: list[Any], _kind: Kind) -> int:
