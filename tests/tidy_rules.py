@@ -26,6 +26,7 @@ LAYERS = (
     ("noise",),
     ("accounting",),
     ("privacy",),
+    ("files",),
     ("errors", "memory", "ownership"),
     ("printable",),
 )

@@ -17,7 +17,7 @@ from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import Event, KeyThreshold, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss, delta_meaning
-from tacit.privacy.number import Number, decimal_meaning, show, whole
+from tacit.privacy.number import Number, decimal_meaning, show, whole, within
 from tacit.privacy.rounding import working_precision
 
 Composed = Event | SubsampledGaussian
@@ -28,6 +28,8 @@ ZCDP, RENYI, NUMERICAL = "zCDP", "Rényi", "numerical"
 
 # Beyond this a single release promises so little that no rule about promises helps.
 PROMISE_MOST = 100
+# No batch is asked for at a larger epsilon: nothing is promised there.
+EPSILON_MOST = Fraction(10**6)
 
 # Orders above 1 at which Rényi curves are read first; then nearer to the best of them.
 _ORDERS = tuple(Fraction(2) ** j for j in range(-5, 13))
@@ -83,7 +85,8 @@ def compose(
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("give delta, to get epsilon, or epsilon, to get delta\nhint: e.g. delta=1e-6")
     if epsilon is not None:
-        ways = _at_epsilon(counts, decimal_meaning(epsilon, name="epsilon"))
+        asked = decimal_meaning(epsilon, name="epsilon")
+        ways = _at_epsilon(counts, within(asked, name="epsilon", least=Fraction(0), most=EPSILON_MOST))
     else:
         ways = _at_delta(counts, delta_meaning(delta if delta is not None else 0))
     known = [(way.loss, -place, way.name) for place, way in enumerate(ways) if way.loss is not None]
@@ -102,6 +105,8 @@ def _size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
 
 def _counted(events: Iterable[Any] | Mapping[Any, int]) -> Counts:
     counts: Counter[Composed] = Counter()
+    if not isinstance(events, Iterable):
+        raise InvalidParameter(f"cannot compose a {type(events).__name__}\nhint: give a list, e.g. [tacit.epsilon(1)]")
     items = events.items() if isinstance(events, Mapping) else ((event, 1) for event in events)
     for item, times in items:
         for event in _events_of(item):

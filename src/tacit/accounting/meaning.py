@@ -4,7 +4,7 @@ All of it is arithmetic on epsilon and delta alone, so it holds for every attack
 them (docs/proofs/tradeoff.md). Shown numbers are rounded up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from fractions import Fraction
@@ -152,6 +152,11 @@ def explain(
     """
     given = epsilon if isinstance(epsilon, Loss) else losses.epsilon(epsilon, delta=delta)
     loss = _approximate(given)
+    for name, listed in (("priors", priors), ("groups", groups)):
+        if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):
+            raise InvalidParameter(
+                f"{name} must be a list of numbers\nhint: e.g. {name}=[{'0.1, 0.5' if name == 'priors' else '2, 5'}]"
+            )
     sizes = sorted({1, *(whole(size, name="groups") for size in groups)})
     beliefs = tuple(_chance(decimal_meaning(prior, name="prior"), name="prior") for prior in priors)
     return Meaning(loss, tuple(_attack(loss, units) for units in sizes), beliefs)

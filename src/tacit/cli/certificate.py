@@ -9,6 +9,7 @@ import typer
 from tacit.cli.budget import LedgerPath
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
+from tacit.files import read_small
 
 CERTIFICATE_BYTES_MAX = 1 << 28
 
@@ -56,8 +57,7 @@ def verified(path: Path) -> str:
     from tacit.privacy.number import from_text, read_json, show
 
     try:
-        with path.open("rb") as file:
-            record = read_json(file.read(CERTIFICATE_BYTES_MAX + 1)[:CERTIFICATE_BYTES_MAX])  # a longer one is cut
+        record = read_json(read_small(path, bytes_max=CERTIFICATE_BYTES_MAX))
     except OSError as error:
         raise InvalidParameter(f"{path} cannot be read ({error.strerror})") from error
     except ValueError:

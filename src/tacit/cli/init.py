@@ -17,6 +17,7 @@ import typer
 from tacit.cli.facts import named, read_ends, read_key_list
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, QueryRefused, TacitError
+from tacit.files import read_small
 
 Repeated = list[str] | None
 NUMBERS = ("int", "float", "decimal")
@@ -232,8 +233,10 @@ def _existing(path: Path, name: str) -> str:
         return ""
     import tomllib
 
+    from tacit.tables.catalog import BYTES_MAX
+
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_small(path, bytes_max=BYTES_MAX)
         tables = tomllib.loads(text).get("tables", {})
     except (OSError, ValueError) as problem:
         raise InvalidParameter(f"{path} is there and cannot be added to\nhint: mend it, or --output other.toml") from (

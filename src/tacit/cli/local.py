@@ -13,6 +13,7 @@ import typer
 from tacit.cli.progress import working
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
+from tacit.files import read_small
 from tacit.printable import json_text
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Between = Annotated[
 ]
 
 PIECE = 1 << 16
+BYTES_MAX = 1 << 30  # of a list of answers
 
 
 @app.callback()
@@ -192,7 +194,7 @@ def _answers(survey: "Survey", lines: list[str]) -> Any:
 
 def _lines(path: Path | None) -> list[str]:
     try:
-        text = sys.stdin.read() if path is None else path.read_text()
+        text = sys.stdin.read() if path is None else read_small(path, bytes_max=BYTES_MAX)
     except (OSError, UnicodeDecodeError):
         raise InvalidParameter(
             "a list of answers cannot be read\nhint: give a file of text, one answer a line"

@@ -104,6 +104,8 @@ class Question:
         The same question asked again is answered from the record, with the same numbers, for free. `consistent` makes
         the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
         """
+        if not isinstance(consistent, bool):  # all words are read before the charge
+            raise InvalidParameter(f"consistent must be True or False, not {type(consistent).__name__}")
         level = confidence_meaning(confidence)
         spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)

@@ -16,7 +16,7 @@ from tacit.noise.laplace import DiscreteLaplace
 from tacit.privacy.event import GaussianNoise, LaplaceNoise
 from tacit.privacy.law import SCALE_MAX
 from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning
-from tacit.privacy.number import Number, binary_meaning, decimal_meaning, positive, show, whole
+from tacit.privacy.number import Number, binary_meaning, decimal_meaning, is_long, positive, show, whole
 
 LARGE_EPSILON = 10
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
@@ -215,6 +215,8 @@ def sensitivity_meaning(value: Number) -> Fraction:
 def confidence_meaning(value: Number) -> Fraction:
     """Return a confidence as a rational strictly between 0 and 1."""
     exact = decimal_meaning(value, name="confidence")
+    if is_long(exact):
+        raise InvalidParameter("confidence has more than 300 digits\nhint: e.g. confidence=0.95")
     if not 0 < exact < 1:
         raise InvalidParameter(f"confidence must lie between 0 and 1, not {show(exact)}\nhint: e.g. confidence=0.95")
     return exact

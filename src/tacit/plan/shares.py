@@ -53,6 +53,7 @@ def shares_of(
         return [Fraction(1)] * counts[0], [Fraction(1)] * counts[1]
     weighed = [[0.0] * counts[0], [0.0] * counts[1]]
     given = dict(weights)
+    most = max((given.get(output.name, Fraction(1)) for output in layout.outputs), default=Fraction(1))
     for output in layout.outputs:  # a ranking has no release, and is asked alone
         kind = output.kind == "quantile"
         error = (
@@ -60,7 +61,7 @@ def shares_of(
             if kind
             else _error(output, layout, sensitivities[output.release], noise=noise)
         )
-        weighed[kind][output.release] += float(given.get(output.name, Fraction(1))) * error**2
+        weighed[kind][output.release] += float(given.get(output.name, Fraction(1)) / most) * error**2
     if layout.private:  # which groups are shown hangs on the count of units, so it gets no less than others do
         place = layout.released.index(UNITS)
         rest = [*weighed[0][:place], *weighed[0][place + 1 :], *weighed[1]]

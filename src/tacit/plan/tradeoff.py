@@ -13,7 +13,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, given_away
 from tacit.privacy.loss import delta_meaning
-from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
+from tacit.privacy.number import Number, decimal_meaning, positive, show, whole, within
 from tacit.privacy.symmetric import least_integer
 
 Asked = Literal["people", "error", "epsilon"]
@@ -32,6 +32,7 @@ _NEIGHBOURS = {
 }
 _NONE = {"people": "takes more people than there are", "error": "has no error", "epsilon": "no ε up to 36 is enough"}
 EPSILON_LEAST, EPSILON_MOST = Fraction(1, 10**5), Fraction(36)
+ERROR_LEAST = Fraction(1, 10**12)
 # More people than there are.
 PEOPLE_MOST = 10**10
 
@@ -113,7 +114,7 @@ def tradeoff(
     local, then shuffled                1,276         1 %         12.8         1
     δ = 1e-06 for Gaussian noise and shuffled reports. Neighbours replace one person; how many there are is public.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
     given = {"people": people, "error": error, "epsilon": epsilon}
     missing = [name for name, value in given.items() if value is None]
@@ -143,6 +144,8 @@ def _touched(kind: str, k: int, touched: int | None) -> int:
 
 def _solve(law: Accuracy, *, people: int | None, error: Number | None, epsilon: Number | None) -> Row:
     exact_epsilon = None if epsilon is None else positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    if exact_epsilon is not None:
+        within(exact_epsilon, name="epsilon", least=EPSILON_LEAST, most=EPSILON_MOST)
     goal = None if error is None else _share(error)
     count = None if people is None else whole(people, name="people")
     if count is not None and exact_epsilon is not None:
@@ -196,6 +199,7 @@ def _four_digits_up(value: Fraction) -> Fraction:
 
 def _share(error: Number) -> Fraction:
     exact = decimal_meaning(error, name="error")
+    within(exact, name="error", least=ERROR_LEAST, most=Fraction(1))
     if not 0 < exact < 1:
         raise InvalidParameter(f"error must be a share between 0 and 1, not {show(exact)}\nhint: e.g. error=0.01")
     return exact

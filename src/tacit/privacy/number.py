@@ -20,6 +20,8 @@ DIGITS_MAX = 4000
 EXACT_DIGITS_MAX = 4 * DIGITS_MAX
 _EXACT = re.compile(rf"(-?[0-9]{{1,{EXACT_DIGITS_MAX}}})(?:/([0-9]{{1,{EXACT_DIGITS_MAX}}}))?", re.ASCII)
 WHOLE_MOST = 2**63 - 1
+# The smallest float is 5e-324, a fraction of two numbers of up to 1075 bits; the largest is below 2^1024.
+BITS_MOST = 1100
 
 Number = int | float | str | Fraction | Decimal
 
@@ -61,6 +63,18 @@ def positive(value: Fraction, *, name: str) -> Fraction:
             f"{name} must be above 0, not {show(value)}\nhint: give a positive number, e.g. {name}=1"
         )
     return value
+
+
+def within(value: Fraction, *, name: str, least: Fraction, most: Fraction) -> Fraction:
+    """Return `value` if it lies between two ends, themselves included; otherwise refuse, naming both."""
+    if not least <= value <= most:
+        raise InvalidParameter(f"{name} must be from {show(least)} to {show(most)}, not {_shown_shortly(value)}")
+    return value
+
+
+def is_long(value: Fraction) -> bool:
+    """Whether a number has more digits, before or after the point, than any float or stored decimal has."""
+    return max(value.numerator.bit_length(), value.denominator.bit_length()) > BITS_MOST
 
 
 def whole(value: object, *, name: str, least: int = 1) -> int:
@@ -120,6 +134,10 @@ def read_json(text: str | bytes) -> Any:
         return json.loads(text, parse_int=_json_whole, parse_constant=_refuse_constant)
     except RecursionError:
         raise ValueError("nested too deep") from None
+
+
+def _shown_shortly(value: Fraction) -> str:
+    return "a number of very many digits" if is_long(value) else show(value)
 
 
 def _refuse_what_is_no_number(value: object, name: str) -> None:

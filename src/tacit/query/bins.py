@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.privacy.number import decimal_meaning, whole
+from tacit.privacy.number import decimal_meaning, is_long, whole
 from tacit.query.check import check
 from tacit.query.frame import Asked, Frame, add_derived, add_keys, add_where, make_query
 from tacit.query.nodes import After, Ordering, Query
@@ -20,6 +20,8 @@ EDGE_DIGITS = 9
 
 def binned(frame: Frame, column: str, bins: object, between: object = None) -> Query:
     """Return the question how many rows fall in each bin of a column; rows without a value are in none."""
+    if not isinstance(column, str):
+        raise QueryRefused(f"a column is named by text, not {type(column).__name__}\nhint: histogram('age', 10)")
     if frame.keys:
         raise QueryRefused("a histogram groups by its bins\nhint: leave group_by out, or filter with where first")
     edges = _edges(frame, column, bins, between)
@@ -55,6 +57,8 @@ def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fra
     """Return the edges of the bins, rising."""
     if isinstance(bins, Sequence) and not isinstance(bins, str):
         edges = [decimal_meaning(edge, name="an edge") for edge in bins]
+        if any(is_long(edge) for edge in edges):
+            raise QueryRefused("an edge has more digits than any column holds\nhint: bins=[0, 18, 65, 120]")
         if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)) or len(edges) > BINS_MAX + 1:
             raise QueryRefused(f"edges rise, and are 2 to {BINS_MAX + 1}\nhint: bins=[0, 18, 65, 120]")
         return edges
@@ -79,8 +83,12 @@ def _short(edge: Fraction) -> Fraction:
 
 
 def _text(edge: Fraction) -> str:
-    """Return an edge as SQL writes it."""
-    return str(edge) if edge.denominator == 1 else f"{float(edge):.{EDGE_DIGITS}f}".rstrip("0")
+    """Return an edge as SQL writes it: one that is no short decimal is rounded to EDGE_DIGITS digits."""
+    if edge.denominator == 1:
+        return str(edge)
+    steps = round(edge * 10**EDGE_DIGITS)
+    whole_part, rest = divmod(abs(steps), 10**EDGE_DIGITS)
+    return f"{'-' * (steps < 0)}{whole_part}.{rest:0{EDGE_DIGITS}d}".rstrip("0")
 
 
 def _key(edge: Fraction) -> Any:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.errors import InvalidParameter, TacitError
+from tacit.files import read_small
 from tacit.privacy.loss import Loss, epsilon, rho
 from tacit.tables.schema import ROW, read_facts
 
 FILE_NAME = "tacit.toml"
+BYTES_MAX = 4 << 20
 TABLE_WORDS = (
     "source",
     "unit",
@@ -58,9 +60,7 @@ def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
         raise InvalidParameter(f"a catalog is the path of a file, not a {type(path).__name__}\nhint: 'tacit.toml'")
     place = Path(path)
     try:
-        text = place.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise InvalidParameter(f"{path} is not text in UTF-8\nhint: save it as UTF-8") from None
+        text = read_small(place, bytes_max=BYTES_MAX)
     except (OSError, ValueError):  # the latter: no file can have this name
         raise InvalidParameter(f"there is no catalog at {str(path)!r}\nhint: write one with: tacit init") from None
     return _Reader(place, text).catalog()

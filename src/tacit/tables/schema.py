@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import decimal_meaning, positive, whole
+from tacit.privacy.number import decimal_meaning, is_long, positive, whole
 
 ColumnType = Literal["bool", "int", "float", "decimal", "text", "date", "timestamp", "other"]
 COLUMN_TYPES: tuple[ColumnType, ...] = ("bool", "int", "float", "decimal", "text", "date", "timestamp")
@@ -120,6 +120,8 @@ def read_between(column: str, written: object) -> tuple[Fraction, Fraction]:
         )
     low = decimal_meaning(written[0], name=f"the lowest of '{column}'")
     high = decimal_meaning(written[1], name=f"the highest of '{column}'")
+    if is_long(low) or is_long(high):
+        raise InvalidParameter(f"the range of '{column}' has more digits than any column holds\nhint: between=(0, 100)")
     if low >= high:
         raise InvalidParameter(f"the range of '{column}' must go up: its lowest is not below its highest")
     return low, high

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.auditing.gauntlet.case import Evidence, Size, case
-from tacit.auditing.gauntlet.mutant import planted
+from tacit.auditing.gauntlet.mutant import mutant, planted
 from tacit.auditing.gauntlet.table_stage import BUDGET, protected
-from tacit.door import table
+from tacit.door import Question, table
 from tacit.engine.engine import Engine
 from tacit.errors import EngineError, TacitError
 from tacit.ledger.ledger import Ledger
@@ -43,6 +43,7 @@ NOT_RANGES: list[Any] = [
     {},
     (1j, 2),
 ]
+LONG_RANGES: list[Any] = [(0, 10**400), (0, "1e4000"), ("1e-3000", 1), (-(10**400), 0), (0, Fraction(1, 10**3999))]
 NOT_TEXT: list[Any] = ["", 5, [], "x" * 2000]
 BAD_KEYS: list[Any] = ["ab", 5, [], {}, [("a", 1)], ["a", "a"], [object()], [1.5], [date(2020, 1, 1)], b"a", [[]]]
 BAD_COLUMNS: list[Any] = ["nosuch", "id", "odd", 5, None, ""]
@@ -101,8 +102,27 @@ def wrong_questions(good: Any) -> Iterator[tuple[str, Call]]:
         yield f"request_id={value!r:.20}", partial(asked.answer, 1, request_id=value)
         yield f"analyst={value!r:.20}", partial(asked.answer, 1, analyst=value)
 
+    for value in (None, 1, 0, "yes", [], pa.array([True, False]), object()):
+        yield f"consistent={value!r:.20}", partial(asked.answer, 1, consistent=value)
+    for value in (5, "n", [], {"nosuch": 1}, {None: 1}, {"count": 0}, {"count": "x"}, {"count": NAN}, {"count": [1]}):
+        yield f"weights={value!r}", partial(asked.answer, 1, weights=value)
+
     asks: list[tuple[str, list[Any], Callable[[Any], Any]]] = [
         ("between", NOT_RANGES, lambda value: good.mean("x", between=value)),
+        ("long between", LONG_RANGES, lambda value: good.mean("x", between=value)),
+        ("bins", [0, -1, 1.5, True, [], [1], [2, 1], [0, 10**400], "3", {}, 10**400], lambda v: good.histogram("x", v)),
+        ("histogram", LONG_RANGES, lambda value: good.histogram("x", 3, between=value)),
+        ("histogram of", [5, None, [], {}], lambda value: good.histogram(value, 3, between=(0, 1))),
+        (
+            "range of",
+            [None, 5, (), "nosuch"],
+            lambda value: good.sql("SELECT SUM(x) AS s FROM t", between={value: (0, 1)}),
+        ),
+        (
+            "bound of",
+            [None, 5, "x"],
+            lambda value: good.sql("SELECT COUNT(DISTINCT x) AS s FROM t", per_unit={value: 1}),
+        ),
         ("step", NOT_NUMBERS[1:], lambda value: good.sum("x", between=(0, 9), step=value)),
         ("keys", BAD_KEYS, lambda value: good.group_by("g", keys=value).count()),
         ("where", BAD_EXPRESSIONS, lambda value: good.where(value).count()),
@@ -178,6 +198,18 @@ def parameter_matrix(_: Size) -> Evidence:
             except Exception as other:
                 wrong.append(f"{name}: {type(other).__name__}")
     return Evidence(passed=not wrong and not leaks, details={"calls": tries, "wrong": wrong[:20], "leaks": leaks})
+
+
+@mutant("a word read after the charge", killed_by="S06", published="arguments that fail once the query has run")
+@contextmanager
+def _read_late() -> Iterator[None]:
+    def answer(asked: Question, *given: Any, consistent: Any = False, **words: Any) -> Any:
+        found = plainly(asked, *given, **words)
+        return found if not consistent else plainly(asked, *given, consistent=True, **words)
+
+    plainly = Question.answer
+    with planted(Question, "answer", answer):
+        yield
 
 
 @case("S15", title="missing metadata is refused with the exact words to add", feature="plan")
