@@ -112,7 +112,8 @@ def test_a_group_barely_shown_is_not_told_as_if_it_had_been_certain():
     """The interval of a count at the threshold reaches down to one unit; far above it is even and tight."""
     plan = plan_of(table(groups_per_unit=1).group_by("g").count_units(), noise="laplace")
     least = plan.threshold.least
-    from tacit.release.error_bars import shown_count_reach, single_bound
+    from tacit.release.error_bars import shown_count_reach
+    from tacit.release.noise_sums import single_bound
 
     scale = plan.releases[0].scale
     assert shown_count_reach("laplace", scale, CONFIDENCE, 0)[0] is None

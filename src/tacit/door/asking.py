@@ -109,14 +109,20 @@ class Table:
         return Question(self.session, binned(self.frame, column, bins, between))
 
     def top(self, column: str, k: int, *, keys: Any = None) -> Question:
-        """Return the question for the k most common values of a column, by units.
+        """Return the question for the k most common values of a column: those that most units have.
 
-        Of public keys only their order is chosen, which costs far less than counts; others are shown with their counts.
+        A unit counts once for each value it has, however many of its rows have it. Of public keys only their order is
+        chosen, which costs far less than counts, and every value of a unit counts. Keys that are found are shown with
+        their counts, and a unit counts for at most `groups_per_unit` of its values, picked at random.
         """
         return Question(self.session, ranked(self.frame, column, k, keys))
 
     def mode(self, column: str, *, keys: Any = None) -> Question:
-        """Return the question for the most common value of a column."""
+        """Return the question for the mode of people: the value that most units have, as `top` counts them.
+
+        It is not the mode of rows: a unit with a hundred rows of one value counts once for it. Where each row is its
+        own unit, the two are the same.
+        """
         return self.top(column, 1, keys=keys)
 
     def sql(

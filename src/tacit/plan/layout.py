@@ -2,7 +2,8 @@
 
 A column's count, sum and mean come from two parts, its variance and standard deviation as well from three; two
 columns' covariance from four, their correlation from nine. A sum alone is released as itself, which errs less. COUNT(*)
-joins the first column's parts: rows where it is NULL are one more part, and the sensitivity is the same.
+joins the first column's parts: rows where it is NULL are one more part, and the sensitivity is the same. No number is
+released twice: where a unit has one row in a group, its rows and its units are the same number.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ from tacit.errors import QueryRefused
 from tacit.plan.bernstein import indices
 from tacit.plan.measure import measured_column, steps_within
 from tacit.plan.plan import Distinct, Measured, Part, PlannedOutput, Product
-from tacit.query.nodes import Aggregate, Expression, Output, Query
+from tacit.query.nodes import Aggregate, AggregateKind, Expression, Output, Query, Value
 from tacit.tables.schema import Declaration, RowUnit
 
 UNITS = (Part("units"),)
@@ -86,15 +87,16 @@ class Layout:
 def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: bool) -> Layout:
     """Return the layout of a checked question."""
     layout = Layout(bounds, declaration, len(query.outputs) + 1, private=private)
-    rows_asked = any(_counts_rows(output) for output in query.outputs)
+    asked = tuple(replace(each, aggregate=_plainest(each.aggregate)) for each in query.outputs)
     subjects: dict[object, list[Output]] = {}
-    for output in query.outputs:
+    for output in asked:
         subjects.setdefault(_subject(output.aggregate), []).append(output)
+    rows_asked, units_asked = _counts_asked(layout, subjects)
     for subject, outputs in list(subjects.items()):
         if isinstance(subject, str):
             continue
         _lay_out_column(layout, outputs, _counts_of(outputs[0].aggregate.expression, subjects), rows_asked=rows_asked)
-    for output in query.outputs:
+    for output in asked:
         if output.aggregate.kind == "count_distinct":
             _lay_out_distinct(layout, output)
         if output.aggregate.kind == "top":
@@ -103,10 +105,32 @@ def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: 
             _lay_out_count(layout, output, rows_asked=rows_asked)
     if rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts):
         layout.released.append(ROWS)
-    if private or "count_units" in subjects:
+    if units_asked:
         layout.released.append(UNITS)
-    layout.outputs = tuple(layout.made.get(output.name) or _counted(layout, output) for output in query.outputs)
+    layout.outputs = tuple(layout.made.get(output.name) or _counted(layout, output) for output in asked)
     return layout
+
+
+def _plainest(aggregate: Aggregate) -> Aggregate:
+    """Return what asks for the same number in fewer words: the rows where a constant is not NULL are all rows."""
+    constant = isinstance(aggregate.expression, Value) and aggregate.expression.value is not None
+    return Aggregate("count") if aggregate.kind == "count" and constant else aggregate
+
+
+def _counts_asked(layout: Layout, subjects: dict[object, list[Output]]) -> tuple[bool, bool]:
+    """Return whether rows and whether units are counted; where they are one number, at most one of the two is."""
+    rows, units = "count" in subjects, "count_units" in subjects or layout.private
+    if layout.bounds.rows > 1 or not (rows or "count_units" in subjects):
+        return rows, units
+    if layout.private:
+        return False, True
+    # beside a column's parts a count of rows costs nothing more
+    joins = any(not isinstance(subject, str) and _has_parts(subject) for subject in subjects) or "counts" in subjects
+    return (True, False) if joins else (rows and not units, units)
+
+
+def _has_parts(subject: object) -> bool:
+    return isinstance(subject, tuple) and subject[0] != "quantile"
 
 
 def _subject(aggregate: Aggregate) -> object:
@@ -121,7 +145,7 @@ def _subject(aggregate: Aggregate) -> object:
     if aggregate.kind == "quantile":
         return ("quantile", *column)
     if aggregate.kind in PAIR_DEGREES:
-        return (aggregate.kind, *column, aggregate.other, aggregate.other_between)
+        return ("pair", *column, aggregate.other, aggregate.other_between)
     return ("moments", *column)
 
 
@@ -159,7 +183,7 @@ def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output],
 
 def _lay_out_pair(layout: Layout, outputs: list[Output], *, with_rows: bool) -> None:
     aggregate = outputs[0].aggregate
-    degrees = PAIR_DEGREES[aggregate.kind]
+    degrees = max(PAIR_DEGREES[output.aggregate.kind] for output in outputs)
     column = layout.measure(aggregate, degree=sum(degrees))
     swapped = replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
     other = layout.measure(swapped, degree=sum(degrees))
@@ -236,14 +260,14 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
 
 
 def _counted(layout: Layout, output: Output) -> PlannedOutput:
-    """COUNT(*) or a count of units: from the release that has it."""
-    if output.aggregate.kind == "count_units":
-        return PlannedOutput(output.name, "count_units", layout.released.index(UNITS))
-    for at, parts in enumerate(layout.released):
-        if parts[0].kind in ("missing", "rows"):
-            return PlannedOutput(output.name, "count", at)
+    """COUNT(*) or a count of units: from the release that has it, which is the other's where they are one number."""
+    found: dict[AggregateKind, int] = {
+        "count_units" if parts == UNITS else "count": at
+        for at, parts in enumerate(layout.released)
+        if parts == UNITS or parts[0].kind in ("missing", "rows")
+    }
+    wanted = output.aggregate.kind
+    for kind in (wanted, *found):
+        if kind in found and (kind == wanted or layout.bounds.rows == 1):
+            return PlannedOutput(output.name, kind, found[kind])
     raise QueryRefused("COUNT(*) has no release")
-
-
-def _counts_rows(output: Output) -> bool:
-    return output.aggregate.kind == "count" and output.aggregate.expression is None

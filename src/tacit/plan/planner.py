@@ -86,6 +86,8 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
         )
     if not query.keys:
         return rows or 1, 1
+    if isinstance(listed, tuple) and any(output.aggregate.kind == "top" for output in query.outputs):
+        return rows or 1, len(listed)  # a ranking costs the same in however many groups a unit is
     if groups is None:
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can be in any number of groups, and no bound is declared."

@@ -1,5 +1,6 @@
 """How far one unit can move what is released, from the bounds alone (docs/proofs/sensitivity.md)."""
 
+from collections.abc import Sequence
 from math import prod
 from typing import Literal
 
@@ -45,13 +46,16 @@ def _reach_in_one_group(parts: tuple[Part, ...], measured: tuple[Measured, ...],
         return rows, rows
     if first.column is None:
         raise ValueError("a part of a column must name it")
-    if first.degrees:  # Bernstein parts, and the rows without them: they add up to the product of heights
-        height = prod(
-            measured[place].height ** degree for place, degree in zip(first.columns, first.degrees, strict=True)
-        )
-        return height * rows, height * rows
     column = measured[first.column]
     if first.kind == "total":
         lowest, highest = min(column.low, 0), max(column.high, 0)
         return max(-lowest, highest) * rows, (highest - lowest) * rows
-    return column.height * rows, column.height * rows
+    return whole_of(first, measured) * rows, whole_of(first, measured) * rows
+
+
+def whole_of(part: Part, measured: Sequence[Measured]) -> int:
+    """Return what the parts of one row add up to: the height, and for Bernstein parts the product of all heights."""
+    if part.column is None:
+        return 1
+    degrees = part.degrees or (1,)
+    return prod(measured[place].height ** degree for place, degree in zip(part.columns, degrees, strict=True))

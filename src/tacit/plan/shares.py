@@ -8,12 +8,13 @@ proportion to the cube root, or the square root, of what its outputs weigh.
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import prod, sqrt
+from math import sqrt
 
 from tacit.errors import InvalidParameter
 from tacit.plan.layout import UNITS, Layout
-from tacit.plan.plan import NoiseKind, Part, PlannedOutput, Sensitivity
+from tacit.plan.plan import NoiseKind, PlannedOutput, Sensitivity
 from tacit.plan.ranks import ENDS_PART, UnitBounds
+from tacit.plan.sensitivity import whole_of
 from tacit.privacy.number import Number, decimal_meaning, positive
 from tacit.selection.quantile import end_draws_of, levels_of
 
@@ -80,7 +81,7 @@ def _size(how_far: Sensitivity, *, noise: NoiseKind) -> float:
 def _error(output: PlannedOutput, layout: Layout, how_far: Sensitivity, *, noise: NoiseKind) -> float:
     """Return about how many rows of a group the noise is worth in this output, at a loss of 1."""
     parts = layout.released[output.release]
-    whole = float(_whole(parts[-1], layout))
+    whole = float(whole_of(parts[-1], layout.columns))
     if output.kind in ("count", "count_units", "count_distinct"):
         counted = [part for part in parts if part.kind != "missing" or output.column is None]
         return _size(how_far, noise=noise) * sqrt(len(counted)) / whole
@@ -88,14 +89,6 @@ def _error(output: PlannedOutput, layout: Layout, how_far: Sensitivity, *, noise
         column = layout.columns[parts[-1].column or 0]
         whole = float(max(abs(column.low), abs(column.high)))
     return _size(how_far, noise=noise) / whole
-
-
-def _whole(part: Part, layout: Layout) -> int:
-    """Return what the parts of one row add up to."""
-    if part.column is None or part.kind == "counted":
-        return 1
-    degrees = part.degrees or (1,)
-    return prod(layout.columns[place].height ** degree for place, degree in zip(part.columns, degrees, strict=True))
 
 
 def _rank_error(output: PlannedOutput, layout: Layout, unit: UnitBounds, *, noise: NoiseKind) -> float:

@@ -38,7 +38,7 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
 
 
 def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
-    """Return the question for the most common values of a column: of public keys their order, of others the counts."""
+    """Return the question for the values that most units have: of public keys their order, of others the counts."""
     if frame.keys:
         raise QueryRefused("a ranking is of the whole table\nhint: leave group_by out, or filter with where first")
     most = whole(best, name="k")

@@ -11,8 +11,10 @@ import numpy as np
 
 from tacit.plan.integers import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
-from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_reach, single_bound, weighted_bound
+from tacit.plan.sensitivity import whole_of
+from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_reach
 from tacit.release.moments import NoisyColumn, moment_column
+from tacit.release.noise_sums import nearest_bound, single_bound, weighted_bound
 from tacit.release.noisy import NoisyTable
 from tacit.release.rounding import ROWS_SHARE, unrounded_means
 
@@ -29,6 +31,8 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
     if output.kind == "quantile":
         return _quantile(output, plan, noisy)
     release = plan.releases[output.release]
+    if output.kind == "count" and release.parts[0].column is not None:
+        return _count(output, plan, release, noisy.parts[output.release], confidence)
     if any(part.kind == "moment" for part in release.parts):
         return moment_column(output, plan, noisy, confidence)
     kinds: list[str] = [part.kind for part in release.parts]
@@ -43,14 +47,21 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
             output.name, parts["rows"], single_bound(release.noise, release.scale, confidence), Fraction(1)
         )
     column = plan.measured[release.parts[0].column or 0]
-    if output.kind == "count":
-        wanted = [part for kind, part in parts.items() if kind != "missing" or output.column is None]
-        totals = nearest_quotients(combined(*((1, part) for part in wanted)), column.height)
-        bound = weighted_bound(release.noise, release.scale, [1 / column.height] * len(wanted), confidence)
-        return _symmetric(output.name, totals, _whole_up(bound + 0.5 * (column.height > 1)), Fraction(1))
     if output.kind == "sum":
         return _sum(output.name, parts, column, release, confidence)
     return _mean(output.name, parts, column, release, confidence)
+
+
+def _count(
+    output: PlannedOutput, plan: Plan, release: NoisyRelease, noisy_parts: Sequence[Sequence[int]], confidence: Fraction
+) -> NoisyColumn:
+    """COUNT(x), or COUNT(*) with the rows where x is NULL: what the parts add up to, over what they are for one row."""
+    both = zip(release.parts, noisy_parts, strict=True)
+    wanted = [values for part, values in both if part.kind != "missing" or output.column is None]
+    height = whole_of(release.parts[-1], plan.measured)
+    totals = nearest_quotients(combined(*((1, values) for values in wanted)), height)
+    bound = nearest_bound(release.noise, release.scale, (1,) * len(wanted), height, confidence)
+    return _symmetric(output.name, totals, bound, Fraction(1))
 
 
 def _symmetric(name: str, values: Sequence[int] | Wholes, bound: int, step: Fraction) -> NoisyColumn:
@@ -83,13 +94,13 @@ def _sum(
     height = column.height
     weighted = combined((column.low, parts["below"]), (column.high, parts["above"]))
     sums = nearest_quotients(weighted, height)
-    weights = [column.low / height, column.high / height]
+    weights = (column.low, column.high)
     if not column.off:
-        bound = _whole_up(weighted_bound(release.noise, release.scale, weights, confidence) + 0.5)
+        bound = nearest_bound(release.noise, release.scale, weights, height, confidence)
         return _symmetric(name, sums, bound, column.step)
     # rounding may have moved each row, and how many there are is known but for its own noise
     sum_level, rows_level = (1 - (1 - confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE))
-    bound = _whole_up(weighted_bound(release.noise, release.scale, weights, sum_level) + 0.5)
+    bound = nearest_bound(release.noise, release.scale, weights, height, sum_level)
     rows_bound = weighted_bound(release.noise, release.scale, [1 / height] * 2, rows_level)
     rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
     moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))
@@ -127,10 +138,6 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     least, most = _on_grid((column.low, column.high), column.step)
     wide = tuple(max(end - off, least) for end in low), tuple(min(end + off, most) for end in high)
     return NoisyColumn(output.name, middle, *wide)
-
-
-def _whole_up(value: float) -> int:
-    return int(value) + 1
 
 
 def _on_grid(steps: Sequence[int] | Wholes, step: Fraction) -> tuple[int | float, ...]:

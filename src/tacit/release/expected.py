@@ -4,7 +4,9 @@ from fractions import Fraction
 from math import prod
 
 from tacit.plan.plan import NoisyRelease, Plan, PlannedOutput
-from tacit.release.error_bars import mean_bounds, single_bound, weighted_bound
+from tacit.plan.sensitivity import whole_of
+from tacit.release.error_bars import mean_bounds
+from tacit.release.noise_sums import nearest_bound, single_bound, weighted_bound
 
 # What depends on more than the noise and the number of rows.
 UNFORESEEN = ("std", "correlation", "top")
@@ -26,16 +28,17 @@ def expected_error(
     release = plan.releases[output.release]
     if output.kind in ("count_units", "count_distinct") or [part.kind for part in release.parts] == ["rows"]:
         return float(single_bound(release.noise, release.scale, confidence))
+    if output.kind == "count":
+        kept = [part for part in release.parts if part.kind != "missing" or output.column is None]
+        height = whole_of(release.parts[-1], plan.measured)
+        return float(nearest_bound(release.noise, release.scale, (1,) * len(kept), height, confidence))
     if release.parts[-1].kind == "moment":
         return _from_moments(output, release, plan, confidence, size)
     column = plan.measured[release.parts[0].column or 0]
-    if output.kind == "count":
-        kinds = [part.kind for part in release.parts if part.kind != "missing" or output.column is None]
-        return weighted_bound(release.noise, release.scale, [1 / column.height] * len(kinds), confidence) + 0.5
     if output.kind == "sum":
         alone = release.parts[0].kind == "total"
-        weights = [1.0] if alone else [column.low / column.height, column.high / column.height]
-        return weighted_bound(release.noise, release.scale, weights, confidence) * float(column.step)
+        weights, height = ((1,), 1) if alone else ((column.low, column.high), column.height)
+        return nearest_bound(release.noise, release.scale, weights, height, confidence) * float(column.step)
     return mean_bounds(release.noise, release.scale, confidence).usual[0] * float(column.step) / size
 
 
@@ -50,17 +53,13 @@ def quantile_reach(output: PlannedOutput, plan: Plan) -> int:
 def _from_moments(
     output: PlannedOutput, release: NoisyRelease, plan: Plan, confidence: Fraction, size: float
 ) -> float | None:
-    """A count, sum, mean, variance or covariance from Bernstein parts: at most, wherever in its range the mean lies."""
+    """A sum, mean, variance or covariance from Bernstein parts: at most, wherever in its range the mean lies."""
     last = release.parts[-1]
     columns = [plan.measured[place] for place in last.columns]
-    whole = prod(column.height**degree for column, degree in zip(columns, last.degrees, strict=True))
-    kept = [
-        part for part in release.parts if part.kind == "moment" or (output.kind == "count" and output.column is None)
-    ]
+    whole = whole_of(last, plan.measured)
+    kept = [part for part in release.parts if part.kind == "moment"]
     off = weighted_bound(release.noise, release.scale, [1 / whole] * len(kept), confidence)  # in rows
     ranges = [float(column.height * column.step) for column in columns]
-    if output.kind == "count":
-        return off + 0.5
     if output.kind == "sum":
         return off * max(abs(float(end * columns[0].step)) for end in (columns[0].low, columns[0].high))
     if output.kind == "mean":

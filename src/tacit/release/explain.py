@@ -46,6 +46,8 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str |
 def _reading(plan: Plan) -> list[str]:
     if plan.unit is None:
         return ["Unit: each row is its own. Neighbours: " + plan.neighbours + "."]
+    if plan.choice is not None:
+        return [f"Unit: {plan.unit}; counted once for each key it has. Neighbours: {plan.neighbours}."]
     bound = f"at most {_many(plan.groups_per_unit, 'group')}" if plan.keys else "one group"
     rows = f"{_many(plan.rows_per_unit, 'row')} in each" if plan.needs_rows else "counted once in each"
     return [

@@ -1,24 +1,32 @@
 """Variance, covariance and correlation from noisy Bernstein parts, with intervals that cover (docs/proofs/moments.md).
 
 At the true mean k and variance v, the sum of (y - k)² - v over the rows is 0, and on the noisy parts it is one weighted
-sum of their noises. So every v for which that is within its bound, for some k the mean may be, is kept.
+sum of their noises. So every v for which that is within its bound, for some k the mean may be, is kept. What is not
+asked for itself, such as that mean, moves an interval only by its square, and gets little of the chance to miss.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.plan.bernstein import indices
+from tacit.plan.integers import wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
-from tacit.release.error_bars import weighted_bound
+from tacit.release.noise_sums import weighted_bound, weighted_bounds
 from tacit.release.noisy import NoisyTable
-from tacit.release.rounding import ROWS_SHARE, unrounded_mean, unrounded_variance
+from tacit.release.rounding import ROWS_SHARE, unrounded_means, unrounded_variances
 
 Number = int | float | None
+Floats = NDArray[np.float64]
 NARROWINGS = 3
+# Of the chance to miss, what means get on the way to a variance or covariance, and all four that a correlation needs.
+MEAN_SHARE = Fraction(1, 10)
+EACH_SHARE = Fraction(1, 20)
 
 
 @dataclass(frozen=True)
@@ -33,189 +41,263 @@ class NoisyColumn:
 
 @dataclass(frozen=True)
 class Span:
-    """An estimate and the range the truth is in."""
+    """For every group, an estimate and the range the truth is in."""
 
-    value: float
-    low: float
-    high: float
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def times(self, factor: float) -> "Span":
+        """Return it in another unit."""
+        return Span(self.value * factor, self.low * factor, self.high * factor)
 
 
-def _ordered(value: float, low: float, high: float) -> Span:
-    return Span(value, min(low, value), max(high, value))
+def _ordered(value: Floats, low: Floats, high: Floats) -> Span:
+    return Span(value, np.minimum(low, value), np.maximum(high, value))
 
 
 def moment_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
     """Return one output that comes from Bernstein parts, for every group."""
     release = plan.releases[output.release]
-    parts = noisy.parts[output.release]
-    group_count = len(noisy.keys)
-    rows = [_one(output, plan, release, [part[group] for part in parts], confidence) for group in range(group_count)]
-    return NoisyColumn(
-        output.name,
-        tuple(value for value, _, _ in rows),
-        tuple(low for _, low, _ in rows),
-        tuple(high for _, _, high in rows),
-    )
-
-
-def _one(
-    output: PlannedOutput, plan: Plan, release: NoisyRelease, parts: Sequence[int], confidence: Fraction
-) -> tuple[Number, Number, Number]:
-    missing = [value for part, value in zip(release.parts, parts, strict=True) if part.kind == "missing"]
-    kept = [(part, value) for part, value in zip(release.parts, parts, strict=True) if part.kind == "moment"]
+    both = zip(release.parts, noisy.parts[output.release], strict=True)
+    kept = [(part, values) for part, values in both if part.kind == "moment"]
     columns = [plan.measured[place] for place in kept[0][0].columns]
-    steps = [float(column.step) for column in columns]
-    group = _Group(
-        [value for _, value in kept],
+    groups = _Groups(
+        np.array([wholes(values).astype(np.float64) for _, values in kept]).reshape(len(kept), len(noisy.keys)),
         kept[0][0].degrees,
         tuple(column.height for column in columns),
         release,
         confidence,
     )
-    if output.kind == "count":
-        return group.count(missing if output.column is None else [])
     if output.kind == "sum":
-        return group.total(columns[0])
-    if group.is_small:
-        return _unknown(output, [column.height * step for column, step in zip(columns, steps, strict=True)], columns)
-    if output.kind == "mean":
-        mean = group.mean(0)
-        start = float(columns[0].low * columns[0].step)
-        ends = unrounded_mean(columns[0], start + mean.low * steps[0], start + mean.high * steps[0])
-        return start + mean.value * steps[0], *ends
-    if output.kind in ("variance", "std"):
-        span = group.spreading(events=2).variance(0)
-        low, value, high = (max(end, 0.0) * steps[0] ** 2 for end in (span.low, span.value, span.high))
-        low, high = unrounded_variance(columns[0], low, high)
-        if output.kind == "std":
-            low, value, high = math.sqrt(low), math.sqrt(value), math.sqrt(high)
-        return value, low, high
-    if output.kind == "covariance":
-        both, scale = group.spreading(events=3).covariance(), steps[0] * steps[1]
-        return both.value * scale, both.low * scale, both.high * scale
-    strict = group.spreading(events=5)  # two means, two variances and a covariance
-    return _correlation(strict.covariance(), strict.variance(0), strict.variance(1))
+        return _whole_sums(output.name, groups.total(columns[0]), columns[0])
+    span, widest = _asked(output.kind, groups, columns), _widest(output.kind, columns)
+    known = ~groups.are_small & ~np.isnan(span.value)
+    return NoisyColumn(
+        output.name,
+        tuple(value if some else None for value, some in zip(span.value.tolist(), known.tolist(), strict=True)),
+        tuple(np.where(groups.are_small, widest[0], span.low).tolist()),
+        tuple(np.where(groups.are_small, widest[1], span.high).tolist()),
+    )
 
 
-def _unknown(output: PlannedOutput, ranges: list[float], columns: list[Measured]) -> tuple[Number, Number, Number]:
+def _asked(kind: str, groups: "_Groups", columns: Sequence[Measured]) -> Span:
+    steps = [float(column.step) for column in columns]
+    if kind == "mean":
+        start, mean = float(columns[0].low * columns[0].step), groups.mean(0).times(steps[0])
+        ends = unrounded_means(columns[0], start + mean.low, start + mean.high)
+        return Span(start + mean.value, *ends)
+    if kind in ("variance", "std"):
+        spread = groups.variance(0).times(steps[0] ** 2)
+        span = Span(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
+        return Span(np.sqrt(span.value), np.sqrt(span.low), np.sqrt(span.high)) if kind == "std" else span
+    return groups.covariance().times(steps[0] * steps[1]) if kind == "covariance" else groups.correlation()
+
+
+def _widest(kind: str, columns: Sequence[Measured]) -> tuple[float, float]:
     """Not enough people: nothing but what the ranges say."""
-    if output.kind == "mean":
+    ranges = [float(column.height * column.step) for column in columns]
+    if kind == "mean":
         start = float(columns[0].low * columns[0].step)
-        return None, *unrounded_mean(columns[0], start, start + ranges[0])
-    if output.kind == "variance":
-        return None, 0.0, ranges[0] ** 2 / 4
-    if output.kind == "std":
-        return None, 0.0, ranges[0] / 2
-    most = 1.0 if output.kind == "correlation" else ranges[0] * ranges[1] / 4
-    return None, -most, most
+        low, high = unrounded_means(columns[0], np.array([start]), np.array([start + ranges[0]]))
+        return float(low[0]), float(high[0])
+    if kind in ("variance", "std"):
+        return 0.0, ranges[0] ** 2 / 4 if kind == "variance" else ranges[0] / 2
+    most = 1.0 if kind == "correlation" else ranges[0] * ranges[1] / 4
+    return -most, most
 
 
-def _correlation(both: Span, one: Span, two: Span) -> tuple[Number, Number, Number]:
-    def ratio(top: float, first: float, second: float) -> float:
-        bottom = math.sqrt(max(first, 0.0) * max(second, 0.0))
-        return max(-1.0, min(1.0, top / bottom)) if bottom > 0 else math.copysign(1.0, top)
-
-    low = min(ratio(both.low, one.low, two.low), ratio(both.low, one.high, two.high))
-    high = max(ratio(both.high, one.low, two.low), ratio(both.high, one.high, two.high))
-    value = ratio(both.value, one.value, two.value)
-    return (None if one.value <= 0 or two.value <= 0 else value), min(low, value), max(high, value)
+def _whole_sums(name: str, span: Span, column: Measured) -> NoisyColumn:
+    """Sums are whole where their step is."""
+    if column.step.denominator != 1:
+        return NoisyColumn(name, *(tuple(each.tolist()) for each in (span.value, span.low, span.high)))
+    rounded = np.rint(span.value), np.floor(span.low), np.ceil(span.high)
+    return NoisyColumn(name, *(tuple(int(end) for end in each.tolist()) for each in rounded))
 
 
 @dataclass(frozen=True)
-class _Group:
-    """The noisy parts of one group."""
+class _Interval:
+    """For every group, a range that some unknown lies in; arithmetic on them keeps every possible value."""
 
-    parts: Sequence[int]
+    low: Floats
+    high: Floats
+
+    def __mul__(self, other: "_Interval") -> "_Interval":
+        ends = [one * two for one in (self.low, self.high) for two in (other.low, other.high)]
+        return _Interval(np.minimum.reduce(ends), np.maximum.reduce(ends))
+
+    def __add__(self, other: "_Interval") -> "_Interval":
+        return _Interval(self.low + other.low, self.high + other.high)
+
+    def __sub__(self, other: "_Interval") -> "_Interval":
+        return _Interval(self.low - other.high, self.high - other.low)
+
+    @property
+    def size(self) -> Floats:
+        """The largest size in it."""
+        found: Floats = np.maximum(np.abs(self.low), np.abs(self.high))
+        return found
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The noisy parts of all groups: (parts, groups)."""
+
+    parts: Floats
     degrees: tuple[int, ...]
     heights: tuple[int, ...]
     release: NoisyRelease
     confidence: Fraction
+    share: Fraction = Fraction(1)  # of the chance to miss
 
     @property
     def _whole(self) -> float:
         return float(prod(height**degree for height, degree in zip(self.heights, self.degrees, strict=True)))
 
     @property
-    def _rows(self) -> float:
-        return sum(self.parts) / self._whole
+    def _rows(self) -> Floats:
+        """How many rows there are; where the noise has left none, 1, of which nothing is shown."""
+        rows = self.parts.sum(axis=0) / self._whole
+        return np.where(self.are_small, 1.0, rows)
 
     @property
-    def is_small(self) -> bool:
+    def are_small(self) -> NDArray[np.bool_]:
         """Whether the noise could have made this many rows out of next to none."""
-        return self._rows <= 2 * self._bound([1 / self._whole] * len(self.parts), self.confidence)
+        bound = self._bound([1 / self._whole] * len(self.parts), self.confidence)
+        return np.asarray(self.parts.sum(axis=0) / self._whole <= 2 * bound)
 
-    def count(self, missing: Sequence[int]) -> tuple[int, int, int]:
-        """Return the number of rows; with the part of rows that have no value, of all rows."""
-        counted = [*self.parts, *missing]
-        value = round(sum(counted) / self._whole)
-        bound = math.ceil(self._bound([1 / self._whole] * len(counted), self.confidence) + 0.5)
-        return value, value - bound, value + bound
-
-    def total(self, measured: Measured) -> tuple[Number, Number, Number]:
+    def total(self, measured: Measured) -> Span:
         """Return the sum of the first column."""
         low, step = measured.low, measured.step
         weights = [weight + low / self._whole for weight in self._weights(lambda column, y: y if column == 0 else 1.0)]
-        value, bound = self._dot(weights), self._bound(weights, self.confidence)
+        value = np.array(weights) @ self.parts
+        bound: Floats | float = self._bound(weights, self.confidence)
         if measured.off:  # each row may have been moved, and how many there are is known but for its own noise
             levels = [1 - (1 - self.confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE)]
-            rows = self._rows + self._bound([1 / self._whole] * len(self.parts), levels[1])
-            bound = self._bound(weights, levels[0]) + max(rows, 0.0) * float(measured.off / step)
-        middle, low_end, high_end = (end * float(step) for end in (value, value - bound, value + bound))
-        if step.denominator == 1:
-            return round(middle), math.floor(low_end), math.ceil(high_end)
-        return middle, low_end, high_end
+            rows = self.parts.sum(axis=0) / self._whole
+            rows = rows + self._bound([1 / self._whole] * len(self.parts), levels[1])
+            bound = self._bound(weights, levels[0]) + np.maximum(rows, 0.0) * float(measured.off / step)
+        return Span(value, value - bound, value + bound).times(float(step))
 
-    def spreading(self, *, events: int) -> "_Group":
-        """Return the group with bounds so strict that `events` of them hold together at the confidence."""
-        return replace(self, confidence=1 - (1 - self.confidence) / events)
+    def given(self, share: Fraction) -> "_Groups":
+        """Return the groups with this share of the chance to miss."""
+        return replace(self, share=share)
 
     def mean(self, column: int) -> Span:
         """Return a column's mean in steps above its low end."""
-        at = self._mean_at(column)
-        height = float(self.heights[column])
-        low, high = 0.0, height
-        corners = self._weights(lambda place, y: y if place == column else 1.0)
+        at, height = self._mean_at(column), float(self.heights[column])
+        low, high = np.zeros_like(at), np.full_like(at, height)
+        corners = np.array(self._weights(lambda place, y: y if place == column else 1.0))[:, None]
         for _ in range(NARROWINGS):
-            off = self._off([[weight - end / self._whole for weight in corners] for end in (low, high)])
-            low, high = max(0.0, at - off), min(height, at + off)
-        return _ordered(min(max(at, 0.0), height), low, high)
+            off = self._off([corners - end / self._whole for end in (low, high)])
+            low, high = np.maximum(0.0, at - off), np.minimum(height, at + off)
+        return _ordered(np.clip(at, 0.0, height), low, high)
 
-    def variance(self, column: int) -> Span:
-        """Return the mean of (y - k)², k the mean of a column."""
-        at, mean, height = self._mean_at(column), self.mean(column), float(self.heights[column])
-        value = self._dot(self._square_weights(column, at)) / self._rows
-        more = max(mean.high - at, at - mean.low) ** 2
-        middles = [mean.low, mean.high, *([height / 2] if mean.low < height / 2 < mean.high else [])]
-        squares = [self._square_weights(column, middle) for middle in middles]
-        low, high = 0.0, height * height / 4
+    def variance(self, column: int, of_mean: Span | None = None) -> Span:
+        """Return the mean of (y - k)², k the mean of a column; with the mean's interval at hand, at its own share."""
+        if of_mean is None:
+            return self.given(1 - MEAN_SHARE).variance(column, self.given(MEAN_SHARE).mean(column))
+        at, height = self._mean_at(column), float(self.heights[column])
+        value = self._spread_at(column, at)
+        more = np.maximum(of_mean.high - at, at - of_mean.low) ** 2
+        middle = np.clip(height / 2, of_mean.low, of_mean.high)
+        squares = [self._square_weights(column, each) for each in (of_mean.low, of_mean.high, middle)]
+        low, high = np.zeros_like(at), np.full_like(at, height * height / 4)
         for _ in range(NARROWINGS):
-            off = self._off([[w - end / self._whole for w in square] for square in squares for end in (low, high)])
-            low, high = max(0.0, value - off), min(height * height / 4, value + more + off)
-        return _ordered(min(max(value, 0.0), height * height / 4), low, high)
+            off = self._off([square - end / self._whole for square in squares for end in (low, high)])
+            low, high = np.maximum(0.0, value - off), np.minimum(height * height / 4, value + more + off)
+        return _ordered(np.clip(value, 0.0, height * height / 4), low, high)
 
     def covariance(self) -> Span:
         """Return the mean of (y - k)·(z - l) around the means of the two columns."""
         at = [self._mean_at(column) for column in (0, 1)]
-        means = [self.mean(column) for column in (0, 1)]
-        value = self._dot(self._products_around(at)) / self._rows
-        more = prod(max(mean.high - at[place], at[place] - mean.low) for place, mean in enumerate(means))
-        boxes = product(*((mean.low, mean.high) for mean in means))
-        corners = [self._products_around(box) for box in boxes]
+        means = [self.given(MEAN_SHARE / 2).mean(column) for column in (0, 1)]
+        main = self.given(1 - MEAN_SHARE)
+        value = self._covariance_at(at)
+        more = prod(np.maximum(mean.high - at[place], at[place] - mean.low) for place, mean in enumerate(means))
+        corners = [self._products_around(box) for box in product(*((mean.low, mean.high) for mean in means))]
         most = float(self.heights[0] * self.heights[1]) / 4
-        low, high = -most, most
+        low, high = np.full_like(value, -most), np.full_like(value, most)
         for _ in range(NARROWINGS):
-            off = self._off([[w - end / self._whole for w in corner] for corner in corners for end in (low, high)])
-            low, high = max(-most, value - more - off), min(most, value + more + off)
-        return _ordered(min(max(value, -most), most), low, high)
+            off = main._off([corner - end / self._whole for corner in corners for end in (low, high)])
+            low, high = np.maximum(-most, value - more - off), np.minimum(most, value + more + off)
+        return _ordered(np.clip(value, -most, most), low, high)
 
-    def _mean_at(self, column: int) -> float:
+    def correlation(self) -> Span:
+        """Return the correlation: at the truth, the sum of (y-k)(z-l) - r/2·(t·(y-k)² + (z-l)²/t) is 0.
+
+        k and l are the means and t is the ratio of the standard deviations.
+        """
+        at = [self._mean_at(column) for column in (0, 1)]
+        means = [self.given(EACH_SHARE).mean(column) for column in (0, 1)]
+        spreads = [self.given(EACH_SHARE).variance(column, means[column]) for column in (0, 1)]
+        main = self.given(1 - 4 * EACH_SHARE)
+        both, noisy = self._covariance_at(at), [self._spread_at(column, at[column]) for column in (0, 1)]
+        known = (spreads[0].low > 0) & (spreads[1].low > 0) & ~self.are_small
+        safe = [Span(*(np.where(known, end, 1.0) for end in (s.value, s.low, s.high))) for s in spreads]
+        ratio = _Interval(np.sqrt(safe[1].low / safe[0].high), np.sqrt(safe[1].high / safe[0].low))
+        off = [np.maximum(mean.high - place, place - mean.low) for mean, place in zip(means, at, strict=True)]
+        noisy = [np.where(known, each, 1.0) for each in noisy]
+        best = np.clip(np.sqrt(noisy[1] / noisy[0]), ratio.low, ratio.high)
+        least = (best * noisy[0] + noisy[1] / best) / 2
+        more = [each + far**2 for each, far in zip(noisy, off, strict=True)]
+        most = np.maximum.reduce([(end * more[0] + more[1] / end) / 2 for end in (ratio.low, ratio.high)])
+        low, high = np.full_like(both, -1.0), np.full_like(both, 1.0)
+        for _ in range(NARROWINGS):
+            sizes = self._correlation_sizes(means, ratio, _Interval(low, high))
+            far = main._bounds(sizes) / self._rows + off[0] * off[1]
+            bottom, top = both - far, both + far
+            low = np.maximum(-1.0, bottom / np.where(bottom < 0, least, most))
+            high = np.minimum(1.0, top / np.where(top > 0, least, most))
+            low, high = np.where(known, low, -1.0), np.where(known, high, 1.0)
+        some = (spreads[0].value > 0) & (spreads[1].value > 0)
+        bottom = np.sqrt(np.where(some, spreads[0].value * spreads[1].value, 1.0))
+        span = _ordered(np.clip(both / bottom, -1.0, 1.0), low, high)
+        return replace(span, value=np.where(some, span.value, np.nan))
+
+    def _correlation_sizes(self, means: Sequence[Span], ratio: _Interval, r: _Interval) -> Floats:
+        """Return the largest size of each weight over all means, ratios and correlations that are left."""
+        boxes = [_Interval(mean.low, mean.high) for mean in means]
+        inverse = _Interval(1 / ratio.high, 1 / ratio.low)
+        half = _Interval(r.low / 2, r.high / 2)
+        sizes = []
+        for one, two in indices(self.degrees):
+            ends = [self._around(place, i, box) for place, (i, box) in enumerate(zip((one, two), boxes, strict=True))]
+            squares = [
+                self._squares(place, i, box) for place, (i, box) in enumerate(zip((one, two), boxes, strict=True))
+            ]
+            sizes.append((ends[0] * ends[1] - half * (ratio * squares[0] + inverse * squares[1])).size / self._whole)
+        return np.array(sizes)
+
+    def _around(self, column: int, i: int, middle: _Interval) -> _Interval:
+        """Return the control points of y - k."""
+        point = self.heights[column] * i / self.degrees[column]
+        return _Interval(point - middle.high, point - middle.low)
+
+    def _squares(self, column: int, i: int, middle: _Interval) -> _Interval:
+        """Return the control points of (y - k)²."""
+        height = float(self.heights[column])
+        kinds = [middle.low, middle.high, np.clip(height / 2, middle.low, middle.high)]
+        points = [self._square_points(height, each)[i] for each in kinds]
+        return _Interval(np.minimum.reduce(points), np.maximum.reduce(points))
+
+    def _mean_at(self, column: int) -> Floats:
         """Return a column's noisy mean, which may lie outside its range."""
-        return self._dot(self._weights(lambda place, y: y if place == column else 1.0)) / self._rows
+        return np.array(self._weights(lambda place, y: y if place == column else 1.0)) @ self.parts / self._rows
 
-    def _off(self, corners: Sequence[Sequence[float]]) -> float:
+    def _spread_at(self, column: int, middle: Floats) -> Floats:
+        """Return the noisy mean of (y - middle)²."""
+        found: Floats = (self._square_weights(column, middle) * self.parts).sum(axis=0) / self._rows
+        return found
+
+    def _covariance_at(self, middles: Sequence[Floats]) -> Floats:
+        """Return the noisy mean of (y - middles[0])·(z - middles[1])."""
+        found: Floats = (self._products_around(middles) * self.parts).sum(axis=0) / self._rows
+        return found
+
+    def _off(self, corners: Sequence[Floats]) -> Floats:
         """Return how far off a ratio may be whose weights lie anywhere between these."""
-        largest = [max(map(abs, each)) for each in zip(*corners, strict=True)]
-        return self._bound(largest, self.confidence) / self._rows
+        return self._bounds(np.maximum.reduce([np.abs(corner) for corner in corners])) / self._rows
 
     def _weights(self, corner: Callable[[int, float], float]) -> list[float]:
         """Return the weights of a product of functions that are linear in each column, given at its control points."""
@@ -227,18 +309,28 @@ class _Group:
             weights.append(factor / self._whole)
         return weights
 
-    def _products_around(self, middles: Sequence[float]) -> list[float]:
-        """Return the weights of (y - middles[0])·(z - middles[1])."""
-        return self._weights(lambda column, y: y - middles[column])
+    def _products_around(self, middles: Sequence[Floats]) -> Floats:
+        """Return the weights of (y - middles[0])·(z - middles[1]): (parts, groups)."""
+        points = [
+            [height * i / degree - middle for i in range(degree + 1)]
+            for height, degree, middle in zip(self.heights, self.degrees, middles, strict=True)
+        ]
+        return np.array([points[0][one] * points[1][two] / self._whole for one, two in indices(self.degrees)])
 
-    def _square_weights(self, column: int, middle: float) -> list[float]:
-        """Return the weights of (y - middle)²: in degree 2 its control points are m², -m·(H - m) and (H - m)²."""
-        height = float(self.heights[column])
-        control = (middle * middle, -middle * (height - middle), (height - middle) ** 2)
-        return [control[index[column]] / self._whole for index in indices(self.degrees)]
+    def _square_weights(self, column: int, middle: Floats) -> Floats:
+        """Return the weights of (y - middle)²: (parts, groups)."""
+        points = self._square_points(float(self.heights[column]), middle)
+        return np.array([points[index[column]] / self._whole for index in indices(self.degrees)])
 
-    def _dot(self, weights: Sequence[float]) -> float:
-        return math.fsum(weight * part for weight, part in zip(weights, self.parts, strict=True))
+    @staticmethod
+    def _square_points(height: float, middle: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the control points of (y - m)² in degree 2: m², -m·(H - m) and (H - m)²."""
+        return middle * middle, -middle * (height - middle), (height - middle) ** 2
 
     def _bound(self, weights: Sequence[float], confidence: Fraction) -> float:
         return weighted_bound(self.release.noise, self.release.scale, weights, confidence)
+
+    def _bounds(self, sizes: Floats) -> Floats:
+        """Return a bound for each group, of weights (parts, groups)."""
+        level = 1 - (1 - self.confidence) * self.share
+        return weighted_bounds(self.release.noise, self.release.scale, sizes.T, level)

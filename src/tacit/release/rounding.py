@@ -4,7 +4,6 @@ Privacy: only public facts and noisy numbers are used, so it costs nothing (docs
 """
 
 from fractions import Fraction
-from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +26,10 @@ def unrounded_means(column: Measured, low: Floats, high: Floats) -> tuple[Floats
     return np.maximum(low - off, np.minimum(least, low)), np.minimum(high + off, np.maximum(most, high))
 
 
-def unrounded_mean(column: Measured, low: float, high: float) -> tuple[float, float]:
-    """Return the interval of one mean before rounding."""
-    ends = unrounded_means(column, np.array([low]), np.array([high]))
-    return float(ends[0][0]), float(ends[1][0])
-
-
-def unrounded_variance(column: Measured, low: float, high: float) -> tuple[float, float]:
-    """Return the interval of a variance before rounding: a standard deviation is a norm, moved by at most that much."""
+def unrounded_variances(column: Measured, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return the intervals of variances before rounding: a standard deviation is a norm, moved by at most that much."""
+    low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
     if not column.off:
         return low, high
     off = float(column.off)
-    return max(sqrt(max(low, 0.0)) - off, 0.0) ** 2, (sqrt(max(high, 0.0)) + off) ** 2
+    return np.maximum(np.sqrt(low) - off, 0.0) ** 2, (np.sqrt(high) + off) ** 2
