@@ -173,3 +173,31 @@ def test_old_times_are_read_without_the_engine(tmp_path):
 def test_a_type_is_read_alike_whatever_its_dictionary():
     assert reading_of("c", pa.dictionary(pa.int8(), pa.string())) == reading_of("c", pa.string())
     assert reading_of("c", pa.decimal256(50, 2)) is None
+
+
+def test_small_batches_are_put_together_and_large_ones_left_as_they_are(monkeypatch):
+    schema = pa.schema([("x", pa.int64()), ("g", pa.string())])
+    small = [pa.record_batch({"x": [place], "g": [str(place)]}, schema) for place in range(7)]
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 3)
+    found = list(parquet.put_together(small, schema))
+    assert [len(batch) for batch in found] == [3, 3, 1]
+    assert pa.Table.from_batches(found).to_pydict() == pa.Table.from_batches(small).to_pydict()
+    large = pa.Table.from_batches(small).combine_chunks().to_batches()
+    assert list(parquet.put_together(iter(large), schema))[0] is large[0]
+    assert list(parquet.put_together([], schema)) == []
+
+
+def test_each_file_of_many_is_opened_once_to_compare_its_schema(tmp_path, monkeypatch):
+    for place in range(5):
+        held_in(tmp_path, pa.array([place, 2]), f"t{place}")
+    opened = []
+    before = parquet.pq.ParquetFile
+
+    def counting(path, **words):
+        opened.append(path)
+        return before(path, **words)
+
+    monkeypatch.setattr(parquet.pq, "ParquetFile", counting)
+    table = protected(str(tmp_path / "*.parquet"))
+    assert len(opened) <= 5 + 4  # the first one's schema is worked out
+    assert exact_table(table.count()).sums["rows"] == [4]  # two people, two rows each

@@ -7,7 +7,7 @@ question names. Which of the two it is depends on the schema and the question.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from tacit.tables.connection import literal
 from tacit.tables.decimals import WIDE
 from tacit.tables.reading import Reading, quoted, reading_of, select, stored_column
 
-BATCH_ROWS = 1 << 17
+BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 26
 NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
 
 
@@ -34,16 +34,36 @@ class HandedRows:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         schema = pa.schema([(each.name, each.stored) for each in self.readings])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(schema)).__arrow_c_stream__(requested_schema)
+        batches = put_together(self._batches(schema), schema)
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
 
     def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        names = [each.name for each in self.readings]
         for path in self.paths:
             with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-                for batch in file.iter_batches(BATCH_ROWS, columns=[each.name for each in self.readings]):
+                for batch in file.iter_batches(BATCH_ROWS, columns=names):
                     columns = [
                         stored_column(pa.chunked_array([batch.column(each.name)]), each) for each in self.readings
                     ]
                     yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
+
+
+def put_together(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows, small batches put together: thousands of files of a few rows would cost one each."""
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + len(batch), size + batch.nbytes
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield from waiting if len(waiting) == 1 else _as_few(waiting, schema)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield from _as_few(waiting, schema)
+
+
+def _as_few(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[pa.RecordBatch]:
+    return pa.Table.from_batches(batches, schema).combine_chunks().to_batches()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -76,12 +96,8 @@ class ParquetFiles:
 
 def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[ParquetFiles, dict[str, str]]:
     """Make the view `name` of all readable columns, and return the files; other columns come with their type."""
-    found = [schema_of(path) for path in paths]
-    if any(schema != found[0] for schema in found):
-        raise QueryRefused(
-            "these Parquet files do not have the same columns and types\nhint: give files with the same schema"
-        )
-    columns, by_engine = found[0]
+    columns, by_engine = schema_of(paths[0])
+    _refuse_other_schemas(paths)
     readings = [reading for reading in columns.values() if isinstance(reading, Reading)]
     others = {column: kind for column, kind in columns.items() if isinstance(kind, str)}
     if not readings:
@@ -94,6 +110,23 @@ def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[Parq
     backend.con.register(f"every_{HANDED}", HandedRows(paths, readings))
     backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, f'every_{HANDED}')}")
     return ParquetFiles(backend, paths, readings, by_engine), others
+
+
+def _refuse_other_schemas(paths: Sequence[str]) -> None:
+    """Refuse files that are read in different ways; how is worked out only for schemas that are not the first one."""
+    first, wanted = _schemas(paths[0]), schema_of(paths[0])
+    for path in paths[1:]:
+        found = _schemas(path)
+        same = found[0].equals(first[0]) and found[1].equals(first[1])
+        if not (same or schema_of(path) == wanted):
+            raise QueryRefused(
+                "these Parquet files do not have the same columns and types\nhint: give files with the same schema"
+            )
+
+
+def _schemas(path: str) -> tuple[Any, pa.Schema]:
+    with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
+        return file.schema, file.schema_arrow
 
 
 def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:

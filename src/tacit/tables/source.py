@@ -25,7 +25,7 @@ from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.connection import lock, our_connection
 from tacit.tables.delimited import read_csv, read_header
 from tacit.tables.opened import OpenedFiles, opened_files
-from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
+from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
 from tacit.tables.reading import TEXT_BYTES_MAX, reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 from tacit.tables.stored import StoredTable, file_marks, stored_table
@@ -83,7 +83,8 @@ class Source:
         reuse_freed_memory()
         # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
         found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
-        return found.to_arrow_reader(batch_rows)
+        reader = found.to_arrow_reader(batch_rows)
+        return pa.RecordBatchReader.from_batches(reader.schema, put_together(reader, reader.schema))
 
     def compiled(self, relation: ir.Table) -> str | None:
         """Return SQL for a relation, which may be kept as long as the relation is; None where it must be read anew."""
