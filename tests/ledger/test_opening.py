@@ -91,10 +91,10 @@ def test_a_newer_layout_is_refused(where):
     open_ledger(where).close()
     if where.startswith("postgresql"):
         with psycopg.connect(where, autocommit=True) as link:
-            link.execute("COMMENT ON TABLE tacit_head IS 'tacit ledger layout 2'")
+            link.execute("COMMENT ON TABLE tacit_head IS 'tacit ledger layout 3'")
     else:
         with closing(sqlite3.connect(where)) as database:
-            database.execute("PRAGMA user_version = 2")
+            database.execute("PRAGMA user_version = 3")
     with pytest.raises(LedgerError, match="newer version\nhint: update tacit"):
         open_ledger(where)
 
@@ -103,10 +103,10 @@ def test_a_trigger_on_the_tables_is_refused(where):
     open_ledger(where).close()
     if where.startswith("postgresql"):
         with psycopg.connect(where, autocommit=True) as link:
-            link.execute("CREATE RULE free AS ON UPDATE TO tacit_account DO INSTEAD NOTHING")
+            link.execute("CREATE RULE free AS ON UPDATE TO tacit_state DO INSTEAD NOTHING")
     else:
         with closing(sqlite3.connect(where)) as database:
-            database.execute("CREATE TRIGGER free AFTER UPDATE ON tacit_account BEGIN DELETE FROM tacit_account; END")
+            database.execute("CREATE TRIGGER free AFTER UPDATE ON tacit_state BEGIN DELETE FROM tacit_state; END")
     with pytest.raises(LedgerError, match="damaged"):
         open_ledger(where)
 

@@ -84,13 +84,16 @@ def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":
 def describe(ledger: "Ledger") -> str:
     """Return every table's budgets as text, the tables in order of their names."""
     lines: list[str] = []
-    for table in ledger.tables():
-        lines += [*_describe_table(ledger, table), ""]
+    tables = ledger.tables()
+    alike: dict[str, list[str]] = {}
+    for table in tables:
+        alike.setdefault(table.people, []).append(table.name)
+    for table in tables:
+        lines += [*_describe_table(ledger, table, [name for name in alike[table.people] if name != table.name]), ""]
     return "\n".join(lines).rstrip() or "no table is registered in this ledger yet"
 
 
-def _describe_table(ledger: "Ledger", table: "RegisteredTable") -> list[str]:
-    shared = [other.name for other in ledger.tables() if other.people == table.people and other.name != table.name]
+def _describe_table(ledger: "Ledger", table: "RegisteredTable", shared: list[str]) -> list[str]:
     title = f"{table.name} (version {table.version})" + (f", same people as {', '.join(shared)}" if shared else "")
     rows = []
     for who in (None, *ledger.analysts(table)):

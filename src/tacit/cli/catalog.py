@@ -64,7 +64,7 @@ def open_entry(found: FoundEntry, words: Words, opened: Callable[[Any], Source],
 
 def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:
     """Return the table of that name in a ledger, or None."""
-    return next((table for table in ledger.tables() if table.name == name), None)
+    return ledger.table(name)
 
 
 def is_known(ledger: str | None, name: str) -> bool:

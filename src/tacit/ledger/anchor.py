@@ -7,16 +7,18 @@ normal (the process stopped in between); one that is behind, or that has another
 Two slots are written in turn, each with its own checksum, so a torn write leaves the other one to read.
 """
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tacit.errors import LedgerError
-from tacit.ledger.chain import canonical, digest, sync_folder
+from tacit.ledger.chain import canonical, digest, is_fresh_id, sync_folder
 
 _SLOT = 1024
 
@@ -37,6 +39,8 @@ class Anchor:
     """The anchor of one ledger, shared by every process that has the same home folder."""
 
     def __init__(self, folder: Path, ledger: str) -> None:
+        if not is_fresh_id(ledger):  # it names a file, and comes from the ledger's own tables
+            raise LedgerError("this ledger has an id that no ledger is given\nhint: ask where the file comes from")
         self.path = folder / ledger
         self._seen: Mark | None = None
 
@@ -57,10 +61,10 @@ class Anchor:
     def _read_marks(self, *, between_writes: bool = False) -> "list[Mark | None] | None":
         """Return the slots' marks, or None where none was ever written; others may be writing, unless we wait."""
         try:
-            with self.path.open("rb") as file:
+            with _opened(self.path, os.O_RDONLY) as descriptor:
                 if between_writes:
-                    fcntl.flock(file, fcntl.LOCK_SH)
-                content = file.read(2 * _SLOT)
+                    fcntl.flock(descriptor, fcntl.LOCK_SH)
+                content = os.pread(descriptor, 2 * _SLOT, 0)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -76,6 +80,17 @@ class Anchor:
         if mark is not None:
             self._compare(mark, hash_of)
         return mark
+
+    def require_writable(self) -> None:
+        """Refuse a home folder that may not be written: found out after a charge, it would cost the answer."""
+        try:
+            with _opened(self.path, os.O_RDWR):
+                return
+        except FileNotFoundError:
+            with self._locked():
+                return
+        except OSError as error:
+            raise self._unwritable(error) from error
 
     def advance(self, mark: Mark, hash_of: HashOf) -> None:
         """Move the anchor forward to `mark`, on the disk on return; a ledger that has forked is refused instead."""
@@ -117,19 +132,31 @@ class Anchor:
         try:
             is_new = not self.path.exists()
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
+            with _opened(self.path, os.O_RDWR | os.O_CREAT) as descriptor:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 yield descriptor
-            finally:
-                os.close(descriptor)
             if is_new:
                 sync_folder(self.path.parent)
         except OSError as error:
-            raise LedgerError(
-                f"the anchor {self.path} cannot be written ({error.strerror}); nothing was answered"
-                "\nhint: $TACIT_HOME must be a folder you may write, on a disk with space"
-            ) from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> LedgerError:
+        return LedgerError(
+            f"the anchor {self.path} cannot be written ({error.strerror}); nothing was answered"
+            "\nhint: $TACIT_HOME must be a folder you may write, on a disk with space"
+        )
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    """Open a plain file of ours: no link to elsewhere, and nothing that would keep us waiting."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a plain file")
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def anchored_at(folder: Path, place: str) -> Path | None:
@@ -137,6 +164,8 @@ def anchored_at(folder: Path, place: str) -> Path | None:
     if not folder.is_dir():
         return None
     for path in sorted(folder.iterdir()):
+        if not is_fresh_id(path.name):
+            continue  # not made by us
         mark = Anchor(folder, path.name).read()
         if mark is not None and mark.place == digest(place):
             return path

@@ -12,25 +12,25 @@ from typing import Any
 from tacit.accounting.filter import charge_of
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
+from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, Record, charge_from
-from tacit.ledger.rows import Rows
 from tacit.privacy.event import event_from_dict
 from tacit.privacy.number import read_json
 
 WHAT = "tacit certificate 1"
 
 
-def facts(rows: Rows, number: int, *, ledger: str, public_key: str) -> Record:
+def facts(view: Draft, number: int, *, ledger: str, public_key: str) -> Record:
     """Return what a certificate says about an answer, by its entry's number or its charge's, unsigned."""
-    entry = rows.entry(number)
-    answer = rows.answer_paid_by(number) if entry is not None and entry.kind == "charge" else entry
+    entry = view.entry(number)
+    answer = view.answer_paid_by(number) if entry is not None and entry.kind == "charge" else entry
     if answer is None or answer.kind != "answer":
         raise InvalidParameter(
             f"entry {number} of this ledger is not an answer\nhint: 'tacit ledger show' lists the answers"
         )
-    charge = _found(rows, answer.record["charge"])
-    table = _found(rows, charge.record["declared"])
-    chained = {"table": _chained(rows, table), "charge": _chained(rows, charge), "answer": _chained(rows, answer)}
+    charge = _found(view, answer.record["charge"])
+    table = _found(view, charge.record["declared"])
+    chained = {"table": _chained(view, table), "charge": _chained(view, charge), "answer": _chained(view, answer)}
     return {"what": WHAT, "ledger": ledger, "software": software(), **summary(chained), "chain": chained} | {
         "public_key": public_key
     }
@@ -99,17 +99,15 @@ def _verified(certificate: Any) -> Record:
     return {**said, "ledger": certificate["ledger"], "software": certificate["software"], "key": fingerprint(public)}
 
 
-def _found(rows: Rows, number: int) -> Entry:
-    entry = rows.entry(number)
+def _found(view: Draft, number: int) -> Entry:
+    entry = view.entry(number)
     if entry is None:
         raise LedgerError(f"entry {number} is missing\nhint: tacit ledger verify")
     return entry
 
 
-def _chained(rows: Rows, entry: Entry) -> Record:
-    previous = BEGINNING if entry.number == 1 else _found(rows, entry.number - 1).hash
-    if link(previous, entry.body) != entry.hash:
-        raise LedgerError(f"entry {entry.number} is damaged\nhint: tacit ledger verify")
+def _chained(view: Draft, entry: Entry) -> Record:
+    previous = BEGINNING if entry.number == 1 else _found(view, entry.number - 1).hash
     return {"number": entry.number, "previous": previous, "body": entry.body, "hash": entry.hash}
 
 

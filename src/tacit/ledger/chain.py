@@ -22,6 +22,7 @@ from tacit.errors import LedgerError
 # What the first entry's hash covers in place of a hash before it.
 BEGINNING = "0" * 64
 
+_ID_LETTERS = frozenset("0123456789abcdef")
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -56,6 +57,11 @@ def link(previous: str, body: str) -> str:
 def fresh_id() -> str:
     """Return a random name of 122 bits that nothing else has."""
     return uuid.uuid4().hex
+
+
+def is_fresh_id(text: object) -> bool:
+    """Return whether a text could be from `fresh_id`; what others hand us may be a path, or anything else."""
+    return isinstance(text, str) and len(text) == 32 and set(text) <= _ID_LETTERS
 
 
 class SigningKey:

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 from tacit.accounting.filter import Charge, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
-from tacit.ledger.budget import Budget
-from tacit.ledger.chain import digest, link
+from tacit.ledger.budget import EACH, Budget
+from tacit.ledger.chain import digest
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import Entry, Record, charge_record, scope_of
+from tacit.ledger.entry import Entry, Record, account_name, charge_record, scope_of
 from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.rows import Query, Rows, reads_of_charge
+from tacit.ledger.rows import Likely, looks_for
+from tacit.ledger.rulebook import TABLE, budgets_of
 from tacit.privacy.event import KINDS, Event, event_to_dict
 from tacit.privacy.number import show
 
@@ -60,11 +61,13 @@ class Request:
     record: Record
     keys: "Keys"
 
-    def likely(self) -> list[Query]:
-        """Return the reads that charging will probably make."""
-        people = self.table.people
-        scopes = (scope_of(people), scope_of(people, analyst=self.analyst))
-        return reads_of_charge(scopes=scopes, request=self.keys.request, question=self.keys.question)
+    def likely(self) -> Likely:
+        """Return what charging will probably read."""
+        people, analyst = self.table.people, self.analyst
+        names = [account_name(scope_of(people)), account_name(scope_of(people, analyst=analyst)), TABLE + self.table.id]
+        names += [budgets_of(people, who) for who in (None, analyst, EACH)]
+        absent = looks_for(request=self.keys.request, question=self.keys.question)
+        return Likely(absent, tuple(names))
 
 
 def new_request(
@@ -114,13 +117,12 @@ def keys_of(
     )
 
 
-def find_stored(view: Draft | Rows, keys: Keys, *, ledger: str, durable: bool) -> StoredAnswer | None:
+def find_stored(view: Draft, keys: Keys, *, ledger: str, durable: bool) -> StoredAnswer | None:
     """Return the answer already given to this request, or to this question; a dead request is refused."""
     charge = None if keys.request is None else view.charge_for(keys.request)
     if charge is None:
-        question, answer = keys.question, view.answer_to(keys.question)
+        answer = view.answer_to(keys.question)
     else:
-        question = charge.record["question"]
         if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
         answer = view.answer_paid_by(charge.number)
@@ -130,13 +132,13 @@ def find_stored(view: Draft | Rows, keys: Keys, *, ledger: str, durable: bool) -
                 "still at it. Answering it again would be a second noise for one charge"
                 "\nhint: ask again under a new request id, which is a new charge"
             )
-    return None if answer is None else _stored(view, answer, question, ledger=ledger, durable=durable)
+    return None if answer is None else _stored(answer, ledger=ledger, durable=durable)
 
 
 def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
     """Charge a request and return the entry, or return the answer it already has; no room is a refusal entry."""
     table = request.table
-    if draft.book.tables.get(table.id) is None:
+    if draft.book.table(table.id) is None:
         raise LedgerError(f"this ledger does not know the table '{table.name}'\nhint: register it in this ledger")
     ledger = draft.head.ledger
     stored = find_stored(draft, request.keys, ledger=ledger, durable=durable)
@@ -175,12 +177,8 @@ def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receip
     return Receipt(draft.head.ledger, entry.number, entry.hash, charge.number, entry.record["time"], durable)
 
 
-def _stored(view: Draft | Rows, answer: Entry, question: str, *, ledger: str, durable: bool) -> StoredAnswer:
-    """Return a stored answer, after checking that it is the one its hash and its own text say it is."""
-    before = view.entry(answer.number - 1)
+def _stored(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
     record = answer.record
-    if before is None or link(before.hash, answer.body) != answer.hash or record.get("question") != question:
-        raise LedgerError(f"the answer in entry {answer.number} is damaged\nhint: tacit ledger verify")
     receipt = Receipt(ledger, answer.number, answer.hash, record["charge"], record["time"], durable)
     return StoredAnswer(record["answer"], receipt)
 

@@ -1,83 +1,109 @@
-"""A draft: what one transaction sees, which is what the store holds and what the transaction itself will add."""
+"""A draft: what one transaction sees, which is what the store holds and what the transaction itself will add.
 
-from collections.abc import Mapping
+Everything it returns has been checked against the signed head: totals and pointers by the state, entries by the chain.
+"""
+
+import hashlib
 from dataclasses import replace
+from itertools import pairwise
 
 from tacit.accounting.filter import Charge
-from tacit.errors import LedgerError
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
-from tacit.ledger.entry import Account, Entry, Head, Record, Writes
+from tacit.ledger.entry import (
+    Account,
+    Entry,
+    Head,
+    Record,
+    Writes,
+    account_from,
+    account_name,
+    account_text,
+)
 from tacit.ledger.rows import Rows
-from tacit.ledger.rulebook import RuleBook, fold, pointers_of
+from tacit.ledger.rulebook import RuleBook, changes
+from tacit.ledger.state import Pieces, State, whole_state
+from tacit.ledger.store import NotAsSigned
 
-# How many accounts are kept at hand between transactions.
-KNOWN_MAX = 4096
+# The state keeps a hash of the hashes of so many entries, so that an old one is checked without all that follow it.
+PAGE = 32
 
 
 class Draft:
     """The ledger as of one transaction, with the entries it is about to add."""
 
-    def __init__(
-        self,
-        rows: Rows,
-        head: Head,
-        *,
-        time: str,
-        book: RuleBook | None,
-        accounts: Mapping[str, Account] | None = None,
-    ) -> None:
+    def __init__(self, rows: Rows, head: Head, *, time: str, pieces: Pieces | None = None) -> None:
         self.rows = rows
         self.before: Head | None = head
         self.head = head
         self.time = never_earlier(time, head.time)
-        self.book = book if book is not None and book.number == head.rules else _read_book(rows)
+        self._pieces = Pieces() if pieces is None else pieces
+        self.state = State(rows, head.root, self._pieces)
+        self.book = RuleBook(self.state.get, self.pointed)
+        self.sealed: Writes | None = None
+        self._stored = head.number
+        self._hashes: dict[int, str] = {}
         self._entries: list[Entry] = []
         self._requests: dict[str, Entry] = {}
         self._questions: dict[str, Entry] = {}
         self._answers: dict[int, Entry] = {}
-        self.sealed: Writes | None = None
-        self._known: dict[str, Account] = dict(accounts or {})
-        self._accounts: dict[str, Account] = {}
-        self._pointers: dict[str, int] = {}
 
     def account(self, scope: str) -> Account:
-        """Return the running total of a scope."""
-        if scope not in self._known:
-            self._known[scope] = self.rows.account(scope)
-        return self._known[scope]
-
-    def known_accounts(self) -> dict[str, Account]:
-        """Return the accounts this draft has read or changed, as they will be once it is written."""
-        return self._known if len(self._known) <= KNOWN_MAX else {}
+        """Return the running total of a scope; one that was never charged is at nothing."""
+        text = self.state.get(account_name(scope))
+        return Account() if text is None else account_from(text)
 
     def charge_for(self, request: str) -> Entry | None:
         """Return the charge made for a request."""
-        return self._requests.get(request) or self.rows.charge_for(request)
+        return self._requests.get(request) or self._found(self.rows.charge_for(request), "charge", request=request)
 
     def answer_to(self, question: str) -> Entry | None:
         """Return the first answer to a question."""
-        return self.rows.answer_to(question) or self._questions.get(question)
+        found = self._found(self.rows.answer_to(question), "answer", question=question)
+        return found or self._questions.get(question)
 
     def answer_paid_by(self, charge: int) -> Entry | None:
         """Return the answer that a charge paid for."""
-        return self._answers.get(charge) or self.rows.answer_paid_by(charge)
+        return self._answers.get(charge) or self._found(self.rows.answer_paid_by(charge), "answer", charge=charge)
 
     def entry(self, number: int) -> Entry | None:
-        """Return one entry."""
-        stored = 0 if self.before is None else self.before.number
-        return self._entries[number - stored - 1] if stored < number <= self.head.number else self.rows.entry(number)
+        """Return one entry, or None where the ledger does not go so far."""
+        if not 0 < number <= self.head.number:
+            return None
+        if number > self._stored:
+            return self._entries[number - self._stored - 1]
+        found = self.rows.entry(number)
+        if found is None:
+            raise NotAsSigned
+        return self._checked(found)
+
+    def pointed(self, number: int, hash: str) -> Entry:
+        """Return the entry of a number, whose hash is known to be right."""
+        if number > self._stored:
+            return self._entries[number - self._stored - 1]
+        known = self._pieces.entries.get(hash)
+        if known is None:
+            pair = self.rows.between(number - 1, number)
+            if [entry.number for entry in pair] != [*range(max(1, number - 1), number + 1)] or pair[-1].hash != hash:
+                raise NotAsSigned
+            known = pair[-1]
+            if link(BEGINNING if number == 1 else pair[0].hash, known.body) != hash:
+                raise NotAsSigned
+            self._pieces.keep(entries={hash: known})
+        return known
 
     def append(
         self, record: Record, *, request: str | None = None, question: str | None = None, answers: int | None = None
     ) -> Entry:
         """Add an entry at the end of the chain, at the draft's time, and return it."""
-        body = canonical({**record, "time": self.time})
+        entry = self.add(canonical({**record, "time": self.time}), request, question, answers)
+        for name, value in changes(entry, self.state.get).items():
+            self.state.put(name, value)
+        return entry
+
+    def add(self, body: str, request: str | None, question: str | None, answers: int | None) -> Entry:
+        """Add an entry by its text."""
         number = self.head.number + 1
         entry = Entry(number, body, link(self.head.hash, body), request, question, answers)
-        pointers = pointers_of(entry, self.book)
-        if pointers:
-            self._pointers |= pointers
-            self.book = self.book.with_entry(entry)
         self._entries.append(entry)
         if request is not None:
             self._requests[request] = entry
@@ -85,20 +111,74 @@ class Draft:
             self._questions.setdefault(question, entry)
         if answers is not None:
             self._answers[answers] = entry
-        self.head = replace(self.head, number=number, hash=entry.hash, time=self.time, rules=self.book.number)
+        if number % PAGE == 0:
+            # the first one first: it is followed to the end, and the others with it
+            hashes = [self._hash(one) for one in range(number - PAGE + 1, number + 1)]
+            self.state.put(page_name(number), page_hash(hashes))
+        self.head = replace(self.head, number=number, hash=entry.hash, time=self.time)
         return entry
 
     def charge(self, scope: str, charge: Charge, *, number: int) -> None:
         """Add a charge to a scope's running total."""
-        self._accounts[scope] = self._known[scope] = self.account(scope).add(charge, number=number)
+        self.state.put(account_name(scope), account_text(self.account(scope).add(charge, number=number)))
 
     def seal(self, key: SigningKey) -> Writes | None:
         """Return what the transaction adds, its head signed; None where it adds nothing."""
         if not self._entries:
             return None
-        head = replace(self.head, signature=key.sign(self.head.signed()))
-        self.sealed = Writes(self.before, head, self._entries, self._accounts, self._pointers)
+        change = self.state.change()
+        head = replace(self.head, root=change.root)
+        head = replace(head, signature=key.sign(head.signed()))
+        self.sealed = Writes(self.before, head, self._entries, change.values, change.nodes)
         return self.sealed
+
+    def _found(self, entry: Entry | None, kind: str, **copied: object) -> Entry | None:
+        """Return an entry that a column led to, if it is in the chain and says itself what the column says."""
+        if entry is None:
+            return None
+        record = self._checked(entry).record
+        if record["kind"] != kind or any(record[name] != value for name, value in copied.items()):
+            raise NotAsSigned
+        return entry
+
+    def _checked(self, entry: Entry) -> Entry:
+        """Return an entry of the store, if its text is the one that its place in the chain is for."""
+        number = entry.number
+        before = self._hashes.get(number - 1) or self.rows.hashes(number - 1, number - 1).get(number - 1, BEGINNING)
+        # no other text, after no other hash, has this one
+        if self._hash(number) != entry.hash or link(before, entry.body) != entry.hash:
+            raise NotAsSigned
+        return entry
+
+    def _hash(self, number: int) -> str:
+        """Return the hash of an entry that is surely in the chain."""
+        if number > self._stored:
+            return self._entries[number - self._stored - 1].hash
+        if number not in self._hashes:
+            first = (number - 1) // PAGE * PAGE + 1
+            last = first + PAGE - 1
+            self._hashes |= self._page(first, last) if last <= self._stored else self._end(number)
+        return self._hashes[number]
+
+    def _page(self, first: int, last: int) -> dict[int, str]:
+        """Return the hashes of a page of entries, checked against the state."""
+        hashes = self.rows.hashes(first, last)
+        signed = self.state.get(page_name(last))
+        if list(hashes) != [*range(first, last + 1)] or page_hash([*hashes.values()]) != signed:
+            raise NotAsSigned
+        return hashes
+
+    def _end(self, first: int) -> dict[int, str]:
+        """Return the hashes of the last entries, checked against the head: each covers the one before."""
+        entries = self.rows.between(first, self._stored)
+        if [entry.number for entry in entries] != [*range(first, self._stored + 1)]:
+            raise NotAsSigned
+        for earlier, later in pairwise(entries):
+            if link(earlier.hash, later.body) != later.hash:
+                raise NotAsSigned
+        if self.before is None or entries[-1].hash != self.before.hash:
+            raise NotAsSigned
+        return {entry.number: entry.hash for entry in entries}
 
 
 def never_earlier(time: str, latest: str) -> str:
@@ -108,14 +188,17 @@ def never_earlier(time: str, latest: str) -> str:
 
 def first_draft(rows: Rows, *, ledger: str, time: str) -> Draft:
     """Return the draft of a ledger's first entry."""
-    draft = Draft(rows, Head(ledger, 0, BEGINNING, "", time, 0), time=time, book=RuleBook())
+    root, _ = whole_state({})
+    draft = Draft(rows, Head(ledger, 0, BEGINNING, root, time, ""), time=time)
     draft.before = None
     return draft
 
 
-def _read_book(rows: Rows) -> RuleBook:
-    entries = [rows.entry(number) for number in sorted(set(rows.pointers().values()))]
-    found = [entry for entry in entries if entry is not None]
-    if len(found) != len(entries):
-        raise LedgerError("the ledger is damaged: a table or a budget is missing\nhint: tacit ledger verify")
-    return fold(found)
+def page_name(last: int) -> str:
+    """Return what the state calls the page of entries that ends with a number."""
+    return f"page {last}"
+
+
+def page_hash(hashes: list[str]) -> str:
+    """Return the hash of a page's hashes."""
+    return hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -14,9 +14,12 @@ from tacit.ledger.chain import canonical
 from tacit.privacy.number import from_text, to_text
 
 # How the tables are laid out; a ledger of a larger number was written by a newer version.
-SCHEMA = 1
+SCHEMA = 2
 
 Record = dict[str, Any]
+
+# What the names of accounts in the state begin with.
+ACCOUNT = "account "
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,25 @@ class Entry:
 
 @dataclass(frozen=True)
 class Head:
-    """The end of the chain: the last entry's number and hash, signed; the latest time; the last change of rules."""
+    """The end of the chain, signed: the last entry's number and hash, the root of the state, and the latest time."""
 
     ledger: str
     number: int
     hash: str
-    signature: str
+    root: str
     time: str
-    rules: int
+    signature: str
 
     def signed(self) -> Record:
-        """Return the record that the signature covers."""
-        return {"what": "tacit ledger head", "ledger": self.ledger, "number": self.number, "hash": self.hash}
+        """Return the record that the signature covers: all but itself."""
+        return {
+            "what": "tacit ledger head 2",
+            "ledger": self.ledger,
+            "number": self.number,
+            "hash": self.hash,
+            "root": self.root,
+            "time": self.time,
+        }
 
 
 @dataclass(frozen=True)
@@ -77,19 +87,36 @@ class Account:
 
 @dataclass
 class Writes:
-    """What one transaction adds: entries and the rows that follow from them; `before` is the head they extend."""
+    """What one transaction adds: entries, and what they change in the state; `before` is the head they extend."""
 
     before: Head | None
     head: Head
     entries: list[Entry] = field(default_factory=list)
-    accounts: dict[str, Account] = field(default_factory=dict)
-    pointers: dict[str, int] = field(default_factory=dict)
+    values: list[tuple[str, str, str]] = field(default_factory=list)
+    nodes: list[tuple[str, str]] = field(default_factory=list)
 
 
 @lru_cache(maxsize=4096)
 def scope_of(people: str, *, analyst: str | None = None, period: str | None = None) -> str:
     """Return the name of an account: the people in the data, one analyst's or everyone's, one period's or for life."""
     return canonical([people, analyst, period])
+
+
+def account_name(scope: str) -> str:
+    """Return what the state calls the account of a scope."""
+    return ACCOUNT + scope
+
+
+def account_text(account: Account) -> str:
+    """Return an account as the text the state holds."""
+    return canonical({"spent": charge_record(account.spent), "charges": account.charges, "last": account.last})
+
+
+@lru_cache(maxsize=4096)
+def account_from(text: str) -> Account:
+    """Return the account that `account_text` wrote."""
+    record = json.loads(text)
+    return Account(charge_from(record["spent"]), int(record["charges"]), int(record["last"]))
 
 
 def charge_record(charge: Charge) -> Record:

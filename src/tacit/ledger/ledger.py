@@ -5,7 +5,7 @@ stores the answer before it leaves. Steps are in `charging.py` and `naming.py`, 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -16,16 +16,17 @@ from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, naming
 from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.budget import Budget
-from tacit.ledger.chain import SigningKey, digest
+from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Receipt, StoredAnswer
 from tacit.ledger.clock import Clock, time_text
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import Account, Entry, Head, Record, Writes, scope_of
+from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
 from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.rows import Rows, reads_of_answer
-from tacit.ledger.rulebook import RuleBook
+from tacit.ledger.rows import Rows
+from tacit.ledger.rulebook import NAME
 from tacit.ledger.standing import Left, Standing, smallest, standings
-from tacit.ledger.store import Store
+from tacit.ledger.state import Pieces
+from tacit.ledger.store import NotAsSigned, Store
 from tacit.ledger.turnstile import Ticket, Turnstile
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy.event import Event
@@ -35,15 +36,6 @@ KeySource = Callable[[], SigningKey]
 
 # Entries are read this many at a time, so that charges go on while they are shown.
 PAGE = 1000
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What this process knows of the ledger as of the head it wrote last: running totals, tables and budgets."""
-
-    head: Head | None
-    accounts: Mapping[str, Account]
-    book: RuleBook | None
 
 
 @dataclass(frozen=True)
@@ -81,7 +73,8 @@ class Ledger:
         self._key: SigningKey | None = None
         self._anchor = anchor
         self._clock = clock
-        self._known = _Known(None, {}, None)
+        self._head: Head | None = None  # the last one that was checked or written
+        self._pieces = Pieces()
         self._turnstile = Turnstile(store, self._serve)
 
     def __enter__(self) -> Self:
@@ -151,7 +144,6 @@ class Ledger:
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._turnstile.take(
             lambda draft: charging.commit(draft, charge, answer, durable=self.durable),
-            likely=reads_of_answer(charge.number),
             publishes=True,
         )
 
@@ -167,8 +159,8 @@ class Ledger:
         keys = charging.keys_of(
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
         )
-        with self._store.reading() as rows:
-            return charging.find_stored(rows, keys, ledger=self.id, durable=self.durable)
+        with self._view() as draft:
+            return charging.find_stored(draft, keys, ledger=self.id, durable=self.durable)
 
     def grant(
         self,
@@ -202,8 +194,15 @@ class Ledger:
     def tables(self) -> tuple[RegisteredTable, ...]:
         """Return every table, by name, as last declared."""
         with self._view() as draft:
-            book = draft.book
-            return tuple(naming.registered(book, book.tables[id]) for _, id in sorted(book.names.items()))
+            names = sorted(json.loads(name.removeprefix(NAME)) for name in draft.rows.names(NAME))
+            found = [draft.book.named(name) for name in names]
+            return tuple(naming.registered(draft.book, table) for table in found if table is not None)
+
+    def table(self, name: str) -> RegisteredTable | None:
+        """Return the table of that name, as last declared, or None."""
+        with self._view() as draft:
+            found = draft.book.named(name)
+            return None if found is None else naming.registered(draft.book, found)
 
     def standings(self, table: RegisteredTable, analyst: str | None = None) -> tuple[Standing, ...]:
         """Return where each budget stands that applies to the table, and to an analyst if one is named."""
@@ -221,9 +220,10 @@ class Ledger:
 
     def analysts(self, table: RegisteredTable) -> tuple[str, ...]:
         """Return the named analysts who have spent anything on the people in a table, by name."""
+        beginning = account_name(scope_of(table.people).partition(",")[0] + ",")
         with self._store.reading() as rows:
-            scopes = [json.loads(scope) for scope in rows.accounts()]
-        return tuple(sorted({who for people, who, period in scopes if people == table.people and who and not period}))
+            scopes = [json.loads(name.removeprefix(ACCOUNT)) for name in rows.names(beginning)]
+        return tuple(sorted({who for _, who, period in scopes if who and not period}))
 
     def length(self) -> int:
         """Return how many entries there are."""
@@ -234,13 +234,14 @@ class Ledger:
         """Read the whole ledger again and recompute chain, signature and totals; damage is an error that names it."""
         with self._store.checking(), self._store.reading() as rows:
             verified = verify(rows)
+            self._checked_head(rows)
         self.check_anchor()
         return verified
 
     def certificate(self, number: int) -> Record:
         """Return the signed certificate of an answer, by its entry's number or its charge's."""
-        with self._store.reading() as rows:
-            facts = certificate.facts(rows, number, ledger=self.id, public_key=self.public_key)
+        with self._view() as draft:
+            facts = certificate.facts(draft, number, ledger=self.id, public_key=self.public_key)
         return certificate.sign(facts, self._signing_key())
 
     def entries(self, first: int = 1) -> Iterator[Entry]:
@@ -279,24 +280,22 @@ class Ledger:
     def _serve(self, tickets: Sequence[Ticket[object]]) -> None:
         """Take every ticket's step in one durable transaction, then anchor it if an answer is about to leave."""
         key = self._signing_key()
+        if self._anchor is not None:
+            self._anchor.require_writable()
         time = time_text(self._clock)
         last: list[Draft] = []
 
         def work(rows: Rows) -> Writes | None:
-            head = self._checked_head(rows)
-            # every write moves the head, so what was read or written under this one is still so
-            known = self._known.accounts if head == self._known.head else {}
-            draft = Draft(rows, head, time=time, book=self._known.book, accounts=known)
+            draft = Draft(rows, self._checked_head(rows), time=time, pieces=self._pieces)
             for ticket in tickets:
                 ticket.attempt(draft)
             last[:] = [draft]
             return draft.seal(key)
 
-        self._store.transact([query for ticket in tickets for query in ticket.likely], work)
+        self._store.transact([ticket.likely for ticket in tickets], work)
         draft = last[0]
         if draft.sealed is not None:
-            # in one assignment: an interrupt must not leave totals that belong to another head
-            self._known = _Known(draft.sealed.head, draft.known_accounts(), draft.book)
+            self._head = draft.sealed.head
         if any(ticket.publishes and ticket.error is None for ticket in tickets):
             self._advance_anchor(draft.head)
 
@@ -306,8 +305,10 @@ class Ledger:
         return self._key
 
     def _checked_head(self, rows: Rows) -> Head:
-        """Return the head; refuse a ledger that was swapped for another, or put back, while it was open."""
-        head, seen = rows.head(), self._known.head
+        """Return the head, signed by the ledger's key; refuse another ledger's, or one older than we have seen."""
+        head, seen = rows.head(), self._head
+        if head == seen and head is not None:
+            return head
         if head is None or head.ledger != self.id:
             raise LedgerError(
                 "the ledger was replaced by another while it was open; nothing was answered\nhint: open it again"
@@ -317,6 +318,9 @@ class Ledger:
                 f"the ledger went back from entry {seen.number} to {head.number} while it was open; "
                 "nothing was answered\nhint: put the newest copy back, then: tacit ledger verify"
             )
+        if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
+            raise NotAsSigned
+        self._head = head
         return head
 
     def _advance_anchor(self, head: Head) -> None:
@@ -330,9 +334,9 @@ class Ledger:
     def _view(self) -> Iterator[Draft]:
         """Yield the ledger as it is, to read."""
         with self._store.reading() as rows:
-            yield Draft(rows, self._checked_head(rows), time=time_text(self._clock), book=self._known.book)
+            yield Draft(rows, self._checked_head(rows), time=time_text(self._clock), pieces=self._pieces)
 
     def _hash_of(self, number: int) -> str | None:
-        with self._store.reading() as rows:
-            entry = rows.entry(number)
+        with self._view() as draft:
+            entry = draft.entry(number)
             return None if entry is None else entry.hash

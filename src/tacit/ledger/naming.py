@@ -6,6 +6,7 @@ ever computed from the rows, so a copy under another path and another name canno
 that is the curator's to say (docs/sharp-edges.md).
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,11 +15,13 @@ from tacit.ledger.budget import Budget, budget_record, new_budget
 from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Record
-from tacit.ledger.rulebook import Declared, RuleBook
+from tacit.ledger.rulebook import NAME, Declared, RuleBook
 from tacit.privacy.loss import Loss
 from tacit.privacy.number import whole
 
 NAME_MAX = 200
+# A hint names so many tables.
+SHOWN_MAX = 20
 
 
 @dataclass(frozen=True)
@@ -80,7 +83,7 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
     source = None if said.source is None else digest("source", ledger, said.source)
     marks = sorted({digest("source", ledger, mark) for mark in said.marks} - {source})
     known = draft.book.named(said.name)
-    people = _people(draft.book, said, known, [*marks, source] if source else marks)
+    people = _people(draft, said, known, [*marks, source] if source else marks)
     if people is None:
         people = fresh_id()
         _declare_budget(draft, people, said)
@@ -89,7 +92,7 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
         _check_meaning(draft.book, people, said, known)
     declaration_hash = digest("declaration", said.declaration)
     is_new = known is None or (known.declaration_hash, known.source) != (declaration_hash, source or known.source)
-    if is_new or any(mark not in draft.book.sources for mark in marks):
+    if is_new or any(draft.book.known_by(mark) is None for mark in marks):
         table = draft.append(
             {
                 "kind": "table",
@@ -103,7 +106,7 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
                 **({"marks": marks} if marks else {}),
             }
         )
-        known = draft.book.tables[table.record["table"]]
+        known = draft.book.table(table.record["table"])
     if known is None:
         raise LedgerError("the ledger is damaged: a table was declared and is not there\nhint: tacit ledger verify")
     return registered(draft.book, known)
@@ -125,10 +128,10 @@ def registered(book: RuleBook, table: Declared) -> RegisteredTable:
 
 def lifetime_budget(book: RuleBook, people: str) -> Budget:
     """Return the budget that every people has: for life, to everyone together."""
-    for budget in book.budgets.get(people, ()):
-        if budget.analyst is None and budget.period is None:
-            return budget
-    raise LedgerError("the ledger is damaged: a table has no budget\nhint: tacit ledger verify")
+    found = book.budgets(people, None).get(None)
+    if found is None:
+        raise LedgerError("the ledger is damaged: a table has no budget\nhint: tacit ledger verify")
+    return found[1]
 
 
 def grant(
@@ -145,8 +148,7 @@ def grant(
     """Set a budget of the people in a table, from now on, and return it; leaves an entry with the reason."""
     table = draft.book.named(name)
     if table is None:
-        known = ", ".join(sorted(draft.book.names)) or "none yet"
-        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: its tables are: {known}")
+        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
     if population is None:
         population = lifetime_budget(draft.book, table.people).population
     budget = new_budget(table.people, loss, analyst=analyst, period=period, population=population, insist=insist)
@@ -154,21 +156,23 @@ def grant(
     return budget
 
 
-def _people(book: RuleBook, said: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
+def _people(draft: Draft, said: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
     """Return whose data it is, or None for people not seen before."""
-    by_source = {book.sources[source] for source in sources if source in book.sources}
+    book = draft.book
+    known_by = [table for table in map(book.known_by, sources) if table is not None]
+    by_source = {table.people for table in known_by}
     by_word = None
     if said.same_people_as is not None:
         other = book.named(said.same_people_as)
         if other is None:
             raise InvalidParameter(
                 f"same_people_as names '{said.same_people_as}', which this ledger does not know"
-                f"\nhint: its tables are: {', '.join(sorted(book.names)) or 'none yet'}"
+                f"\nhint: {_tables_of(draft)}"
             )
         by_word = other.people
     by_name = None if known is None else known.people
     if by_name is None and by_word is None and len(by_source) == 1:
-        names = sorted(table.name for table in book.tables.values() if table.people in by_source)
+        names = sorted(table.name for table in known_by)
         raise InvalidParameter(
             f"the source of '{said.name}', or a part of it, is already known as '{names[0]}', and a budget belongs to "
             "the people in the data, not to a name"
@@ -203,7 +207,7 @@ def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
 def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
     """A budget said again must be the one in force, or the one first declared, which a grant has since changed."""
     in_force = lifetime_budget(book, people).loss
-    if said.budget is None or said.budget in (in_force, book.firsts.get(people)):
+    if said.budget is None or said.budget in (in_force, book.first(people)):
         return
     raise InvalidParameter(
         f"'{said.name}' already has a budget of {in_force}, for its lifetime; a different one here would change "
@@ -214,8 +218,8 @@ def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
 
 def _check_meaning(book: RuleBook, people: str, said: Registration, known: Declared | None) -> None:
     """What a loss is about may not change while losses add up: the unit of a table, the neighbours of a budget."""
-    tables = [table for table in book.tables.values() if table.people == people and table != known]
-    for table in [known, *tables] if known is not None else tables:
+    table = known or book.member(people)
+    if table is not None:
         _check_same(said, table, "unit")
         _check_same(said, table, "neighbours")
 
@@ -228,6 +232,13 @@ def _check_same(said: Registration, table: Declared, word: str) -> None:
             f"'{said.name}' declares {word} {now}, but what its budget has spent so far was for {word} {before}"
             f"\nhint: keep {word}={before}{alike}"
         )
+
+
+def _tables_of(draft: Draft) -> str:
+    """Return the names of the ledger's tables for a hint, as many as fit."""
+    names = [json.loads(name.removeprefix(NAME)) for name in draft.rows.names(NAME)]
+    more = f" and {len(names) - SHOWN_MAX} more" if len(names) > SHOWN_MAX else ""
+    return f"its tables are: {', '.join(sorted(names)[:SHOWN_MAX]) or 'none yet'}{more}"
 
 
 def _said(word: object) -> str:

@@ -10,6 +10,7 @@ from tacit.ledger.chain import (
     SigningKey,
     fingerprint,
     fresh_id,
+    is_fresh_id,
     is_whole_text,
     link,
     load_key,
@@ -24,7 +25,8 @@ from tacit.ledger.home import anchors_folder, default_ledger, key_file
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.rows import Rows
 from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
-from tacit.ledger.store import Store, damaged
+from tacit.ledger.store import NotAsSigned, Store
+from tacit.ledger.verify import verify
 
 POSTGRES = ("postgresql://", "postgres://")
 
@@ -48,7 +50,9 @@ def open_ledger(
     store = _store(where, connect, create=create)
     try:
         return _open_durable(store, clock, accept, create=create) if store.durable else _open_in_memory(store, clock)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error.__cause__, NotAsSigned):
+            _name_the_damage(store)
         store.close()
         raise
 
@@ -78,7 +82,7 @@ def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: boo
             raise _no_ledger(store.place)
         _begin(store, load_or_make_key(key_file()), clock)
     with store.reading() as rows:
-        head, public = _checked_ends(rows, store.place)
+        head, public = _checked_ends(rows)
     anchor = Anchor(anchors_folder(), head.ledger)
     ledger = Ledger(store, id=head.ledger, public_key=public, key=lambda: _own_key(public), anchor=anchor, clock=clock)
     if accept is None:
@@ -94,7 +98,7 @@ def _open_in_memory(store: Store, clock: Clock) -> Ledger:
     key = new_key()
     _begin(store, key, clock)
     with store.reading() as rows:
-        head, public = _checked_ends(rows, store.place)
+        head, public = _checked_ends(rows)
     return Ledger(store, id=head.ledger, public_key=public, key=lambda: key, anchor=None, clock=clock)
 
 
@@ -110,6 +114,16 @@ def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
         return draft.seal(key)
 
     store.transact((), work)
+
+
+def _name_the_damage(store: Store) -> None:
+    """Raise what is wrong with a ledger, where reading all of it tells."""
+    try:
+        with store.reading() as rows:
+            verify(rows)
+    except LedgerError:
+        store.close()
+        raise
 
 
 def _no_ledger(place: str) -> LedgerError:
@@ -131,7 +145,7 @@ def _refuse_if_lost(store: Store) -> None:
     )
 
 
-def _checked_ends(rows: Rows, place: str) -> tuple[Head, str]:
+def _checked_ends(rows: Rows) -> tuple[Head, str]:
     """Return the head and the public key, after checking both ends of the chain and the signature."""
     head, first = rows.head(), rows.entry(1)
     last = None if head is None else rows.entry(head.number)
@@ -142,13 +156,14 @@ def _checked_ends(rows: Rows, place: str) -> tuple[Head, str]:
             and last is not None
             and link(BEGINNING, first.body) == first.hash
             and (first.kind, first.record["ledger"]) == ("ledger", head.ledger)
+            and is_fresh_id(head.ledger)
             and last.hash == head.hash
             and verify_signature(head.signed(), signature=head.signature, public=first.record["public_key"])
         )
     except (ValueError, KeyError, TypeError):
         whole = False
     if not whole or head is None or first is None:
-        raise damaged(place)
+        raise NotAsSigned
     return head, str(first.record["public_key"])
 
 

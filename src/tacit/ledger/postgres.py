@@ -1,9 +1,9 @@
 """The PostgreSQL store: for several servers that share one ledger.
 
-A transaction is one conditional statement. Every write moves the head, so a charge decided on what this process
-last wrote is right if the head has not moved since, and the request and the question it took to be new are new: the
-statement writes everything if all that holds and nothing otherwise. Otherwise the work is done again from what the
-tables hold, under a lock on the head, so that it gets through. Isolation is serialisable throughout.
+A transaction is one conditional statement: it writes everything if the head is still the one the decision was made on,
+and nothing otherwise. A process that was the last to write sends that statement alone. Where others write too, they
+queue for a lock, and the next in line reads as soon as the one before has written. It need not wait for the disk: the
+log is one, so whoever waits for its own write to be on the disk waits for all before it, and many wait together.
 """
 
 import contextlib
@@ -28,29 +28,38 @@ from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.rows import (
+    BUCKET,
     BY_QUESTION,
     BY_REQUEST,
     HEAD,
     MOVE_HEAD,
+    NODE,
     TABLES,
+    Likely,
     Query,
     Rows,
-    account_row,
     write_statements,
 )
-from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger, unexpected
+from tacit.ledger.state import place_of
+from tacit.ledger.store import NotAsSigned, Work, damaged, newer_layout, not_a_ledger, older_layout, unexpected
 
 TRIES_MAX = 50
 LOCK_SECONDS = 60
 _LAYOUT = "tacit ledger layout "
 _OURS = (
-    "SELECT oid FROM pg_class WHERE relname IN ('tacit_head', 'tacit_entry', 'tacit_account', 'tacit_pointer')"
+    "SELECT oid FROM pg_class WHERE relname IN ('tacit_head', 'tacit_entry', 'tacit_state', 'tacit_node')"
     " AND relnamespace = current_schema()::regnamespace"
 )
+# a trigger, a rule or a view, a policy that hides rows, a table whose rows are shown among ours
 _TAMPERED = (
     f"SELECT 1 FROM pg_trigger WHERE NOT tgisinternal AND tgrelid IN ({_OURS})"  # noqa: S608 (our own constants)
     f" UNION ALL SELECT 1 FROM pg_rewrite WHERE ev_class IN ({_OURS})"
+    f" UNION ALL SELECT 1 FROM pg_policy WHERE polrelid IN ({_OURS})"
+    f" UNION ALL SELECT 1 FROM pg_inherits WHERE inhparent IN ({_OURS}) OR inhrelid IN ({_OURS})"
 )
+
+# One lock for each ledger of a server.
+_LOCK = "'tacit_head'::regclass::oid::int, 0"
 
 # What a decision may take for absent, as a condition of the write it led to.
 _ABSENT = {BY_REQUEST: "request = ANY(?::text[])", BY_QUESTION: "question = ANY(?::text[])"}
@@ -59,25 +68,42 @@ _CONDITIONS = " ".join(
     for taken in _ABSENT.values()
 )
 
-# Writes a transaction in one statement, all of it or none of it.
+# Writes a transaction in one statement, all of it or none of it; {0} is what else it is conditional on.
 _WRITE = f"""
-WITH moved AS ({MOVE_HEAD} {_CONDITIONS} RETURNING 1),
+WITH moved AS ({MOVE_HEAD} {{0}} RETURNING 1),
 entries AS (
     INSERT INTO tacit_entry (number, body, hash, request, question, answers)
     SELECT new.* FROM moved, json_to_recordset(?::json)
     AS new(number bigint, body text, hash text, request text, question text, answers bigint)),
-accounts AS (
-    INSERT INTO tacit_account (scope, epsilon, rho, delta, charges, last)
-    SELECT new.* FROM moved, json_to_recordset(?::json)
-    AS new(scope text, epsilon text, rho text, delta text, charges bigint, last bigint)
-    ON CONFLICT (scope) DO UPDATE SET epsilon = excluded.epsilon, rho = excluded.rho, delta = excluded.delta,
-    charges = excluded.charges, last = excluded.last),
-pointers AS (
-    INSERT INTO tacit_pointer (name, number)
-    SELECT new.* FROM moved, json_to_recordset(?::json) AS new(name text, number bigint)
-    ON CONFLICT (name) DO UPDATE SET number = excluded.number)
+state AS (
+    INSERT INTO tacit_state (name, place, value)
+    SELECT new.* FROM moved, json_to_recordset(?::json) AS new(name text, place text, value text)
+    ON CONFLICT (name) DO UPDATE SET place = excluded.place, value = excluded.value),
+nodes AS (
+    INSERT INTO tacit_node (place, children)
+    SELECT new.* FROM moved, json_to_recordset(?::json) AS new(place text, children text)
+    ON CONFLICT (place) DO UPDATE SET children = excluded.children)
 SELECT count(*) FROM moved
 """.replace("?", "%s")  # noqa: S608 (our own constants)
+_WRITE_LOCKED = _WRITE.format("")
+# alone: where nobody holds or awaits the lock, and what was taken for absent is
+_WRITE_ALONE = _WRITE.format(f"AND pg_try_advisory_xact_lock({_LOCK}) {_CONDITIONS}".replace("?", "%s"))
+
+# The pieces of the state on the way to some places: every node, and every name of the bucket at the end.
+_PIECES = """
+WITH wanted AS (SELECT unnest(%s::text[]) AS place),
+nodes AS (SELECT DISTINCT n.place, n.children FROM wanted w CROSS JOIN generate_series(0, %s) AS digits
+    JOIN tacit_node n ON n.place = left(w.place, digits)),
+buckets AS (SELECT DISTINCT left(w.place, coalesce((SELECT max(length(n.place)) + 1 FROM nodes n
+    WHERE n.place = left(w.place, length(n.place))), 0)) AS at FROM wanted w)
+SELECT 'node', place, children, NULL FROM nodes
+UNION ALL SELECT 'bucket', at, name, value FROM buckets
+    LEFT JOIN tacit_state s ON s.place >= at AND s.place < at || 'g'
+"""
+# Deeper than any tree of ours: sixteen to this power names.
+_DEPTH_MAX = 12
+_QUEUE = ("BEGIN", "SET LOCAL synchronous_commit = off", f"SELECT pg_advisory_xact_lock({_LOCK})")
+_AWAIT_DISK = "SELECT pg_logical_emit_message(true, 'tacit', '')"
 
 Found = dict[Query, list[tuple[Any, ...]]]
 Link = psycopg.Connection[tuple[Any, ...]]
@@ -91,7 +117,8 @@ class PostgresStore:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._last: Head | None = None
+        self._last: Head | None = None  # the head this process wrote last
+        self._alone = False  # whether nobody else seems to write
         self._process = os.getpid()
         self.turn = RLock()
         self.place = "postgresql"
@@ -103,41 +130,70 @@ class PostgresStore:
     def __del__(self) -> None:
         self.disconnect()
 
-    def transact(self, likely: Sequence[Query], work: Work) -> None:
+    def transact(self, likely: Sequence[Likely], work: Work) -> None:
         """Run `work` and write what it returns in one durable transaction (see `Store`)."""
         with self.turn:
             for attempt in range(TRIES_MAX):
                 try:
-                    self._attempt(likely, work, locked=attempt > 0)
+                    if self._alone and self._last is not None:
+                        self._write_alone(self._last, likely, work)
+                    else:
+                        self._write_in_turn(likely, work)
                 except _TryAgain:
                     time.sleep(0 if attempt == 0 else min(0.1, 0.001 * 2**attempt))
                 else:
                     return
             raise LedgerError(f"the ledger {self.place} is too busy; nothing was answered\nhint: ask again")
 
-    def _attempt(self, likely: Sequence[Query], work: Work, *, locked: bool) -> None:
-        last, self._last = self._last, None
-        if not locked and last is None:
-            raise _TryAgain
+    def _write_alone(self, last: Head, likely: Sequence[Likely], work: Work) -> None:
+        """Decide on what this process wrote last, and write on condition that nobody has written since."""
+        self._alone = False  # unless it turns out well
+        assumed: Found = {(HEAD, ()): [_head_row(last)]}
+        assumed |= {query: [] for one in likely for query in one.absent}
         with self._opened() as link:
-            if locked:
-                link.execute("BEGIN; LOCK TABLE tacit_head IN EXCLUSIVE MODE")
-            assumed: Found = {} if locked or last is None else _assumed(last, likely)
-            writes = work(_rows(link, assumed))
-            if writes is not None:
-                _write(link, writes, assumed)
-            elif not locked:
+            try:
+                writes = work(_rows(link, assumed))
+            except NotAsSigned:
+                raise _TryAgain from None  # read after another had written
+            if writes is None:
                 raise _TryAgain  # nothing to make conditional, so nothing would tell that the head has moved
-            if locked:
+            absent = [_array([values[0] for query, values in assumed if query == kind]) for kind in _ABSENT]
+            if link.execute(_WRITE_ALONE, (*_moved(writes), *absent, *_written(writes))).fetchall() != [(1,)]:
+                raise _TryAgain
+            self._last, self._alone = writes.head, True
+
+    def _write_in_turn(self, likely: Sequence[Likely], work: Work) -> None:
+        """Queue, decide on what the tables hold, write, let the next one in, and wait for the disk."""
+        with self._opened() as link:
+            with link.pipeline():
+                for statement in _QUEUE:
+                    link.execute(statement)
+                ahead = _read_ahead(link, likely)
+            found = _found(ahead)
+            writes = work(_rows(link, found))
+            if writes is None:
                 link.execute("COMMIT")
-            self._last = None if writes is None else writes.head
+                return
+            with link.pipeline():
+                moved = _write(link, writes)
+                link.execute("COMMIT")
+            if moved is not None and moved.fetchall() != [(1,)]:
+                raise _TryAgain
+            link.execute(_AWAIT_DISK)
+            self._alone = self._last == writes.before
+            self._last = writes.head
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
         """Return the rows as of one moment."""
         with self.turn, self._opened() as link:
-            link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield _rows(link, {})
+            with link.pipeline():
+                link.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                found = link.execute(HEAD)
+            heads = found.fetchall()
+            if self._last is not None and heads != [_head_row(self._last)]:
+                self._alone = False  # another has written
+            yield _rows(link, {(HEAD, ()): heads})
             link.execute("COMMIT")
 
     @contextmanager
@@ -192,7 +248,8 @@ class PostgresStore:
         try:
             # a server may be set up to answer before the disk has it
             link.execute("SET synchronous_commit = on")
-            link.execute("SET default_transaction_isolation = serializable")
+            # a reading has one moment of its own; a write is conditional on the head, whatever else it sees
+            link.execute("SET default_transaction_isolation = 'read committed'")
             # a plan made while the tables are small must not scan them once they are large
             link.execute("SET enable_seqscan = off")
             link.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
@@ -209,31 +266,63 @@ class _TryAgain(Exception):
     """Another writer came between and nothing was written; running the work again is safe."""
 
 
-def _assumed(last: Head, likely: Sequence[Query]) -> Found:
-    """Return what a decision takes for granted: the head this process wrote last, and that what it asks for is new."""
-    head = (last.ledger, last.number, last.hash, last.signature, last.time, last.rules)
-    return {(HEAD, ()): [head], **{query: [] for query in likely if query[0] in _ABSENT}}
+def _head_row(head: Head) -> tuple[Any, ...]:
+    return (head.ledger, head.number, head.hash, head.root, head.time, head.signature)
 
 
-def _write(link: Link, writes: Writes, assumed: Found) -> None:
-    """Write everything if the head and what was assumed still hold; otherwise nothing, and it is to be tried again."""
-    if writes.before is None:
-        for statement, rows in write_statements(writes):
-            for row in rows:
-                link.execute(_ours(statement), row)
-        return
+def _moved(writes: Writes) -> tuple[Any, ...]:
     head, before = writes.head, writes.before
-    moved = (head.number, head.hash, head.signature, head.time, head.rules, before.number, before.hash)
-    absent = [_array([values[0] for query, values in assumed if query == kind]) for kind in _ABSENT]
+    if before is None:
+        raise LedgerError("the ledger has no head to move\nhint: open it again")
+    return (head.number, head.hash, head.root, head.time, head.signature, before.number, before.hash)
+
+
+def _written(writes: Writes) -> tuple[str, str, str]:
     entries = [(e.number, e.body, e.hash, e.request, e.question, e.answers) for e in writes.entries]
-    accounts = [account_row(scope, account) for scope, account in writes.accounts.items()]
-    written = (
+    return (
         _json(("number", "body", "hash", "request", "question", "answers"), entries),
-        _json(("scope", "epsilon", "rho", "delta", "charges", "last"), accounts),
-        _json(("name", "number"), list(writes.pointers.items())),
+        _json(("name", "place", "value"), writes.values),
+        _json(("place", "children"), writes.nodes),
     )
-    if link.execute(_WRITE, (*moved, *absent, *written)).fetchall() != [(1,)]:
-        raise _TryAgain
+
+
+def _write(link: Link, writes: Writes) -> "psycopg.Cursor[tuple[Any, ...]] | None":
+    """Write everything if the head is the one that was read; return what says so, unless it is the first."""
+    if writes.before is not None:
+        return link.execute(_WRITE_LOCKED, (*_moved(writes), *_written(writes)))
+    for statement, rows in write_statements(writes):
+        for row in rows:
+            link.execute(_ours(statement), row)
+    return None
+
+
+Ahead = list[tuple[Query, "psycopg.Cursor[tuple[Any, ...]]"]]
+
+
+def _read_ahead(link: Link, likely: Sequence[Likely]) -> Ahead:
+    """Send the queries that the work will make, so that they come back together."""
+    queries = [(HEAD, ()), *(query for one in likely for query in one.absent)]
+    ahead: Ahead = [(query, link.execute(_ours(query[0]), query[1])) for query in queries]
+    places = sorted({place_of(name) for one in likely for name in one.names})
+    return [*ahead, ((_PIECES, ()), link.execute(_PIECES, (_array(places), _DEPTH_MAX)))]
+
+
+def _found(ahead: Ahead) -> Found:
+    """Return what queries sent ahead have found, by query."""
+    found: Found = {}
+    for query, cursor in ahead:
+        if query[0] != _PIECES:
+            found[query] = cursor.fetchall()
+            continue
+        for kind, at, first, second in cursor.fetchall():
+            if kind == "node":
+                found[NODE, (at,)] = [(first,)]
+                continue
+            found.setdefault((NODE, (at,)), [])
+            bucket = found.setdefault((BUCKET, (at, at + "g")), [])
+            if first is not None:
+                bucket.append((first, second))
+    return found
 
 
 def _array(keys: Sequence[str]) -> str:
@@ -271,7 +360,8 @@ def _create_tables(link: Link) -> None:
             for statement in TABLES:
                 # an index on the rows that have a key would not serve a search for any of several keys
                 everywhere = statement.partition(" WHERE ")[0].replace("INTEGER PRIMARY KEY", "BIGINT PRIMARY KEY")
-                link.execute(everywhere)
+                # names are in the order of their bytes, as they are everywhere
+                link.execute(everywhere.replace(" TEXT", ' TEXT COLLATE "C"'))
             link.execute(f"COMMENT ON TABLE tacit_head IS '{_LAYOUT}{SCHEMA}'")
 
 
@@ -287,6 +377,8 @@ def _check_tables(link: Link, place: str) -> None:
         raise not_a_ledger(place)
     if int(number) > SCHEMA:
         raise newer_layout(place)
+    if int(number) < SCHEMA:
+        raise older_layout(place)
     if link.execute(_TAMPERED).fetchall():
         raise damaged(place)
 

@@ -1,55 +1,61 @@
-"""The ledger's tables and every query on them, once for all stores: a store supplies only how a statement runs."""
+"""The ledger's tables and every query on them, once for all stores: a store supplies only how a statement runs.
 
-from collections.abc import Callable, Iterator, Sequence
+Nothing read here is to be believed as it is: the head is signed, and drafts check the rest against it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from tacit.accounting.filter import Charge
-from tacit.ledger.entry import Account, Entry, Head, Writes, amount_or_none
-from tacit.privacy.number import from_text, to_text
+from tacit.ledger.entry import Entry, Head, Writes
 
 Query = tuple[str, tuple[Any, ...]]
 Run = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
-# `body` is what the hash covers; `request`, `question` and `answers` are copies from it to be found by.
+# `body` is what the hash covers; `request`, `question` and `answers` are copies from it to be found by. `body` is the
+# last, so that a long one is not read for the others' sake.
 TABLES = (
     "CREATE TABLE tacit_head (one INTEGER PRIMARY KEY CHECK (one = 1), ledger TEXT NOT NULL, number BIGINT NOT NULL,"
-    " hash TEXT NOT NULL, signature TEXT NOT NULL, time TEXT NOT NULL, rules BIGINT NOT NULL)",
-    "CREATE TABLE tacit_entry (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL, request TEXT,"
-    " question TEXT, answers BIGINT)",
-    "CREATE TABLE tacit_account (scope TEXT PRIMARY KEY, epsilon TEXT, rho TEXT NOT NULL, delta TEXT NOT NULL,"
-    " charges BIGINT NOT NULL, last BIGINT NOT NULL)",
-    "CREATE TABLE tacit_pointer (name TEXT PRIMARY KEY, number BIGINT NOT NULL)",
+    " hash TEXT NOT NULL, root TEXT NOT NULL, time TEXT NOT NULL, signature TEXT NOT NULL)",
+    "CREATE TABLE tacit_entry (number INTEGER PRIMARY KEY, hash TEXT NOT NULL, request TEXT, question TEXT,"
+    " answers BIGINT, body TEXT NOT NULL)",
+    "CREATE TABLE tacit_state (name TEXT PRIMARY KEY, place TEXT NOT NULL, value TEXT NOT NULL)",
+    "CREATE TABLE tacit_node (place TEXT PRIMARY KEY, children TEXT NOT NULL)",
     "CREATE UNIQUE INDEX tacit_request ON tacit_entry (request) WHERE request IS NOT NULL",
     "CREATE INDEX tacit_question ON tacit_entry (question) WHERE question IS NOT NULL",
     "CREATE UNIQUE INDEX tacit_answers ON tacit_entry (answers) WHERE answers IS NOT NULL",
+    "CREATE INDEX tacit_place ON tacit_state (place)",
 )
 
-HEAD = "SELECT ledger, number, hash, signature, time, rules FROM tacit_head WHERE one = 1"
-ACCOUNT = "SELECT epsilon, rho, delta, charges, last FROM tacit_account WHERE scope = ?"
-ACCOUNTS = "SELECT scope, epsilon, rho, delta, charges, last FROM tacit_account ORDER BY scope"
+HEAD = "SELECT ledger, number, hash, root, time, signature FROM tacit_head WHERE one = 1"
 _ENTRY = "SELECT number, body, hash, request, question, answers FROM tacit_entry"
 ENTRY = f"{_ENTRY} WHERE number = ?"
 ENTRIES = f"{_ENTRY} WHERE number >= ? ORDER BY number"
+BETWEEN = f"{_ENTRY} WHERE number BETWEEN ? AND ? ORDER BY number"
+HASHES = "SELECT number, hash FROM tacit_entry WHERE number BETWEEN ? AND ? ORDER BY number"
 BY_REQUEST = f"{_ENTRY} WHERE request = ?"
 BY_QUESTION = f"{_ENTRY} WHERE question = ? ORDER BY number LIMIT 1"
 BY_CHARGE = f"{_ENTRY} WHERE answers = ?"
-POINTER = "SELECT number FROM tacit_pointer WHERE name = ?"
-POINTERS = "SELECT name, number FROM tacit_pointer ORDER BY name"
+NODE = "SELECT children FROM tacit_node WHERE place = ?"
+NODES = "SELECT place, children FROM tacit_node"
+BUCKET = "SELECT name, value FROM tacit_state WHERE place >= ? AND place < ?"
+STATE = "SELECT name, place, value FROM tacit_state"
+NAMES = "SELECT name FROM tacit_state WHERE name >= ? AND name < ? ORDER BY name"
 
-ADD_HEAD = "INSERT INTO tacit_head (one, ledger, number, hash, signature, time, rules) VALUES (1, ?, ?, ?, ?, ?, ?)"
+ADD_HEAD = "INSERT INTO tacit_head (one, ledger, number, hash, root, time, signature) VALUES (1, ?, ?, ?, ?, ?, ?)"
 # the one conditional write: it changes nothing unless the head is still the one the decision was made on
 MOVE_HEAD = (
-    "UPDATE tacit_head SET number = ?, hash = ?, signature = ?, time = ?, rules = ?"
+    "UPDATE tacit_head SET number = ?, hash = ?, root = ?, time = ?, signature = ?"
     " WHERE one = 1 AND number = ? AND hash = ?"
 )
 ADD_ENTRY = "INSERT INTO tacit_entry (number, body, hash, request, question, answers) VALUES (?, ?, ?, ?, ?, ?)"
-PUT_ACCOUNT = (
-    "INSERT INTO tacit_account (scope, epsilon, rho, delta, charges, last) VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (scope) DO UPDATE SET epsilon = excluded.epsilon, rho = excluded.rho, delta = excluded.delta,"
-    " charges = excluded.charges, last = excluded.last"
+PUT_VALUE = (
+    "INSERT INTO tacit_state (name, place, value) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+    " place = excluded.place, value = excluded.value"
 )
-PUT_POINTER = (
-    "INSERT INTO tacit_pointer (name, number) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET number = excluded.number"
+PUT_NODE = (
+    "INSERT INTO tacit_node (place, children) VALUES (?, ?) ON CONFLICT (place) DO UPDATE SET"
+    " children = excluded.children"
 )
 
 
@@ -65,18 +71,17 @@ class Rows:
         found = self._run(HEAD, ())
         return Head(*found[0]) if found else None
 
-    def account(self, scope: str) -> Account:
-        """Return the running total of a scope; one that was never charged is at nothing."""
-        found = self._run(ACCOUNT, (scope,))
-        return _account(found[0]) if found else Account()
-
-    def accounts(self) -> dict[str, Account]:
-        """Return every running total by scope."""
-        return {row[0]: _account(row[1:]) for row in self._run(ACCOUNTS, ())}
-
     def entry(self, number: int) -> Entry | None:
         """Return one entry."""
         return self._one(ENTRY, number)
+
+    def between(self, first: int, last: int) -> list[Entry]:
+        """Return the entries of these numbers, both ends included."""
+        return [Entry(*row) for row in self._run(BETWEEN, (first, last))]
+
+    def hashes(self, first: int, last: int) -> dict[int, str]:
+        """Return the hashes of the entries of these numbers, both ends included."""
+        return dict(self._run(HASHES, (first, last)))
 
     def charge_for(self, request: str) -> Entry | None:
         """Return the charge made for a request."""
@@ -90,14 +95,27 @@ class Rows:
         """Return the answer that a charge paid for."""
         return self._one(BY_CHARGE, charge)
 
-    def pointer(self, name: str) -> int | None:
-        """Return the number of the entry that a name points to."""
-        found = self._run(POINTER, (name,))
-        return int(found[0][0]) if found else None
+    def node(self, place: str) -> str | None:
+        """Return the children of the state's node at a place, if one is there."""
+        found = self._run(NODE, (place,))
+        return str(found[0][0]) if found else None
 
-    def pointers(self) -> dict[str, int]:
-        """Return every name and the number of the entry it points to."""
-        return {name: int(number) for name, number in self._run(POINTERS, ())}
+    def nodes(self) -> dict[str, str]:
+        """Return every node of the state."""
+        return dict(self._run(NODES, ()))
+
+    def bucket(self, place: str) -> list[tuple[str, str]]:
+        """Return the names and values of the state whose place begins with `place`."""
+        return [(str(name), str(value)) for name, value in self._run(BUCKET, (place, place + "g"))]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """Yield every name, place and value of the state."""
+        return self._scan(STATE, ())
+
+    def names(self, beginning: str) -> list[str]:
+        """Return every name of the state that begins so; what is missing here, nothing tells."""
+        after = beginning[:-1] + chr(ord(beginning[-1]) + 1)
+        return [str(name) for (name,) in self._run(NAMES, (beginning, after))]
 
     def columns(self, first: int = 1) -> Iterator[tuple[Any, ...]]:
         """Yield entries in order as bare columns, a few at a time."""
@@ -108,40 +126,29 @@ class Rows:
         return Entry(*found[0]) if found else None
 
 
-def reads_of_charge(*, scopes: Sequence[str], request: str | None, question: str) -> list[Query]:
-    """Return the queries a charge will probably make, for a store that can send them ahead in one message."""
-    reads: list[Query] = [(ACCOUNT, (scope,)) for scope in scopes]
-    reads += [(BY_REQUEST, (request,))] if request is not None else []
-    return [*reads, (BY_QUESTION, (question,))]
+@dataclass(frozen=True)
+class Likely:
+    """What a step will probably read: rows it hopes are not there, and names of the state."""
+
+    absent: tuple[Query, ...] = ()
+    names: tuple[str, ...] = ()
 
 
-def reads_of_answer(charge: int) -> list[Query]:
-    """Return the queries that storing an answer will make."""
-    return [(ENTRY, (charge,)), (BY_CHARGE, (charge,))]
+def looks_for(*, request: str | None, question: str) -> tuple[Query, ...]:
+    """Return the queries by which a charge looks for what it hopes is not there."""
+    return (*(() if request is None else ((BY_REQUEST, (request,)),)), (BY_QUESTION, (question,)))
 
 
 def write_statements(writes: Writes) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
     """Yield the statements that write a transaction, each with its rows; the head is the last and moves one row."""
     yield ADD_ENTRY, [(e.number, e.body, e.hash, e.request, e.question, e.answers) for e in writes.entries]
-    if writes.accounts:
-        yield PUT_ACCOUNT, [account_row(scope, account) for scope, account in writes.accounts.items()]
-    if writes.pointers:
-        yield PUT_POINTER, list(writes.pointers.items())
+    if writes.values:
+        yield PUT_VALUE, list(writes.values)
+    if writes.nodes:
+        yield PUT_NODE, list(writes.nodes)
     head, before = writes.head, writes.before
-    moved = (head.number, head.hash, head.signature, head.time, head.rules)
+    moved = (head.number, head.hash, head.root, head.time, head.signature)
     if before is None:
         yield ADD_HEAD, [(head.ledger, *moved)]
     else:
         yield MOVE_HEAD, [(*moved, before.number, before.hash)]
-
-
-def _account(row: Sequence[Any]) -> Account:
-    epsilon, rho, delta, charges, last = row
-    return Account(Charge(amount_or_none(epsilon), from_text(rho), from_text(delta)), int(charges), int(last))
-
-
-def account_row(scope: str, account: Account) -> tuple[Any, ...]:
-    """Return an account as the columns of its row."""
-    spent = account.spent
-    epsilon = None if spent.epsilon is None else to_text(spent.epsilon)
-    return (scope, epsilon, to_text(spent.rho), to_text(spent.delta), account.charges, account.last)

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, Writes
-from tacit.ledger.rows import TABLES, Query, Rows, write_statements
-from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger, unexpected
+from tacit.ledger.rows import TABLES, Likely, Rows, write_statements
+from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger, older_layout, unexpected
 
 BUSY_SECONDS = 60.0
 # "Tcit": says in the file's header whose file it is
@@ -66,7 +66,7 @@ class SqliteStore:
         if path is not None:
             _make_file(path)
 
-    def transact(self, likely: Sequence[Query], work: Work) -> None:  # noqa: ARG002 (a file needs no reads ahead)
+    def transact(self, likely: Sequence[Likely], work: Work) -> None:  # noqa: ARG002 (a file needs no reads ahead)
         """Run `work` and write what it returns in one durable transaction (see `Store`)."""
         with self.turn, self._opened() as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -200,6 +200,8 @@ class SqliteStore:
         version = list(connection.execute("PRAGMA user_version"))[0][0]
         if version > SCHEMA:
             raise newer_layout(self.place)
+        if 0 < version < SCHEMA:
+            raise older_layout(self.place)
         present = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
         if version != SCHEMA or sorted(present) != sorted(TABLES):
             raise damaged(self.place)

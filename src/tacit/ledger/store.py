@@ -7,9 +7,13 @@ from typing import Protocol
 
 from tacit.errors import LedgerError
 from tacit.ledger.entry import Writes
-from tacit.ledger.rows import Query, Rows
+from tacit.ledger.rows import Likely, Rows
 
 Work = Callable[[Rows], Writes | None]
+
+
+class NotAsSigned(Exception):
+    """What the tables hold is not what the head was signed for: damage, or a head that has moved on meanwhile."""
 
 
 class Store(Protocol):
@@ -23,7 +27,7 @@ class Store(Protocol):
     place: str
     turn: RLock
 
-    def transact(self, likely: Sequence[Query], work: Work) -> None:
+    def transact(self, likely: Sequence[Likely], work: Work) -> None:
         """Run `work` on what the store holds and write what it returns, all or nothing, alone among all writers.
 
         `work` may run again when the store asks for a retry, so it must not keep what it read. On return the writes
@@ -62,13 +66,26 @@ def newer_layout(place: str) -> LedgerError:
     return LedgerError(f"the ledger {place} was written by a newer version\nhint: update tacit")
 
 
+def older_layout(place: str) -> LedgerError:
+    """Return the error for a ledger that an earlier version wrote, whose totals nothing signs."""
+    return LedgerError(
+        f"the ledger {place} was written by an older version, whose totals were not signed"
+        "\nhint: read it with that version; here begin a new one, with budgets lowered by what was spent"
+    )
+
+
 def damaged(place: str) -> LedgerError:
     """Return the error for tables that are not as we wrote them."""
     return LedgerError(f"the ledger {place} is damaged\nhint: restore it from a backup, then: tacit ledger verify")
 
 
 def unexpected(error: Exception) -> LedgerError:
-    """Return the error for rows that could not be read as what we write."""
+    """Return the error for rows that are not what was signed, or could not be read as what we write."""
+    if isinstance(error, NotAsSigned):
+        return LedgerError(
+            "the ledger was changed behind its back: an entry, a total or a budget is not what its head signs; "
+            "nothing was charged or answered\nhint: tacit ledger verify names it; restore the newest whole copy"
+        )
     fault = LedgerError(
         f"the ledger holds something it did not write ({type(error).__name__}); nothing was answered"
         "\nhint: tacit ledger verify says what is wrong with it"

@@ -13,11 +13,13 @@ from typing import Any, Generic, TypeVar
 
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.draft import Draft
-from tacit.ledger.rows import Query
+from tacit.ledger.rows import Likely
 from tacit.ledger.store import Store, unexpected
 
 # More in one transaction would make the first wait for the last.
 TOGETHER_MAX = 64
+
+NOTHING_LIKELY = Likely()
 
 Outcome = TypeVar("Outcome")
 
@@ -25,7 +27,7 @@ Outcome = TypeVar("Outcome")
 class Ticket(Generic[Outcome]):
     """One caller's step, and what became of it. A step decides first and adds entries last, so it adds all or none."""
 
-    def __init__(self, step: Callable[[Draft], Outcome], likely: Sequence[Query], *, publishes: bool) -> None:
+    def __init__(self, step: Callable[[Draft], Outcome], likely: Likely, *, publishes: bool) -> None:
         self.step = step
         self.likely = likely
         self.publishes = publishes
@@ -78,7 +80,7 @@ class Turnstile:
             _turnstiles.add(self)
 
     def take(
-        self, step: Callable[[Draft], Outcome], *, likely: Sequence[Query] = (), publishes: bool = False
+        self, step: Callable[[Draft], Outcome], *, likely: Likely = NOTHING_LIKELY, publishes: bool = False
     ) -> Outcome:
         """Take one step and return its outcome once it is durable; `publishes` has the anchor moved as well."""
         ticket: Ticket[Outcome] = Ticket(step, likely, publishes=publishes)

@@ -1,25 +1,41 @@
 """Verifying: read the whole ledger again and recompute everything that follows from its entries.
 
-The chain of hashes, the signature on its head, the columns copied from the entries, every running total, and that
-each charge fitted its budgets when it was made. Anything that does not follow is damage, and is named.
+The chain of hashes, the signature on its head, the columns copied from the entries, the whole state under the head,
+and that each charge fitted its budgets when it was made. Anything that does not follow is damage, and is named.
+Entries that differ only in their names, times and answers are many; `sameness.py` spares parsing them one by one.
 """
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from typing import Any
 
-from tacit.accounting.filter import GRAIN, Charge, Rule
+from tacit.accounting.filter import GRAIN, Charge
 from tacit.errors import LedgerError
-from tacit.ledger.chain import BEGINNING, fingerprint, link, verify_signature
-from tacit.ledger.entry import Account, Entry, Head, Record, scope_of
+from tacit.ledger.budget import Budget
+from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
+from tacit.ledger.draft import PAGE, page_hash, page_name
+from tacit.ledger.entry import (
+    ACCOUNT,
+    Account,
+    Entry,
+    Head,
+    Record,
+    account_name,
+    account_text,
+    charge_from,
+    scope_of,
+)
 from tacit.ledger.rows import Rows
-from tacit.ledger.rulebook import RuleBook, pointers_of
-from tacit.privacy.number import from_text
+from tacit.ledger.rulebook import RuleBook, changes
+from tacit.ledger.sameness import AlikeCharges, alike_answer
+from tacit.ledger.state import place_of, whole_state
 
 _decode = json.JSONDecoder().raw_decode
+
+# Charges that differ are added up at the latest when there are so many.
+PENDING_MAX = 10_000
 
 
 @dataclass(frozen=True)
@@ -41,15 +57,35 @@ def verify(rows: Rows) -> Verified:
     for columns in rows.columns():
         replay.take(columns)
     replay.check_end(head)
-    if rows.accounts() != replay.accounts():
-        raise _fault("a running total is not the sum of its charges")
-    if rows.pointers() != replay.pointers:
-        raise _fault("a pointer to a table or a budget is wrong")
+    _check_state(rows, head, replay.state)
     return Verified(replay.number, dict(replay.kinds), replay.hash, fingerprint(replay.public_key))
 
 
+def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
+    """Refuse a stored state that is not, name by name and node by node, what the entries add up to."""
+    stored = {}
+    for name, place, value in rows.values():
+        stored[name] = value
+        if place != place_of(name):
+            raise _fault("a total or a pointer is not in its place")
+    if stored != state:
+        wrong = min(name for name in {*stored, *state} if stored.get(name) != state.get(name))
+        if wrong.startswith(ACCOUNT):
+            raise _fault("a running total is not the sum of its charges")
+        raise _fault("a pointer to a table, a budget or a page of entries is wrong")
+    root, nodes = whole_state(state)
+    if rows.nodes() != nodes:
+        raise _fault("the tree above its totals is wrong")
+    if root != head.root:
+        raise _fault("its head does not follow from its entries")
+
+
 class Replay:
-    """The ledger's history, entry by entry: what has been declared, charged and answered so far."""
+    """The ledger's history, entry by entry: what has been declared, charged and answered so far.
+
+    Charges that are alike are counted, and added up when a budget changes and at the end. Totals only grow, and what
+    a budget admits it admits with less: if it admits the sum, it admitted every charge on the way.
+    """
 
     def __init__(self) -> None:
         self.number = 0
@@ -58,12 +94,14 @@ class Replay:
         self.ledger = ""
         self.public_key = ""
         self.kinds: Counter[str] = Counter()
-        self.pointers: dict[str, int] = {}
-        self._book = RuleBook()
-        self._totals: dict[str, _Total] = {}
-        self._limits: dict[tuple[str, str, str], list[tuple[_Total, _Limit | None]]] = {}
+        self.state: dict[str, str] = {}
+        self._alike = AlikeCharges(self._spending)
+        self._pending: dict[tuple[Spending, str], list[int]] = {}
+        self._accounts: dict[str, Account] = {}
         self._unanswered: dict[int, str] = {}
-        self._grains: dict[str, int] = {}
+        self._page: list[str] = []
+        self._rules: dict[int, Entry] = {}
+        self._book = RuleBook(self.state.get, lambda number, _: self._rules[number])
 
     def take(self, columns: Sequence[Any]) -> None:
         """Take the next entry, or refuse it."""
@@ -72,118 +110,126 @@ class Replay:
         try:
             if number != self.number or hash != link(self.hash, body):
                 raise _fault(f"the chain is broken at entry {self.number}")
-            record, end = _decode(body)
-            if end != len(body):
-                raise _fault(f"entry {self.number} has more after its end")
             self.hash = hash
-            if copies != self._follow(record, columns) or record["time"] < self.time:
+            time, copied = self._follow(body, columns)
+            if copies != copied or time < self.time:
                 raise _fault(f"entry {self.number} is not in its place")
-            self.time = record["time"]
+            self.time = time
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise _fault(f"entry {self.number} cannot be read") from error
+        self._page.append(hash)
+        if number % PAGE == 0:
+            self.state[page_name(number)] = page_hash(self._page)
+            self._page.clear()
 
     def check_end(self, head: Head) -> None:
         """Refuse a head that is not the end of this history, or that is not signed by the ledger's key."""
         if (head.number, head.hash) != (self.number, self.hash):
             raise _fault(f"its head is at entry {head.number} and its entries end at {self.number}")
-        if (head.ledger, head.time, head.rules) != (self.ledger, self.time, self._book.number):
+        if (head.ledger, head.time) != (self.ledger, self.time):
             raise _fault("its head does not follow from its entries")
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
             raise _fault("the signature on its head is not by its key")
+        self._add_up()
+        self.state |= {account_name(scope): account_text(account) for scope, account in self.accounts().items()}
 
     def accounts(self) -> dict[str, Account]:
         """Return every running total as it should be."""
-        return {scope: total.account() for scope, total in self._totals.items() if total.charges}
+        self._add_up()
+        return self._accounts
 
-    def _follow(self, record: Record, columns: Sequence[Any]) -> list[Any]:
-        """Apply one entry and return what its copied columns must be."""
+    def _follow(self, body: str, columns: Sequence[Any]) -> tuple[str, list[Any]]:
+        """Apply one entry and return its time and what its copied columns must be."""
+        answer = alike_answer(body)
+        if answer is not None:
+            charge, question, time = answer
+            return time, self._answer(charge, question)
+        alike = self._alike.find(body)
+        if alike is not None:
+            spending, question, request, time = alike
+            return time, self._charge(spending, question, request, time)
+        record, end = _decode(body)
+        if end != len(body):
+            raise _fault(f"entry {self.number} has more after its end")
+        return record["time"], self._follow_record(record, columns)
+
+    def _follow_record(self, record: Record, columns: Sequence[Any]) -> list[Any]:
         kind = record["kind"]
-        self.kinds[kind] += 1
         if kind == "charge":
-            self._charge(record)
-            self._unanswered[self.number] = record["question"]
-            return [record["request"], None, None]
+            return self._charge(self._spending(record), record["question"], record["request"], record["time"])
         if kind == "answer":
-            if self._unanswered.pop(record["charge"], None) != record["question"]:
-                raise _fault(f"entry {self.number} answers what was not charged, or was answered before")
-            return [None, record["question"], record["charge"]]
+            return self._answer(record["charge"], record["question"])
+        self.kinds[kind] += 1
         if kind in {"table", "budget"}:
+            self._add_up()
             entry = Entry(*columns)
-            self.pointers |= pointers_of(entry, self._book)
-            self._book = self._book.with_entry(entry)
-            self._limits.clear()
+            self._rules[entry.number] = entry
+            self.state |= changes(entry, self.state.get)
         elif kind == "ledger" and self.number == 1:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
+            if not is_fresh_id(self.ledger):
+                raise _fault("its id is not one that a ledger is given")
         elif kind not in {"refusal", "override"}:
             raise _fault(f"entry {self.number} is of no known kind")
         return [None, None, None]
 
-    def _charge(self, record: Record) -> None:
-        epsilon = None if record["epsilon"] is None else self._in_grains(record["epsilon"])
-        rho, delta = self._in_grains(record["rho"]), self._in_grains(record["delta"])
-        key = (record["people"], record["analyst"] or "", record["time"][:10])
-        limits = self._limits.get(key) or self._limits_of(key)
-        for total, limit in limits:
-            total.add(epsilon, rho, delta, self.number)
-            if limit is not None and not limit.admits(total):
-                raise _fault(f"the charge in entry {self.number} is beyond its budget")
+    def _answer(self, charge: int, question: str) -> list[Any]:
+        self.kinds["answer"] += 1
+        if self._unanswered.pop(charge, None) != question:
+            raise _fault(f"entry {self.number} answers what was not charged, or was answered before")
+        return [None, question, charge]
 
-    def _limits_of(self, key: tuple[str, str, str]) -> "list[tuple[_Total, _Limit | None]]":
-        """Return the totals a charge adds to, each with its limit; the same for all of one analyst's in one day."""
-        people, analyst, day = key
-        limits: dict[str, _Limit | None] = {scope_of(people): None, scope_of(people, analyst=analyst): None}
-        for budget in self._book.applying(people, analyst):
-            limits[budget.scope(analyst=analyst, time=day)] = _Limit.of(budget.rule)
-        self._limits[key] = [(self._totals.setdefault(scope, _Total()), limit) for scope, limit in limits.items()]
-        return self._limits[key]
+    def _charge(self, spending: "Spending", question: str, request: str | None, time: str) -> list[Any]:
+        self.kinds["charge"] += 1
+        self._unanswered[self.number] = question
+        counted = self._pending.get((spending, time[:10]))
+        if counted is None:
+            if len(self._pending) >= PENDING_MAX:
+                self._add_up()
+            self._pending[spending, time[:10]] = [1, self.number, self.number]
+        else:
+            counted[0] += 1
+            counted[2] = self.number
+        return [request, None, None]
 
-    def _in_grains(self, text: str) -> int:
-        found = self._grains.get(text)
-        if found is None:
-            amount = from_text(text) * GRAIN
-            if amount.denominator != 1 or amount < 0:
-                raise _fault(f"entry {self.number} has an amount that was never written")
-            found = self._grains[text] = amount.numerator
-        return found
+    def _spending(self, record: Record) -> "Spending":
+        charge = charge_from(record)
+        amounts = [amount for field in fields(charge) if (amount := getattr(charge, field.name)) is not None]
+        if any(amount < 0 or GRAIN % amount.denominator for amount in amounts):
+            raise _fault(f"entry {self.number} has an amount that was never written")
+        return Spending(record["people"], record["analyst"] or "", charge)
+
+    def _add_up(self) -> None:
+        """Add what is pending to the totals, and refuse totals beyond their budgets."""
+        pending, self._pending = self._pending, {}
+        limits: dict[str, Budget | None] = {}
+        since: dict[str, int] = {}
+        for (spending, day), (count, first, last) in pending.items():
+            scopes: dict[str, Budget | None] = dict.fromkeys(
+                (scope_of(spending.people), scope_of(spending.people, analyst=spending.analyst))
+            )
+            for budget in self._book.applying(spending.people, spending.analyst):
+                scopes[budget.scope(analyst=spending.analyst, time=day)] = budget
+            for scope, limit in scopes.items():
+                before = self._accounts.get(scope, Account())
+                spent = before.spent + spending.charge.times(count)
+                self._accounts[scope] = Account(spent, before.charges + count, max(before.last, last))
+                limits[scope] = limit or limits.get(scope)
+                since[scope] = min(first, since.get(scope, first))
+        for scope, limit in limits.items():
+            if limit is not None and not limit.rule.admits(self._accounts[scope].spent):
+                raise _fault(
+                    f"a charge in entries {since[scope]} to {self._accounts[scope].last} is beyond its budget, {limit}"
+                )
 
 
-class _Total:
-    """A running total in whole grains, so that a million sums are sums of integers."""
+@dataclass(frozen=True, eq=False)  # told apart as objects, since comparing rationals takes its time
+class Spending:
+    """Who is charged, for whose people, and how much: all that a total needs of a charge."""
 
-    __slots__ = ("charges", "delta", "epsilon", "last", "rho")
-
-    def __init__(self) -> None:
-        self.epsilon: int | None = 0
-        self.rho = self.delta = self.charges = self.last = 0
-
-    def add(self, epsilon: int | None, rho: int, delta: int, number: int) -> None:
-        self.epsilon = None if epsilon is None or self.epsilon is None else self.epsilon + epsilon
-        self.rho += rho
-        self.delta += delta
-        self.charges += 1
-        self.last = number
-
-    def account(self) -> Account:
-        epsilon = None if self.epsilon is None else Fraction(self.epsilon, GRAIN)
-        return Account(Charge(epsilon, Fraction(self.rho, GRAIN), Fraction(self.delta, GRAIN)), self.charges, self.last)
-
-
-@dataclass(frozen=True)
-class _Limit:
-    """A rule in whole grains."""
-
-    epsilon: int | None
-    rho: int | None
-    delta: int
-
-    @classmethod
-    def of(cls, rule: Rule) -> "_Limit":
-        epsilon, rho = (None if amount is None else amount * GRAIN // 1 for amount in (rule.epsilon, rule.rho))
-        return cls(epsilon, rho, rule.delta * GRAIN // 1)
-
-    def admits(self, total: _Total) -> bool:
-        pure = self.epsilon is not None and total.epsilon is not None and total.epsilon <= self.epsilon
-        return total.delta <= self.delta and (pure or (self.rho is not None and total.rho <= self.rho))
+    people: str
+    analyst: str
+    charge: Charge
 
 
 def _fault(what: str) -> LedgerError:

@@ -4,7 +4,6 @@ import sqlite3
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -27,7 +26,8 @@ from tacit.auditing.gauntlet.ledger_stage import (
 )
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, StoredAnswer, chain, open_ledger
-from tacit.ledger.entry import Account, Entry, Writes, charge_from, scope_of
+from tacit.ledger.draft import PAGE, Draft
+from tacit.ledger.entry import Account, Entry, Writes, account_name, account_text, charge_from, scope_of
 from tacit.ledger.rows import Rows
 from tacit.ledger.sqlite import Connection
 from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
@@ -35,6 +35,10 @@ from tacit.privacy.loss import PureLoss, epsilon
 from tacit.privacy.number import Number, decimal_meaning
 
 THIRD = Fraction(1, 3)
+# Charges and answers of one page of the chain.
+CHARGES = PAGE // 2
+# A million entries are three levels of the state's tree, which an empty ledger does not have.
+WORK_MAX = 3
 
 
 @case("L06", title="hostile amounts, and sums that must be exact", feature="ledger")
@@ -118,7 +122,7 @@ def _no_ledgers(home: Path) -> list[Path]:
         database.execute("CREATE TABLE somebody (else_ TEXT)")
     open_ledger(newer).close()
     with closing(sqlite3.connect(newer)) as database:
-        database.execute("PRAGMA user_version = 2")
+        database.execute("PRAGMA user_version = 3")
     return [text, other, newer, home, text / "nowhere.db"]
 
 
@@ -230,7 +234,7 @@ def repeats(size: Size) -> Evidence:
 
 @case("L13", title="a ledger of a million entries", feature="ledger")
 def length(size: Size) -> Evidence:
-    """A charge does the same work at any length, and a million entries verify in ten seconds.
+    """A charge's work grows with the depth of the state's tree alone, and a million entries verify in ten seconds.
 
     A few thousand entries verify too fast for their time to say anything, so the quick run only shows it.
     """
@@ -241,19 +245,19 @@ def length(size: Size) -> Evidence:
         path = home / "ledger.db"
         with open_ledger(path, clock=_noon) as ledger:
             table = register(ledger, PureLoss(Fraction(10**6)))
-            work.append(_work_of_a_charge(path, "early"))
+            work.append(_work_of_charges(path, "early"))
             _fill(ledger, table, entries // 2)
-            work.append(_work_of_a_charge(path, "late"))
+            work.append(_work_of_charges(path, "late"))
         start, processor = time.perf_counter(), time.process_time()
         with open_ledger(path) as ledger:
             verified = ledger.verify()
             left = ledger.left(table)
         # what else the machine is doing is not the ledger's
         seconds = min(time.perf_counter() - start, time.process_time() - processor)
-    exact = left.epsilon == 10**6 - (entries // 2) * Fraction(1, 1000) - 2 * TENTH
+    exact = left.epsilon == 10**6 - (entries // 2) * Fraction(1, 1000) - 2 * CHARGES * TENTH
     in_time = size == "quick" or seconds <= seconds_max
-    details = {"entries": verified.entries, "steps of a charge": work, "seconds to verify": round(seconds, 2)}
-    return Evidence(exact and in_time and work[1] <= 1.5 * work[0], details)
+    details = {"entries": verified.entries, "steps of charges": work, "seconds to verify": round(seconds, 2)}
+    return Evidence(exact and in_time and work[1] <= WORK_MAX * work[0], details)
 
 
 def _noon() -> datetime:
@@ -273,14 +277,17 @@ def _counting(name: str, counter: list[int]) -> Connection:
     return connection
 
 
-def _work_of_a_charge(path: Path, question: str) -> int:
-    """Return how many steps SQLite takes for one charge and answer by a process that has just started."""
-    counter = [0]
-    with open_ledger(path, clock=_noon, connect=lambda name: _counting(name, counter)) as ledger:
-        table = again(ledger)
-        before = counter[0]
-        ask(ledger, table, question)
-        return counter[0] - before
+def _work_of_charges(path: Path, question: str) -> int:
+    """Return how many steps SQLite takes for a page of charges and answers, each by a process that has just started."""
+    steps = 0
+    for turn in range(CHARGES):
+        counter = [0]
+        with open_ledger(path, clock=_noon, connect=lambda name, counter=counter: _counting(name, counter)) as ledger:  # type: ignore[misc]
+            table = again(ledger)
+            before = counter[0]
+            ask(ledger, table, f"{question} {turn}")
+            steps += counter[0] - before
+    return steps
 
 
 def _fill(ledger: Ledger, table: RegisteredTable, charges: int) -> None:
@@ -297,27 +304,22 @@ def _fill(ledger: Ledger, table: RegisteredTable, charges: int) -> None:
         ledger._store.transact((), partial(_copied, ledger, paid, pattern, copies))
 
 
-def _copied(ledger: Ledger, paid: Entry, pattern: str, copies: range, rows: Rows) -> Writes:
+def _copied(ledger: Ledger, paid: Entry, pattern: str, copies: range, rows: Rows) -> Writes | None:
     """Return a transaction of copies of a charge and its answer, each with names of its own."""
     before = rows.head()
     if before is None:
         raise TypeError("the ledger has no head")
-    record = paid.record
+    record, draft = paid.record, Draft(rows, before, time=before.time)
     names = [record[name] for name in ("asked", "question", "request")]
-    entries, number, hash = [], before.number, before.hash
     for copy in copies:
         asked, question, request = (f"{name[:-8]}{copy:08x}" for name in names)
         body = paid.body.replace(names[0], asked).replace(names[1], question).replace(names[2], request)
-        hash = chain.link(hash, body)
-        entries.append(Entry(number + 1, body, hash, request=request))
-        body = pattern.replace(names[1], question).replace(f'"charge":{paid.number}', f'"charge":{number + 1}')
-        hash = chain.link(hash, body)
-        entries.append(Entry(number + 2, body, hash, question=question, answers=number + 1))
-        number += 2
+        charged = draft.add(body, request, None, None).number
+        body = pattern.replace(names[1], question).replace(f'"charge":{paid.number}', f'"charge":{charged}')
+        draft.add(body, None, question, charged)
     cost = charge_from(record).times(len(copies))
-    accounts = {}
     for scope in (scope_of(record["people"]), scope_of(record["people"], analyst=record["analyst"])):
-        old = rows.account(scope)
-        accounts[scope] = Account(old.spent + cost, old.charges + len(copies), number - 1)
-    head = replace(before, number=number, hash=hash)
-    return Writes(before, replace(head, signature=ledger._signing_key().sign(head.signed())), entries, accounts)
+        old = draft.account(scope)
+        new = Account(old.spent + cost, old.charges + len(copies), charged)
+        draft.state.put(account_name(scope), account_text(new))
+    return draft.seal(ledger._signing_key())

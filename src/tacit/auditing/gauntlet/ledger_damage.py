@@ -12,6 +12,7 @@ from tacit.auditing.gauntlet.case import Attack, Evidence, Size, case
 from tacit.auditing.gauntlet.ledger_stage import ask, charge, private_home, refused, register, reopened
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, chain, open_ledger
+from tacit.ledger.entry import Account, account_text
 from tacit.privacy.number import to_text
 
 
@@ -74,10 +75,13 @@ def _two_copies_at_once(path: Path) -> bool:
 def _put_back_while_open(path: Path) -> bool:
     ledger, table = reopened(path)
     with closing(sqlite3.connect(path)) as other, other:
-        head = other.execute("SELECT number, hash, signature, time, rules FROM tacit_head").fetchone()
+        head = other.execute("SELECT number, hash, root, time, signature FROM tacit_head").fetchone()
+        state = other.execute("SELECT name, place, value FROM tacit_state").fetchall()
         ask(ledger, table, "after")
         other.execute("DELETE FROM tacit_entry WHERE number > ?", (head[0],))
-        other.execute("UPDATE tacit_head SET number = ?, hash = ?, signature = ?, time = ?, rules = ?", head)
+        other.execute("DELETE FROM tacit_state")
+        other.executemany("INSERT INTO tacit_state (name, place, value) VALUES (?, ?, ?)", state)
+        other.execute("UPDATE tacit_head SET number = ?, hash = ?, root = ?, time = ?, signature = ?", head)
     stopped = refused(lambda: ask(ledger, table, "more"), LedgerError)
     ledger.close()
     return stopped
@@ -198,21 +202,33 @@ def _cheapen(database: sqlite3.Connection) -> None:
     record["epsilon"] = "1/1000"
     cheap = chain.canonical(record)
     database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 4", (cheap, chain.link(previous, cheap)))
-    for scope, epsilon in database.execute("SELECT scope, epsilon FROM tacit_account").fetchall():
-        lowered = to_text(Fraction(epsilon) - saved)
-        database.execute("UPDATE tacit_account SET epsilon = ? WHERE scope = ?", (lowered, scope))
+    for name, value in database.execute("SELECT name, value FROM tacit_state WHERE name LIKE 'account%'").fetchall():
+        account = json.loads(value)
+        account["spent"]["epsilon"] = to_text(Fraction(account["spent"]["epsilon"]) - saved)
+        database.execute("UPDATE tacit_state SET value = ? WHERE name = ?", (chain.canonical(account), name))
 
 
-def _lower_the_total(database: sqlite3.Connection) -> None:
-    database.execute("UPDATE tacit_account SET epsilon = '0', rho = '0'")
+def lower_the_total(database: sqlite3.Connection) -> None:
+    """Make every total nothing, as though nothing had been charged."""
+    nothing = account_text(Account())
+    database.execute("UPDATE tacit_state SET value = ? WHERE name LIKE 'account%'", (nothing,))
 
 
-def _forget_the_total(database: sqlite3.Connection) -> None:
-    database.execute("DELETE FROM tacit_account")
+def forget_the_total(database: sqlite3.Connection) -> None:
+    """Remove every total."""
+    database.execute("DELETE FROM tacit_state WHERE name LIKE 'account%'")
 
 
 def _point_elsewhere(database: sqlite3.Connection) -> None:
-    database.execute("UPDATE tacit_pointer SET number = 1")
+    database.execute("UPDATE tacit_state SET value = '[1,\"x\"]' WHERE name NOT LIKE 'account%'")
+
+
+def _rewrite_an_answer(database: sqlite3.Connection) -> None:
+    """Put other words into an answer, and make its own hash agree with that."""
+    (body,) = database.execute("SELECT body FROM tacit_entry WHERE number = 5").fetchone()
+    (previous,) = database.execute("SELECT hash FROM tacit_entry WHERE number = 4").fetchone()
+    other = body.replace("answer to", "another to")
+    database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 5", (other, chain.link(previous, other)))
 
 
 def _redirect_the_answer(database: sqlite3.Connection) -> None:
@@ -222,9 +238,7 @@ def _redirect_the_answer(database: sqlite3.Connection) -> None:
 
 
 def _plant_a_trigger(database: sqlite3.Connection) -> None:
-    database.execute(
-        "CREATE TRIGGER free AFTER UPDATE ON tacit_account BEGIN UPDATE tacit_account SET epsilon = '0'; END"
-    )
+    database.execute("CREATE TRIGGER free AFTER UPDATE ON tacit_state BEGIN UPDATE tacit_state SET value = '0'; END")
 
 
 FORGERIES = {
@@ -232,9 +246,10 @@ FORGERIES = {
     "an entry doubled": _double,
     "the last answer undone": _drop_the_last,
     "an old charge made cheaper": _cheapen,
-    "a total lowered": _lower_the_total,
-    "a total forgotten": _forget_the_total,
+    "a total lowered": lower_the_total,
+    "a total forgotten": forget_the_total,
     "a budget's pointer moved": _point_elsewhere,
+    "an answer rewritten": _rewrite_an_answer,
     "an answer given to another question": _redirect_the_answer,
     "a trigger that refunds": _plant_a_trigger,
 }

@@ -1,0 +1,200 @@
+"""The state: all that the entries add up to (totals, tables, budgets), as one map whose root the head signs.
+
+Whoever can write the tables, without the key, could otherwise lower a total or put back an old one. The map is a
+tree of hashes: a name leads to a place in it, few names share a bucket, and every piece that is read is checked
+against the hash its parent names, up to the root. So a lookup reads and a change writes a path, whatever the map's
+size, and what is absent is known to be absent. Nothing is ever removed. Leaves to the rows how it is stored.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+
+from tacit.ledger.chain import canonical
+from tacit.ledger.entry import Entry
+from tacit.ledger.rows import Rows
+from tacit.ledger.store import NotAsSigned
+
+# So many names share a bucket; with one more it becomes sixteen.
+BUCKET_MAX = 16
+PLACE_DIGITS = 32
+# How many pieces a process keeps at hand.
+PIECES_MAX = 4096
+_CHILD = 65
+
+Children = dict[str, str]
+Values = dict[str, str]
+
+
+@dataclass
+class Pieces:
+    """Pieces this process has checked or made, each with its hash: right wherever that hash is asked for."""
+
+    nodes: dict[str, tuple[str, Children]] = field(default_factory=dict)
+    buckets: dict[str, tuple[str, Values]] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
+
+    def keep(
+        self,
+        nodes: Mapping[str, tuple[str, Children]] = MappingProxyType({}),
+        buckets: Mapping[str, tuple[str, Values]] = MappingProxyType({}),
+        entries: Mapping[str, Entry] = MappingProxyType({}),
+    ) -> None:
+        """Keep more pieces; too many are all let go."""
+        if len(self.nodes) + len(self.buckets) + len(self.entries) > PIECES_MAX:
+            self.nodes, self.buckets, self.entries = {}, {}, {}
+        self.nodes.update(nodes)
+        self.buckets.update(buckets)
+        self.entries.update(entries)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a transaction changes in the map: its new root, and the rows to write."""
+
+    root: str
+    values: list[tuple[str, str, str]]
+    nodes: list[tuple[str, str]]
+
+
+class State:
+    """The map as of a root, and what one transaction puts into it."""
+
+    def __init__(self, rows: Rows, root: str, pieces: Pieces) -> None:
+        self._rows = rows
+        self._root = root
+        self._pieces = pieces
+        self._put: Values = {}
+
+    def get(self, name: str) -> str | None:
+        """Return the value of a name; None where the map has none."""
+        found = self._put.get(name)
+        if found is not None:
+            return found
+        at, hash, place = "", self._root, place_of(name)
+        while True:
+            piece = self._piece(at, hash)
+            if not piece.is_node:
+                return piece.content.get(name)
+            at = place[: len(at) + 1]
+            child = piece.content.get(at[-1])
+            if child is None:
+                return None
+            hash = child
+
+    def put(self, name: str, value: str) -> None:
+        """Set the value of a name."""
+        self._put[name] = value
+
+    def change(self) -> Change:
+        """Return what to write; the new pieces are kept, since only the new root can ask for them."""
+        if not self._put:
+            return Change(self._root, [], [])
+        grown = _Grown()
+        root = self._grow(grown, "", self._root, self._put)
+        self._pieces.keep(grown.nodes, grown.buckets)
+        values = [(name, place_of(name), value) for name, value in self._put.items()]
+        return Change(root, values, [(at, _text(children)) for at, (_, children) in grown.nodes.items()])
+
+    def _grow(self, grown: "_Grown", at: str, hash: str | None, put: Values) -> str:
+        piece = _NONE if hash is None else self._piece(at, hash)
+        if not piece.is_node:
+            return grown.build(at, {**piece.content, **put})
+        children = dict(piece.content)
+        for digit, values in _split(at, put).items():
+            children[digit] = self._grow(grown, at + digit, children.get(digit), values)
+        return grown.node(at, children)
+
+    def _piece(self, at: str, hash: str) -> "Piece":
+        """Return the node or bucket at a place, from memory or from the store, if it has the hash it must have."""
+        node, bucket = self._pieces.nodes.get(at), self._pieces.buckets.get(at)
+        if node is not None and node[0] == hash:
+            return Piece(True, node[1])
+        if bucket is not None and bucket[0] == hash:
+            return Piece(False, bucket[1])
+        text = self._rows.node(at)
+        if text is not None:
+            if node_hash(at, text) != hash:
+                raise NotAsSigned
+            children = children_of(text)
+            self._pieces.keep(nodes={at: (hash, children)})
+            return Piece(True, children)
+        values = dict(self._rows.bucket(at))
+        if bucket_hash(at, values) != hash:
+            raise NotAsSigned
+        self._pieces.keep(buckets={at: (hash, values)})
+        return Piece(False, values)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A node with its children's hashes by digit, or a bucket with values by name."""
+
+    is_node: bool
+    content: dict[str, str]
+
+
+_NONE = Piece(False, {})
+
+
+class _Grown:
+    """Pieces as they are made, from the leaves up."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, tuple[str, Children]] = {}
+        self.buckets: dict[str, tuple[str, Values]] = {}
+
+    def build(self, at: str, values: Values) -> str:
+        """Make all that is at a place and below it, and return its hash."""
+        if len(values) <= BUCKET_MAX or len(at) == PLACE_DIGITS:
+            hash = bucket_hash(at, values)
+            self.buckets[at] = (hash, values)
+            return hash
+        return self.node(at, {digit: self.build(at + digit, some) for digit, some in _split(at, values).items()})
+
+    def node(self, at: str, children: Children) -> str:
+        """Make a node and return its hash."""
+        hash = node_hash(at, _text(children))
+        self.nodes[at] = (hash, children)
+        return hash
+
+
+def whole_state(values: Values) -> tuple[str, dict[str, str]]:
+    """Return the root of a map and the text of each of its nodes, from nothing but its values."""
+    grown = _Grown()
+    root = grown.build("", values)
+    return root, {at: _text(children) for at, (_, children) in grown.nodes.items()}
+
+
+@lru_cache(maxsize=8192)
+def place_of(name: str) -> str:
+    """Return where in the tree a name is: the first digits of its hash."""
+    return hashlib.sha256(name.encode()).hexdigest()[:PLACE_DIGITS]
+
+
+def node_hash(at: str, text: str) -> str:
+    """Return the hash of a node: its place, and the digit and hash of every child."""
+    return hashlib.sha256(f"node {at}\n{text}".encode()).hexdigest()
+
+
+def bucket_hash(at: str, values: Values) -> str:
+    """Return the hash of a bucket: its place, and every name and value in it."""
+    return hashlib.sha256(f"bucket {at}\n{canonical(values)}".encode()).hexdigest()
+
+
+def children_of(text: str) -> Children:
+    """Return the hashes that a node's text names, by digit."""
+    return {text[start]: text[start + 1 : start + _CHILD] for start in range(0, len(text), _CHILD)}
+
+
+def _text(children: Children) -> str:
+    return "".join(digit + children[digit] for digit in sorted(children))
+
+
+def _split(at: str, values: Values) -> dict[str, Values]:
+    parts: dict[str, Values] = {}
+    for name, value in values.items():
+        parts.setdefault(place_of(name)[len(at)], {})[name] = value
+    return parts
