@@ -298,3 +298,33 @@ def test_explain_says_the_promise_the_noise_and_the_error():
 def test_a_mechanism_prints_as_it_was_made():
     assert repr(tacit.Laplace(sensitivity=2, epsilon=0.5)) == "Laplace(sensitivity=2, epsilon=0.5)"
     assert repr(tacit.Gaussian(epsilon=1, delta=1e-6)) == "Gaussian(sensitivity=1, epsilon=1, delta=1e-06)"
+
+
+@pytest.mark.parametrize("sensitivity", ["0.001", "0.5", "2.5", "1e-30", "1e30"])
+def test_the_error_is_in_the_units_of_what_is_released_at_any_scale(sensitivity):
+    exact = Fraction(sensitivity)
+    laplace = tacit.Laplace(sensitivity=sensitivity, epsilon="0.5")
+    kind = float if exact.denominator > 1 or exact > 2**50 else int
+    expected = float(exact) * 2 * log(20)  # of continuous noise, which the grid is near
+    assert laplace.error(dtype=kind) == pytest.approx(expected, rel=5e-3)
+    gaussian = tacit.Gaussian(sensitivity=sensitivity, epsilon="0.5", delta="1e-6")
+    of_one = tacit.Gaussian(sensitivity=2**40, epsilon="0.5", delta="1e-6").error() / 2**40
+    assert gaussian.error(dtype=kind) == pytest.approx(float(exact) * of_one, rel=5e-3)
+    if exact.denominator > 1:
+        assert (laplace.error(), gaussian.error()) == (laplace.error(dtype=float), gaussian.error(dtype=float))
+        assert "within 0 " not in laplace.explain() + gaussian.explain()
+        assert "Integers" not in laplace.explain()
+
+
+def test_an_error_is_rounded_up():
+    for sensitivity in ("0.001", "1/3", "1e-300"):
+        mechanism = tacit.Laplace(sensitivity=sensitivity, epsilon=1)
+        draw = mechanism._noise(1, is_float=True)
+        steps = DiscreteLaplace(draw.scale).law.smallest_bound(Fraction(1, 20), 1)
+        assert Fraction(mechanism.error()) >= (steps + Fraction(1, 2)) * draw.step
+
+
+def test_a_fractional_sensitivity_is_recorded_as_what_floats_lose():
+    mechanism = tacit.Laplace(sensitivity="0.001", epsilon="0.5")
+    assert mechanism.event.sensitivity > 1  # in steps of its grid: integers would not move at all
+    assert tacit.compose([mechanism], delta=1e-9).loss.epsilon > Fraction(49, 100)

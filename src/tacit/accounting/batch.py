@@ -4,21 +4,26 @@ Every rule here is a valid bound when which events run is decided beforehand, so
 chosen as one goes are the filter's (`filter.py`), which keeps to one rule.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from flint import arb
+
 from tacit.accounting import advanced, convert, cost
 from tacit.accounting.amplify import SubsampledGaussian
+from tacit.accounting.digits import shortened, upward
+from tacit.accounting.gridded import TooFine
 from tacit.accounting.pair import Pair, moves_nothing, pair_of
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import Event, KeyThreshold, PureChoice
+from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss, delta_meaning
 from tacit.privacy.number import Number, decimal_meaning, show, whole, within
-from tacit.privacy.rounding import working_precision
+from tacit.privacy.rounding import ball, working_precision
 
 Composed = Event | SubsampledGaussian
 Counts = Mapping[Composed, int]
@@ -30,6 +35,12 @@ ZCDP, RENYI, NUMERICAL = "zCDP", "Rényi", "numerical"
 PROMISE_MOST = 100
 # No batch is asked for at a larger epsilon: nothing is promised there.
 EPSILON_MOST = Fraction(10**6)
+
+# Losses smaller or larger than these are left to the rules that add.
+LOSS_LEAST, LOSS_MOST, SAMPLED_MOST = Fraction(1, 10**9), Fraction(10**4), Fraction(20)
+
+# A product of chances whose exact value is no longer than this is kept exactly.
+EXACT_BITS = 2000
 
 # Orders above 1 at which Rényi curves are read first; then nearer to the best of them.
 _ORDERS = tuple(Fraction(2) ** j for j in range(-5, 13))
@@ -54,7 +65,7 @@ class Batch:
     ways: tuple[Way, ...]
 
     def __str__(self) -> str:
-        lines = [f"{self.releases:,} releases, fixed in advance: {self.loss} ({self.way})"]
+        lines = [f"{self.releases:,} release{'s' * (self.releases > 1)}, fixed in advance: {self.loss} ({self.way})"]
         for way in self.ways:
             mark = "*" if way.name == self.way else " "
             lines.append(f" {mark} {way.name:<17} {'not known' if way.loss is None else way.loss}")
@@ -81,7 +92,7 @@ def compose(
        Rényi             ε = 3.35569, δ = 1e-06
      * numerical         ε = 3.17291, δ = 1e-06
     """
-    counts = _counted(events)
+    counts, releases = _counted(events)
     if (delta is None) == (epsilon is None):
         raise InvalidParameter("give delta, to get epsilon, or epsilon, to get delta\nhint: e.g. delta=1e-6")
     if epsilon is not None:
@@ -96,24 +107,27 @@ def compose(
             why = "at this epsilon: nothing is promised there\nhint: give a larger epsilon"
         raise InvalidParameter(f"no rule gives this batch a total {why}")
     loss, _, name = min(known, key=lambda item: (_size(item[0]), item[1]))
-    return Batch(sum(counts.values()), loss, name, ways)
+    return Batch(releases, loss, name, ways)
 
 
 def _size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
     return loss.epsilon, loss.delta if isinstance(loss, ApproximateLoss) else Fraction(0)
 
 
-def _counted(events: Iterable[Any] | Mapping[Any, int]) -> Counts:
+def _counted(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, int]:
+    """Return how often each event runs, and how many releases were given: an (epsilon, delta) loss is two events."""
     counts: Counter[Composed] = Counter()
-    if not isinstance(events, Iterable):
+    releases = 0
+    if isinstance(events, str | bytes) or not isinstance(events, Iterable):
         raise InvalidParameter(f"cannot compose a {type(events).__name__}\nhint: give a list, e.g. [tacit.epsilon(1)]")
-    items = events.items() if isinstance(events, Mapping) else ((event, 1) for event in events)
-    for item, times in items:
+    for item, times in events.items() if isinstance(events, Mapping) else ((event, 1) for event in events):
+        often = whole(times, name="how often an event runs")
+        releases += often
         for event in _events_of(item):
-            counts[event] += whole(times, name="how often an event runs")
+            counts[event] += often
     if not counts:
         raise InvalidParameter("nothing to compose\nhint: give at least one event")
-    return counts
+    return counts, releases
 
 
 def _events_of(item: object) -> tuple[Composed, ...]:
@@ -150,7 +164,7 @@ def _at_delta(counts: Counts, delta: Fraction) -> tuple[Way, ...]:
         RENYI: lambda: _renyi(counts, lambda curve: convert.renyi_to_epsilon(curve, delta), delta),
         NUMERICAL: lambda: _numerical(counts, lambda total: total.epsilon(delta)),
     }
-    found = {name: rule() for name, rule in rules.items()}
+    found = {name: _said(rule) for name, rule in rules.items()}
     return tuple(Way(name, None if e is None else ApproximateLoss(e, delta)) for name, e in found.items())
 
 
@@ -173,7 +187,7 @@ def _by_promises(
     counts: Counts, delta: Fraction, rule: Callable[[advanced.Promises, Fraction], Fraction | None]
 ) -> Fraction | None:
     promises, left = _promises(counts, delta, slack_share=Fraction(1, 2))
-    if left <= 0 or not promises or max(promises)[0] > PROMISE_MOST:
+    if left <= 0 or not promises or max(promises)[0] > PROMISE_MOST or min(promises)[0] < LOSS_LEAST:
         return None
     return rule(promises, left)
 
@@ -183,7 +197,7 @@ def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tupl
 
     Events that are not pure share what is left after thresholds, but for `slack_share`, equally.
     """
-    left = delta - sum((n * event.delta for event, n in counts.items() if isinstance(event, KeyThreshold)), Fraction(0))
+    left = _left(delta, _failing(counts))
     promises: list[tuple[Fraction, int]] = []
     others: dict[Event, int] = {}
     for event, n in counts.items():
@@ -209,23 +223,33 @@ def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tupl
 def _at_epsilon(counts: Counts, epsilon: Fraction) -> tuple[Way, ...]:
     if epsilon < 0:
         raise InvalidParameter(f"epsilon must be at least 0, not {show(epsilon)}")
-    failing = sum((n * event.delta for event, n in counts.items() if isinstance(event, KeyThreshold)), Fraction(0))
+    failing = _failing(counts)
     promises, _ = _promises(counts, failing, slack_share=Fraction(0))
     total = sum((n * each for each, n in promises), Fraction(0))
     by_sum = failing if promises and total <= epsilon else None
 
     def added(rule: Callable[[advanced.Promises, Fraction], Fraction]) -> Fraction | None:
-        return rule(promises, epsilon) + failing if promises else None
+        if not promises or max(promises)[0] > PROMISE_MOST or min(promises)[0] < LOSS_LEAST:
+            return None
+        return failing + (1 - failing) * rule(promises, epsilon)
 
-    found: dict[str, Fraction | None] = {
-        BASIC: by_sum,
-        CLASSICAL: added(advanced.classical_delta),
-        OPTIMAL: added(advanced.optimal_delta),
-        ZCDP: _zcdp_delta(counts, epsilon),
-        RENYI: _renyi(counts, lambda curve: convert.renyi_to_delta(curve, epsilon), None),
-        NUMERICAL: _numerical(counts, lambda sums: sums.delta(epsilon)),
+    rules: dict[str, Callable[[], Fraction | None]] = {
+        BASIC: lambda: by_sum,
+        CLASSICAL: lambda: added(advanced.classical_delta),
+        OPTIMAL: lambda: added(advanced.optimal_delta),
+        ZCDP: lambda: _zcdp_delta(counts, epsilon),
+        RENYI: lambda: _renyi(counts, lambda curve: convert.renyi_to_delta(curve, epsilon), None),
+        NUMERICAL: lambda: _numerical(counts, lambda sums: sums.delta(epsilon)),
     }
-    return tuple(Way(name, _approximate(epsilon, delta)) for name, delta in found.items())
+    return tuple(Way(name, _approximate(epsilon, _said(rule))) for name, rule in rules.items())
+
+
+def _said(rule: Callable[[], Fraction | None]) -> Fraction | None:
+    """Return what a rule says; None where it would need a finer grid than is ever computed."""
+    try:
+        return rule()
+    except TooFine:
+        return None
 
 
 def _approximate(epsilon: Fraction, delta: Fraction | None) -> PureLoss | ApproximateLoss | None:
@@ -234,29 +258,46 @@ def _approximate(epsilon: Fraction, delta: Fraction | None) -> PureLoss | Approx
     return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
 
 
+def _failing(counts: Counts) -> Fraction:
+    """Return the chance that any threshold fails, each by a chance of its own: 1 − Π(1 − δ)^n, rounded up."""
+    deltas = [(event.delta, n) for event, n in counts.items() if isinstance(event, KeyThreshold) and event.delta]
+    if not deltas or any(delta >= 1 for delta, _ in deltas):
+        return Fraction(1 if deltas else 0)
+    if sum(n * delta.denominator.bit_length() for delta, n in deltas) <= EXACT_BITS:
+        return 1 - math.prod(((1 - delta) ** n for delta, n in deltas), start=Fraction(1))
+    added = sum((n * delta for delta, n in deltas), Fraction(0))
+    return min(upward(lambda: -sum((n * (-ball(delta)).log1p() for delta, n in deltas), arb(0)).expm1()), added)
+
+
+def _left(delta: Fraction, failing: Fraction) -> Fraction:
+    """Return what may fail beside `failing`, rounded down: they are failures of the rest, 1 − failing of the time."""
+    if delta <= failing:
+        return delta - failing
+    return shortened((delta - failing) / (1 - failing), up=False)
+
+
 # ---- the rules that add curves ---------------------------------------------------------------------------------------
 
 
 def _zcdp_total(counts: Counts) -> ZcdpLoss | None:
-    rho, delta = Fraction(0), Fraction(0)
+    rho = Fraction(0)
     for event, count in counts.items():
         if isinstance(event, SubsampledGaussian):
             return None
-        loss = cost.zcdp(event)
-        rho, delta = rho + count * loss.rho, delta + count * loss.delta
-    return ZcdpLoss(rho, delta)
+        rho += count * cost.zcdp(event).rho
+    return ZcdpLoss(rho, _failing(counts))
 
 
 def _zcdp_epsilon(counts: Counts, delta: Fraction) -> Fraction | None:
     total = _zcdp_total(counts)
     if total is None or total.delta >= delta:
         return None
-    return convert.zcdp_to_epsilon(total.rho, delta - total.delta) if total.rho else Fraction(0)
+    return convert.zcdp_to_epsilon(total.rho, _left(delta, total.delta)) if total.rho else Fraction(0)
 
 
 def _zcdp_delta(counts: Counts, epsilon: Fraction) -> Fraction | None:
     total = _zcdp_total(counts)
-    return None if total is None else total.delta + convert.zcdp_to_delta(total.rho, epsilon)
+    return None if total is None else total.delta + (1 - total.delta) * convert.zcdp_to_delta(total.rho, epsilon)
 
 
 def _renyi(counts: Counts, read: Callable[[RenyiLoss], Fraction], delta: Fraction | None) -> Fraction | None:
@@ -274,13 +315,12 @@ def _curve(counts: Counts, orders: Iterable[Fraction]) -> RenyiLoss:
     wanted = list(orders)
     if any(isinstance(event, SubsampledGaussian) for event in counts):
         wanted = sorted({Fraction(max(2, round(order))) for order in wanted if order <= SubsampledGaussian.ORDER_MOST})
-    sums, failing = dict.fromkeys(wanted, Fraction(0)), Fraction(0)
+    sums = dict.fromkeys(wanted, Fraction(0))
     for event, count in counts.items():
         curve = event.renyi(wanted) if isinstance(event, SubsampledGaussian) else cost.renyi(event, wanted)
-        failing += count * curve.delta
         for order, paid in curve.curve:
             sums[order] += count * paid
-    return RenyiLoss(tuple(sums.items()), failing)
+    return RenyiLoss(tuple(sums.items()), _failing(counts))
 
 
 def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fraction | None:
@@ -292,6 +332,8 @@ def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fract
             for event, count in counts.items():
                 if not isinstance(event, SubsampledGaussian) and moves_nothing(event):
                     continue
+                if not _is_ordinary(event):
+                    return None
                 pair = event.pair(adding=adding) if isinstance(event, SubsampledGaussian) else pair_of(event)
                 if pair is None:
                     return None
@@ -301,3 +343,17 @@ def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fract
             return None
         answers.append(answer)
     return max(answers)
+
+
+def _is_ordinary(event: Composed) -> bool:
+    """Whether an event's loss is of a size that floats can tell from zero and from without end, beside others."""
+    if isinstance(event, KeyThreshold):
+        return event.delta < 1
+    if isinstance(event, SubsampledGaussian):
+        noise, rate = event.noise, event.sample.rate
+        squared = noise.sensitivity_squared / noise.sigma**2
+        return rate >= LOSS_LEAST and (LOSS_LEAST / rate) ** 2 <= squared <= SAMPLED_MOST**2
+    if isinstance(event, GaussianNoise):
+        return LOSS_LEAST**2 <= event.sensitivity_squared / event.sigma**2 <= LOSS_MOST**2
+    epsilon = cost.pure_epsilon(event)
+    return epsilon is not None and LOSS_LEAST <= epsilon <= LOSS_MOST

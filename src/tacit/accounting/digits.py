@@ -41,6 +41,13 @@ def downward(formula: Formula) -> Fraction:
         return shortened(exact_rational(value.lower()), up=False)
 
 
+def upper_end(value: arb) -> Fraction:
+    """Return a rational at or above a ball, and at least 0; never between 0 and 2^-2048."""
+    if value.is_zero() or value < 0:
+        return Fraction(0)
+    return TINY if _below_tiny(value) else max(exact_rational(value.upper()), Fraction(0))
+
+
 def shortened(value: Fraction, *, up: bool, bits: int = BITS) -> Fraction:
     """Return a non-negative rational rounded to `bits` significant bits, unless it is already as short."""
     top, bottom = value.numerator, value.denominator

@@ -12,10 +12,10 @@ from math import lcm
 import numpy as np
 from flint import arb
 
+from tacit.accounting.digits import upper_end
 from tacit.accounting.pair import Curve, Lattice, Normal, Pair, normal_curve
 from tacit.accounting.transform import Reals, powers
-from tacit.errors import InvalidParameter
-from tacit.privacy.rounding import ball, exact_rational, working_precision
+from tacit.privacy.rounding import ball, working_precision
 
 BITS = 128
 CELLS_MOST = 1 << 20
@@ -28,6 +28,10 @@ WEIGHTS = (0.11846344252809454, 0.23931433524968324, 0.28444444444444444, 0.2393
 QUADRATURE_ERROR = 2.0**-40
 # The cells it is proved for; in wider ones a normal loss is known by its tails.
 CELLS_PER_DEVIATION, STEP_MOST = 64, 0.1
+
+
+class TooFine(Exception):
+    """The losses would need a grid with more points than are ever computed: this rule has nothing to say of them."""
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,14 @@ def on_grid(pair: Pair, step: Fraction) -> Gridded:
     """Return the pair's loss on a grid of this step; chances and offset are rounded up."""
     with working_precision(BITS):
         if isinstance(pair, Lattice):
-            return Gridded(pair.start, _floats(_lattice_masses(pair, step)), _up(pair.beyond))
+            return Gridded(pair.start, _floats(_lattice_masses(pair, step)), upper_end(pair.beyond))
         if isinstance(pair, Normal):
             if step <= min(pair.deviation / CELLS_PER_DEVIATION, STEP_MOST):
                 return _normal(pair, step)
             pair = normal_curve(pair)
         masses, beyond = _curve_masses(pair, step)
         floats = _floats([pair.factor * mass for mass in masses])
-        return Gridded(pair.low + pair.drift, floats, _up(pair.factor * beyond))
+        return Gridded(pair.low + pair.drift, floats, upper_end(pair.factor * beyond))
 
 
 def _lattice_masses(pair: Lattice, step: Fraction) -> list[arb]:
@@ -117,7 +121,7 @@ def _normal(pair: Normal, step: Fraction) -> Gridded:
     tail = ((ball(pair.high - pair.squared / 2) / ball(2 * pair.squared).sqrt()).erfc() / 2).upper()
     masses[0] += float(tail) * (1 + 1e-15)
     scale = float(pair.factor.upper()) * (1 + 2.0**-40)
-    return Gridded(pair.low + pair.drift, masses * scale, _up(pair.factor * tail))
+    return Gridded(pair.low + pair.drift, masses * scale, upper_end(pair.factor * tail))
 
 
 def _densities(pair: Normal, step: Fraction, start: Fraction, cells: int) -> Reals:
@@ -137,7 +141,7 @@ def _densities(pair: Normal, step: Fraction, start: Fraction, cells: int) -> Rea
 
 def _check(cells: int) -> None:
     if cells > CELLS_MOST:
-        raise InvalidParameter(f"a grid of {cells} cells for one event is too fine\nhint: compose by zCDP instead")
+        raise TooFine
 
 
 def _floats(masses: list[arb]) -> Reals:
@@ -146,7 +150,3 @@ def _floats(masses: list[arb]) -> Reals:
     # a float of a ball's end is within one unit in its last place; the least positive float covers what vanishes
     above: Reals = np.maximum(values, 0.0) * (1 + 2.0**-50) + 1e-300
     return above
-
-
-def _up(chance: arb) -> Fraction:
-    return max(exact_rational(chance.upper()), Fraction(0))

@@ -14,7 +14,7 @@ from tacit.accounting.convert import require_chance
 from tacit.accounting.digits import shortened
 from tacit.accounting.gridded import BITS, on_grid
 from tacit.accounting.pair import Curve, Lattice, Normal, Pair, merged
-from tacit.accounting.tilted import EXPONENT_MOST, WINDOW, Parts, Tilted, tilted
+from tacit.accounting.tilted import EXPONENT_MOST, WINDOW, Parts, Tilted, infinite, tilted
 from tacit.errors import InvalidParameter
 from tacit.privacy.number import show
 from tacit.privacy.rounding import working_precision
@@ -25,8 +25,12 @@ POINTS_LEAST, POINTS_MOST = 1 << 15, 1 << 20
 # Normal losses are quick to put on a grid, so it may be finer.
 POINTS_NORMAL = 1 << 17
 SPARE = 1.06
+# A total that strays less is put on a grid as if it strayed so far.
+DEVIATION_LEAST = 1e-9
 # A grid that holds every loss exactly is taken where it is no longer than this, or than the one of POINTS.
 POINTS_NATIVE = 1 << 15
+# One event's loss has at most so many cells, however little of it is within the window.
+CELLS = 1 << 18
 
 
 class Total:
@@ -40,14 +44,14 @@ class Total:
         self.step = choose_step(pairs)
         self._parts: Parts = [(on_grid(pair, self.step), count) for pair, count in pairs]
         self._offset = sum((count * part.offset for part, count in self._parts), Fraction(0))
+        self._beyond = infinite(self._parts)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
         """Return an epsilon at which the batch is (epsilon, delta)-DP; None where the parts' own deltas use it up."""
         require_chance(delta)
-        spent = sum((count * part.beyond for part, count in self._parts), Fraction(0))
-        if spent >= delta:
+        if self._beyond >= delta:
             return None
-        log_delta = math.log(delta - spent)
+        log_delta = math.log(delta - self._beyond)
         rate = self._least(lambda rate: (self._cumulant(rate) - log_delta + _order_cost(rate)) / rate)
         found = self._near(rate).epsilon(delta)
         return None if found is None else shortened(found, up=True)
@@ -61,7 +65,7 @@ class Total:
         return shortened(min(self._near(rate).delta_between(epsilon), Fraction(1)), up=True)
 
     def _near(self, rate: float) -> Tilted:
-        return tilted(self._parts, self.step, self._offset, rate)
+        return tilted(self._parts, self.step, self._offset, rate, self._beyond)
 
     def _least(self, objective: Callable[[float], float]) -> float:
         """Return about the rate at which an objective with one valley is least: golden sections of its logarithm."""
@@ -99,23 +103,32 @@ def choose_step(pairs: Sequence[tuple[Pair, int]]) -> Fraction:
     wanted = 1 << math.ceil(math.log2(POINTS * math.sqrt(events)))
     least = POINTS_NORMAL if all(isinstance(pair, Normal) for pair, _ in pairs) else POINTS_LEAST
     points = min(max(wanted, least), POINTS_MOST)
-    spread = SPARE * WINDOW * max(deviation, 1e-9)
+    spread = Fraction(SPARE * WINDOW * max(deviation, DEVIATION_LEAST))
     if len(lattices) == len(pairs):
-        native = lattices[0].step
-        for pair in lattices[1:]:
-            native = _common(native, pair.step)
-        if spread / native <= max(points, POINTS_NATIVE):
+        native = _native(lattices, least=spread / max(points, POINTS_NATIVE))
+        if native is not None:
             return native
-    fine = Fraction(spread / points).limit_denominator(1 << 60)
+    longest = max(_length(pair) for pair, _ in pairs)
+    fine = shortened(max(spread / points, longest / CELLS), up=True, bits=60)
     anchor = max((a for pair, _ in pairs if (a := _anchor(pair)) is not None), default=None)
     # a whole number of steps between the values that carry chance keeps them exact
     return fine if anchor is None else anchor / max(1, math.ceil(anchor / fine))
 
 
-def _common(one: Fraction, other: Fraction) -> Fraction:
-    """Return the largest step that divides both."""
-    denominator = math.lcm(one.denominator, other.denominator)
-    return Fraction(math.gcd(int(one * denominator), int(other * denominator)), denominator)
+def _native(lattices: Sequence[Lattice], *, least: Fraction) -> Fraction | None:
+    """Return the largest step that divides all steps, or None where that is below `least`."""
+    native = lattices[0].step
+    for pair in lattices:
+        denominator = math.lcm(native.denominator, pair.step.denominator)
+        native = Fraction(math.gcd(int(native * denominator), int(pair.step * denominator)), denominator)
+        if native < least:
+            return None
+    return native
+
+
+def _length(pair: Pair) -> Fraction:
+    """Return how far apart the ends of a loss are."""
+    return (len(pair.masses) - 1) * pair.step if isinstance(pair, Lattice) else pair.high - pair.low
 
 
 def _anchor(pair: Pair) -> Fraction | None:

@@ -12,7 +12,8 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
-from tacit.accounting.gridded import Gridded
+from tacit.accounting.digits import upper_end, upward
+from tacit.accounting.gridded import Gridded, TooFine
 from tacit.accounting.transform import (
     POWER_ERROR,
     PRODUCT_ERROR,
@@ -25,7 +26,6 @@ from tacit.accounting.transform import (
     relative_error,
     transform,
 )
-from tacit.errors import InvalidParameter
 from tacit.privacy.rounding import ball, exact_rational, working_precision
 
 BITS = 128
@@ -72,7 +72,7 @@ class Tilted:
         with working_precision(BITS):
             tilt_back = self.scale * (-ball(self.rate * self.step * index)).exp()
             value = tilt_back * arb(summed * rounding) + self.above
-            return min(exact_rational(value.upper()), Fraction(1))
+            return min(upper_end(value), Fraction(1))
 
     def delta_between(self, epsilon: Fraction) -> Fraction:
         """Return an upper bound of delta at any epsilon: it is convex in exp(epsilon), so it lies below a chord."""
@@ -81,7 +81,7 @@ class Tilted:
         before, after = self.delta(index), self.delta(index + 1)
         with working_precision(BITS):
             share = ball(over).expm1() / ball(self.step).expm1()
-            return exact_rational((ball(before) * (1 - share) + ball(after) * share).upper())
+            return upper_end(ball(before) * (1 - share) + ball(after) * share)
 
     def epsilon(self, delta: Fraction) -> Fraction | None:
         """Return an epsilon at which the total is within delta, or None where the window does not reach it."""
@@ -117,8 +117,23 @@ class Tilted:
         return self.first + (int(met[0]) if len(met) else count - 1)
 
 
-def tilted(parts: Parts, step: Fraction, offset: Fraction, rate: float) -> Tilted:
-    """Return the batch's total near where tilting by `rate` puts its bulk."""
+def infinite(parts: Parts) -> Fraction:
+    """Return the chance that any part's loss is beyond all bounds, rounded up: all chances, less the finite ones."""
+    if not any(part.beyond for part, _ in parts):
+        return Fraction(0)
+
+    def chance() -> arb:
+        whole, finite = arb(1), arb(1)
+        for part, count in parts:
+            held = ball(Fraction(math.fsum(part.masses)) * (1 + Fraction(1, 2**50)))  # never below: both grow with it
+            whole, finite = whole * (held + ball(part.beyond)) ** count, finite * held**count
+        return whole - finite
+
+    return upward(chance)
+
+
+def tilted(parts: Parts, step: Fraction, offset: Fraction, rate: float, beyond: Fraction) -> Tilted:
+    """Return the batch's total near where tilting by `rate` puts its bulk; with chance `beyond` it has no end."""
     while True:
         exact_rate = Fraction(rate)
         tilts = [_tilt(part, exact_rate * step) for part, _ in parts]
@@ -126,12 +141,11 @@ def tilted(parts: Parts, step: Fraction, offset: Fraction, rate: float) -> Tilte
         if rate * float(step) * size <= EXPONENT_MOST * 1.01:
             break
         rate = EXPONENT_MOST / (float(step) * size)  # so that no power in the window vanishes
-    sums, beyond = arb(1), arb(0)
+    sums = arb(1)
     with working_precision(BITS):
-        for (part, count), tilt in zip(parts, tilts, strict=True):
+        for (_, count), tilt in zip(parts, tilts, strict=True):
             sums = sums * ball(Fraction(tilt.total)) ** count
-            beyond = beyond + count * ball(part.beyond)
-        above = beyond + _above(parts, step, first + size, rate, width)
+        above = ball(beyond) + _above(parts, step, first + size, rate, width)
     chances, error = _composed([(tilt.chances, count) for tilt, (_, count) in zip(tilts, parts, strict=True)], size)
     in_order = np.roll(chances, -(first % size))
     decay, loss = powers(-exact_rate * step, size), powers(-step, size)
@@ -170,7 +184,7 @@ def _window(tilts: Sequence[_Tilt], counts: Sequence[int], step: float, rate: fl
         return 0, _power_of_two(whole), deviation * step
     size = _power_of_two(math.ceil(wanted))
     if size > SIZE_MOST:
-        raise InvalidParameter("this batch needs too fine a grid\nhint: compose it by zCDP instead")
+        raise TooFine
     return max(0, math.floor(mean - size * below / (below + ABOVE))), size, deviation * step
 
 

@@ -78,7 +78,8 @@ def powers(rate: Fraction, count: int) -> Reals:
         each = ball(rate)
         coarse = np.array([float((each * (_BLOCK * row)).exp()) for row in range(rows)])
         fine = np.array([float((each * column).exp()) for column in range(min(_BLOCK, count))])
-    return np.outer(coarse, fine).reshape(-1)[:count]
+    with np.errstate(over="ignore"):  # in the last row, beyond what is asked for
+        return np.outer(coarse, fine).reshape(-1)[:count]
 
 
 def dot(one: Reals, other: Reals) -> float:

@@ -5,7 +5,7 @@ They know nothing of tables, ledgers or questions: whoever calls `release` twice
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
+from math import inf, isqrt, nextafter
 from typing import Any
 
 from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
@@ -19,6 +19,7 @@ from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning
 from tacit.privacy.number import Number, binary_meaning, decimal_meaning, is_long, positive, show, whole
 
 LARGE_EPSILON = 10
+FRACTIONAL = "A sensitivity that is no whole number is of floats: they get noise in whole steps of a public grid."
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
 
 
@@ -46,12 +47,12 @@ class Laplace:
 
     @property
     def event(self) -> LaplaceNoise:
-        """What one release of an integer is recorded as."""
+        """What one release is recorded as: of an integer, or of a float where the sensitivity is no whole number."""
         return self.event_of()
 
-    def event_of(self, *, size: int = 1, dtype: type = int) -> LaplaceNoise:
+    def event_of(self, *, size: int = 1, dtype: type | None = None) -> LaplaceNoise:
         """Return what a release of `size` numbers of this type is recorded as, in its grid's steps."""
-        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype))
+        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity))
         return LaplaceNoise(scale=draw.scale, sensitivity=draw.sensitivity)
 
     def release(self, exact: Any) -> Any:
@@ -65,24 +66,29 @@ class Laplace:
         noisy = grid.add_steps(grid.to_steps(values, draw.step), noise)
         return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
 
-    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type = int) -> int | float:
+    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
         """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
 
-        For floats that includes half a step, which rounding to the grid can add.
+        For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
+        float; left out, it is float where the sensitivity is no whole number.
         """
-        size = whole(coordinates, name="coordinates")
-        draw = self._noise(size, is_float=_is_float(dtype))
+        size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, self.sensitivity)
+        draw = self._noise(size, is_float=is_float)
         steps = DiscreteLaplace(draw.scale).law.smallest_bound(1 - confidence_meaning(confidence), size)
-        return float((steps + Fraction(1, 2)) * draw.step) if _is_float(dtype) else steps
+        return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
         moves = show(self.sensitivity)
         noise = f"Integers get discrete Laplace noise of scale {moves}/{show(self.epsilon)}"
+        if not self._draws_integers():
+            noise = TOO_WIDE if _is_whole(self.sensitivity) else FRACTIONAL
+        else:
+            noise = f"{noise} = {show(self.event.scale)}."
         return "\n".join(
             [
                 f"Laplace mechanism: {self.loss} for anything one unit moves by at most {moves} (L1).",
-                *([f"{noise} = {show(self.event.scale)}."] if self._draws_integers() else [TOO_WIDE]),
+                noise,
                 *_error_lines(self),
                 *warning(self.epsilon),
             ]
@@ -99,7 +105,7 @@ class Laplace:
         return _LaplaceDraw(step=step, sensitivity=steps, scale=_drawable(scale))
 
     def _draws_integers(self) -> bool:
-        return self.sensitivity / self.epsilon <= SCALE_MAX
+        return _is_whole(self.sensitivity) and self.sensitivity / self.epsilon <= SCALE_MAX
 
 
 class Gaussian:
@@ -127,12 +133,12 @@ class Gaussian:
 
     @property
     def event(self) -> GaussianNoise:
-        """What one release of an integer is recorded as."""
+        """What one release is recorded as: of an integer, or of a float where the sensitivity is no whole number."""
         return self.event_of()
 
-    def event_of(self, *, size: int = 1, dtype: type = int) -> GaussianNoise:
+    def event_of(self, *, size: int = 1, dtype: type | None = None) -> GaussianNoise:
         """Return what a release of `size` numbers of this type is recorded as, in its grid's steps."""
-        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype))
+        draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity))
         return GaussianNoise(sigma=draw.sigma, sensitivity_squared=draw.sensitivity_squared, scalar=size == 1)
 
     def release(self, exact: Any) -> Any:
@@ -146,15 +152,16 @@ class Gaussian:
         noisy = grid.add_steps(grid.to_steps(values, draw.step), noise)
         return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
 
-    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type = int) -> int | float:
+    def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
         """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
 
-        For floats that includes half a step, which rounding to the grid can add.
+        For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
+        float; left out, it is float where the sensitivity is no whole number.
         """
-        size = whole(coordinates, name="coordinates")
-        draw = self._noise(size, is_float=_is_float(dtype))
+        size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, self.sensitivity)
+        draw = self._noise(size, is_float=is_float)
         steps = DiscreteGaussian(draw.sigma).law.smallest_bound(1 - confidence_meaning(confidence), size)
-        return float((steps + Fraction(1, 2)) * draw.step) if _is_float(dtype) else steps
+        return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -163,7 +170,7 @@ class Gaussian:
             one, many = show(self.event.sigma), show(self.event_of(size=2).sigma)
             noise = f"An integer gets discrete Gaussian noise of sigma {one}; each of several integers, {many}."
         else:
-            noise = TOO_WIDE
+            noise = TOO_WIDE if _is_whole(self.sensitivity) else FRACTIONAL
         return "\n".join(
             [
                 f"Gaussian mechanism: {self.loss} for anything one unit moves by at most {moves} (L2).",
@@ -188,8 +195,9 @@ class Gaussian:
         return _GaussianDraw(step=step, sensitivity_squared=steps * steps, sigma=_drawable(sigma))
 
     def _draws_integers(self) -> bool:
-        squared = self.sensitivity**2
-        return gaussian_sigma_vector(squared, self.epsilon, self.delta) <= SCALE_MAX
+        if not _is_whole(self.sensitivity):
+            return False
+        return gaussian_sigma_vector(self.sensitivity**2, self.epsilon, self.delta) <= SCALE_MAX
 
 
 @dataclass(frozen=True)
@@ -233,7 +241,8 @@ def _error_lines(mechanism: Laplace | Gaussian) -> list[str]:
     kind = int if mechanism._draws_integers() else float
 
     def within(confidence: float, coordinates: int = 1) -> str:
-        return f"{mechanism.error(confidence, coordinates=coordinates, dtype=kind):.10g}"
+        bound = mechanism.error(confidence, coordinates=coordinates, dtype=kind)
+        return show(Fraction(bound)) if bound < inf else "inf"
 
     step = mechanism._noise(1, is_float=True).step
     return [
@@ -253,7 +262,21 @@ def _drawable(scale: Fraction) -> Fraction:
     return scale
 
 
-def _is_float(dtype: type) -> bool:
-    if dtype not in (int, float):
+def _is_float(dtype: type | None, sensitivity: Fraction) -> bool:
+    if dtype not in (int, float, None):
         raise InvalidParameter("dtype must be int or float")
-    return dtype is float
+    return dtype is float if dtype is not None else not _is_whole(sensitivity)
+
+
+def _is_whole(sensitivity: Fraction) -> bool:
+    """Whether integers can move by all of it: otherwise what is released is taken to be floats."""
+    return sensitivity.denominator == 1
+
+
+def _float_at_least(exact: Fraction) -> float:
+    """Return the least float that is no smaller."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return inf
+    return nearest if Fraction(nearest) >= exact else nextafter(nearest, inf)

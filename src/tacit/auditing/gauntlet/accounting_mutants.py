@@ -53,7 +53,8 @@ def delta_forgotten() -> Any:
     counted = batch._counted
 
     def without(events: Any) -> Any:
-        return {event: count for event, count in counted(events).items() if not isinstance(event, KeyThreshold)}
+        counts, releases = counted(events)
+        return {event: count for event, count in counts.items() if not isinstance(event, KeyThreshold)}, releases
 
     return _forgetful(batch, "_counted", without)
 
