@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tacit.auditing.gauntlet import query_cells as cells
 from tacit.auditing.gauntlet.query_cases import same_cell
 from tacit.auditing.gauntlet.query_reference import meaning
+from tacit.auditing.gauntlet.table_stage import exact_table, protected
 from tacit.engine.expression import TRANSLATIONS, to_ibis
 from tacit.engine.trial import trial
 from tacit.errors import QueryRefused
@@ -161,3 +162,22 @@ def test_the_reference_is_not_the_engine():
         (_between("hour", "2011-01-01", "2011-01-02"), 24),
     ]:
         assert meaning(call, row, cells.KINDS) == wanted
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_with_an_offset_are_in_utc_whatever_zone_the_connection_is_in(zone):
+    link = duckdb.connect()
+    link.execute(f"SET TimeZone = '{zone}'")
+    link.execute(
+        "CREATE TABLE t AS SELECT 1 AS id, '2013-01-01T10:00:00Z' AS a, '2013-01-01 12:00:00+02:00' AS b,"
+        " '2013-01-01 10:00:00' AS c, TIMESTAMPTZ '2013-01-01 10:00:00+00' AS d"
+    )
+    for odd in ("infinity", "-infinity", "290000-01-01 00:00:00+00"):
+        link.execute(f"INSERT INTO t VALUES (2, 'Z', '+02', '', TIMESTAMPTZ '{odd}')")
+    link.register("far", pa.table({"d": pa.array([2**63 - 2, -(2**63) + 2]).view(pa.timestamp("us", "UTC"))}))
+    link.execute("INSERT INTO t SELECT 2, NULL, NULL, NULL, d FROM far")
+    table = protected((link, "t"))
+    for text in ("CAST(a AS TIMESTAMP)", "CAST(b AS TIMESTAMP)", "CAST(c AS TIMESTAMP)", "d"):
+        for written in ("2013-01-01 10:00:00", "2013-01-01T10:00Z", "2013-01-01 05:30:00-04:30"):
+            assert exact_table(table.where(f"{text} = TIMESTAMP '{written}'").count()).sums["rows"] == [1]
+    assert exact_table(table.where("CAST(a AS DATE) = DATE '2013-01-01'").count()).sums["rows"] == [1]

@@ -7,7 +7,8 @@ import ibis
 import ibis.expr.types as ir
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DIGITS_MAX, Kind, phrase
+from tacit.query.kind import DIGITS_MAX, TIMESTAMP, Kind, phrase
+from tacit.tables.reading import FIRST_SECOND, LAST_SECOND
 
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
@@ -17,8 +18,11 @@ _DIGITS = "([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})"
 _INT_TEXT = "^[+-]?[0-9]{1,30}$"
 _DECIMAL_TEXT = f"^[+-]?{_DIGITS}$"
 _FLOAT_TEXT = f"^[+-]?{_DIGITS}([eE][+-]?[0-9]{{1,3}})?$"
-_DATE_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_TIME_TEXT = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?)?$"
+_YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
+_CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?"
+_ZONE = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
+_TIME_TEXT = f"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}([ T]{_CLOCK}{_ZONE}?)?$"
+_HAS_ZONE = ":.*[Z+-]"  # in what has the shape above
 
 
 @dataclass(frozen=True)
@@ -117,16 +121,40 @@ def _to_text(cell: Cell, _kind: Kind) -> ir.Value:
     return _decimal_text(cell) if cell.kind.type == "decimal" else cell.value.cast("string")
 
 
-def _to_date(cell: Cell, kind: Kind) -> ir.Value:
+def _to_date(cell: Cell, _kind: Kind) -> ir.Value:
     if cell.kind.type == "timestamp":
         return cell.value.cast("date")
-    return settle_time(_shaped(cell, _DATE_TEXT).try_cast("date"), kind)
+    return _moment(cell).cast("date")
 
 
 def _to_timestamp(cell: Cell, kind: Kind) -> ir.Value:
     if cell.kind.type == "date":
         return cell.value.cast(type_name(kind))
-    return settle_time(_shaped(cell, _TIME_TEXT).try_cast(type_name(kind)), kind)
+    return _moment(cell)
+
+
+def _moment(cell: Cell) -> ir.Value:
+    """A text as a timestamp in UTC. An engine's own timestamps pass over an offset; those with a zone read it."""
+    text = _shaped(cell, _TIME_TEXT)
+    zoned = in_utc(text.try_cast("timestamp('UTC', 6)"))
+    plain = text.try_cast(type_name(TIMESTAMP))
+    return settle_time(ibis.cases((text.re_search(_HAS_ZONE), zoned), else_=plain), TIMESTAMP)
+
+
+def in_utc(zoned: ir.Value) -> ir.Value:
+    """Return a timestamp with a zone in UTC, NULL outside the calendar.
+
+    By its count of microseconds, since a cast would go by the connection's own zone; a count too large would raise.
+    """
+    count = epoch_us(zoned)
+    within = count.between(FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999)
+    return make_timestamp(ibis.cases((within, count), else_=ibis.null("int64")))
+
+
+epoch_us = ibis.udf.scalar.builtin(lambda when: when, name="epoch_us", signature=(("timestamp('UTC', 6)",), "int64"))
+make_timestamp = ibis.udf.scalar.builtin(
+    lambda count: count, name="make_timestamp", signature=(("int64",), "timestamp(6)")
+)
 
 
 CASTS: dict[str, Callable[[Cell, Kind], ir.Value]] = {

@@ -9,7 +9,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
-from tacit.engine.conversion import Cell, convert, settle_int, settle_time, type_name
+from tacit.engine.conversion import Cell, convert, in_utc, settle_int, settle_time, type_name
 from tacit.query.kind import BOOL, DATE, DIGITS_MAX, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
 from tacit.query.nodes import Value
 
@@ -67,5 +67,6 @@ def _stored(column: ir.Value) -> Cell:
     if dtype.is_date():
         return Cell(settle_time(column, DATE), DATE)
     if dtype.is_timestamp():
-        return Cell(settle_time(column.cast("timestamp(6)"), TIMESTAMP), TIMESTAMP)
+        plain = column.cast("timestamp(6)") if dtype.timezone is None else in_utc(column)
+        return Cell(settle_time(plain, TIMESTAMP), TIMESTAMP)
     return Cell(column if dtype.is_string() else column.try_cast("string"), TEXT)

@@ -186,14 +186,15 @@ _ENTRIES = (
     Function(
         "cast_date",
         "CAST(a AS DATE)",
-        "a timestamp's day; text, trimmed: exactly YYYY-MM-DD and in the calendar, else NULL",
+        "a timestamp's day; text: the day of CAST(a AS TIMESTAMP), so in UTC where it has an offset",
         _cast(DATE, "date", "timestamp", "text"),
     ),
     Function(
         "cast_timestamp",
         "CAST(a AS TIMESTAMP)",
-        "a date's midnight; text, trimmed: YYYY-MM-DD, or with T or a space HH:MM:SS and at most 6 more digits after a"
-        " point, in the calendar and below 24:00:00, else NULL",
+        "a date's midnight; text, trimmed: YYYY-MM-DD, or with T or a space HH:MM or HH:MM:SS and at most 9 more digits"
+        " after a point (rounded down to microseconds), then perhaps Z or an offset below 16 hours such as +02, +0200"
+        " or +02:00, which is taken off so that it is in UTC; in the calendar and below 24:00:00, else NULL",
         _cast(TIMESTAMP, "timestamp", "date", "text"),
     ),
 )

@@ -79,7 +79,8 @@ def limit_weight(expression: Expression) -> None:
 # how often the translation for an engine mentions each argument, where that is more than once
 _MENTIONS = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "coalesce", "/", "cast_bool", "concat"), 2),
-    **dict.fromkeys(("%", "cast_date", "cast_timestamp"), 3),
+    "%": 3,
+    **dict.fromkeys(("cast_date", "cast_timestamp"), 9),
     **dict.fromkeys(("nullif", "cast_float", "replace"), 4),
     **dict.fromkeys(("least", "greatest", "add_interval"), 2),
     **dict.fromkeys(("lower", "upper"), 3),

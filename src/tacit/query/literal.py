@@ -1,7 +1,7 @@
 """Constants as people write them in a question, read strictly: numbers, dates, timestamps and public keys."""
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from math import isinf
@@ -14,7 +14,7 @@ from tacit.query.nodes import Scalar, Value
 
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE | re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,6})?", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII)
 _CHARACTERS_MAX = 400
 
 
@@ -41,11 +41,12 @@ def read_date(text: str) -> date:
 
 
 def read_timestamp(text: str) -> datetime:
-    """Return a moment written YYYY-MM-DD HH:MM:SS, or a day, which is its midnight."""
+    """Return a moment written YYYY-MM-DD HH:MM:SS, in UTC where it has an offset; a day is its midnight."""
     try:
         if _DATE.fullmatch(text) or _TIMESTAMP.fullmatch(text):
-            return datetime.fromisoformat(text)
-    except ValueError:
+            moment = datetime.fromisoformat(text)
+            return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         pass
     raise QueryRefused(f"{_quoted(text)} is not a timestamp\nhint: write it as TIMESTAMP '2011-01-31 18:30:00'")
 

@@ -5,7 +5,7 @@ translation it judges, and none with the evaluator of HAVING.
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -155,10 +155,9 @@ def _cast(target: str, value: Any, kind: Kind) -> Any:
 def _from_text(target: str, text: str, kind: Kind) -> Any:
     if target == "bool":
         return {"true": True, "false": False}.get(text.lower()) if text.isascii() else None
-    if target == "date":
-        return _day(text)
-    if target == "timestamp":
-        return _instant(text)
+    if target in ("date", "timestamp"):
+        moment = _instant(text)
+        return moment.date() if moment and target == "date" else moment
     unsigned = text[1:] if text[:1] in ("+", "-") else text
     if target == "int":
         return _int(int(text)) if unsigned and set(unsigned) <= _DIGITS and len(unsigned) <= 30 else None
@@ -186,19 +185,37 @@ def _day(text: str) -> date | None:
 
 
 def _instant(text: str) -> datetime | None:
-    day = _day(text[:10])
-    rest = text[10:]
+    day, rest = _day(text[:10]), text[10:]
     if day is None or not rest:
         return None if day is None else _moment(day)
-    clock, point, part = rest[1:].partition(".")
-    shape = [len(each) for each in clock.split(":")] == [2, 2, 2] and set(clock) <= _DIGITS | {":"}
-    if rest[0] not in " T" or not shape or (point and not (part and set(part) <= _DIGITS and len(part) <= 6)):
+    written, ahead = _without_offset(rest[1:])
+    clock, point, part = written.partition(".")
+    sizes = [len(each) for each in clock.split(":")]
+    shape = sizes == [2, 2, 2] or (sizes == [2, 2] and not point)
+    known = shape and set(clock) <= _DIGITS | {":"} and ahead is not None
+    if rest[0] not in " T" or not known or (point and not (part and set(part) <= _DIGITS and len(part) <= 9)):
         return None
     try:
-        hour, minute, second = (int(each) for each in clock.split(":"))
-        return datetime.combine(day, time(hour, minute, second, int(part.ljust(6, "0")) if part else 0))
-    except ValueError:
+        hour, minute, second = (int(each) for each in [*clock.split(":"), "0"][:3])
+        local = datetime.combine(day, time(hour, minute, second))
+        return local + timedelta(microseconds=int(part[:6].ljust(6, "0")) if part else 0, minutes=-(ahead or 0))
+    except (ValueError, OverflowError):
         return None
+
+
+def _without_offset(text: str) -> tuple[str, int | None]:
+    """The clock, and how many minutes it is ahead of UTC; None where the offset is none."""
+    if text.endswith("Z"):
+        return text[:-1], 0
+    place = max(text.rfind("+"), text.rfind("-"))
+    if place < 0:
+        return text, 0
+    digits = text[place + 1 :]
+    digits = digits[:2] + digits[3:] if len(digits) == 5 and digits[2] == ":" else digits
+    if len(digits) not in (2, 4) or not set(digits) <= _DIGITS or int(digits[:2]) > 15 or int(digits[2:] or 0) > 59:
+        return text, None
+    minutes = 60 * int(digits[:2]) + int(digits[2:] or 0)
+    return text[:place], minutes if text[place] == "+" else -minutes
 
 
 def _in_text(value: Any) -> str:
