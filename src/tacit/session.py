@@ -4,15 +4,16 @@ import logging
 from dataclasses import dataclass
 
 from tacit.engine.engine import FAILED, Engine
-from tacit.errors import EngineError, NoRandomness
+from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness
 from tacit.ledger.charging import Receipt, StoredAnswer
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.naming import RegisteredTable
+from tacit.ledger.standing import Fit
 from tacit.noise.bits import fresh_bytes
 from tacit.plan.exact import ExactTable
 from tacit.plan.identity import question_key
 from tacit.plan.plan import Plan, Spend
-from tacit.plan.planner import make_plan
+from tacit.plan.planner import plan_of_other_noise, plan_with_room
 from tacit.query.nodes import Query
 from tacit.release.noisy import NoisyTable, release
 from tacit.tables.schema import Declaration
@@ -45,10 +46,15 @@ class Session:
 
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
-        plan = make_plan(query, self.declaration, spend)  # public facts only
+        plan = self.plan(query, spend=spend, request_id=request_id, analyst=analyst)  # public facts only
         self.engine.refuse_changes()  # a file that is gone is not charged for
         reservation = self.ledger.reserve(  # refuses here, before rows are read
-            self.registered, plan.events, question_key=self._key(plan), request_id=request_id, analyst=analyst
+            self.registered,
+            plan.events,
+            asked=plan.asked,
+            question_key=self._key(plan),
+            request_id=request_id,
+            analyst=analyst,
         )
         if isinstance(reservation, StoredAnswer):
             return Answered(plan, NoisyTable.from_json(reservation.answer), reservation.receipt, free=True)
@@ -56,6 +62,33 @@ class Session:
         noisy = _released(plan, exact)  # noise enters here and nowhere else
         receipt = reservation.commit(noisy.to_json())  # stores the answer; no refund, even on failure
         return Answered(plan, noisy, receipt, free=False)
+
+    def plan(self, query: Query, *, spend: Spend, request_id: str | None = None, analyst: str | None = None) -> Plan:
+        """Return the plan that an answer follows: where the noise is left open, that which the budget has room for."""
+
+        def admits(plan: Plan) -> bool:
+            admitted = self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst)
+            return admitted or self.is_answered(plan, analyst)
+
+        plan = plan_with_room(query, self.declaration, spend, admits)
+        if request_id is None or spend.noise is not None:
+            return plan
+        try:  # a request that was charged keeps the noise it had then
+            self.ledger.recall(self.registered, question_key=self._key(plan), request_id=request_id, analyst=analyst)
+        except InvalidParameter:
+            return plan_of_other_noise(query, self.declaration, plan) or plan
+        except DeadRequest:  # refused when it is charged
+            return plan
+        return plan
+
+    def fit(self, plan: Plan, analyst: str | None) -> Fit:
+        """Return whether the budgets have room for a plan now, and what it would leave."""
+        return self.ledger.fit(self.registered, plan.events, asked=plan.asked, analyst=analyst)
+
+    def is_answered(self, plan: Plan, analyst: str | None) -> bool:
+        """Return whether the record already has the answer, so that it is free."""
+        key = self._key(plan)
+        return self.ledger.recall(self.registered, question_key=key, analyst=analyst) is not None
 
     def _key(self, plan: Plan) -> str:
         """Return what an answer is kept under: the plan, all that is declared (types too), and the source."""

@@ -122,7 +122,7 @@ def test_a_new_table_needs_a_budget(tacit_command, visits):
 def test_delta_belongs_to_the_budget_with_one_and_to_the_call_without(tacit_command, visits):
     words = ("ask", visits, BY_WARD, *BOUNDS, "--between", "days=0:10", "--epsilon", 1, "--format", "json")
     first = json.loads(tacit_command(*words, *BUDGET).out)
-    assert 0 < first["loss"]["delta"] <= 1e-6 / 3  # a third of the budget's epsilon has a third of its delta
+    assert 0 < first["loss"]["delta"] <= 1e-6 / 3 * 1.0001  # a third of the budget's epsilon has a third of its delta
     call = json.loads(tacit_command(*words, "--delta", "1e-7").out)
     assert 0 < call["loss"]["delta"] <= 1e-7
 

@@ -142,7 +142,7 @@ def test_tables_lists_what_is_declared_and_what_is_left(tacit_command):
     assert "ε = 3, δ = 1e-06, nothing asked yet" in before
     assert not default_ledger().exists()
     assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 2).code == 0
-    assert "left: up to ε = 1 for one more question" in tacit_command("tables").out
+    assert "left: ε = 1, δ = 1e-06" in tacit_command("tables").out
 
 
 def test_tables_opens_no_table(tacit_command, folder):

@@ -175,4 +175,4 @@ def test_one_more_question_of_what_is_left_is_admitted_by_any_budget():
         with open_ledger(":memory:") as ledger:
             table = ledger.register(name="pay", declaration=DECLARATION, budget=budget)
             left = ledger.left(table)
-            assert ledger.reserve(table, [PureChoice(left.epsilon)], question_key="q") is not None
+            assert ledger.reserve(table, [PureChoice(left.laplace)], question_key="q") is not None

@@ -87,7 +87,11 @@ def signed(certificate, key, **entries):
         record.update(change)
         body = canonical(record)
         forged["chain"][name] |= {"body": body, "hash": link(forged["chain"][name]["previous"], body)}
-        forged |= {"loss": {key: record[key] for key in ("epsilon", "rho", "delta")}} if name == "charge" else {}
+        forged |= (
+            {"loss": {key: record[key] for key in ("epsilon", "rho", "delta", "delta_noise")}}
+            if name == "charge"
+            else {}
+        )
         forged |= {"events": record["events"]} if name == "charge" else {}
     forged["public_key"] = key.public
     return {**forged, "signature": key.sign(forged)}

@@ -1,5 +1,6 @@
 """The filter: one rule, fixed when a budget is declared, decides, and what it admits keeps the promise."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -7,23 +8,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import convert, cost
-from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, grains, rule_of
-from tacit.accounting.room import epsilon_spent, questions_left, room
+from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, covers, grains, rule_of
+from tacit.accounting.room import questions_left
 from tacit.auditing.gauntlet.ledger_filter import solve_game
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss
+from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
 
 BUDGET = ApproximateLoss(Fraction(2), Fraction(1, 10**6))
 RULE = rule_of(BUDGET)
 
 amounts = st.fractions(min_value=0, max_value=2, max_denominator=10**12)
-charges = st.builds(Charge, st.one_of(st.none(), amounts), amounts, st.fractions(0, Fraction(1, 10**6)))
+chances = st.fractions(0, Fraction(1, 10**6))
+charges = st.builds(Charge, st.one_of(st.none(), amounts), amounts, chances, chances)
+GAUSSIAN = GaussianNoise(Fraction(30), Fraction(1), scalar=True)
 
 
 def test_an_approximate_budget_is_split_once_and_its_rho_rounded_down():
-    assert RULE.delta + RULE.delta_convert == BUDGET.delta
-    assert RULE.delta == RULE.delta_convert
+    assert RULE.delta + RULE.delta_noise + RULE.delta_convert == BUDGET.delta
+    assert min(RULE.delta, RULE.delta_noise, RULE.delta_convert) > 0
     assert convert.zcdp_to_epsilon(RULE.rho, RULE.delta_convert) <= BUDGET.epsilon
 
 
@@ -42,10 +45,47 @@ def test_a_charge_holds_the_events_own_costs(event):
     assert total.rho - 2 * cost.zcdp(event).rho <= 2 * Fraction(1, 2**96)
 
 
-def test_what_is_not_pure_closes_the_pure_arm_for_good():
+def test_noise_that_does_not_say_what_it_was_made_for_closes_addition_for_good():
     total = charge_of([GaussianNoise(Fraction(100), Fraction(1))]) + charge_of([PureChoice(Fraction(1))])
     assert total.epsilon is None
-    assert not RULE.admits_purely(total)
+    assert not RULE.admits_by_addition(total)
+
+
+def test_gaussian_noise_is_added_as_it_was_asked_beside_pure_noise():
+    asked = ApproximateLoss(Fraction(1, 2), Fraction(1, 10**8))
+    total = charge_of([GAUSSIAN], asked=asked) + charge_of([PureChoice(Fraction(3, 2))])
+    assert (total.epsilon, total.delta_noise) == (2, Fraction(1, 10**8))
+    assert RULE.admits(total)
+    assert not RULE.admits_by_rho(total)
+    assert not RULE.admits(total + charge_of([PureChoice(Fraction(1, 10**9))]))
+
+
+def test_pure_noise_within_what_was_asked_takes_no_delta():
+    asked = ApproximateLoss(Fraction(1), Fraction(1, 10**7))
+    assert charge_of([PureChoice(Fraction(1, 2))], asked=asked) == charge_of([PureChoice(Fraction(1, 2))])
+    beyond = charge_of([ExponentialChoice(Fraction(1, 50))] * 60, asked=asked)
+    assert (beyond.epsilon, beyond.delta_noise) == (1, Fraction(1, 10**7))
+
+
+def test_noise_that_needs_more_delta_than_it_was_made_for_is_charged_what_it_needs():
+    asked = ApproximateLoss(Fraction(1, 5), Fraction(1, 10**12))
+    charged = charge_of([GAUSSIAN], asked=asked)
+    assert charged.delta_noise >= cost.delta_at(GAUSSIAN, Fraction(1, 5)) > asked.delta
+
+
+@pytest.mark.parametrize("less", ["epsilon", "rho", "delta", "delta_noise"])
+def test_a_charge_covers_its_events_and_no_smaller_one_does(less):
+    events = [GAUSSIAN, KeyThreshold(Fraction(1, 10**8))]
+    charged = charge_of(events, asked=ApproximateLoss(Fraction(1, 5), Fraction(0)))
+    assert covers(charged, events)
+    assert covers(replace(charged, epsilon=None), events)
+    assert not covers(replace(charged, **{less: getattr(charged, less) * Fraction(99, 100)}), events)
+
+
+def test_a_pure_budget_admits_no_noise_that_needs_a_delta():
+    rule = rule_of(PureLoss(Fraction(5)))
+    assert not rule.admits(charge_of([GAUSSIAN], asked=ApproximateLoss(Fraction(1, 5), Fraction(1, 10**9))))
+    assert rule.admits(charge_of([PureChoice(Fraction(5))]))
 
 
 def test_pure_events_may_sum_to_epsilon_although_their_rho_does_not_fit():
@@ -98,30 +138,6 @@ def test_as_many_more_questions_fit_as_are_shown_and_not_one_more(spent, like):
         assert RULE.admits(spent + like.times(10**9))
 
 
-@given(charges)
-def test_what_is_shown_as_left_fits(spent):
-    left = room(RULE, spent)
-    if spent.epsilon is not None and RULE.admits_purely(spent) and RULE.admits(spent):
-        assert left.epsilon >= BUDGET.epsilon - spent.epsilon
-    if left.rho is not None and RULE.admits(spent):
-        rest = Charge(None, left.rho, left.delta)
-        assert RULE.admits(spent + rest) or not RULE.admits_by_rho(spent)
-
-
-def test_spent_is_the_smaller_of_what_the_arms_say():
-    assert epsilon_spent(RULE, charge_of([PureChoice(Fraction(3, 2))])) == Fraction(3, 2)
-    assert epsilon_spent(RULE, charge_of([PureChoice(Fraction(1, 100))] * 50)) < Fraction(1, 3)
-    gaussian = charge_of([GaussianNoise(Fraction(10), Fraction(1))])
-    assert epsilon_spent(RULE, gaussian) == convert.zcdp_to_epsilon(gaussian.rho, RULE.delta_convert)
-    assert epsilon_spent(rule_of(ZcdpLoss(Fraction(1))), gaussian) is None
-
-
-@pytest.mark.parametrize("parts", [0, 1, Fraction(-1), Fraction(2)])
-def test_both_parts_of_delta_are_needed(parts):
-    with pytest.raises(InvalidParameter, match="parts"):
-        rule_of(BUDGET, parts=parts)
-
-
 def test_a_renyi_curve_is_no_budget():
     with pytest.raises(InvalidParameter, match="cannot be a budget"):
         rule_of(RenyiLoss(((Fraction(2), Fraction(1)),)))
@@ -140,7 +156,7 @@ def test_the_game_finds_a_filter_that_lets_each_arm_be_spent_on_its_own(monkeypa
     budget = ApproximateLoss(Fraction(1), Fraction(1, 50))
     pure = PureLoss(2 * budget.epsilon)
     monkeypatch.setattr(
-        Rule, "admits", lambda self, total: rule_of(pure).admits_purely(total) or self.admits_by_rho(total)
+        Rule, "admits", lambda self, total: rule_of(pure).admits_by_addition(total) or self.admits_by_rho(total)
     )
     worst, _ = solve_game(budget, steps=(1, 5), grain=Fraction(1, 5))
     assert worst > float(budget.delta)

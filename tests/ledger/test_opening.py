@@ -15,6 +15,7 @@ from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import anchor, open_ledger, opening, sqlite
 from tacit.ledger.anchor import anchored_at
+from tacit.ledger.entry import SCHEMA
 from tacit.privacy.loss import epsilon
 
 
@@ -87,14 +88,26 @@ def test_a_database_of_someone_elses_is_refused_and_left_as_it_is(tmp_path):
     assert path.read_bytes() == before
 
 
+def test_a_ledger_of_the_rule_before_is_refused_in_words_and_left_as_it_is(where):
+    open_ledger(where).close()
+    if where.startswith("postgresql"):
+        with psycopg.connect(where, autocommit=True) as link:
+            link.execute("COMMENT ON TABLE tacit_head IS 'tacit ledger layout 1'")
+    else:
+        with closing(sqlite3.connect(where)) as database:
+            database.execute("PRAGMA user_version = 1")
+    with pytest.raises(LedgerError, match="older version, whose budgets kept another rule"):
+        open_ledger(where)
+
+
 def test_a_newer_layout_is_refused(where):
     open_ledger(where).close()
     if where.startswith("postgresql"):
         with psycopg.connect(where, autocommit=True) as link:
-            link.execute("COMMENT ON TABLE tacit_head IS 'tacit ledger layout 3'")
+            link.execute(f"COMMENT ON TABLE tacit_head IS 'tacit ledger layout {SCHEMA + 1}'")
     else:
         with closing(sqlite3.connect(where)) as database:
-            database.execute("PRAGMA user_version = 3")
+            database.execute(f"PRAGMA user_version = {SCHEMA + 1}")
     with pytest.raises(LedgerError, match="newer version\nhint: update tacit"):
         open_ledger(where)
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.accounting.filter import FOR_KEYS
 from tacit.auditing.gauntlet.table_stage import exact_cells, plan_of, protected
 from tacit.errors import QueryRefused
 from tacit.plan.groups import threshold_for
@@ -54,7 +55,7 @@ def test_what_a_threshold_costs_is_charged_beside_the_noise():
     rows = pa.table({"id": [1], "g": ["a"]})
     plan = plan_of(protected(rows).group_by("g").count())
     assert [type(event).__name__ for event in plan.events] == ["LaplaceNoise", "LaplaceNoise", "KeyThreshold"]
-    assert plan.loss.delta == plan.threshold.delta > 0
+    assert plan.loss.delta == plan.threshold.delta / FOR_KEYS > 0
 
 
 def test_public_keys_and_no_keys_have_no_threshold():

@@ -10,7 +10,7 @@ from tacit.plan.identity import question_key
 from tacit.plan.plan import Plan
 
 # what is done with the noisy integers afterwards, and what they are called, does not make another question
-AFTERWARDS = {"outputs", "columns", "after", "spend"}
+AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of"}
 
 
 @pytest.fixture

@@ -83,6 +83,26 @@ def delta_at(event: Event, epsilon: Fraction) -> Fraction:
     return min(by_zcdp, upward(lambda: smooth.delta(event.sensitivity_squared, event.sigma, epsilon)))
 
 
+@lru_cache(maxsize=1024)
+def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
+    """Return a delta at which all that one question draws is (epsilon, delta)-DP together, rounded up.
+
+    A threshold's own chance is apart from it.
+
+    >>> halves = (GaussianNoise(Fraction(10), Fraction(1)), GaussianNoise(Fraction(10), Fraction(1)))
+    >>> float(noise_delta(halves, Fraction(1, 2)))
+    1.0479...e-05
+    """
+    drawn = [event for event in events if not isinstance(event, KeyThreshold)]
+    by_zcdp = zcdp_to_delta(sum((zcdp(event).rho for event in drawn), Fraction(0)), epsilon)
+    gaussian = [event for event in drawn if isinstance(event, GaussianNoise)]
+    if not drawn or len(gaussian) < len(drawn):
+        return by_zcdp
+    if len(drawn) == 1:
+        return min(by_zcdp, delta_at(drawn[0], epsilon))
+    return min(by_zcdp, upward(lambda: hockey.joint_gaussian_delta(gaussian, epsilon)))
+
+
 @lru_cache(maxsize=4096)
 def epsilon_at(event: Event, delta: Fraction) -> Fraction:
     """Return the least epsilon at which the event is (epsilon, delta)-DP, rounded up by at most one part in 10^9.

@@ -4,6 +4,7 @@ Proofs: docs/proofs/losses.md (one coordinate, and Laplace vectors) and docs/pro
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -69,11 +70,15 @@ class Smoothing:
 
     def delta(self, sensitivity_squared: Fraction, sigma: Fraction, epsilon: Fraction) -> arb:
         """Return a bound on the delta of every whole move within the sensitivity; 1 where the noise is too narrow."""
-        left, ripple = sigma**2 - self.blur_squared, self.ripple()
-        if left <= 0 or not ripple < 1:
+        return self.joint_delta([(sensitivity_squared, sigma)], epsilon)
+
+    def joint_delta(self, noises: Sequence[tuple[Fraction, Fraction]], epsilon: Fraction) -> arb:
+        """Return the same bound for vectors released together, each by its sensitivity squared and its sigma."""
+        ripple = self.ripple()
+        if not ripple < 1 or any(sigma**2 <= self.blur_squared for _, sigma in noises):
             return arb(1)
         loss = ball(epsilon) - self.moved * (2 * ripple.log1p() - (-ripple).log1p())
-        move = ball(sensitivity_squared / left).sqrt()
+        move = ball(sum(squared / (sigma**2 - self.blur_squared) for squared, sigma in noises)).sqrt()
         return (self.moved * ripple.log1p()).exp() * continuous_gaussian_delta(move, loss)
 
     def ripple(self) -> arb:
@@ -87,6 +92,13 @@ def smoothing(sensitivity_squared: Fraction, epsilon: Fraction) -> Smoothing:
     moved = math.floor(sensitivity_squared)
     size = moved.bit_length() + max(0, -_log2(epsilon)) + 46
     return Smoothing(Fraction(math.ceil(size * math.log(2) / (2 * math.pi**2) * 256), 256), moved)
+
+
+def joint_gaussian_delta(events: Iterable[GaussianNoise], epsilon: Fraction) -> arb:
+    """Return a bound on the delta of Gaussian vectors released together; 1 where one of them is too narrow for it."""
+    noises = [(event.sensitivity_squared, event.sigma) for event in events]
+    moved = sum(math.floor(squared) for squared, _ in noises)
+    return smoothing(Fraction(moved), epsilon).joint_delta(noises, epsilon)
 
 
 def _log2(value: Fraction) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 import tacit
+from tacit.accounting.filter import FOR_KEYS
 from tacit.auditing.audit import Claim, judge
 from tacit.auditing.audit_result import AuditResult
 from tacit.auditing.lower_bound import gaussian_draws
@@ -183,7 +184,8 @@ def _private_keys(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Cal
     columns = {"id": ColumnFacts("int"), "g": ColumnFacts("text")}
     declared = Declaration("t", "id", columns, rows_per_unit=1, groups_per_unit=1)
     query = parse_query("SELECT g, COUNT(DISTINCT id) AS n FROM t GROUP BY g", declared)
-    spend = make_spend(epsilon, 2 * delta, "laplace", loss_of(epsilon, delta=2 * delta))  # half of it is for keys
+    whole = delta / FOR_KEYS
+    spend = make_spend(epsilon, whole, "laplace", loss_of(epsilon, delta=whole))
     plan = make_plan(query, declared, spend)
     if plan.threshold is not None:
         lower = replace(plan.threshold, least=math.ceil(plan.threshold.least * (1 - shortage)))

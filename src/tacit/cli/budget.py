@@ -1,6 +1,5 @@
 """`tacit budget`: what each table may lose, what is spent and what is left; `tacit budget grant` changes it."""
 
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +8,6 @@ from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from tacit.accounting.filter import Charge
     from tacit.ledger.ledger import Ledger
     from tacit.ledger.naming import RegisteredTable
     from tacit.ledger.standing import Standing
@@ -94,35 +92,25 @@ def describe(ledger: "Ledger") -> str:
 
 
 def _describe_table(ledger: "Ledger", table: "RegisteredTable", shared: list[str]) -> list[str]:
+    from tacit.accounting.filter import rule_of
+    from tacit.ledger.standing import spent_words
+
     title = f"{table.name} (version {table.version})" + (f", same people as {', '.join(shared)}" if shared else "")
     rows = []
+    rule = rule_of(table.budget)
     for who in (None, *ledger.analysts(table)):
         standings = [one for one in ledger.standings(table, who) if (one.budget.analyst is None) == (who is None)]
         rows += [(who or "everyone", _describe(standing)) for standing in standings]
         if who is not None and not standings:
-            rows.append((who, f"{' ' * BAR}  of everyone's: spent {_cost(ledger.spent(table, who))}"))
+            rows.append((who, f"{' ' * BAR}  of everyone's: spent {spent_words(ledger.spent(table, who), rule)}"))
     width = max(len(who) for who, _ in rows)
     return [title, *(f"  {who:{width}}  {text}" for who, text in rows)]
 
 
-def _cost(spent: "Charge") -> str:
-    from tacit.privacy.number import show
-
-    amounts = [f"ρ = {show(spent.rho)}" if spent.epsilon is None else f"ε = {show(spent.epsilon)}"]
-    return ", ".join(amounts + ([f"δ = {show(spent.delta)}"] if spent.delta else []))
-
-
 def _describe(standing: "Standing") -> str:
-    from tacit.privacy.number import show
-
-    budget, room = standing.budget, standing.room
-    spent = standing.epsilon_spent
-    if spent is None:
-        share = float(standing.spent.rho / budget.rule.rho) if budget.rule.rho else 1.0
-        figures = f"spent ρ = {show(standing.spent.rho)}, left ρ = {_down(room.rho or Fraction(0))}"
-    else:
-        share = float(spent / (budget.rule.epsilon or 1))
-        figures = f"spent ε = {show(spent)}, left ε = {_down(room.epsilon)}"
+    budget = standing.budget
+    share = float(standing.share_spent)
+    figures = f"spent {standing.words_spent if standing.charges else 'nothing'}, left {standing.words_left}"
     filled = min(BAR, max(round(BAR * share), int(share > 0)))
     if standing.questions is None:
         more = "nothing asked yet" if not standing.charges else "any number of questions like the last"
@@ -133,11 +121,3 @@ def _describe(standing: "Standing") -> str:
 
 def _per(period: str | None) -> str:
     return f" per {period}" if period else ""
-
-
-def _down(amount: Fraction) -> str:
-    """An amount to six digits, rounded down, so that what is shown as left is there."""
-    from tacit.privacy.number import show
-
-    short = show(amount)
-    return short if Fraction(short) <= amount else show(Fraction(f"{float(amount * (1 - Fraction(1, 10**6))):.6g}"))

@@ -65,8 +65,8 @@ def verified(path: Path) -> str:
     found = verify_certificate(record)
     loss = found["loss"]
     main = ("ε", loss["epsilon"]) if loss["epsilon"] is not None else ("ρ", loss["rho"])
-    parts = [main] + ([("δ", loss["delta"])] if loss["delta"] != "0" else [])
-    cost = ", ".join(f"{sign} = {show(from_text(amount))}" for sign, amount in parts)
+    delta = from_text(loss["delta"]) + (from_text(loss["delta_noise"]) if loss["epsilon"] is not None else 0)
+    cost = f"{main[0]} = {show(from_text(main[1]))}" + (f", δ = {show(delta)}" if delta else "")
     return (
         f"whole: entry {found['number']} of ledger {found['ledger']}, {found['time'][:19]}\n"
         f"table {found['table']['name']} version {found['table']['version']}, unit {found['unit']}, "

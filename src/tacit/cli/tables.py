@@ -73,14 +73,9 @@ def _facts(column: str, said: Any) -> str:
 
 
 def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
-    from tacit.privacy.number import show
-
     table = None if ledger is None else known_table(ledger, entry.name)
     if table is None or ledger is None:
         declared = entry.words.get("budget")
         return "not set, and the first question needs one" if declared is None else f"{declared}, nothing asked yet"
     left = ledger.left(table)
-    if not left.epsilon:
-        return f"{table.budget}, nothing left"
-    more = f", or about {left.questions:,} more like the last" if left.questions else ""
-    return f"{table.budget}; left: up to ε = {show(left.epsilon, up=False)} for one more question{more}"
+    return f"{table.budget}; left: {left}"

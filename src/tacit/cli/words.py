@@ -267,7 +267,9 @@ def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None)
 def plan_question(words: Words, opened: "Opened") -> "PlanReport":
     """Return what answering would do; nothing is declared by it."""
     question = open_question(words, opened, to_plan=True)
-    return question.plan(delta=words.call_delta, noise=words.noise, confidence=words.confidence, **spending(words))
+    return question.plan(
+        delta=words.call_delta, analyst=words.analyst, noise=words.noise, confidence=words.confidence, **spending(words)
+    )
 
 
 def spending(words: Words) -> dict[str, Any]:

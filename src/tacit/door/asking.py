@@ -6,6 +6,7 @@ from typing import Any
 
 from tacit.door.question import Question, what_is_left
 from tacit.errors import QueryRefused
+from tacit.ledger.standing import Left
 from tacit.printable import printable
 from tacit.privacy.number import Number
 from tacit.query import frame as words
@@ -140,9 +141,9 @@ class Table:
         return Question(self.session, words.with_ranges(query, {} if between is None else between))
 
     @property
-    def left(self) -> str:
-        """How much may still be asked, in words."""
-        return str(what_is_left(self.session, None)["text"])
+    def left(self) -> Left:
+        """How much may still be asked; it prints as words, and has the amounts as exact numbers."""
+        return what_is_left(self.session, None)
 
     def _one(self, asked: Asked) -> Question:
         return Question(self.session, words.make_query(self.frame, [asked]))

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from tacit.errors import InvalidParameter
+from tacit.ledger.standing import Fit, Left
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import make_plan
@@ -14,13 +15,13 @@ from tacit.plan.shares import read_weights
 from tacit.plan.spend import make_spend
 from tacit.printable import printable
 from tacit.privacy.loss import Loss
-from tacit.privacy.number import Number, show
+from tacit.privacy.number import Number, rounded_down, show
 from tacit.query.after import apply_after, picks_by_noise
 from tacit.query.nodes import After, Query
 from tacit.release.answer import Answer, Facts, loss_record
 from tacit.release.columns import noisy_columns
 from tacit.release.consistency import CONSISTENT, made_consistent
-from tacit.release.explain import explain
+from tacit.release.explain import explain, instead_words
 from tacit.release.rows import Rows
 from tacit.release.show import html_lines
 from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
@@ -38,6 +39,8 @@ class PlanReport:
     confidence: Any
     solved: Solved | None = None
     path: str | None = None  # how the engine would run it now
+    fit: Fit | None = None  # whether the budgets have room for it now
+    free: bool = False  # whether the record already has the answer
 
     @property
     def loss(self) -> Loss:
@@ -46,6 +49,10 @@ class PlanReport:
 
     def __str__(self) -> str:
         told = explain(self.plan, self.confidence, path=self.path)
+        if self.free:
+            told += "\nBudget: free, since the record already has the answer."
+        elif self.fit is not None:
+            told += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
         return printable(told + solved, keeping="\n")
 
@@ -70,10 +77,11 @@ class Question:
         error: Wanted | None = None,
         for_groups_of: int | None = None,
         weights: Mapping[str, Number] | None = None,
+        analyst: str | None = None,
         noise: str | None = None,
         confidence: Number = 0.95,
     ) -> PlanReport:
-        """Return what answering would do, cost and give: free, and no row is read.
+        """Return what answering would do, cost and give, and whether it fits: free, and no row is read.
 
         Give `epsilon`, for the whole call, or the `error` to stay within, from which it is solved: a percent ("2%"), a
         number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more.
@@ -82,8 +90,10 @@ class Question:
         spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         exact = solved.epsilon if solved else epsilon
-        plan = self._plan_at(spend_at(exact))
-        return PlanReport(plan, level, solved, self.session.engine.path_of(plan))
+        session = self.session
+        plan = session.plan(self.query, spend=spend_at(exact), analyst=analyst)
+        free = session.is_answered(plan, analyst)
+        return PlanReport(plan, level, solved, session.engine.path_of(plan), session.fit(plan, analyst), free)
 
     def answer(
         self,
@@ -188,7 +198,7 @@ def _answer(
     receipt = answered.receipt
     facts = Facts(
         loss=loss_record(plan.loss),
-        left=what_is_left(session, analyst),
+        left=left_record(what_is_left(session, analyst)),
         unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
         neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",
         confidence=confidence,
@@ -209,15 +219,25 @@ def _notes(plan: Plan, query: Query) -> tuple[str, ...]:
     if plan.threshold is not None:
         least = plan.threshold.least
         notes.append(f"Groups are shown where the noisy count of units is at least {least}; others may exist.")
+    if plan.instead_of is not None:
+        notes.append(instead_words(plan))
     if picks_by_noise(query.after, [output.name for output in plan.outputs]):
         notes.append(PICKED)
     return tuple(notes)
 
 
-def what_is_left(session: Session, analyst: str | None) -> dict[str, Any]:
-    """Say what is left: composition is not a plain sum, so it is the largest epsilon one more question could have."""
-    left = session.ledger.left(session.registered, analyst)
-    text = f"up to ε = {show(left.epsilon, up=False)} for one more question" if left.epsilon else "nothing"
-    if left.questions:
-        text += f", or about {left.questions:,} more like the last"
-    return {"epsilon": float(left.epsilon), "questions": left.questions, "text": text}
+def what_is_left(session: Session, analyst: str | None) -> Left:
+    """Return what one more question may ask for; it prints as words."""
+    return session.ledger.left(session.registered, analyst)
+
+
+def left_record(left: Left) -> dict[str, Any]:
+    """Return what is left as numbers that may be asked for as they are, and as text."""
+    return {
+        "epsilon": rounded_down(left.epsilon),
+        "laplace": {"epsilon": rounded_down(left.laplace), "delta": rounded_down(left.delta)},
+        "gaussian": {"epsilon": rounded_down(left.gaussian), "delta": rounded_down(left.delta_gaussian)},
+        "rho": None if left.rho is None else rounded_down(left.rho),
+        "questions": left.questions,
+        "text": str(left),
+    }

@@ -110,6 +110,7 @@ def budget_record(budget: Budget) -> Record:
             "rho": None if rule.rho is None else to_text(rule.rho),
             "delta": to_text(rule.delta),
             "delta_convert": to_text(rule.delta_convert),
+            "delta_noise": to_text(rule.delta_noise),
         },
     }
 
@@ -125,6 +126,7 @@ def budget_from(record: Record) -> Budget:
             amount_or_none(rule["rho"]),
             from_text(rule["delta"]),
             from_text(rule["delta_convert"]),
+            from_text(rule["delta_noise"]),
         ),
         analyst=record["analyst"],
         period=record["period"],

@@ -9,7 +9,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tacit.accounting.filter import charge_of
+from tacit.accounting.filter import covers
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
 from tacit.ledger.draft import Draft
@@ -17,7 +17,7 @@ from tacit.ledger.entry import Entry, Record, charge_from
 from tacit.privacy.event import event_from_dict
 from tacit.privacy.number import read_json
 
-WHAT = "tacit certificate 1"
+WHAT = "tacit certificate 2"
 
 
 def facts(view: Draft, number: int, *, ledger: str, public_key: str) -> Record:
@@ -47,7 +47,7 @@ def summary(chained: Record) -> Record:
         "unit": declaration.get("unit"),
         "neighbours": declaration.get("neighbours"),
         "events": charge["events"],
-        "loss": {name: charge[name] for name in ("epsilon", "rho", "delta")},
+        "loss": {name: charge[name] for name in ("epsilon", "rho", "delta", "delta_noise")},
         "answer": answer["answer"],
     }
 
@@ -92,9 +92,7 @@ def _verified(certificate: Any) -> Record:
         raise _fault("its entries do not belong together")
     if digest("declaration", table["declaration"]) != table["declaration_hash"]:
         raise _fault("the hash of the table's declaration is wrong")
-    cost, charged = charge_of(map(event_from_dict, charge["events"])), charge_from(charge)
-    pure = charged.epsilon is None or (cost.epsilon is not None and cost.epsilon <= charged.epsilon)
-    if not pure or cost.rho > charged.rho or cost.delta > charged.delta:
+    if not covers(charge_from(charge), map(event_from_dict, charge["events"])):
         raise _fault("what ran cost more than what was charged")
     return {**said, "ledger": certificate["ledger"], "software": certificate["software"], "key": fingerprint(public)}
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass
 
 from tacit.accounting.filter import Charge, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
-from tacit.ledger.budget import EACH, Budget
+from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, Record, account_name, charge_record, scope_of
 from tacit.ledger.naming import RegisteredTable
 from tacit.ledger.rows import Likely, looks_for
 from tacit.ledger.rulebook import TABLE, budgets_of
+from tacit.ledger.standing import first_without_room
 from tacit.privacy.event import KINDS, Event, event_to_dict
-from tacit.privacy.number import show
+from tacit.privacy.loss import ApproximateLoss
 
 TEXT_MAX = 1000
 
@@ -74,18 +75,14 @@ def new_request(
     table: RegisteredTable,
     events: Sequence[Event],
     *,
+    asked: ApproximateLoss | None,
     question_key: str,
     request_id: str | None,
     analyst: str | None,
     ledger: str,
 ) -> Request:
     """Return the request, its cost computed; what is no event or no text is refused."""
-    for event in events:
-        if type(event).__name__ not in KINDS:
-            raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
-    if not events:
-        raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
-    charge = charge_of(events)
+    charge = cost_of(events, asked)
     keys = keys_of(table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=ledger)
     record = {
         "table": table.id,
@@ -99,6 +96,16 @@ def new_request(
         "question": keys.question,
     }
     return Request(table, analyst or "", charge, record, keys)
+
+
+def cost_of(events: Sequence[Event], asked: ApproximateLoss | None) -> Charge:
+    """Return what a question is charged; what is no event is refused."""
+    for event in events:
+        if type(event).__name__ not in KINDS:
+            raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
+    if not events:
+        raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
+    return charge_of(events, asked=asked)
 
 
 def keys_of(
@@ -144,14 +151,14 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
     stored = find_stored(draft, request.keys, ledger=ledger, durable=durable)
     if stored is not None:
         return stored
-    budgets = draft.book.applying(table.people, request.analyst)
-    scopes = {budget.scope(analyst=request.analyst, time=draft.time): budget for budget in budgets}
-    for scope, budget in scopes.items():
-        spent = draft.account(scope).spent
-        if not budget.rule.admits(spent + request.charge):
-            draft.append({"kind": "refusal", **request.record, "budget": scope})
-            raise _no_room(request, budget, spent)
+    short = first_without_room(draft, table.people, analyst=request.analyst, charge=request.charge)
+    if short is not None:
+        why = short.words(draft)
+        draft.append({"kind": "refusal", **request.record, "budget": short.scope})
+        raise _no_room(request, why)
     entry = draft.append({"kind": "charge", **request.record}, request=request.keys.request)
+    budgets = draft.book.applying(table.people, request.analyst)
+    scopes = [budget.scope(analyst=request.analyst, time=draft.time) for budget in budgets]
     for scope in {scope_of(table.people), scope_of(table.people, analyst=request.analyst), *scopes}:
         draft.charge(scope, request.charge, number=entry.number)
     return entry
@@ -183,16 +190,10 @@ def _stored(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
     return StoredAnswer(record["answer"], receipt)
 
 
-def _no_room(request: Request, budget: Budget, spent: Charge) -> BudgetExceeded:
-    charge = request.charge
-    pure_left = charge.epsilon is None and budget.rule.admits_purely(spent) and not budget.rule.admits_by_rho(spent)
-    asked = [f"ε = {show(charge.epsilon)}"] if charge.epsilon is not None else [f"ρ = {show(charge.rho)}"]
-    asked += [f"δ = {show(charge.delta)}"] if charge.delta else []
+def _no_room(request: Request, why: str) -> BudgetExceeded:
     name = request.table.name
     return BudgetExceeded(
-        f"the budget of '{name}', {budget}, has no room for {', '.join(asked)}; nothing was charged or read"
-        + ("; what was asked before leaves room for pure noise alone" if pure_left else "")
-        + "\nhint: "
-        + ("ask for Laplace noise, or for less" if pure_left else "ask for less")
-        + f" ('tacit budget' shows what is left), or have the curator grant more: tacit budget grant {name} ..."
+        f"the budget of '{name}', {why}; nothing was charged or read"
+        "\nhint: ask for what is left or less ('tacit plan' says whether it fits), or have the curator grant more: "
+        f"tacit budget grant {name} ..."
     )

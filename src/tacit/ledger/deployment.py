@@ -9,7 +9,7 @@ from math import inf, nextafter
 from typing import Any
 
 from tacit.ledger.entry import Record
-from tacit.privacy.number import from_text
+from tacit.privacy.number import from_text, to_text
 
 _FLAVOURS = {"pure": "Pure DP", "approximate": "Approximate DP", "zcdp": "Zero-concentrated DP"}
 
@@ -19,11 +19,12 @@ def deployment(certificate: Record) -> Record:
     loss = certificate["loss"]
     table = certificate["table"]
     kinds = sorted({event["kind"] for event in certificate["events"]})
-    pure = loss["epsilon"] is not None
-    flavour = _FLAVOURS["zcdp" if not pure else "approximate" if from_text(loss["delta"]) else "pure"]
-    parameters = {name: _number(loss[name]) for name in (("epsilon",) if pure else ("rho",))}
-    if from_text(loss["delta"]):
-        parameters["delta"] = _number(loss["delta"])
+    by_epsilon = loss["epsilon"] is not None
+    # noise that is not pure was charged for an epsilon and a delta, or else by its rho
+    delta = from_text(loss["delta"]) + (from_text(loss["delta_noise"]) if by_epsilon else 0)
+    flavour = _FLAVOURS["zcdp" if not by_epsilon else "approximate" if delta else "pure"]
+    main = "epsilon" if by_epsilon else "rho"
+    parameters = {main: _number(loss[main])} | ({"delta": _number(to_text(delta))} if delta else {})
     return {
         "status": "Draft",
         "deployment": {

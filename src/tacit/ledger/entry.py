@@ -13,8 +13,8 @@ from tacit.accounting.filter import Charge
 from tacit.ledger.chain import canonical
 from tacit.privacy.number import from_text, to_text
 
-# How the tables are laid out; a ledger of a larger number was written by a newer version.
-SCHEMA = 2
+# How the tables are laid out and what a budget's rule counts; another number was written by another version.
+SCHEMA = 3
 
 Record = dict[str, Any]
 
@@ -121,13 +121,18 @@ def account_from(text: str) -> Account:
 
 def charge_record(charge: Charge) -> Record:
     """Return a charge as exact text for an entry."""
-    epsilon = None if charge.epsilon is None else to_text(charge.epsilon)
-    return {"epsilon": epsilon, "rho": to_text(charge.rho), "delta": to_text(charge.delta)}
+    return {
+        "epsilon": None if charge.epsilon is None else to_text(charge.epsilon),
+        "rho": to_text(charge.rho),
+        "delta": to_text(charge.delta),
+        "delta_noise": to_text(charge.delta_noise),
+    }
 
 
 def charge_from(record: Record) -> Charge:
     """Return the charge that `charge_record` wrote."""
-    return Charge(amount_or_none(record["epsilon"]), from_text(record["rho"]), from_text(record["delta"]))
+    rho, delta, delta_noise = (from_text(record[name]) for name in ("rho", "delta", "delta_noise"))
+    return Charge(amount_or_none(record["epsilon"]), rho, delta, delta_noise)
 
 
 def amount_or_none(text: str | None) -> Fraction | None:

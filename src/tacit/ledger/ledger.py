@@ -24,13 +24,13 @@ from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_nam
 from tacit.ledger.naming import RegisteredTable
 from tacit.ledger.rows import Rows
 from tacit.ledger.rulebook import NAME
-from tacit.ledger.standing import Left, Standing, smallest, standings
+from tacit.ledger.standing import Fit, Left, Standing, first_without_room, smallest, standings
 from tacit.ledger.state import Pieces
 from tacit.ledger.store import NotAsSigned, Store
 from tacit.ledger.turnstile import Ticket, Turnstile
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy.event import Event
-from tacit.privacy.loss import Loss
+from tacit.privacy.loss import ApproximateLoss, Loss
 
 KeySource = Callable[[], SigningKey]
 
@@ -122,16 +122,24 @@ class Ledger:
         events: Sequence[Event],
         *,
         question_key: str,
+        asked: ApproximateLoss | None = None,
         request_id: str | None = None,
         analyst: str | None = None,
     ) -> Reservation | StoredAnswer:
         """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
 
         Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
-        is charged once: its answer comes back, or, if it has none, `DeadRequest`.
+        is charged once: its answer comes back, or, if it has none, `DeadRequest`. `asked` is the (epsilon, delta) that
+        noise was made for which is not pure; without it such noise counts by its rho alone.
         """
         request = charging.new_request(
-            table, tuple(events), question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
+            table,
+            tuple(events),
+            asked=asked,
+            question_key=question_key,
+            request_id=request_id,
+            analyst=analyst,
+            ledger=self.id,
         )
         outcome = self._turnstile.take(
             lambda draft: charging.reserve(draft, request, durable=self.durable), likely=request.likely()
@@ -212,6 +220,35 @@ class Ledger:
     def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
         """Return what one more question may cost: the smallest of all budgets that apply wins."""
         return smallest(self.standings(table, analyst))
+
+    def fit(
+        self,
+        table: RegisteredTable,
+        events: Sequence[Event],
+        *,
+        asked: ApproximateLoss | None = None,
+        analyst: str | None = None,
+    ) -> Fit:
+        """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
+        charge, who = charging.cost_of(events, asked), analyst or ""
+        with self._view() as draft:
+            short = first_without_room(draft, table.people, analyst=who, charge=charge)
+            if short is not None:
+                return Fit(short.words(draft), None)
+            return Fit(None, smallest(standings(draft, table.people, analyst=who, charge=charge)))
+
+    def admits(
+        self,
+        table: RegisteredTable,
+        events: Sequence[Event],
+        *,
+        asked: ApproximateLoss | None = None,
+        analyst: str | None = None,
+    ) -> bool:
+        """Return whether a question would be admitted now."""
+        charge, who = charging.cost_of(events, asked), analyst or ""
+        with self._view() as draft:
+            return first_without_room(draft, table.people, analyst=who, charge=charge) is None
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""

@@ -67,9 +67,9 @@ def newer_layout(place: str) -> LedgerError:
 
 
 def older_layout(place: str) -> LedgerError:
-    """Return the error for a ledger that an earlier version wrote, whose totals nothing signs."""
+    """Return the error for a ledger that an earlier version wrote, whose budgets kept another rule."""
     return LedgerError(
-        f"the ledger {place} was written by an older version, whose totals were not signed"
+        f"the ledger {place} was written by an older version, whose budgets kept another rule"
         "\nhint: read it with that version; here begin a new one, with budgets lowered by what was spent"
     )
 

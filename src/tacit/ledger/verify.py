@@ -1,7 +1,8 @@
 """Verifying: read the whole ledger again and recompute everything that follows from its entries.
 
 The chain of hashes, the signature on its head, the columns copied from the entries, the whole state under the head,
-and that each charge fitted its budgets when it was made. Anything that does not follow is damage, and is named.
+that each charge is at least what its events cost, and that it fitted its budgets when it was made. Anything that does
+not follow is damage, and is named.
 Entries that differ only in their names, times and answers are many; `sameness.py` spares parsing them one by one.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tacit.accounting.filter import GRAIN, Charge
+from tacit.accounting.filter import GRAIN, Charge, covers
 from tacit.errors import LedgerError
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
@@ -31,6 +32,7 @@ from tacit.ledger.rows import Rows
 from tacit.ledger.rulebook import RuleBook, changes
 from tacit.ledger.sameness import AlikeCharges, alike_answer
 from tacit.ledger.state import place_of, whole_state
+from tacit.privacy.event import event_from_dict
 
 _decode = json.JSONDecoder().raw_decode
 
@@ -197,6 +199,8 @@ class Replay:
         amounts = [amount for field in fields(charge) if (amount := getattr(charge, field.name)) is not None]
         if any(amount < 0 or GRAIN % amount.denominator for amount in amounts):
             raise _fault(f"entry {self.number} has an amount that was never written")
+        if not covers(charge, map(event_from_dict, record["events"])):
+            raise _fault(f"what ran under entry {self.number} cost more than its charge")
         return Spending(record["people"], record["analyst"] or "", charge)
 
     def _add_up(self) -> None:

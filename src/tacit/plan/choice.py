@@ -33,7 +33,7 @@ def choice_of(
             f"the best {best} of {len(listed)} keys is no choice\nhint: give a smaller number, or ask for the counts"
         )
     pure = TopK(k=best, epsilon=spend.epsilon, monotone=not unit.replace)
-    if spend.delta_noise == 0 or spend.noise == "laplace":
+    if spend.delta_rho == 0 or spend.noise == "laplace":
         return _choice(pure, monotone=not unit.replace)
     each = _root_down(8 * rho_within(spend.epsilon, spend.delta_noise) / best)
     by_rho = TopK(k=best, epsilon=each * best, monotone=not unit.replace, by="exponential")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from tacit.accounting.filter import FOR_KEYS, FOR_NOISE
 from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.query.nodes import After, AggregateKind, Expression, Scalar, Type
@@ -18,11 +19,13 @@ PartKind = Literal["rows", "units", "distinct", "missing", "counted", "below", "
 
 @dataclass(frozen=True)
 class Spend:
-    """What a call may cost: epsilon for all of it, and its delta in the two places delta can go."""
+    """What a call may cost: epsilon for all of it, and its delta, divided as the budget's is."""
 
     epsilon: Fraction
+    delta: Fraction = Fraction(0)  # all of it, as asked
     delta_keys: Fraction = Fraction(0)  # for showing keys that nobody listed
-    delta_noise: Fraction = Fraction(0)  # for Gaussian noise
+    delta_noise: Fraction = Fraction(0)  # the chance that Gaussian noise is beyond epsilon
+    delta_rho: Fraction = Fraction(0)  # the delta at which epsilon holds the rho of Gaussian noise
     noise: NoiseKind | None = None
     confidence: Fraction = Fraction(95, 100)  # of intervals that are paid for: those of quantiles
     weights: tuple[tuple[str, Fraction], ...] = ()  # how much an aggregate's squared relative error counts, if not 1
@@ -188,6 +191,7 @@ class Plan:
     columns: tuple[str, ...]
     after: After
     spend: Spend
+    instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -200,11 +204,16 @@ class Plan:
 
     @property
     def loss(self) -> Loss:
-        """What this call costs on its own."""
+        """What this call costs on its own; of an (epsilon, delta) budget, what it takes of it by addition."""
         keys = self.threshold.delta if self.threshold else Fraction(0)
-        noise = self.spend.delta_noise if self.noise == "gaussian" else Fraction(0)
-        delta = keys + noise
+        noise = self.asked.delta if self.asked else Fraction(0)
+        delta = max(keys / FOR_KEYS, noise / FOR_NOISE) if self.spend.delta else keys + noise
         return ApproximateLoss(self.spend.epsilon, delta) if delta else PureLoss(self.spend.epsilon)
+
+    @property
+    def asked(self) -> ApproximateLoss | None:
+        """The (epsilon, delta) that noise which is not pure was made for, keys apart; None where it is pure."""
+        return ApproximateLoss(self.spend.epsilon, self.spend.delta_noise) if self.noise == "gaussian" else None
 
     @property
     def noise(self) -> NoiseKind:

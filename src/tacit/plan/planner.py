@@ -3,11 +3,14 @@
 1 bounds per unit   2 columns on their grids   3 parts of each release   4 sensitivity   5 noise   6 keys and threshold
 """
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from tacit.errors import QueryRefused
 from tacit.plan.choice import choice_of
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, lay_out
-from tacit.plan.plan import KeyColumn, Plan, Spend
+from tacit.plan.plan import KeyColumn, NoiseKind, Plan, Spend
 from tacit.plan.ranks import UnitBounds
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import divide
@@ -70,6 +73,28 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
         after=query.after,
         spend=spend,
     )
+
+
+def plan_with_room(query: Query, declaration: Declaration, spend: Spend, admits: Callable[[Plan], bool]) -> Plan:
+    """Return the plan of the noise that errs less, or of the other where the budget has room for that alone.
+
+    Only where the noise was left open; the plan says which noise it is instead of.
+    """
+    plan = make_plan(query, declaration, spend)
+    if spend.noise is not None or spend.delta_rho == 0 or admits(plan):
+        return plan
+    other = plan_of_other_noise(query, declaration, plan)
+    return other if other is not None and admits(other) else plan
+
+
+def plan_of_other_noise(query: Query, declaration: Declaration, plan: Plan) -> Plan | None:
+    """Return the plan with the other kind of noise, or None where there is none."""
+    other: NoiseKind = "gaussian" if plan.noise == "laplace" else "laplace"
+    try:
+        found = make_plan(query, declaration, replace(plan.spend, noise=other))
+    except QueryRefused:
+        return None
+    return replace(found, spend=plan.spend, instead_of=plan.noise)
 
 
 def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int, int]:

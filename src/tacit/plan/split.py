@@ -12,6 +12,7 @@ from statistics import NormalDist
 
 from tacit.accounting.calibrate import laplace_scale
 from tacit.accounting.convert import rho_within
+from tacit.accounting.cost import noise_delta
 from tacit.errors import QueryRefused
 from tacit.plan.layout import UNITS, Layout
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, QuantileDraw, Sensitivity, Spend
@@ -22,6 +23,8 @@ from tacit.privacy.law import SCALE_MAX, SCALE_MIN
 
 # sigma is rounded up to so many binary digits
 SIGMA_BITS = 40
+# what the roundings of sigma and of rho may differ by, and far more
+ROUNDING = Fraction(1, 2**30)
 # a chance below this is compared as if it were this
 CHANCE_LEAST = 1e-300
 
@@ -31,9 +34,9 @@ def divide(
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Return each release with the noise it gets, and each draw of quantiles with its epsilon."""
     laplace, purely = _purely(layout, sensitivities, spend, unit)
-    if spend.noise == "laplace" or (spend.noise is None and spend.delta_noise == 0):
+    if spend.noise == "laplace" or (spend.noise is None and spend.delta_rho == 0):
         return _drawable(laplace), purely
-    if spend.delta_noise == 0:
+    if spend.delta_rho == 0:
         raise QueryRefused(
             "Gaussian noise needs a delta, and this budget is pure"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
@@ -61,14 +64,26 @@ def _purely(
 def _by_rho(
     layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
-    """Gaussian noise and choices charged in rho."""
+    """Gaussian noise and choices charged in rho.
+
+    They get the rho that a budget of the same size has room for, if they are within the call's epsilon and its delta
+    for noise too; by their own law Gaussian vectors are. What is bounded by its rho alone gets a little less.
+    """
     shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
-    wanted = zip(layout.released, sensitivities, shares, strict=True)
-    releases = tuple(_gaussian(parts, how_far, share, spend) for parts, how_far, share in wanted)
+    wanted = list(zip(layout.released, sensitivities, shares, strict=True))
+    rho = rho_within(spend.epsilon, spend.delta_rho)
+    releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
+    if spend.delta_noise < spend.delta_rho and (draw_shares or _is_beyond(releases, spend)):
+        rho = rho_within(spend.epsilon, spend.delta_noise) * (1 - ROUNDING)
+        releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
-    rho = rho_within(spend.epsilon, spend.delta_noise) if draw_shares else Fraction(0)
     return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
+
+
+def _is_beyond(releases: tuple[NoisyRelease, ...], spend: Spend) -> bool:
+    """Whether Gaussian noise keeps to epsilon only at a delta above the one the call has for it."""
+    return noise_delta(tuple(release.event for release in releases), spend.epsilon) > spend.delta_noise
 
 
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
@@ -82,10 +97,9 @@ def _laplace(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spe
     return NoisyRelease(parts=parts, sensitivity=how_far, share=share, noise="laplace", scale=scale, event=event)
 
 
-def _gaussian(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend) -> NoisyRelease:
-    """Noise of so much rho as the call's (epsilon, delta) holds: what a budget of the same size has room for."""
+def _gaussian(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, rho: Fraction) -> NoisyRelease:
+    """Noise that costs at most `rho`."""
     squared = Fraction(how_far.l2_squared)
-    rho = rho_within(spend.epsilon, spend.delta_noise) * share
     sigma = max(_root_up(squared / (2 * rho)), SCALE_MIN)
     scalar = how_far.l2_squared == 1
     event = GaussianNoise(sigma=sigma, sensitivity_squared=squared, scalar=scalar)

@@ -9,6 +9,7 @@ import json
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from math import inf, nextafter
 from numbers import Integral, Rational, Real
 from typing import Any
 
@@ -104,6 +105,18 @@ def show(value: Fraction, *, up: bool = True) -> str:
         if Fraction(short) == value:
             return short
     return _six_digits(value, up=up)
+
+
+def rounded_down(value: Fraction) -> float:
+    """Return the largest float whose shortest decimal is at most `value`: what is left may be asked for as it is.
+
+    >>> rounded_down(Fraction(2, 3)), rounded_down(Fraction(1, 10))
+    (0.6666666666666665, 0.1)
+    """
+    found = float(value)
+    while Fraction(repr(found)) > value:
+        found = nextafter(found, -inf)
+    return found
 
 
 def to_text(value: Fraction) -> str:

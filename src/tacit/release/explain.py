@@ -30,6 +30,8 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str |
     lines = [f"Plan for {plan.table}: costs nothing, reads nothing.", *_reading(plan), *_groups(plan)]
     if path is not None:
         lines.append(f"Engine: {PATHS[path]}.")
+    if plan.instead_of is not None:
+        lines.append(instead_words(plan))
     for number, release in enumerate(plan.releases, 1):
         lines.extend(_release(number, release, plan))
     for draw in plan.quantiles:
@@ -41,6 +43,13 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str |
     lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
     lines.extend(_promise(plan))
     return "\n".join(lines)
+
+
+def instead_words(plan: Plan) -> str:
+    """Return why the noise is not the one that errs less."""
+    names = {"laplace": "Laplace", "gaussian": "Gaussian"}
+    used, other = names[plan.noise], names[plan.instead_of or plan.noise]
+    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."
 
 
 def _reading(plan: Plan) -> list[str]:

@@ -19,6 +19,7 @@ MODULES = (
     "tacit.auditing.gauntlet.file_cells",
     "tacit.auditing.gauntlet.file_cases",
     "tacit.auditing.gauntlet.join_cases",
+    "tacit.auditing.gauntlet.ledger_arms",
     "tacit.auditing.gauntlet.ledger_cases",
     "tacit.auditing.gauntlet.ledger_damage",
     "tacit.auditing.gauntlet.ledger_filter",

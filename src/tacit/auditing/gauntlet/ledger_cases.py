@@ -27,7 +27,7 @@ from tacit.auditing.gauntlet.ledger_stage import (
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, StoredAnswer, chain, open_ledger
 from tacit.ledger.draft import PAGE, Draft
-from tacit.ledger.entry import Account, Entry, Writes, account_name, account_text, charge_from, scope_of
+from tacit.ledger.entry import SCHEMA, Account, Entry, Writes, account_name, account_text, charge_from, scope_of
 from tacit.ledger.rows import Rows
 from tacit.ledger.sqlite import Connection
 from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
@@ -122,7 +122,7 @@ def _no_ledgers(home: Path) -> list[Path]:
         database.execute("CREATE TABLE somebody (else_ TEXT)")
     open_ledger(newer).close()
     with closing(sqlite3.connect(newer)) as database:
-        database.execute("PRAGMA user_version = 3")
+        database.execute(f"PRAGMA user_version = {SCHEMA + 1}")
     return [text, other, newer, home, text / "nowhere.db"]
 
 
