@@ -1,6 +1,7 @@
 """The story of every answer, in one function: plan, charge, read, add noise, record, answer."""
 
 import logging
+from contextlib import closing
 from dataclasses import dataclass
 
 from tacit.engine.engine import FAILED, Engine
@@ -15,10 +16,10 @@ from tacit.plan.identity import question_key
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import plan_of_other_noise, plan_with_room
 from tacit.query.nodes import Query
-from tacit.release.noisy import NoisyTable, release
+from tacit.release.noisy import NoisyTable, joined, release
 from tacit.tables.schema import Declaration
 
-log = logging.getLogger("tacit.session")
+log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
 
 SALT_BYTES = 16
 
@@ -58,8 +59,9 @@ class Session:
         )
         if isinstance(reservation, StoredAnswer):
             return Answered(plan, NoisyTable.from_json(reservation.answer), reservation.receipt, free=True)
-        exact = self.engine.aggregate(plan, fresh_bytes(SALT_BYTES).hex())  # bounded, still secret
-        noisy = _released(plan, exact)  # noise enters here and nowhere else
+        with closing(self.engine.parts(plan, fresh_bytes(SALT_BYTES).hex())) as exact:  # bounded, still secret
+            noisy = joined([_released(plan, part) for part in exact])  # noise enters here and nowhere else
+        noisy = noisy.with_texts(self.engine.texts(plan, noisy.keys))
         receipt = reservation.commit(noisy.to_json())  # stores the answer; no refund, even on failure
         return Answered(plan, noisy, receipt, free=False)
 

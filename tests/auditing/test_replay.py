@@ -17,7 +17,7 @@ from tacit.auditing.neighbours import make_tables
 from tacit.auditing.question_audit import audit_plan, audit_question
 from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all
 from tacit.engine import compiled
-from tacit.engine.engine import Engine
+from tacit.engine.engine import Engine, joined
 from tacit.plan.plan import Sensitivity
 
 DECLARED = {"x": {"between": (-3, 7)}, "y": {"between": (-5, 10)}, "g": {"type": "text"}}
@@ -132,7 +132,7 @@ def engine_that(change):
     honest, runs = Engine._aggregate, count()
 
     def aggregate(self, plan, salt):
-        return change(honest(self, plan, salt), next(runs) > 0)
+        yield change(joined(list(honest(self, plan, salt))), next(runs) > 0)
 
     with planted(Engine, "_aggregate", aggregate):
         yield

@@ -29,13 +29,13 @@ def spent_elsewhere(path):
 
 def test_the_charge_is_durable_before_the_engine_is_called(ledger_file, monkeypatch):
     table = protected(ROWS, ledger=ledger_file)
-    seen, aggregate = [], Engine.aggregate
+    seen, parts = [], Engine.parts
 
     def spy(self, plan, salt):
         seen.append(spent_elsewhere(ledger_file))
-        return aggregate(self, plan, salt)
+        return parts(self, plan, salt)
 
-    monkeypatch.setattr(Engine, "aggregate", spy)
+    monkeypatch.setattr(Engine, "parts", spy)
     table.count().answer(epsilon=1)
     assert seen == [1]
 
@@ -80,7 +80,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
 
 def test_a_refused_question_reads_nothing(monkeypatch):
     table = protected(ROWS, budget=epsilon(1))
-    monkeypatch.setattr(Engine, "aggregate", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(Engine, "parts", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetExceeded):
         table.count().answer(epsilon=2)
     assert table.session.ledger.spent(table.session.registered).epsilon == 0
@@ -88,7 +88,7 @@ def test_a_refused_question_reads_nothing(monkeypatch):
 
 def test_planning_reads_and_charges_nothing(monkeypatch):
     table = protected(ROWS)
-    monkeypatch.setattr(Engine, "aggregate", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(Engine, "parts", lambda *_: pytest.fail("a row was read"))
     text = str(table.group_by("g").mean("x", between=(0, 50)).plan(epsilon=1))
     assert "L1 200" in text or "L1 " in text
     assert table.session.ledger.spent(table.session.registered).epsilon == 0
@@ -96,13 +96,13 @@ def test_planning_reads_and_charges_nothing(monkeypatch):
 
 def test_every_answer_draws_a_salt_of_its_own(monkeypatch):
     table = protected(ROWS)
-    salts, aggregate = [], Engine.aggregate
+    salts, parts = [], Engine.parts
 
     def spy(self, plan, salt):
         salts.append(salt)
-        return aggregate(self, plan, salt)
+        return parts(self, plan, salt)
 
-    monkeypatch.setattr(Engine, "aggregate", spy)
+    monkeypatch.setattr(Engine, "parts", spy)
     for spend in (1, 2, 3):
         table.count().answer(epsilon=spend)
     assert len(set(salts)) == 3

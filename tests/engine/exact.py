@@ -1,7 +1,9 @@
 """What tests of the engine share: small tables, and their exact sums on a chosen path."""
 
+import datetime as dt
 import os
 from contextlib import contextmanager
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -13,6 +15,34 @@ from tacit.query.frame import sum as sum_of
 INT, TEXT = pa.int64(), pa.string()
 SALT = "0123456789abcdef"
 DECLARED = {"x": {"between": (0, 10)}, "y": {"between": (-5, 5)}}
+
+
+def moment(*parts):
+    return dt.datetime(*parts)  # noqa: DTZ001 - a column without a zone
+
+
+UNITS = {
+    "int": (pa.int64(), [0, 1, -1, 2**63 - 1, -(2**63), 7, None]),
+    "uint": (pa.uint64(), [0, 1, 2**64 - 1, 2**63, None]),
+    "small": (pa.int16(), list(range(-3, 4))),
+    "float": (pa.float64(), [0.0, -0.0, 1.5, float("inf"), float("nan"), 5e-324, None]),
+    "text": (pa.string(), ["", "a", "A", "ä", "a\0", "a" * 9, "a" * 8, "b" * 400, None]),
+    "bool": (pa.bool_(), [True, False, None]),
+    "date": (pa.date32(), [dt.date(1970, 1, 1), dt.date(2024, 2, 29), None]),
+    "time": (pa.timestamp("us"), [moment(1969, 12, 31), moment(2024, 2, 29, 1), None]),
+    "decimal": (pa.decimal128(30, 4), [Decimal("1.5"), Decimal("-1.5"), Decimal("9e20"), None]),
+}
+KEYS = {
+    "text": (pa.string(), ["", "a", "b", "c" * 30, None]),
+    "int": (pa.int64(), [0, 1, -(2**63), 2**63 - 1, None]),
+    "float": (pa.float64(), [0.0, -0.0, 0.1, float("nan"), None]),
+    "bool": (pa.bool_(), [True, False, None]),
+    "date": (pa.date32(), [dt.date(1, 1, 1), dt.date(2024, 2, 29), None]),
+    "time": (pa.timestamp("us"), [moment(1969, 12, 31, 23), moment(2024, 2, 29), None]),
+    "decimal": (pa.decimal128(20, 2), [Decimal("1.50"), Decimal("-2.25"), None]),
+}
+XS = [None, -(2**63), -1, 0, 3, 10, 2**63 - 1]
+YS = [None, float("nan"), float("-inf"), -5.0, -0.0, 0.3, 4.999, 1e300]
 
 
 @contextmanager
@@ -29,13 +59,12 @@ def on_path(path):
             os.environ["TACIT_KERNEL"] = before
 
 
-def question(rows, aggregates=None, *, by=("g",), rows_per_unit=2, groups_per_unit=2, keys=None, **declared):
+def question(rows, aggregates=None, *, by=("g",), unit="id", rows_per_unit=2, groups_per_unit=2, keys=None, **declared):
     """Ask aggregates, or everything the kernel adds up, of rows with columns id, g, x and y."""
     table = tacit.table(
         rows,
-        unit="id",
-        rows_per_unit=rows_per_unit,
-        groups_per_unit=groups_per_unit,
+        unit=unit,
+        **({} if unit is tacit.ROW else {"rows_per_unit": rows_per_unit, "groups_per_unit": groups_per_unit}),
         budget=tacit.epsilon(1000, delta=1e-6),
         ledger=":memory:",
         columns=DECLARED | declared,

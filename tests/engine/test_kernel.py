@@ -1,9 +1,7 @@
 """The compiled kernel gives the SQL path's integers where nothing is over its bound, and obeys the same rule where
 something is."""
 
-import datetime as dt
 from collections import Counter
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -16,38 +14,13 @@ from tacit.auditing import gauntlet
 from tacit.auditing.gauntlet.case import run
 from tacit.engine import coding, coding_loops, kernel_loops, kernel_path
 from tacit.engine.kernel import Bounded, Columns, sum_batches
-from tests.engine.exact import added, as_table, exact_of, question
+from tests.engine.exact import KEYS, UNITS, XS, YS, added, as_table, exact_of, question
 
 pytestmark = pytest.mark.usefixtures("kernel")
 several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 
-def moment(*parts):
-    return dt.datetime(*parts)  # noqa: DTZ001 - a column without a zone
-
-
-UNITS = {
-    "int": (pa.int64(), st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 7, None])),
-    "uint": (pa.uint64(), st.sampled_from([0, 1, 2**64 - 1, 2**63, None])),
-    "small": (pa.int16(), st.integers(-3, 3)),
-    "float": (pa.float64(), st.sampled_from([0.0, -0.0, 1.5, float("inf"), float("nan"), 5e-324, None])),
-    "text": (pa.string(), st.sampled_from(["", "a", "A", "ä", "a\0", "a" * 9, "a" * 8, "b" * 400, None])),
-    "bool": (pa.bool_(), st.sampled_from([True, False, None])),
-    "date": (pa.date32(), st.sampled_from([dt.date(1970, 1, 1), dt.date(2024, 2, 29), None])),
-    "time": (pa.timestamp("us"), st.sampled_from([moment(1969, 12, 31), moment(2024, 2, 29, 1), None])),
-    "decimal": (pa.decimal128(30, 4), st.sampled_from([Decimal("1.5"), Decimal("-1.5"), Decimal("9e20"), None])),
-}
-KEYS = {
-    "text": (pa.string(), st.sampled_from(["", "a", "b", "c" * 30, None])),
-    "int": (pa.int64(), st.sampled_from([0, 1, -(2**63), 2**63 - 1, None])),
-    "float": (pa.float64(), st.sampled_from([0.0, -0.0, 0.1, float("nan"), None])),
-    "bool": (pa.bool_(), st.sampled_from([True, False, None])),
-    "date": (pa.date32(), st.sampled_from([dt.date(1, 1, 1), dt.date(2024, 2, 29), None])),
-    "time": (pa.timestamp("us"), st.sampled_from([moment(1969, 12, 31, 23), moment(2024, 2, 29), None])),
-    "decimal": (pa.decimal128(20, 2), st.sampled_from([Decimal("1.50"), Decimal("-2.25"), None])),
-}
-XS = st.sampled_from([None, -(2**63), -1, 0, 3, 10, 2**63 - 1])
-YS = st.sampled_from([None, float("nan"), float("-inf"), -5.0, -0.0, 0.3, 4.999, 1e300])
+ANY_X, ANY_Y = st.sampled_from(XS), st.sampled_from(YS)
 UNBOUNDED = {"rows_per_unit": 10**6, "groups_per_unit": 10**6}
 
 
@@ -55,8 +28,10 @@ UNBOUNDED = {"rows_per_unit": 10**6, "groups_per_unit": 10**6}
 @settings(several, max_examples=5)
 @given(data=st.data())
 def test_same_integers_as_sql_for_units_of_every_type(unit, data):
-    kind, values = UNITS[unit]
-    rows = data.draw(st.lists(st.tuples(values, st.sampled_from(["a", "b", None]), XS, YS), max_size=30))
+    kind, cells = UNITS[unit]
+    rows = data.draw(
+        st.lists(st.tuples(st.sampled_from(cells), st.sampled_from(["a", "b", None]), ANY_X, ANY_Y), max_size=30)
+    )
     asked = question(as_table(rows, unit=kind), **UNBOUNDED)
     assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
 
@@ -65,14 +40,14 @@ def test_same_integers_as_sql_for_units_of_every_type(unit, data):
 @settings(several, max_examples=5)
 @given(data=st.data())
 def test_same_integers_as_sql_for_keys_of_every_type(key, data):
-    kind, values = KEYS[key]
-    rows = data.draw(st.lists(st.tuples(st.integers(0, 3), values, XS, YS), max_size=30))
+    kind, cells = KEYS[key]
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(cells), ANY_X, ANY_Y), max_size=30))
     asked = question(as_table(rows, key=kind), **UNBOUNDED)
     assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
 
 
 @settings(several, max_examples=6)
-@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None]), XS, YS), max_size=30))
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None]), ANY_X, ANY_Y), max_size=30))
 def test_same_integers_as_sql_for_composite_listed_and_no_keys(rows):
     table = as_table(rows)
     for words in ({"by": ("g", "x")}, {"by": ("x", "g", "y")}, {"by": ()}, {"keys": ["b", None, "z"]}):
@@ -85,7 +60,7 @@ WIDE = [0, 1, -1, 2**63 - 1, -(2**63), 7, None]
 
 @settings(several, max_examples=8)
 @given(
-    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(WIDE), XS, YS), max_size=30),
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(WIDE), ANY_X, ANY_Y), max_size=30),
     st.lists(st.sampled_from([*WIDE, 5, 6]), min_size=1, max_size=9, unique=True),
 )
 def test_same_integers_as_sql_for_listed_whole_numbers(rows, keys):
@@ -276,7 +251,17 @@ def test_a_kernel_that_bounds_badly_is_caught(case, bug, monkeypatch):
 def test_nothing_was_compiled_for_any_of_this_in_use():
     loops = {**vars(coding_loops), **vars(kernel_loops)}
     compiled_for = {name: len(each.signatures) for name, each in loops.items() if hasattr(each, "signatures")}
-    used = {"hash_words", "code_texts", "code_words", "find_near", "find_words", "refill", "scatter", "sum_rows"}
+    used = {
+        "hash_words",
+        "hash_texts",
+        "code_texts",
+        "code_words",
+        "find_near",
+        "find_words",
+        "refill",
+        "scatter",
+        "sum_rows",
+    }
     assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)
 
 
@@ -288,7 +273,7 @@ def test_what_lies_under_a_null_is_no_value(kind):
     width = kind.bit_width // 8
     bitmap, data = pa.py_buffer(b"\x01"), pa.py_buffer(bytes(width) + b"\x7f" * width)
     column = pa.Array.from_buffers(kind, 2, [bitmap, data])
-    coder = coding.make_coder(kind, np.uint64(7))
+    coder = coding.make_coder(kind, coding.make_secret("7", "test"))
     codes = coder.code(column)
     found = coder.values(kind)
     assert [found[code] for code in codes] == column.to_pylist()
@@ -300,9 +285,11 @@ def test_what_lies_under_a_null_is_no_value(kind):
 def test_listed_numbers_near_and_far_have_their_places(far, with_null):
     listed = [far, -1, *([None] if with_null else []), 0, far - 1]
     cells = [0, far, None, far - 1, -1, -2, far + 1, -(2**63), 2**63 - 1, 1]
-    found = coding.PlaceFinder(listed).find(pa.array(cells, pa.int64()))
+    found = coding.PlaceFinder(listed, coding.make_secret("7", "test")).find(pa.array(cells, pa.int64()))
     assert found.tolist() == [listed.index(cell) if cell in listed else -1 for cell in cells]
 
 
 def test_a_list_of_nothing_but_null_has_its_place():
-    assert coding.PlaceFinder([None]).find(pa.array([0, None, -1], pa.int64())).tolist() == [-1, 0, -1]
+    assert coding.PlaceFinder([None], coding.make_secret("7", "test")).find(
+        pa.array([0, None, -1], pa.int64())
+    ).tolist() == [-1, 0, -1]

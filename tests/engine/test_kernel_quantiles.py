@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.engine import kernel, kernel_loops
+from tacit.engine.coding import OverMemory
 from tacit.engine.kernel import Bounded, Columns, sum_batches
 from tacit.engine.values import grouped
 from tacit.query.frame import count, count_units, mean, median, quantile
@@ -120,9 +121,9 @@ def test_a_kernel_that_hands_on_every_row_is_caught(monkeypatch):
     assert len(handed_on(2)) == 6  # which the tests above would see
 
 
-def test_values_that_pass_the_memory_limit_are_an_error(monkeypatch):
+def test_values_that_pass_their_share_of_memory_are_for_another_path(monkeypatch):
     monkeypatch.setattr(kernel, "KEPT_COPIES", 1 << 60)
-    with pytest.raises(MemoryError):
+    with pytest.raises(OverMemory):
         handed_on(2)
 
 

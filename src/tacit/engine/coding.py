@@ -7,7 +7,7 @@ those tie, by the values' own order. Values are compared whole.
 import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +20,56 @@ MASK = (1 << 32) - 1
 ROOM = 1 << 12
 # Whole numbers no farther apart are looked up in an array.
 SPAN_MOST = 1 << 20
+# Codes are 32 bits wide in the tables and in rows.
+CODES_MOST = (1 << 31) - 2
 
 
-def keyed_word(salt: str, purpose: str) -> np.uint64:
-    """Return a 64-bit word that depends on the salt and on what it is for."""
-    digest = hashlib.blake2b(f"{purpose}\n{salt}".encode(), digest_size=8).digest()
-    return np.uint64(int.from_bytes(digest, "little"))
+class OverMemory(Exception):
+    """More memory would be needed than there is for this; no row is lost, and another path takes the question over."""
+
+
+class Secret(NamedTuple):
+    """What a hash is keyed by: new for every question, so that no value can have been chosen for its hash."""
+
+    times_first: np.uint64  # the factors are odd
+    times_second: np.uint64
+    times_third: np.uint64
+    add_first: np.uint64
+    add_second: np.uint64
+    add_third: np.uint64
+    point: np.uint64  # of the field in which texts are polynomials
+
+
+def make_secret(salt: str, purpose: str) -> Secret:
+    """Return a secret that depends on the salt and on what it is for."""
+    digest = hashlib.blake2b(f"{purpose}\n{salt}".encode(), digest_size=56).digest()
+    words = [int.from_bytes(digest[at : at + 8], "little") for at in range(0, 56, 8)]
+    first, second, third = (np.uint64(word | 1) for word in words[:3])
+    return Secret(first, second, third, *(np.uint64(word) for word in (*words[3:6], words[6] >> 3)))
+
+
+def hashed(words: Codes, secret: Secret) -> Words:
+    """Return the keyed hash of each word."""
+    from tacit.engine import coding_loops as loops
+
+    hashes = np.empty(len(words), dtype=np.uint64)
+    loops.hash_words(as_input(words), secret, hashes)
+    return hashes
+
+
+def keyed_hash(words: Words, secret: Secret) -> Words:
+    """Return what the compiled `hash_word` does, for arrays."""
+    word = (words + secret.add_first) * secret.times_first
+    word ^= word >> np.uint64(32)
+    word = (word + secret.add_second) * secret.times_second
+    word ^= word >> np.uint64(29)
+    word = (word + secret.add_third) * secret.times_third
+    return word ^ (word >> np.uint64(32))
+
+
+def null_hash(secret: Secret) -> np.uint64:
+    """Return the hash of NULL: that of a word which nobody knows."""
+    return np.uint64(keyed_hash(np.full(1, secret.point), secret)[0])
 
 
 def mixed(word: Words, more: Words | np.uint64) -> Words:
@@ -93,8 +137,8 @@ class Coder(Protocol):
 class WordCoder:
     """Codes 64-bit words: numbers, dates and times, or pairs of other codes."""
 
-    def __init__(self, salt: np.uint64) -> None:
-        self._salt = salt
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
         self._slots = np.full(2 * ROOM, -1, dtype=np.int32)
         self._words = np.zeros(ROOM, dtype=np.int64)
         self._known = np.zeros(1, dtype=np.int64)
@@ -112,15 +156,15 @@ class WordCoder:
     @property
     def hashes(self) -> Words:
         """A hash of the word of each code."""
-        hashes = mixed(self.words.view(np.uint64), self._salt)
-        hashes[NULL_CODE] = mixed(np.zeros(1, dtype=np.uint64), ~self._salt)[0]
+        hashes = hashed(self.words, self._secret)
+        hashes[NULL_CODE] = null_hash(self._secret)
         return hashes
 
     def code(self, column: pa.Array) -> Codes:
         """Return each cell's code."""
         words = as_words(column)
         if column.null_count:  # what lies under a NULL is anything, and need not be a value of the type
-            words = np.where(_is_null(column), 0, words)
+            words = np.where(is_null(column), 0, words)
         return _null_coded(self.code_words(words), column)
 
     def code_words(self, words: Codes) -> Codes:
@@ -129,12 +173,16 @@ class WordCoder:
 
         codes = np.empty(len(words), dtype=np.int64)
         words, done = as_input(words), 0
-        while (done := loops.code_words(words, done, self._slots, self._words, self._known, codes)) < len(words):
+        while True:
+            table = (self._slots, self._words, self._known, codes)
+            if (done := loops.code_words(words, done, self._secret, *table)) == len(words):
+                break
+            if 2 * len(self._words) > CODES_MOST:
+                raise OverMemory
             self._words = np.concatenate([self._words, np.zeros_like(self._words)])
             self._slots = np.full(2 * len(self._words), -1, dtype=np.int32)
-            hashes = np.empty(self._known[0], dtype=np.uint64)
-            loops.hash_words(as_input(self._words[: self._known[0]]), np.uint64(1), hashes)
-            loops.refill(self._slots, hashes, int(self._known[0]))
+            count = int(self._known[0])
+            loops.refill(self._slots, hashed(self._words[:count], self._secret), count)
         codes += 1
         return codes
 
@@ -143,7 +191,7 @@ class WordCoder:
         from tacit.engine import coding_loops as loops
 
         found = np.empty(len(words), dtype=np.int64)
-        loops.find_words(as_input(words), self._slots, self._words, found)
+        loops.find_words(as_input(words), self._secret, self._slots, self._words, found)
         return found
 
     def values(self, kind: pa.DataType) -> list[Any]:
@@ -163,12 +211,12 @@ class PlaceFinder:
     Numbers that are near each other are looked up in an array from the least to the greatest.
     """
 
-    def __init__(self, listed: Sequence[int | None]) -> None:
+    def __init__(self, listed: Sequence[int | None], secret: Secret) -> None:
         self._null = listed.index(None) if None in listed else -1
         known = {value: place for place, value in enumerate(listed) if value is not None}
         self._least = min(known, default=0)
         self._is_near = max(known, default=0) - self._least < SPAN_MOST
-        self._coder = WordCoder(np.uint64(0))
+        self._coder = WordCoder(secret)
         if self._is_near:
             self._place_of = np.full(max(known, default=0) - self._least + 1, -1, dtype=np.int64)
             self._place_of[[value - self._least for value in known]] = list(known.values())
@@ -192,15 +240,15 @@ class PlaceFinder:
         else:
             places = self._place_of[self._coder.find_words(words)]
         if column.null_count:
-            places[_is_null(column)] = self._null
+            places[is_null(column)] = self._null
         return places
 
 
 class TextCoder:
     """Codes texts, and decimals, by their bytes."""
 
-    def __init__(self, salt: np.uint64) -> None:
-        self._salt = salt
+    def __init__(self, secret: Secret) -> None:
+        self._secret = secret
         self._slots = np.full(2 * ROOM, -1, dtype=np.int32)
         self._hashes = np.zeros(ROOM, dtype=np.uint64)
         self._known = np.zeros(ROOM + 2, dtype=np.int64)  # how many, then where each text ends in the arena
@@ -214,7 +262,7 @@ class TextCoder:
     @property
     def hashes(self) -> Words:
         """A hash of the text of each code."""
-        null = mixed(np.zeros(1, dtype=np.uint64), ~self._salt)
+        null = np.full(1, null_hash(self._secret))
         return np.concatenate([null, self._hashes[: self._known[0]]])
 
     def hashes_of(self, codes: Codes) -> Words:
@@ -226,11 +274,11 @@ class TextCoder:
         from tacit.engine import coding_loops as loops
 
         holed = column.null_count and pa.types.is_decimal(column.type)  # anything may lie under a NULL
-        data, ends = _bytes_of(column.fill_null(Decimal(0)) if holed else column)
+        data, ends = bytes_of(column.fill_null(Decimal(0)) if holed else column)
         done = 0
         while True:
             table = (self._slots, self._hashes, self._known, self._arena)
-            done = loops.code_texts(as_input(data), ends, done, self._salt, *table)
+            done = loops.code_texts(as_input(data), ends, done, self._secret, *table)
             if done == len(column):
                 return _null_coded(ends[:-1] + 1, column)
             self._grow(int(ends[done + 1] - ends[done]))
@@ -242,6 +290,8 @@ class TextCoder:
         if self._known[1 + count] + text > len(self._arena):
             self._arena = np.concatenate([self._arena, np.zeros(max(len(self._arena), text), dtype=np.uint8)])
         if 2 * (count + 1) > len(self._slots) - 1:
+            if 2 * len(self._hashes) > CODES_MOST:
+                raise OverMemory
             self._known = np.concatenate([self._known, np.zeros(len(self._hashes), dtype=np.int64)])
             self._hashes = np.concatenate([self._hashes, np.zeros_like(self._hashes)])
             self._slots = np.full(2 * len(self._hashes), -1, dtype=np.int32)
@@ -257,9 +307,14 @@ class TextCoder:
         return [None, *pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(ends), data]).to_pylist()]
 
 
-def make_coder(kind: pa.DataType, salt: np.uint64) -> Coder:
+def make_coder(kind: pa.DataType, secret: Secret) -> Coder:
     """Return a coder for cells of a type."""
-    return WordCoder(salt) if is_number(kind) else TextCoder(salt)
+    return WordCoder(secret) if is_number(kind) else TextCoder(secret)
+
+
+def key_secret(salt: str, place: int) -> Secret:
+    """Return what the column at this place of a key is hashed by."""
+    return make_secret(salt, f"key {place}")
 
 
 class KeyCoder:
@@ -267,8 +322,8 @@ class KeyCoder:
 
     def __init__(self, kinds: Sequence[pa.DataType], salt: str) -> None:
         self._kinds = kinds
-        self._coders = [make_coder(kind, keyed_word(salt, f"key {place}")) for place, kind in enumerate(kinds)]
-        self._pairs = [WordCoder(np.uint64(0)) for _ in kinds[1:]]
+        self._coders = [make_coder(kind, key_secret(salt, place)) for place, kind in enumerate(kinds)]
+        self._pairs = [WordCoder(make_secret(salt, f"pair {place}")) for place in range(1, len(kinds))]
 
     @property
     def bytes_held(self) -> int:
@@ -320,16 +375,16 @@ def as_input(array: NDArray[Any]) -> NDArray[Any]:
 
 def _null_coded(codes: Codes, column: pa.Array) -> Codes:
     if column.null_count:
-        codes[_is_null(column)] = NULL_CODE
+        codes[is_null(column)] = NULL_CODE
     return codes
 
 
-def _is_null(column: pa.Array) -> NDArray[np.bool_]:
+def is_null(column: pa.Array) -> NDArray[np.bool_]:
     null: NDArray[np.bool_] = cells_of(column.is_null().cast(pa.int8())) != 0
     return null
 
 
-def _bytes_of(column: pa.Array) -> tuple[NDArray[np.uint8], Codes]:
+def bytes_of(column: pa.Array) -> tuple[NDArray[np.uint8], Codes]:
     """Return the cells' bytes one after another and where each begins, with the end."""
     if pa.types.is_decimal128(column.type):
         width, data = 16, column.buffers()[1]

@@ -1,6 +1,8 @@
 """Loops that hash and code cells, compiled by numba: 64-bit words and texts, compared whole.
 
-Hashes are of values and a salt, never of codes. Importing numba takes a while, so only `compiled` imports this.
+Hashes are of values and a secret that is new for every question, never of codes: nobody can have chosen values whose
+hashes are alike (docs/proofs/nothing-fails.md). A secret is a `coding.Secret`.
+Importing numba takes a while, so only `compiled` imports this.
 """
 
 from typing import Any
@@ -8,10 +10,14 @@ from typing import Any
 import numba
 import numpy as np
 
+PRIME = np.uint64((1 << 61) - 1)
+LOW_30, LOW_31 = np.uint64((1 << 30) - 1), np.uint64((1 << 31) - 1)
+TEXT_STEP = 7  # bytes that are read as one number below the prime
+
 
 @numba.njit
 def mix(word: Any, more: Any) -> Any:
-    """Return a 64-bit hash of two words, one-to-one in either."""
+    """Return a 64-bit hash of two words that are secret themselves, one-to-one in either."""
     word = (word ^ more) * np.uint64(0xBF58476D1CE4E5B9)
     word ^= word >> np.uint64(29)
     word *= np.uint64(0x94D049BB133111EB)
@@ -20,27 +26,54 @@ def mix(word: Any, more: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
+@numba.njit
+def hash_word(word: Any, secret: Any) -> Any:
+    """Return a keyed hash of a 64-bit word, one-to-one; its top bits are those of a multiplication by a secret."""
+    word = (np.uint64(word) + secret.add_first) * secret.times_first
+    word ^= word >> np.uint64(32)
+    word = (word + secret.add_second) * secret.times_second
+    word ^= word >> np.uint64(29)
+    word = (word + secret.add_third) * secret.times_third
+    return word ^ (word >> np.uint64(32))
+
+
+@numba.njit
+def _shift_for(slots: Any) -> Any:
+    """Return how far a hash is shifted to be a slot: its top bits say where to look first."""
+    bits = 0
+    while 1 << bits < len(slots):
+        bits += 1
+    return np.uint64(64 - bits)
+
+
 @numba.njit(cache=True, nogil=True)
-def hash_words(words: Any, salt: Any, out: Any) -> None:
+def hash_words(words: Any, secret: Any, out: Any) -> None:
     """Hash each of some 64-bit words."""
     for place in range(len(words)):
-        out[place] = mix(np.uint64(words[place]), salt)
+        out[place] = hash_word(words[place], secret)
 
 
 @numba.njit(cache=True, nogil=True)
-def code_texts(data: Any, ends: Any, start: Any, salt: Any, slots: Any, hashes: Any, known: Any, arena: Any) -> Any:
+def hash_texts(data: Any, ends: Any, secret: Any, out: Any) -> None:
+    """Hash each of some texts; text i is data[ends[i] : ends[i + 1]]."""
+    for place in range(len(ends) - 1):
+        out[place] = _hash_text(data, ends[place], ends[place + 1] - ends[place], secret)
+
+
+@numba.njit(cache=True, nogil=True)
+def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes: Any, known: Any, arena: Any) -> Any:
     """Code texts from `start` on, in place of their ends; return how many were coded: fewer where there is no room.
 
     Text i is data[ends[i] : ends[i + 1]]. known[0] is how many codes there are; the text of code c is in the arena at
     known[1 + c] … known[2 + c]. A text is compared whole.
     """
-    mask = len(slots) - 1
+    mask, shift = len(slots) - 1, _shift_for(slots)
     begin = ends[start]
     for place in range(start, len(ends) - 1):
         end = ends[place + 1]
         size = end - begin
-        word = _hash_text(data, begin, size, salt)
-        slot = np.int64(word) & mask
+        word = _hash_text(data, begin, size, secret)
+        slot = np.int64(word >> shift)
         while True:
             code = slots[slot]
             if code < 0:
@@ -64,16 +97,32 @@ def code_texts(data: Any, ends: Any, start: Any, salt: Any, slots: Any, hashes: 
 
 
 @numba.njit
-def _hash_text(data: Any, begin: Any, size: Any, salt: Any) -> Any:
-    word = mix(salt, np.uint64(size))
-    place = 0
+def _hash_text(data: Any, begin: Any, size: Any, secret: Any) -> Any:
+    """Return a keyed hash: the text as a polynomial, at a secret point of the prime field, then hashed as a word."""
+    total, place = np.uint64(size), 0
     while place < size:
         part = np.uint64(0)
-        for byte in range(min(8, size - place)):
+        for byte in range(min(TEXT_STEP, size - place)):
             part |= np.uint64(data[begin + place + byte]) << np.uint64(8 * byte)
-        word = mix(word, part)
-        place += 8
-    return word
+        total = _reduced(_times(total, secret.point) + part)
+        place += TEXT_STEP
+    return hash_word(_times(total, secret.point), secret)
+
+
+@numba.njit
+def _times(one: Any, two: Any) -> Any:
+    """Return the product of two numbers below 2^61 in the prime field; nothing on the way is beyond 64 bits."""
+    one_high, one_low = one >> np.uint64(31), one & LOW_31
+    two_high, two_low = two >> np.uint64(31), two & LOW_31
+    middle = one_low * two_high + one_high * two_low
+    high = one_high * two_high * np.uint64(2) + (middle >> np.uint64(30))
+    return _reduced(high + ((middle & LOW_30) << np.uint64(31)) + one_low * two_low)
+
+
+@numba.njit
+def _reduced(number: Any) -> Any:
+    number = (number >> np.uint64(61)) + (number & PRIME)
+    return number - PRIME if number >= PRIME else number
 
 
 @numba.njit
@@ -87,12 +136,12 @@ def _same(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> An
 
 
 @numba.njit(cache=True, nogil=True)
-def code_words(words: Any, start: Any, slots: Any, values: Any, known: Any, codes: Any) -> Any:
+def code_words(words: Any, start: Any, secret: Any, slots: Any, values: Any, known: Any, codes: Any) -> Any:
     """Code 64-bit words from `start` on; return how many were coded: fewer where there is no room."""
-    mask = len(slots) - 1
+    mask, shift = len(slots) - 1, _shift_for(slots)
     for place in range(start, len(words)):
         word = words[place]
-        slot = np.int64(mix(np.uint64(word), np.uint64(1))) & mask
+        slot = np.int64(hash_word(word, secret) >> shift)
         while True:
             code = slots[slot]
             if code < 0:
@@ -111,12 +160,12 @@ def code_words(words: Any, start: Any, slots: Any, values: Any, known: Any, code
 
 
 @numba.njit(cache=True, nogil=True)
-def find_words(words: Any, slots: Any, values: Any, places: Any) -> None:
+def find_words(words: Any, secret: Any, slots: Any, values: Any, places: Any) -> None:
     """Write the code of each 64-bit word that `code_words` has coded, and -1 for every other."""
-    mask = len(slots) - 1
+    mask, shift = len(slots) - 1, _shift_for(slots)
     for place in range(len(words)):
         word = words[place]
-        slot = np.int64(mix(np.uint64(word), np.uint64(1))) & mask
+        slot = np.int64(hash_word(word, secret) >> shift)
         code = slots[slot]
         while code >= 0 and values[code] != word:
             slot = (slot + 1) & mask
@@ -135,9 +184,9 @@ def find_near(words: Any, least: Any, place_of: Any, places: Any) -> None:
 @numba.njit(cache=True, nogil=True)
 def refill(slots: Any, hashes: Any, count: Any) -> None:
     """Put codes 0 … count-1 into empty slots again, by their hashes."""
-    mask = len(slots) - 1
+    mask, shift = len(slots) - 1, _shift_for(slots)
     for code in range(count):
-        slot = np.int64(hashes[code]) & mask
+        slot = np.int64(hashes[code] >> shift)
         while slots[slot] >= 0:
             slot = (slot + 1) & mask
         slots[slot] = code

@@ -252,17 +252,19 @@ def _require_kept_in(folder: Path, loops: ModuleType) -> None:
 def _run_coding(loops: ModuleType) -> None:
     import numpy as np
 
-    from tacit.engine.coding import as_input
+    from tacit.engine.coding import as_input, make_secret
 
-    word, one = np.uint64(1), as_input(np.ones(1, dtype=np.int64))
+    secret, one = make_secret("", ""), as_input(np.ones(1, dtype=np.int64))
     hashes, slots, known = np.zeros(1, dtype=np.uint64), np.full(4, -1, dtype=np.int32), np.zeros(3, dtype=np.int64)
-    loops.hash_words(one, word, hashes)
+    loops.hash_words(one, secret, hashes)
     loops.refill(slots.copy(), hashes, 1)
-    loops.code_words(one, 0, slots.copy(), np.zeros(1, dtype=np.int64), known.copy(), np.zeros(1, dtype=np.int64))
-    loops.find_words(one, slots.copy(), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    words = np.zeros(1, dtype=np.int64)
+    loops.code_words(one, 0, secret, slots.copy(), words.copy(), known.copy(), words.copy())
+    loops.find_words(one, secret, slots.copy(), words.copy(), words.copy())
     loops.find_near(one, 0, one, np.zeros(1, dtype=np.int64))
     letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
-    loops.code_texts(letter, ends, 0, word, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
+    loops.hash_texts(letter, as_input(ends), secret, hashes)
+    loops.code_texts(letter, ends, 0, secret, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
 
 
 def _run_kernel(loops: ModuleType) -> None:

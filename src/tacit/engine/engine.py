@@ -1,23 +1,34 @@
 """Run a plan on a source and return its exact table. Whatever goes wrong inside says one fixed thing to the analyst.
 
-An engine's own error text may quote a cell, and whether it fails may depend on one, so neither leaves: the curator's
-log gets the class of the error and nothing else.
+A quick path that stops, whatever the reason, hands the question to the patient one, which gives the same integers and
+needs no more memory for more rows. An engine's own error text may quote a cell, and whether it fails may depend on one,
+so neither leaves: the curator's log gets the class of the error and nothing else.
 """
 
 import errno
 import logging
 import threading
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from tacit.engine import compiled, kernel_path, row_path
+from tacit.engine import compiled, kernel_path, patient_path, row_path
 from tacit.engine.leaf import read_column
 from tacit.engine.prepared import PreparedRelations, listed_keys
-from tacit.engine.relation import KEY_PLACE, counted_rows, distinct_relation, exact_relation, values_relation
+from tacit.engine.relation import (
+    DIGEST_BYTES,
+    KEY_PLACE,
+    counted_rows,
+    distinct_relation,
+    exact_relation,
+    texts_relation,
+    values_relation,
+)
 from tacit.engine.values import with_distinct, with_values
 from tacit.errors import EngineError
 from tacit.plan.exact import ExactTable
@@ -27,8 +38,12 @@ from tacit.query.nodes import Scalar
 from tacit.tables.arrow import to_scalar
 from tacit.tables.memory import memory_limit
 from tacit.tables.source import Source
+from tacit.tables.spill import spill_folder
 
-log = logging.getLogger("tacit.engine")
+# What the class of an error is may depend on rows: it goes to handlers that were put on this very logger.
+log = logging.getLogger("tacit.curator")
+log.addHandler(logging.NullHandler())
+log.propagate = False
 
 FAILED = (
     "the engine could not finish this question; the charge stands, since how it failed may depend on the data."
@@ -37,6 +52,7 @@ FAILED = (
 
 
 Path = Literal["kernel", "rows", "sql"]
+Found = TypeVar("Found")
 
 # Tables may share a connection, which has no second result while one is being read.
 _turns: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
@@ -69,22 +85,74 @@ class Engine:
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
         """Return each group's exact sums, every unit bounded; one question of a connection at a time."""
-        with self._turn:
-            try:
-                return self._aggregate(plan, salt)
-            except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
-                log.error(  # noqa: TRY400 - a traceback may quote a cell
-                    "engine failed: %s", _class_and_code(problem)
-                )
-        raise EngineError(FAILED)  # out here, where the engine's own error is not its context
+        return joined(list(self.parts(plan, salt)))
 
-    def _aggregate(self, plan: Plan, salt: str) -> ExactTable:
+    def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
+        """Yield each group's exact sums; nearly always all at once, and found groups in parts where memory is short."""
+        with self._turn:
+            failed: list[Exception] = []
+            yield from _noticing(partial(self._aggregate, plan, salt), failed)
+        if failed:
+            raise EngineError(FAILED)  # out here, where the engine's own error is not its context
+
+    def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
+        """Return the long texts that keys which are shown have in place of their digests."""
+        found: dict[str, str] = {}
+        with self._turn:
+            failed: list[Exception] = []
+            for texts in _noticing(partial(self._long_texts, plan, keys), failed):
+                found |= texts
+        if failed:
+            raise EngineError(FAILED)
+        return found
+
+    def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
         path = self._taken(plan)
+        quick = self._quick(plan, salt, path)
+        if quick is not None:
+            yield quick
+        else:
+            yield from self._patient(plan, salt, path)
+
+    def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
+        for place, key in enumerate(plan.keys):
+            if key.type == "text" and plan.public_keys is None:
+                yield self._texts(plan, place, sorted({each[place] for each in keys if _is_digest(each[place])}))
+
+    def _texts(self, plan: Plan, place: int, digests: list[str]) -> dict[str, str]:
+        """Look texts up, fewer at a time where they are too long together."""
+        if not digests:
+            return {}
+        relation = texts_relation(plan, place, self._source.table, self._kinds, digests)
+        try:
+            table = self._source.fetch(relation)
+        except Exception:
+            if len(digests) == 1:
+                raise
+            half = len(digests) // 2
+            return self._texts(plan, place, digests[:half]) | self._texts(plan, place, digests[half:])
+        return dict(zip(table.column("digest").to_pylist(), table.column("text").to_pylist(), strict=True))
+
+    def _quick(self, plan: Plan, salt: str, path: Path) -> ExactTable | None:
+        """Return what the quick path makes of it, or None where it stops."""
+        with suppress(Exception):  # whatever it is, the patient path says what there is to say
+            return self._on_path(plan, salt, path)
+        return None
+
+    def _patient(self, plan: Plan, salt: str, path: Path) -> Iterator[ExactTable]:
+        orders: patient_path.Orders = "kernel" if path == "kernel" else "sql"
+        source = self._source.streaming()
+        asked = patient_path.Asked(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
+        with source.with_table(listed_keys(plan)) as listed:
+            yield from patient_path.exact_tables(asked, listed)
+
+    def _on_path(self, plan: Plan, salt: str, path: Path) -> ExactTable:
         if path == "kernel":
             asked = self._prepared.get(plan, "kernel", partial(self._kernel_relation, plan))
             return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
         if path == "rows":
-            return row_path.exact_sums(plan, self._source, self._prepared.get(plan, "rows", partial(self._rows, plan)))
+            asked = self._prepared.get(plan, "rows", partial(self._rows, plan))
+            return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
         kept = plan.unit is None and not (plan.quantiles or plan.distincts)  # all of it is prepared, the keys too
         with self._source.with_table(None if kept else listed_keys(plan)) as listed:
             if plan.sums_nothing:
@@ -138,6 +206,30 @@ class Engine:
             self._again = True
             compiled.start()  # nothing, once they are compiled
         return path if path == "sql" or compiled.load() else "sql"
+
+
+def joined(parts: Sequence[ExactTable]) -> ExactTable:
+    """Return the groups of several tables as one table."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = [key for part in parts for key in part.keys]
+    names, drawn = {name for part in parts for name in part.sums}, {place for part in parts for place in part.values}
+    sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
+    return ExactTable(keys, sums, {place: [one for part in parts for one in part.values[place]] for place in drawn})
+
+
+def _noticing(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> Iterator[Found]:
+    """Yield what is found; what goes wrong ends it, is put down here, and is the curator's to see."""
+    try:
+        yield from find()
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
+        failed.append(problem)
+        log.error("engine failed: %s", _class_and_code(problem))  # noqa: TRY400 - a traceback may quote a cell
+
+
+def _is_digest(part: Any) -> bool:
+    """Whether a text that left stands for a longer one: no other has so many bytes."""
+    return isinstance(part, str) and len(part.encode()) == DIGEST_BYTES
 
 
 def _class_and_code(problem: Exception) -> str:

@@ -3,6 +3,9 @@
 It keeps rows by the same rule as the SQL path and gives the same integers where nothing is over its bound. Rows come in
 batches; while one is hashed and sorted by its units' parts, DuckDB makes the next. When all have come, each part, which
 has all rows of its units, is bounded and added up on its own. `compiled` says when the loops are ready.
+
+Where rows would need more than their share of the memory limit (one unit with very many, keys without end) it stops
+with `OverMemory`, and the patient path gives the same integers.
 """
 
 import os
@@ -30,8 +33,11 @@ LIMB_BITS = 31
 NOTHING = (1 << 32) - 1
 # Kept rows that quantiles are drawn from are joined and sorted.
 KEPT_COPIES = 5
-# Of the memory limit, what rows may take before they are written to a file; the rest is for batches and tables.
-HELD_SHARE = 2
+# Of the memory limit half is DuckDB's. Of the rest, rows may take a half before they are written to a file; tables of
+# codes, the parts that are being added up, and what is handed on have a part each.
+HELD_SHARE, TABLES_SHARE, PARTS_SHARE, KEPT_SHARE = 4, 8, 8, 8
+# What a found key, and each of its sums, takes once it is Python's.
+KEY_BYTES, SUM_BYTES = 200, 40
 
 Drawn = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -113,12 +119,13 @@ class Packer:
         self._columns = columns
         self._salt = salt
         self._memory = memory
-        self._unit_word = coding.keyed_word(salt, "unit")
+        self._unit_secret = coding.make_secret(salt, "unit")
         unit_kind = schema.field(columns.unit).type
-        self._units = None if coding.is_number(unit_kind) else coding.TextCoder(self._unit_word)
+        self._units = None if coding.is_number(unit_kind) else coding.TextCoder(self._unit_secret)
         kinds = [schema.field(key).type for key in columns.keys]
         self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
-        self._places = None if columns.found is None else coding.PlaceFinder(columns.found)
+        self._places = place_finder(columns, salt)
+        self.finds_keys = columns.listed is None
         self.first = 3 if self._units is None else 4
         self.drawn = np.array(columns.drawn_limbs, dtype=np.int64)
         self.width = self.first + len(columns.limbs)
@@ -135,9 +142,9 @@ class Packer:
         rows = np.empty((len(batch), self.width), dtype=np.uint32)
         starts = np.empty((1 << PART_BITS) + 1, dtype=np.int64)
         loops.scatter(hashes, coding.as_input(codes), coding.as_input(keys), values, PART_BITS, starts, rows)
-        held = sum(coder.bytes_held for coder in (self._units, self._keys, self._places) if coder is not None)
-        if held > self._memory:
-            raise MemoryError
+        held = sum(coder.bytes_held for coder in (self._units, self._keys) if coder is not None)
+        if held > self._memory // TABLES_SHARE:
+            raise coding.OverMemory
         return rows[: starts[-1]], starts
 
     def keys(self) -> tuple[list[tuple[Any, ...]] | None, NDArray[np.uint64], NDArray[np.int64]]:
@@ -146,17 +153,13 @@ class Packer:
             keys, hashes = self._keys.keys(), self._keys.hashes
             return keys, hashes, coding.ranks(keys, hashes)
         places = np.arange(self._columns.listed or 1, dtype=np.int64)
-        return None, coding.mixed(places.view(np.uint64), coding.keyed_word(self._salt, "place")), places
+        return None, coding.hashed(places, place_secret(self._salt)), places
 
     def _hash_units(self, units: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        from tacit.engine import coding_loops as loops
-
         if self._units is not None:
             codes = self._units.code(units)
             return self._units.hashes_of(codes), codes
-        hashes = np.empty(len(units), dtype=np.uint64)
-        loops.hash_words(coding.as_input(coding.as_words(units)), self._unit_word, hashes)
-        return hashes, np.empty(0, dtype=np.int64)
+        return coding.hashed(coding.as_words(units), self._unit_secret), np.empty(0, dtype=np.int64)
 
     def _code_keys(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         columns = [batch.column(key) for key in self._columns.keys]
@@ -165,6 +168,28 @@ class Packer:
         if self._places is not None:
             return self._places.find(columns[0])
         return coding.as_words(columns[0]) if columns else np.zeros(len(batch), dtype=np.int64)
+
+
+def place_secret(salt: str) -> coding.Secret:
+    """Return what the places of listed keys are hashed by."""
+    return coding.make_secret(salt, "place")
+
+
+def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | None:
+    """Return what finds the listed keys' places, where rows come with the keys themselves."""
+    return None if columns.found is None else coding.PlaceFinder(columns.found, coding.make_secret(salt, "listed"))
+
+
+def _threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int) -> int:
+    """Return how many parts are added up at once; what the rows decide and does not fit is another path's."""
+    found = packer.finds_keys
+    widest = rows * packer.width * 4 * 4  # two copies, and entries of about that size
+    table = shape[0] * shape[1] * 8
+    room = memory // PARTS_SHARE
+    listed = shape[0] * (KEY_BYTES + SUM_BYTES * shape[1])
+    if rows > ROWS_AT_ONCE or widest > room or (found and max(table, listed) > room):
+        raise coding.OverMemory
+    return max(1, min(THREADS, room // max(1, widest + table)))  # a public list's table is as large as it is
 
 
 def _sum_parts(
@@ -179,9 +204,7 @@ def _sum_parts(
     from tacit.engine import kernel_loops as loops
 
     shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
-    widest = int(runs.sizes.max(initial=0)) * packer.width * 4 * 4  # two copies, and entries of about that size
-    if THREADS * (widest + 8 * shape[0] * shape[1]) > memory or runs.sizes.max(initial=0) > ROWS_AT_ONCE:
-        raise MemoryError
+    threads = _threads_for(int(runs.sizes.max(initial=0)), packer, shape, memory)
     rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
     rule = loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
     kept: list[NDArray[np.uint32]] = []
@@ -206,11 +229,11 @@ def _sum_parts(
             loops.sum_rows(rows, PART_BITS, _bits(len(rows)), rule, loops.Out(sums, room, count))
             if count[0]:
                 kept.append(room[: count[0]].copy())
-                if KEPT_COPIES * sum(each.nbytes for each in kept) > memory:
-                    raise MemoryError
+                if KEPT_COPIES * sum(each.nbytes for each in kept) > memory // KEPT_SHARE:
+                    raise coding.OverMemory
 
-    with ThreadPoolExecutor(THREADS, "tacit-kernel") as workers:
-        tables = list(workers.map(work, range(THREADS)))
+    with ThreadPoolExecutor(threads, "tacit-kernel") as workers:
+        tables = list(workers.map(work, range(threads)))
     table = tables[0]
     many = int(runs.sizes.sum()) > ROWS_AT_ONCE
     for other in tables[1:]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.engine import kernel
 from tacit.engine.prepared import Readable
-from tacit.engine.relation import UNIT
+from tacit.engine.relation import DIGEST_BYTES, UNIT, leaving
 from tacit.engine.values import grouped
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
@@ -26,8 +26,11 @@ from tacit.tables.source import Source
 from tacit.tables.spill import spill_folder
 
 BATCH_ROWS = 1 << 20
-# A batch of texts must fit Arrow's 2^31 bytes.
+# No text that leaves is longer than a digest, so that a batch of them is far from Arrow's 2^31 bytes.
 TEXT_BATCH_ROWS = 1 << 16
+BATCH_ROWS_LEAST = 1 << 12
+# Of the memory limit, what a batch may take; there are a few copies of it.
+BATCH_SHARE = 64
 
 
 def suits(plan: Plan, source: Source) -> bool:
@@ -52,18 +55,15 @@ class Asked:
     batch_rows: int
 
 
-def relation_of(plan: Plan, rows: ir.Table, keys: list[str]) -> tuple[ir.Table, Asked]:
-    """Return what DuckDB is asked for; `rows` are those that count, as (unit, keys, values in steps)."""
+def relation_of(plan: Plan, rows: ir.Table, keys: list[str], more: Sequence[str] = ()) -> tuple[ir.Table, Asked]:
+    """Return what DuckDB is asked for; `rows` are those that count, as (unit, keys, values in steps), and `more`."""
     words = {f"x{place}": _limbs(rows[f"x{place}"], height) for place, height in enumerate(_heights(plan))}
     named = {
-        name: [f"{name}_{place}" for place in range(len(limbs))] for name, limbs in words.items()
+        name: [f"{name}_{place}" for place in range(len(some))] for name, some in words.items()
     }  # the highest limb first
-    unit = rows[UNIT].cast("string") if rows[UNIT].type().is_uuid() else rows[UNIT]
-    asked = rows.select(
-        *keys,
-        **{UNIT: unit},
-        **{limb: word for name, limbs in named.items() for limb, word in zip(limbs, words[name], strict=True)},
-    )
+    unit = {UNIT: _as_unit(rows[UNIT])} if plan.unit is not None else {}
+    limbs = {limb: word for name, some in named.items() for limb, word in zip(some, words[name], strict=True)}
+    asked = rows.select(*keys, *more, **unit, **limbs) if keys or more or unit or limbs else rows
     texts = any(not _is_small(asked[name].type()) for name in asked.columns)
     listed = None if plan.public_keys is None else len(plan.public_keys)
     drawn = sorted({draw.column for draw in plan.quantiles})
@@ -79,11 +79,21 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory
         salt=salt,
     )
     form: Asked = asked.more
-    with source.stream(asked.relation, form.batch_rows, asked.sql) as batches:
+    width = sum(_bytes_of(kind) for kind in asked.relation.schema().types)
+    with source.stream(asked.relation, batch_rows(form.batch_rows, width, memory), asked.sql) as batches:
         summed = kernel.sum_batches(
             batches, batches.schema, form.columns, bounded, memory=memory, folder=spill_folder()
         )
     return _as_exact(summed, plan)
+
+
+def batch_rows(most: int, width: int, memory: int) -> int:
+    """Return how many rows of so many bytes are read at a time: what they take follows the memory limit."""
+    return max(BATCH_ROWS_LEAST, min(most, memory // BATCH_SHARE // width))
+
+
+def _bytes_of(kind: dt.DataType) -> int:
+    return 8 if _is_small(kind) else DIGEST_BYTES
 
 
 def _as_exact(summed: kernel.Summed, plan: Plan) -> ExactTable:
@@ -127,6 +137,11 @@ def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
 def as_word(value: ir.IntegerValue) -> ir.Value:
     """Return a value as an unsigned word of 32 bits, NULL as one that no value has."""
     return value.fill_null(ibis.literal(kernel.NOTHING, "int64")).cast("uint32")
+
+
+def _as_unit(unit: ir.Value) -> ir.Value:
+    """Return a unit of a type that is told apart here: as it is, or its text."""
+    return unit if _is_codable(unit.type()) and not unit.type().is_uuid() else leaving(unit.cast("string"))
 
 
 def _is_small(kind: Any) -> bool:

@@ -6,7 +6,7 @@ unit, key and values; values). What still ties is identical rows. So adding one 
 as they were.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import ibis
@@ -21,6 +21,11 @@ from tacit.query.nodes import Expression
 
 UNIT = "unit"
 KEY_PLACE = "key_place"
+VALUE = "distinct_value"
+GROUP_ORDER, ROW_ORDER = "group_order", "row_order"
+# A longer text is told apart by its digest, which is longer than that and so never taken for a text.
+TEXT_BYTES_MOST = 63
+DIGEST_BYTES = 64
 NOTHING: Mapping[str, Expression] = MappingProxyType({})
 
 
@@ -63,7 +68,7 @@ def counted_rows(
     if plan.where is not None:
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
-    columns = {f"k{place}": to_ibis(key.expression, kept, kinds) for place, key in enumerate(plan.keys)}
+    columns = {f"k{place}": leaving(to_ibis(key.expression, kept, kinds)) for place, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
         columns[UNIT] = _unit(kept, plan.unit, kinds)
@@ -75,14 +80,14 @@ def counted_rows(
             value = to_raw_ibis(column.expression, kept, kinds)
             as_is = floats_as_they_are and float_grid(column) is not None
             columns[f"x{place}"] = value.cast("float64") if as_is else steps_above_low(value, column)
-    columns |= {name: _nan_as_null(to_ibis(expression, kept, kinds)) for name, expression in more.items()}
+    columns |= {name: leaving(_nan_as_null(to_ibis(expression, kept, kinds))) for name, expression in more.items()}
     if not columns:
         columns["one"] = ibis.literal(1, "int8")
     rows = kept.select(**columns)
     rows = rows.mutate(**{f"x{len(plan.measured) + at}": _product(rows, each) for at, each in enumerate(plan.products)})
     if listed is None:
         return rows, keys
-    matches = [rows[key].identical_to(listed[f"listed_{key}"]) for key in keys]
+    matches = [rows[key].identical_to(leaving(listed[f"listed_{key}"])) for key in keys]
     joined = rows.inner_join(listed, matches)
     return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
 
@@ -98,7 +103,7 @@ def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], li
     summed = summed.mutate(units=summed["rows"])
     if listed is None:
         return _as_text(summed, keys)
-    matches = [summed[key].identical_to(listed[f"listed_{key}"]) for key in keys]
+    matches = [summed[key].identical_to(leaving(listed[f"listed_{key}"])) for key in keys]
     return _as_text(summed.inner_join(listed, matches).select(KEY_PLACE, "units", *sums), [KEY_PLACE])
 
 
@@ -119,7 +124,7 @@ def _nan_as_null(value: ir.Value) -> ir.Value:
 
 def _unit(table: ir.Table, name: str, kinds: Mapping[str, Kind]) -> ir.Value:
     """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
-    return read_unit(table, name, kinds[name]) if name in kinds else table[name]
+    return leaving(read_unit(table, name, kinds[name]) if name in kinds else table[name])
 
 
 def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
@@ -127,11 +132,45 @@ def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
     return known & ~unit.isnan() if isinstance(unit, ir.FloatingValue) else known
 
 
+@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+def strlen(text: str) -> int:
+    """Return DuckDB's own: how many bytes a text has."""
+    raise NotImplementedError
+
+
+@ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
+def sha256(text: str) -> str:
+    """Return DuckDB's own: the digest of a text, in 64 hexadecimal digits."""
+    raise NotImplementedError
+
+
+def leaving(value: ir.Value) -> ir.Value:
+    """Return a value in the form it is grouped by and leaves in: a long text as its digest, so that none is long.
+
+    How much a text takes is then public. What is shown is looked up again after noise (`texts_relation`).
+    """
+    if not value.type().is_string():
+        return value
+    return ibis.cases((strlen(value) <= TEXT_BYTES_MOST, value), else_=sha256(value))
+
+
+def texts_relation(
+    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], digests: Sequence[str]
+) -> ir.Table:
+    """Return the long texts of a key column that have these digests."""
+    kept = table if plan.where is None else table.filter(to_ibis(plan.where, table, kinds))
+    texts = kept.select(text=to_ibis(plan.keys[place].expression, kept, kinds))
+    texts = texts.filter(strlen(texts["text"]) > TEXT_BYTES_MOST)
+    texts = texts.mutate(digest=sha256(texts["text"]))
+    wanted = texts.filter(texts["digest"].isin(digests))
+    return wanted.group_by("digest").agg(text=wanted["text"].arbitrary())
+
+
 def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
     if not plan.needs_rows:
         return rows
     values = [f"x{place}" for place in range(plan.value_count)]
-    order = [_salted(rows, [UNIT, *keys, *values], salt), *[rows[name] for name in values]]
+    order = [_row_order(rows, keys, values, salt), *[rows[name] for name in values]]
     place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
     ranked = rows.mutate(row_place=place)
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
@@ -148,9 +187,23 @@ def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> 
 def _bound_groups(each: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
     if not keys:
         return each
-    order = [_salted(each, [UNIT, *keys], salt), *[each[key] for key in keys]]
+    order = [_group_order(each, keys, salt), *[each[key] for key in keys]]
     ranked = each.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
     return ranked.filter(ranked["group_place"] < plan.groups_per_unit)
+
+
+def with_orders(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.Table:
+    """Return rows with what decides which of a unit's groups and rows are kept."""
+    group, row = _group_order(rows, keys, salt), _row_order(rows, keys, values, salt)
+    return rows.mutate(**{GROUP_ORDER: group, ROW_ORDER: row})
+
+
+def _group_order(rows: ir.Table, keys: list[str], salt: str) -> ir.IntegerValue:
+    return _salted(rows, [UNIT, *keys], salt)
+
+
+def _row_order(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.IntegerValue:
+    return _salted(rows, [UNIT, *keys, *values], salt)
 
 
 def _salted(rows: ir.Table, names: list[str], salt: str) -> ir.IntegerValue:
@@ -171,7 +224,7 @@ def values_relation(
     if plan.unit is not None:
         rows = _bound_rows(rows, keys, plan, salt)
         if keys:
-            order = [_salted(rows, [UNIT, *keys], salt), *[rows[key] for key in keys]]
+            order = [_group_order(rows, keys, salt), *[rows[key] for key in keys]]
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
     known = rows.filter(rows[f"x{column}"].notnull())
@@ -185,20 +238,38 @@ def distinct_relation(
 
     Which of a unit's values count is decided like which of its rows: by a salted hash, then by the values themselves.
     """
-    wanted = plan.distincts[place]
-    value = "distinct_value"
-    rows, keys = counted_rows(plan, table, kinds, listed, more={value: wanted.expression})
-    rows = rows.select(*([UNIT] if plan.unit is not None else []), *keys, value)
+    wanted, value = plan.distincts[place], VALUE
+    rows, keys = _value_rows(plan, place, table, kinds, listed)
     if plan.unit is not None:
         if keys:
-            order = [_salted(rows, [UNIT, *keys], salt), *[rows[key] for key in keys]]
+            order = [_group_order(rows, keys, salt), *[rows[key] for key in keys]]
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit).drop("group_place")
         known = rows.filter(rows[value].notnull()).distinct()
-        order = [_salted(known, [UNIT, *keys, value], salt), known[value]]
+        order = [_row_order(known, keys, [value], salt), known[value]]
         turn = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
         ranked = known.mutate(value_place=turn)
         rows = ranked.filter(ranked["value_place"] < wanted.per_unit)
     counted = rows[value].nunique()
     name = f"distinct_{place}"
     return _as_text(rows.group_by(keys).agg(**{name: counted}) if keys else rows.agg(**{name: counted}), keys)
+
+
+def value_rows(
+    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> tuple[ir.Table, list[str]]:
+    """Return the rows of which different values are counted, with what decides which of a unit's are kept."""
+    rows, keys = _value_rows(plan, place, table, kinds, listed)
+    if plan.unit is None:
+        return rows, keys
+    rows = with_orders(rows, keys, [VALUE], salt)
+    known = rows[UNIT].type()
+    return (rows.mutate(**{UNIT: leaving(rows[UNIT].cast("string"))}) if known.is_uuid() else rows), keys
+
+
+def _value_rows(
+    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
+) -> tuple[ir.Table, list[str]]:
+    more = {VALUE: plan.distincts[place].expression}
+    rows, keys = counted_rows(plan, table, kinds, listed, more=more)
+    return rows.select(*([UNIT] if plan.unit is not None else []), *keys, VALUE), keys

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.engine.coding import SPAN_MOST, as_input, cells_of
 from tacit.engine.fixed_point import FloatGrid, float_grid
 from tacit.engine.kernel import NOTHING, ROWS_AT_ONCE
-from tacit.engine.kernel_path import as_word
+from tacit.engine.kernel_path import as_word, batch_rows
 from tacit.engine.prepared import Readable
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
@@ -63,14 +63,14 @@ def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, Asked]:
     return rows.select(**{KEY: narrow.cast(f"int{bits}")}, **values), asked
 
 
-def exact_sums(plan: Plan, source: Source, asked: Readable) -> ExactTable:
+def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> ExactTable:
     """Return each listed group's exact sums."""
     form: Asked = asked.more
     listed = plan.public_keys or ()
     width = 1 + 2 * len(form.grids)
     total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
     sums, added = np.zeros_like(total), 0
-    with source.stream(asked.relation, BATCH_ROWS, asked.sql) as batches:
+    with source.stream(asked.relation, batch_rows(BATCH_ROWS, 8 * width, memory), asked.sql) as batches:
         for batch in batches:
             if added + len(batch) > ROWS_AT_ONCE:
                 total, added = total.astype(object) + sums, 0

@@ -5,7 +5,7 @@ whatever names, order or confidence it is asked with.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -43,6 +43,13 @@ class NoisyTable:
             keys = [[_key_to_json(part) for part in key] for key in keys]
         return json.dumps({"format": FORMAT, "keys": keys, "parts": self.parts}, separators=(",", ":"))
 
+    def with_texts(self, texts: Mapping[str, str]) -> "NoisyTable":
+        """Return it with long texts in place of their digests, in the order of its keys."""
+        if not texts:
+            return self
+        keys = [tuple(texts.get(part, part) if isinstance(part, str) else part for part in key) for key in self.keys]
+        return _in_order(keys, self.parts)
+
     @classmethod
     def from_json(cls, text: str) -> "NoisyTable":
         """Return what `to_json` wrote."""
@@ -69,10 +76,28 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
         return NoisyTable(tuple(map(tuple, exact.keys)), tuple(tuple(map(tuple, each)) for each in parts))
     counts = parts[plan.threshold.release][0]
     shown = [place for place in range(len(exact)) if counts[place] >= plan.threshold.least]
-    shown.sort(key=lambda place: tuple([_rank(part) for part in exact.keys[place]]))
+    keys = [tuple(exact.keys[place]) for place in shown]
+    return _in_order(keys, [[[part[place] for place in shown] for part in each] for each in parts])
+
+
+def joined(tables: Sequence[NoisyTable]) -> NoisyTable:
+    """Return the groups of several tables, which were found in parts, as one table in the order of its keys."""
+    if len(tables) == 1:
+        return tables[0]
+    keys = [key for table in tables for key in table.keys]
+    releases = range(len(tables[0].parts)) if tables else range(0)
+    parts = [
+        [list(chain.from_iterable(some)) for some in zip(*(table.parts[place] for table in tables), strict=True)]
+        for place in releases
+    ]
+    return _in_order(keys, parts)
+
+
+def _in_order(keys: Sequence[tuple[KeyValue, ...]], parts: Sequence[Sequence[Sequence[int]]]) -> NoisyTable:
+    order = sorted(range(len(keys)), key=lambda place: tuple([_rank(part) for part in keys[place]]))
     return NoisyTable(
-        tuple([tuple(exact.keys[place]) for place in shown]),
-        tuple(tuple(tuple([part[place] for place in shown]) for part in each) for each in parts),
+        tuple([keys[place] for place in order]),
+        tuple(tuple(tuple([part[place] for place in order]) for part in each) for each in parts),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import ibis
 from ibis.backends.sql.compilers.duckdb import DuckDBCompiler
 
-from tacit.tables.memory import declared_memory
+from tacit.tables.memory import memory_limit
 from tacit.tables.spill import spill_folder
 
 # What rewrites a query by its own text, or picks which side of a join is held in memory. All others are turned off by
@@ -63,15 +63,18 @@ def optimizers_off(known: Iterable[str]) -> list[str]:
     return sorted(set(known) - OPTIMIZERS_KEPT)
 
 
-def lock(backend: Any, paths: Sequence[str]) -> None:
-    """Lock down a connection of ours: these files and a private folder to spill to, and nothing else."""
+def lock(backend: Any, paths: Sequence[str], *, streams: bool = False) -> None:
+    """Lock down a connection of ours: these files and a private folder to spill to, and nothing else.
+
+    One that only `streams` rows has no more than a vector of them at a time, so that what it takes is bounded by public
+    facts, and a limit would end questions and save nothing.
+    """
     spill = tempfile.mkdtemp(dir=spill_folder())
-    memory = declared_memory()
     listed = ", ".join(literal(path) for path in paths)
     for setting in (
         f"SET allowed_paths = [{listed}]" if paths else None,
         f"SET temp_directory = {literal(spill)}",
-        f"SET memory_limit = '{memory // 2}B'" if memory else None,  # the kernel has the other half
+        "SET threads = 1" if streams else f"SET memory_limit = '{memory_limit() // 2}B'",  # the kernel has a half
         "SET enable_progress_bar = false" if _shows_progress(backend) else None,
         "SET TimeZone = 'UTC'",
         "SET enable_external_access = false",

@@ -7,9 +7,10 @@ no other file, no extension, no setting. A user's own connection is left as it i
 import glob
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -56,6 +57,7 @@ class Source:
     files: ParquetFiles | None = None  # where there are two ways to read the rows
     opened: OpenedFiles | None = None  # where rows are in files
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
+    again: "Callable[[], Source] | None" = None  # opens it in an engine that streams only; None: it is a user's own
 
     @contextmanager
     def with_table(self, public: pa.Table | None) -> Iterator[ir.Table | None]:
@@ -69,6 +71,13 @@ class Source:
         """Refuse where a file is gone or has other columns than when it was opened; reads no row."""
         if self.opened is not None:
             self.opened.refuse_changes()
+
+    def streaming(self) -> "Source":
+        """Return the same rows in an engine of one thread that holds a few thousand of them at a time, and no more.
+
+        What they take depends on public limits alone, and no limit of memory ends it. A user's own engine stays so.
+        """
+        return self if self.again is None else self.again()
 
     def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
         """Return a relation's rows; `sql` is what `compiled` gave for it, if anything."""
@@ -116,7 +125,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         again = _described(
             source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
         )
-        return replace(again, files=source.files, opened=source.opened, marks=source.marks)
+        return replace(again, files=source.files, opened=source.opened, marks=source.marks, again=source.again)
     if isinstance(source, str | os.PathLike):
         return _from_files(_path_text(source), written)
     if isinstance(source, ir.Table):
@@ -139,7 +148,7 @@ def _path_text(source: "str | os.PathLike[str]") -> str:
     return path
 
 
-def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
+def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
     _refuse_duplicates(frame.column_names)
     found = {field.name: reading_of(field.name, field.type) for field in frame.schema}
     readings = [reading for reading in found.values() if reading is not None]
@@ -157,8 +166,9 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
         raise InvalidParameter(
             "the frame has a column of a type that cannot be read\nhint: leave out or convert the odd column"
         ) from None
-    lock(backend, [])
-    return _described(backend.table(OURS), backend, written, stem="data", identity=None, others=others)
+    lock(backend, [], streams=streams)
+    described = _described(backend.table(OURS), backend, written, stem="data", identity=None, others=others)
+    return replace(described, again=partial(_from_frame, frame, {}, streams=True))
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -173,6 +183,12 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
             f"a file of {pattern!r} has *, ? or [ in its own path, which an engine takes for a pattern"
             "\nhint: rename the file or its folder"
         )
+    return _from_paths(paths, pattern, written)
+
+
+def _from_paths(
+    paths: list[str], pattern: str, written: Mapping[str, WrittenFacts], *, streams: bool = False
+) -> Source:
     endings = {Path(path).suffix.lower() for path in paths}
     backend = our_connection()
     if not (endings <= PARQUET or endings <= CSV):
@@ -193,11 +209,12 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
         raise QueryRefused(
             f"{pattern!r} cannot be read as what its ending says\nhint: check that it is a whole file"
         ) from None
-    lock(backend, paths)
+    lock(backend, paths, streams=streams)
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
     identity = "file:" + "|".join(paths)
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
-    return replace(described, files=files, opened=opened, marks=file_marks(paths))
+    again = partial(_from_paths, paths, pattern, {}, streams=True)
+    return replace(described, files=files, opened=opened, marks=file_marks(paths), again=again)
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:

@@ -45,6 +45,7 @@ MODULES = (
     "tacit.auditing.gauntlet.refusal_cases",
     "tacit.auditing.gauntlet.replay_cases",
     "tacit.auditing.gauntlet.sensitivity_cases",
+    "tacit.auditing.gauntlet.size_cases",
     "tacit.auditing.gauntlet.table_mutants",
     "tacit.auditing.gauntlet.value_cases",
     "tacit.auditing.gauntlet.work_cases",

@@ -129,7 +129,7 @@ def unanswered(table: Table) -> list[str]:
     def fails(*_: Any) -> Any:
         raise EngineError("the engine failed")
 
-    with planted(type(table.session.engine), "aggregate", fails):
+    with planted(type(table.session.engine), "parts", fails):
         _raises(EngineError, lambda: table.sql(text).answer(epsilon=1, analyst="ann", request_id="dead"))
     if not _raises(DeadRequest, lambda: table.sql(text).answer(epsilon=1, analyst="ann", request_id="dead")):
         faults.append("a dead request was answered")

@@ -158,7 +158,7 @@ def control_flow(size: Size) -> Evidence:
 def _steps(rows: Sequence[Row]) -> list[str]:
     """Return the steps of answering public-key questions, in order; a charge counts once it is durable."""
     steps: list[str] = []
-    reserve, aggregate, commit = Ledger.reserve, Engine.aggregate, Reservation.commit
+    reserve, parts, commit = Ledger.reserve, Engine.parts, Reservation.commit
 
     class Heard(FrozenBits):
         def words(self, n: int, width: int = 64) -> Any:
@@ -172,7 +172,7 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 
     def aggregating(*args: Any) -> Any:
         steps.append("read")
-        return aggregate(*args)
+        return parts(*args)
 
     def committing(*args: Any) -> Any:
         steps.append("record")
@@ -182,7 +182,7 @@ def _steps(rows: Sequence[Row]) -> list[str]:
         frozen(),
         planted(integer_noise, "Keystream", Heard),
         planted(Ledger, "reserve", reserving),
-        planted(Engine, "aggregate", aggregating),
+        planted(Engine, "parts", aggregating),
         planted(Reservation, "commit", committing),
     ):
         for question in asked(asked_of(rows))[:3]:

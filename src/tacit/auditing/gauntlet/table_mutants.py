@@ -1,5 +1,6 @@
 """Published bugs of answering, planted in our own engine, planner, release and session, that the cases must kill."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -95,16 +96,16 @@ def _gives_back(answer: Callable[..., Answered]) -> Callable[..., Answered]:
 
 def _speaks(self: engine.Engine, plan: Any, salt: str) -> Any:
     try:
-        return self._aggregate(plan, salt)
+        yield from self._aggregate(plan, salt)
     except Exception as problem:
         raise EngineError(f"the engine failed: {problem}") from None
 
 
-def _counts_aloud(aggregate: Callable[..., Any]) -> Callable[..., Any]:
+def _counts_aloud(parts: Callable[..., Any]) -> Callable[..., Any]:
     def aloud(self: engine.Engine, plan: Any, salt: str) -> Any:
-        found = aggregate(self, plan, salt)
-        engine.log.warning("%d rows were read", max(found.sums["rows"], default=0))
-        return found
+        for found in parts(self, plan, salt):
+            logging.getLogger("tacit.engine").warning("%d rows were read", max(found.sums["rows"], default=0))
+            yield found
 
     return aloud
 
@@ -372,13 +373,13 @@ bug(
     "the engine's error in the response",
     killed_by="Q02",
     published="str(error): DuckDB quotes the cell it could not convert",
-    swap=lambda: [(engine.Engine, "aggregate", _speaks)],
+    swap=lambda: [(engine.Engine, "parts", _speaks)],
 )
 bug(
     "rows counted in the log",
     killed_by="Q21",
     published="exact sizes in logs, metrics and progress",
-    swap=lambda: [(engine.Engine, "aggregate", _counts_aloud(engine.Engine.aggregate))],
+    swap=lambda: [(engine.Engine, "parts", _counts_aloud(engine.Engine.parts))],
 )
 
 # What an answer shows.

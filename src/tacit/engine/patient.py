@@ -1,0 +1,262 @@
+"""Bounding and adding up in order, so that memory does not depend on rows: what the patient path does with records.
+
+All records are put in the order of (unit, order of the group, key, order of the row, values) and read once. How many
+groups of a unit and rows of a group came before is two numbers, whatever the unit. What is kept is put in the order of
+keys and added up as it comes. Every step needs a fixed part of the memory limit, and room in a file.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.engine.external_sort import SortedRecords, as_bytes
+
+Words = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+
+NO_VALUE = np.uint64((1 << 64) - 1)
+# A value below 2^63 is added up in three limbs, each in 64 bits: that holds for 2^42 rows.
+LIMBS, LIMB_BITS = 3, 21
+_LIMB = np.uint64((1 << LIMB_BITS) - 1)
+SLICE_BYTES = 1 << 23
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many words a record has of each: unit | order of the group | key | order of the row | values."""
+
+    unit: int
+    key: int
+    values: int
+
+    @property
+    def group_end(self) -> int:
+        """Where the words end that say which unit and group a record is of."""
+        return self.unit + 1 + self.key
+
+    @property
+    def words(self) -> int:
+        """How many words a record has."""
+        return self.group_end + 1 + self.values
+
+
+class Beginnings:
+    """Says where stretches of equal records begin, from block to block."""
+
+    def __init__(self) -> None:
+        self._last: Words | None = None
+
+    def of(self, block: Words, widths: Sequence[int]) -> list[Flags]:
+        """Return for each width whether a record differs from the one before in its first so many words."""
+        before = np.vstack([block[:1] if self._last is None else self._last, block[:-1]])
+        differs = block != before
+        found = [differs[:, :width].any(axis=1) for width in widths]
+        if self._last is None:
+            for each in found:
+                each[0] = True
+        self._last = block[-1:].copy()
+        return found
+
+
+def _numbered(inner: Flags, outer: Flags, carried: int) -> NDArray[np.int64]:
+    """Return how often `inner` began since `outer` last did, for each record; `carried` is the number before these."""
+    count = np.cumsum(inner)
+    start = np.maximum.accumulate(np.where(outer, np.arange(len(outer)), -1))
+    return np.where(start >= 0, count - count[np.maximum(start, 0)], carried + count)
+
+
+def kept_rows(
+    blocks: Iterable[Words], layout: Layout, *, rows_most: int, groups_most: int
+) -> Iterator[tuple[Words, Words, Flags]]:
+    """Yield the keys and values of the rows that bounding keeps, and whether each is its unit's first in the group."""
+    beginnings, group, row = Beginnings(), 0, 0
+    for block in blocks:
+        new_unit, new_group = beginnings.of(block, (layout.unit, layout.group_end))
+        groups = _numbered(new_group, new_unit, group)
+        rows = _numbered(np.ones(len(block), dtype=bool), new_group, row)
+        group, row = int(groups[-1]), int(rows[-1])
+        kept = (groups < groups_most) & (rows < rows_most)
+        keys = block[kept, layout.unit + 1 : layout.group_end]
+        yield keys, block[kept, layout.group_end + 1 :], rows[kept] == 0
+
+
+def kept_values(
+    blocks: Iterable[Words], layout: Layout, *, values_most: int, groups_most: int
+) -> Iterator[tuple[Words, Words]]:
+    """Yield the keys and the different values that bounding keeps of each unit; the row's order says NULL, then hash.
+
+    A record is as for rows, but that a value is several words and the first of them says whether it is NULL.
+    """
+    beginnings, group, value = Beginnings(), 0, 0
+    for block in blocks:
+        new_unit, new_group, new_value = beginnings.of(block, (layout.unit, layout.group_end, layout.words))
+        groups, values = _numbered(new_group, new_unit, group), _numbered(new_value, new_group, value)
+        group, value = int(groups[-1]), int(values[-1])
+        kept = new_value & (groups < groups_most) & (values < values_most) & (block[:, layout.group_end + 1] == 0)
+        yield block[kept, layout.unit + 1 : layout.group_end], block[kept, layout.group_end + 1 :]
+
+
+def parts_of(values: Words, first: Flags) -> Words:
+    """Return what is added up of each row: 1, whether it is a unit's first, and of each value 1 and its limbs."""
+    known = values != NO_VALUE
+    inside = np.where(known, values, 0)
+    columns = [np.ones(len(values), dtype=np.uint64), first.astype(np.uint64)]
+    for place in range(values.shape[1]):
+        columns.append(known[:, place].astype(np.uint64))
+        columns += [(inside[:, place] >> np.uint64(LIMB_BITS * limb)) & _LIMB for limb in range(LIMBS)]
+    return np.column_stack(columns)
+
+
+def sums_of(parts: Words) -> list[list[int]]:
+    """Return rows, units, and counted and total of each value, from what was added up."""
+    found = [parts[:, 0].tolist(), parts[:, 1].tolist()]
+    for at in range(2, parts.shape[1], 1 + LIMBS):
+        limbs = [parts[:, at + 1 + limb].tolist() for limb in range(LIMBS)]
+        totals = [
+            low + (middle << LIMB_BITS) + (high << 2 * LIMB_BITS) for low, middle, high in zip(*limbs, strict=True)
+        ]
+        found += [parts[:, at].tolist(), totals]
+    return found
+
+
+def slices(rows: int, words: int) -> Iterator[slice]:
+    """Yield stretches of so many rows that their words take little memory."""
+    step = max(1, SLICE_BYTES // (8 * max(1, words)))
+    for start in range(0, rows, step):
+        yield slice(start, start + step)
+
+
+class KeySums:
+    """Adds up words by key, in the order of keys."""
+
+    def __init__(self, *, key: int, parts: int, memory: int, folder: Path | None) -> None:
+        self._key = key
+        self._sorted = SortedRecords(words=key + parts, memory=memory, folder=folder)
+
+    def add(self, keys: Words, parts: Words) -> None:
+        """Take parts of rows; those of one key are added up at once."""
+        order = np.argsort(as_bytes(keys))
+        for some, added in added_up([(keys[order], parts[order])]):
+            self._sorted.add(np.hstack([some, added]))
+
+    def groups(self) -> Iterator[tuple[Words, Words]]:
+        """Yield the keys and their sums, in the order of keys."""
+        blocks = self._sorted.blocks()
+        return added_up((block[:, : self._key], block[:, self._key :]) for block in blocks)
+
+    def close(self) -> None:
+        """Let go of memory and file."""
+        self._sorted.close()
+
+
+def added_up(pairs: Iterable[tuple[Words, Words]]) -> Iterator[tuple[Words, Words]]:
+    """Yield each key once with the sum of its parts; equal keys come one after another, also from pair to pair."""
+    open_key, open_parts = None, None
+    for keys, parts in pairs:
+        if not len(keys):
+            continue
+        if open_key is not None and open_parts is not None:
+            keys, parts = np.vstack([open_key, keys]), np.vstack([open_parts, parts])
+        (begins,) = Beginnings().of(keys, (keys.shape[1],))
+        starts = np.flatnonzero(begins)
+        sums = np.add.reduceat(parts, starts, axis=0)
+        open_key, open_parts = keys[starts[-1:]], sums[-1:]
+        if len(starts) > 1:
+            yield keys[starts[:-1]], sums[:-1]
+    if open_key is not None and open_parts is not None:
+        yield open_key, open_parts
+
+
+class KeyedFile:
+    """Numbers by key, in a private file: as many as there are, and none of them in memory until it is looked up."""
+
+    def __init__(self, *, key: int, folder: Path | None) -> None:
+        self._key = key
+        self._keys, self._numbers = _unnamed(folder), _unnamed(folder)
+
+    def add(self, keys: Words, numbers: Words) -> None:
+        """Take keys in rising order, with a number each."""
+        _write(self._keys, as_bytes(keys))
+        _write(self._numbers, numbers)
+
+    def find(self, keys: Words) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+        """Return each key's place (-1 where it is not there), its number, and the number of the key before it."""
+        known, numbers = _mapped(self._keys, f"V{8 * self._key}"), _mapped(self._numbers, np.uint64)
+        wanted = as_bytes(keys)
+        places = np.searchsorted(known, wanted) if len(known) else np.zeros(len(keys), dtype=np.int64)
+        inside = np.minimum(places, max(0, len(known) - 1))
+        there = (known[inside] == wanted) & (places < len(known)) if len(known) else np.zeros(len(keys), dtype=bool)
+        if not there.any():
+            nothing = np.zeros(len(keys), dtype=np.uint64)
+            return np.full(len(keys), -1), nothing, nothing
+        here = np.where(there, numbers[inside], 0).astype(np.uint64)
+        before = np.where(there & (inside > 0), numbers[np.maximum(inside - 1, 0)], 0).astype(np.uint64)
+        return np.where(there, inside, -1), here, before
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._keys.close()
+        self._numbers.close()
+
+
+class ValuesByKey:
+    """The values of each key, rising, in a private file that is read where it is looked at."""
+
+    def __init__(self, *, key: int, memory: int, folder: Path | None) -> None:
+        self._key = key
+        self._sorted = SortedRecords(words=key + 1, memory=memory, folder=folder)
+        self._ends = KeyedFile(key=key, folder=folder)
+        self._values = _unnamed(folder)
+        self._is_written = False
+
+    def add(self, keys: Words, values: Words) -> None:
+        """Take values; those that are missing are left out."""
+        known = values != NO_VALUE
+        self._sorted.add(np.column_stack([keys[known], values[known]]))
+
+    def of(self, keys: Words) -> list[NDArray[np.int64]]:
+        """Return the values of each of some keys."""
+        if not self._is_written:
+            self._write()
+        values = _mapped(self._values, np.int64)
+        _, ends, starts = self._ends.find(keys)
+        return [values[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+    def close(self) -> None:
+        """Let go of memory and files; what was mapped stays readable as long as it is used."""
+        self._sorted.close()
+        self._ends.close()
+        self._values.close()
+
+    def _write(self) -> None:
+        def counted() -> Iterator[tuple[Words, Words]]:
+            for block in self._sorted.blocks():
+                _write(self._values, np.ascontiguousarray(block[:, self._key]))
+                yield block[:, : self._key], np.ones((len(block), 1), dtype=np.uint64)
+
+        end = np.uint64(0)
+        for keys, counts in added_up(counted()):
+            ends = end + np.cumsum(counts[:, 0])
+            self._ends.add(keys, ends)
+            end = ends[-1]
+        self._is_written = True
+
+
+def _unnamed(folder: Path | None) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder, buffering=0)
+
+
+def _write(file: IO[bytes], records: NDArray[Any]) -> None:
+    waiting = np.ascontiguousarray(records).view(np.uint8).reshape(-1).data
+    while waiting.nbytes:
+        waiting = waiting[file.write(waiting) :]
+
+
+def _mapped(file: IO[bytes], kind: Any) -> NDArray[Any]:
+    size = file.seek(0, 2)
+    return np.memmap(file, dtype=kind, mode="r") if size else np.empty(0, dtype=kind)
