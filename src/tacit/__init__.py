@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         QueryRefused,
         TacitError,
     )
+    from tacit.ledger.opening import TRYOUT
     from tacit.local.randomized_response import RandomizedResponse
     from tacit.noise.mechanism import Gaussian, Laplace
     from tacit.plan.tradeoff import tradeoff
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ROW",
+    "TRYOUT",
     "AboveThreshold",
     "Answer",
     "BudgetExceeded",
@@ -113,6 +115,7 @@ _HOMES = {
     "QueryRefused": "tacit.errors",
     "ROW": "tacit.tables.schema",
     "RandomizedResponse": "tacit.local.randomized_response",
+    "TRYOUT": "tacit.ledger.opening",
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection.top_k",
     "audit": "tacit.auditing.audit",

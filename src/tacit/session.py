@@ -1,13 +1,15 @@
 """The story of every answer, in one function: plan, charge, read, add noise, record, answer."""
 
+import hashlib
 import logging
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness
 from tacit.ledger.charging import Receipt, StoredAnswer
-from tacit.ledger.ledger import Ledger
+from tacit.ledger.ledger import Ledger, Reservation
 from tacit.ledger.naming import RegisteredTable
 from tacit.ledger.standing import Fit
 from tacit.noise.bits import fresh_bytes
@@ -16,7 +18,7 @@ from tacit.plan.identity import question_key
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import plan_of_other_noise, plan_with_room
 from tacit.query.nodes import Query
-from tacit.release.noisy import NoisyTable, joined, release
+from tacit.release.noisy import NoisyTable, joined, release, stamp_in
 from tacit.tables.schema import Declaration
 
 log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
@@ -32,6 +34,7 @@ class Answered:
     noisy: NoisyTable
     receipt: Receipt
     free: bool
+    has_changed: bool | None = None  # of a free one: whether the source's files were written since; None: not known
 
 
 @dataclass(frozen=True)
@@ -44,11 +47,13 @@ class Session:
     ledger: Ledger
     # what tells this source from another of its name: a frame has no identity, so only this handle knows it again
     source_mark: str = ""
+    notices: tuple[str, ...] = ()  # what every answer says about this table and its ledger
 
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
         plan = self.plan(query, spend=spend, request_id=request_id, analyst=analyst)  # public facts only
         self.engine.refuse_changes()  # a file that is gone is not charged for
+        stamp = self._stamp()
         reservation = self.ledger.reserve(  # refuses here, before rows are read
             self.registered,
             plan.events,
@@ -58,11 +63,12 @@ class Session:
             analyst=analyst,
         )
         if isinstance(reservation, StoredAnswer):
-            return Answered(plan, NoisyTable.from_json(reservation.answer), reservation.receipt, free=True)
-        with closing(self.engine.parts(plan, fresh_bytes(SALT_BYTES).hex())) as exact:  # bounded, still secret
-            noisy = joined([_released(plan, part) for part in exact])  # noise enters here and nowhere else
-        noisy = noisy.with_texts(self.engine.texts(plan, noisy.keys))
-        receipt = reservation.commit(noisy.to_json())  # stores the answer; no refund, even on failure
+            return _stored(plan, reservation, stamp)
+        with _said_if_interrupted(plan, reservation, request_id):
+            with closing(self.engine.parts(plan, fresh_bytes(SALT_BYTES).hex())) as exact:  # bounded, still secret
+                noisy = joined([_released(plan, part) for part in exact])  # noise enters here and nowhere else
+            noisy = noisy.with_texts(self.engine.texts(plan, noisy.keys))
+            receipt = reservation.commit(noisy.to_json(stamp=stamp))  # stores the answer; no refund, even on failure
         return Answered(plan, noisy, receipt, free=False)
 
     def plan(self, query: Query, *, spend: Spend, request_id: str | None = None, analyst: str | None = None) -> Plan:
@@ -92,9 +98,33 @@ class Session:
         key = self._key(plan)
         return self.ledger.recall(self.registered, question_key=key, analyst=analyst) is not None
 
+    def _stamp(self) -> str | None:
+        """Return what tells, later, whether the source's files were written since; nothing can be read off it."""
+        stamp = self.engine.stamp()
+        return None if stamp is None else hashlib.sha256(f"{self.ledger.id} {stamp}".encode()).hexdigest()
+
     def _key(self, plan: Plan) -> str:
         """Return what an answer is kept under: the plan, all that is declared (types too), and the source."""
         return f"{question_key(plan)}:{self.registered.declaration_hash}:{self.source_mark}"
+
+
+def _stored(plan: Plan, found: StoredAnswer, stamp: str | None) -> Answered:
+    before = stamp_in(found.answer)
+    has_changed = None if before is None or stamp is None else before != stamp
+    return Answered(plan, NoisyTable.from_json(found.answer), found.receipt, free=True, has_changed=has_changed)
+
+
+@contextmanager
+def _said_if_interrupted(plan: Plan, reservation: Reservation, request_id: str | None) -> Iterator[None]:
+    """Say to whoever presses Ctrl-C after the charge that it stands; what was read by then stays secret."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        dead = "" if request_id is None else ", under another request id"
+        raise KeyboardInterrupt(
+            f"interrupted after the charge: {plan.loss} is spent (entry {reservation.number}) and stays spent."
+            f"\nhint: ask again{dead}; it is free if the answer was stored already, and another charge if not"
+        ) from None
 
 
 def _released(plan: Plan, exact: ExactTable) -> NoisyTable:

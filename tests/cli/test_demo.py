@@ -21,7 +21,7 @@ def test_the_demo_plans_answers_and_is_refused(tacit_command):
     assert ran.code == 0
     assert "Expected error" in ran.out
     assert "± 95 %" in ran.out
-    assert "free: this question was already answered" in ran.out
+    assert "free: answered 20" in ran.out
     assert "BudgetExceeded: the budget of 'visits'" in ran.out
     assert "has no room" in ran.out
 

@@ -12,6 +12,9 @@ from tacit.cli.screen import say
 from tacit.cli.words import FORMATS, Words, open_question, opening, plan_question, spending, with_words
 from tacit.errors import InvalidParameter
 
+EXIT_CHARGED = 4
+EXIT_INTERRUPTED = 130
+
 if TYPE_CHECKING:
     from tacit.release.answer import Answer
 
@@ -34,10 +37,20 @@ def ask(words: Words) -> None:
     Exit codes: 0 answered, 2 refused, 3 the budget has no room, 4 charged and then failed.
     """
     check_output(words)
+    try:
+        answer = _asked(words)
+    except KeyboardInterrupt as stopped:
+        charged = str(stopped)  # what the session says of a charge that stands
+        say(f"\ntacit: {charged or 'interrupted before the charge; nothing was charged or read'}", err=True)
+        raise typer.Exit(EXIT_CHARGED if charged else EXIT_INTERRUPTED) from None
+    write_answer(answer, words)
+
+
+def _asked(words: Words) -> "Answer":
     with working("working"):
         opened = opening()
         plan_question(words, opened)  # a budget is for life: it is not declared by a question that is refused
-        answer = open_question(words, opened, to_plan=False).answer(
+        return open_question(words, opened, to_plan=False).answer(
             delta=words.call_delta,
             request_id=words.request_id,
             analyst=words.analyst,
@@ -45,7 +58,6 @@ def ask(words: Words) -> None:
             confidence=words.confidence,
             **(spending(words) | ({"consistent": True} if words.consistent else {})),
         )
-    write_answer(answer, words)
 
 
 def check_output(words: Words) -> None:

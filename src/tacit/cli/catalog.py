@@ -53,9 +53,12 @@ def open_entry(found: FoundEntry, words: Words, opened: Callable[[Any], Source],
 
     entry, file = found.entry, found.file
     _check_agreement(found, words)
-    ledger = MEMORY if to_plan and not is_known(file.ledger, entry.name) else file.ledger
+    forgets = words.try_out or (to_plan and not is_known(file.ledger, entry.name))
+    said = dict(entry.words)
+    if forgets:
+        said.pop("same_people_as", None)  # such a ledger knows no other table
     try:
-        table = tacit.table(opened(entry.source), name=entry.name, ledger=ledger, **entry.words)
+        table = tacit.table(opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **said)
     except (InvalidParameter, QueryRefused) as problem:
         raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
     _check_columns(found, table.frame.declaration.columns, words)
@@ -87,6 +90,7 @@ def _check_agreement(found: FoundEntry, words: Words) -> None:
     _agree(found, "--name", words.name, found.entry.name)
     _agree(found, "--rows-per-unit", words.rows_per_unit, said.get("rows_per_unit"))
     _agree(found, "--groups-per-unit", words.groups_per_unit, said.get("groups_per_unit"))
+    _agree(found, "--version", words.version, said.get("version"))
     _agree(found, "--neighbours", words.neighbours, said.get("neighbours", "add-remove"))
     _agree(found, "--same-people-as", words.same_people_as, said.get("same_people_as"))
     if words.ledger is not None:

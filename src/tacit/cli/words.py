@@ -134,6 +134,14 @@ class Words:
         str | None,
         typer.Option(metavar="NAME", help="The table's name, if not the file's.", rich_help_panel=TABLE),
     ] = None
+    version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Which state of the data it is; raise it when rows were added. As before, if not said.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
     neighbours: Annotated[
         str | None,
         typer.Option(
@@ -181,6 +189,14 @@ class Words:
             rich_help_panel=LEDGER,
         ),
     ] = None
+    try_out: Annotated[
+        bool,
+        typer.Option(
+            "--try",
+            help="Keep nothing: a ledger in memory, gone when the command ends. For made-up data.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = False
     analyst: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who asks, for the record.", rich_help_panel=LEDGER)
     ] = None
@@ -223,6 +239,8 @@ def open_question(words: Words, opened: "Opened | None" = None, *, to_plan: bool
     To plan, a table that the ledger does not know is declared in one that is forgotten, so that nothing is written.
     """
     opened = opened or opening()
+    if words.try_out and words.ledger is not None:
+        raise InvalidParameter("--try keeps nothing, and --ledger says where\nhint: give one of the two")
     entry = find_entry(words.source, words.catalog)
     if entry is not None:
         table = open_entry(entry, words, opened, to_plan=to_plan)
@@ -232,7 +250,8 @@ def open_question(words: Words, opened: "Opened | None" = None, *, to_plan: bool
             words.sql,
             between={name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between},
         )
-    return _open_source_question(words, opened, ledger=MEMORY if to_plan and words.budget is not None else words.ledger)
+    forgets = words.try_out or (to_plan and words.budget is not None)
+    return _open_source_question(words, opened, ledger=MEMORY if forgets else words.ledger)
 
 
 def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None) -> "Question":
@@ -255,6 +274,7 @@ def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None)
         columns=columns,
         rows_per_unit=words.rows_per_unit,
         groups_per_unit=words.groups_per_unit,
+        version=words.version,
     )
     if words.unit == ROW_WORD and ROW_WORD in table.frame.declaration.columns:
         raise QueryRefused(

@@ -10,9 +10,10 @@ from typing import Any
 
 from tacit.door.asking import Table
 from tacit.engine.engine import Engine
-from tacit.errors import InvalidParameter, QueryRefused
+from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.opening import open_ledger
+from tacit.ledger.opening import TryOut, open_ledger
+from tacit.ledger.sqlite import MEMORY
 from tacit.noise.bits import fresh_bytes
 from tacit.privacy.loss import Loss
 from tacit.privacy.number import whole
@@ -28,6 +29,11 @@ from tacit.tables.source import Source, open_source
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100
 MARK_BYTES = 8
+DECLARED = "declared"  # in place of a mark: a frame that the curator says is the same
+FORGOTTEN = (
+    "After a restart this frame is not known again, and questions are charged again: give it name= and version= if it "
+    "stays the same."
+)
 
 
 def table(
@@ -42,7 +48,7 @@ def table(
     rows_per_unit: int | None = None,
     groups_per_unit: int | None = None,
     population: int | None = None,
-    version: int = 1,
+    version: int | None = None,
     insist: bool = False,
     same_people_as: str | None = None,
 ) -> Table:
@@ -52,21 +58,26 @@ def table(
     table's name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what
     may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns`
     declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
-    Nothing is read from the rows here.
+    `version` says which state of the data it is: the same question about the same version is answered from the record,
+    so raise it when rows were added. A frame is known again after a restart by its `name` and `version`, on your word
+    that it is the same. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps
+    nothing, to try things on made-up data. Nothing is read from the rows here.
     """
     facts = read_columns(columns)
     opened = open_source(source, facts)
+    known_name = _table_name(opened.stem if name is None else name)
+    stated = None if version is None else whole(version, name="version")
+    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
     declaration = Declaration(
-        name=_table_name(opened.stem if name is None else name),
+        name=known_name,
         unit=_unit(unit, opened),
         columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
         neighbours=_neighbours(neighbours),
         rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
         groups_per_unit=read_bound(groups_per_unit, "groups_per_unit"),
         population=read_bound(population, "population"),
-        version=whole(version, name="version"),
+        version=stated or book.version_of(known_name) or 1,
     )
-    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
     registered = book.register(
         name=declaration.name,
         declaration=declaration.public_record(),
@@ -77,8 +88,13 @@ def table(
         insist=insist,
         same_people_as=same_people_as,
     )
-    mark = "" if opened.identity else fresh_bytes(MARK_BYTES).hex()
-    return Table(Session(declaration, registered, Engine(opened), book, mark), Frame(declaration))
+    is_frame = opened.identity is None
+    is_declared = name is not None and stated is not None
+    mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
+    notices = (() if book.durable else _outside_of_budgets(opened, known_name)) + (
+        (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
+    )
+    return Table(Session(declaration, registered, Engine(opened), book, mark, notices), Frame(declaration))
 
 
 def catalog(path: str = FILE_NAME) -> "Catalog":
@@ -117,11 +133,28 @@ class Catalog(Mapping[str, Table]):
         return f"<catalog {self.file.path}: {', '.join(self)}>"
 
 
+def _outside_of_budgets(opened: Source, name: str) -> tuple[str, ...]:
+    """Say where a table is tried out that the ledger in use knows; that it is no ledger of ours is not said here."""
+    try:
+        with open_ledger(create=False) as kept:
+            known = kept.known_as(name=name, source=opened.identity, marks=opened.marks)
+    except LedgerError:
+        return ()
+    if known is None:
+        return ()
+    return (
+        f"The ledger in use knows this as '{known}': what is answered here is not charged there, though it is "
+        "learned of the same people.",
+    )
+
+
 def _place(ledger: object) -> str | PathLike[str] | None:
+    if isinstance(ledger, TryOut):
+        return MEMORY
     if ledger is None or isinstance(ledger, str | PathLike):
         return ledger
     raise InvalidParameter(
-        f"ledger must be a path, a postgresql:// address or ':memory:', not {type(ledger).__name__}"
+        f"ledger must be a path, a postgresql:// address or tacit.TRYOUT, not {type(ledger).__name__}"
         "\nhint: leave it out for the one in your home"
     )
 

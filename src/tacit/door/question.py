@@ -22,6 +22,7 @@ from tacit.release.answer import Answer, Facts, loss_record
 from tacit.release.columns import noisy_columns
 from tacit.release.consistency import CONSISTENT, made_consistent
 from tacit.release.explain import explain, instead_words
+from tacit.release.noisy import NoisyTable
 from tacit.release.rows import Rows
 from tacit.release.show import html_lines
 from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
@@ -195,6 +196,7 @@ def _answer(
             types[column.name + end] = kind
             named[column.name + end] = values
     rows = Rows(named)
+    shown = rows if query.after == After() else apply_after(rows, query.after)
     receipt = answered.receipt
     facts = Facts(
         loss=loss_record(plan.loss),
@@ -204,10 +206,17 @@ def _answer(
         confidence=confidence,
         durable=receipt.durable,
         free=answered.free,
+        version=session.registered.version,
+        has_changed=answered.has_changed,
         receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
-        notes=(*_notes(plan, query), *notes, *((CONSISTENT,) if consistent else ())),
+        notes=(
+            *_notes(plan, query),
+            *_empty(plan, noisy, shown),
+            *notes,
+            *((CONSISTENT,) if consistent else ()),
+            *(session.notices if not answered.free else ()),
+        ),
     )
-    shown = rows if query.after == After() else apply_after(rows, query.after)
     kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
     certify = partial(session.ledger.certificate, receipt.number)
     return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds, certify)
@@ -224,6 +233,18 @@ def _notes(plan: Plan, query: Query) -> tuple[str, ...]:
     if picks_by_noise(query.after, [output.name for output in plan.outputs]):
         notes.append(PICKED)
     return tuple(notes)
+
+
+def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:
+    """Say why there is no row, which is an outcome of the noise like any other."""
+    if len(shown):
+        return ()
+    if not noisy.keys and plan.threshold is not None:
+        return (
+            f"No group is shown: none had a noisy count of units of {plan.threshold.least} or more. Group more "
+            "coarsely, spend more epsilon or delta, or list the groups if they are public: keys=[...], or --keys.",
+        )
+    return ("No row is left after HAVING and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
 
 
 def what_is_left(session: Session, analyst: str | None) -> Left:

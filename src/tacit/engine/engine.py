@@ -83,6 +83,10 @@ class Engine:
         """Refuse where the source is not what was opened, so that no question is charged for it; reads no row."""
         self._source.refuse_changes()
 
+    def stamp(self) -> str | None:
+        """Return a text that differs once the source's files were written; None where it has none. Reads no row."""
+        return self._source.stamp()
+
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
         """Return each group's exact sums, every unit bounded; one question of a connection at a time."""
         return joined(list(self.parts(plan, salt)))

@@ -199,6 +199,18 @@ class Ledger:
             publishes=True,
         )
 
+    def version_of(self, name: str) -> int | None:
+        """Return the version a table of that name was last declared with; None where there is none."""
+        with self._view() as draft:
+            known = draft.book.named(name)
+        return None if known is None else known.version
+
+    def known_as(self, *, name: str, source: str | None, marks: Sequence[str]) -> str | None:
+        """Return the name under which this ledger knows a source or a table of that name; None if it does not."""
+        said = naming.registration(name=name, declaration={}, source=source, marks=marks)
+        with self._view() as draft:
+            return naming.known_as(draft.book, said, ledger=self.id)
+
     def tables(self) -> tuple[RegisteredTable, ...]:
         """Return every table, by name, as last declared."""
         with self._view() as draft:

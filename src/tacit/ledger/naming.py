@@ -62,10 +62,10 @@ def registration(
     declaration: Record,
     source: str | None,
     marks: Sequence[str] = (),
-    budget: Loss | None,
-    population: int | None,
-    insist: bool,
-    same_people_as: str | None,
+    budget: Loss | None = None,
+    population: int | None = None,
+    insist: bool = False,
+    same_people_as: str | None = None,
 ) -> Registration:
     """Return what the curator says, or refuse it, before the ledger is looked at."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_MAX or not is_whole_text(name):
@@ -89,6 +89,7 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
         _declare_budget(draft, people, said)
     else:
         _check_budget(draft.book, people, said)
+        _check_version(said, known)
         _check_meaning(draft.book, people, said, known)
     declaration_hash = digest("declaration", said.declaration)
     is_new = known is None or (known.declaration_hash, known.source) != (declaration_hash, source or known.source)
@@ -110,6 +111,13 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
     if known is None:
         raise LedgerError("the ledger is damaged: a table was declared and is not there\nhint: tacit ledger verify")
     return registered(draft.book, known)
+
+
+def known_as(book: RuleBook, said: Registration, *, ledger: str) -> str | None:
+    """Return the name under which a ledger knows a source, a part of it, or a table of that name, or None."""
+    digests = [digest("source", ledger, each) for each in (said.source, *said.marks) if each is not None]
+    found = [table for table in (*map(book.known_by, digests), book.named(said.name)) if table is not None]
+    return found[0].name if found else None
 
 
 def registered(book: RuleBook, table: Declared) -> RegisteredTable:
@@ -214,6 +222,15 @@ def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
         "what was promised"
         f"\nhint: leave budget= out, or have the curator change it for the record: tacit budget grant {said.name} ..."
     )
+
+
+def _check_version(said: Registration, known: Declared | None) -> None:
+    """A version only goes up: at a lower one, answers about rows of long ago would come back as if they were new."""
+    if known is not None and said.version < known.version:
+        raise InvalidParameter(
+            f"'{said.name}' is at version {known.version}, and this says version {said.version}: versions only go up"
+            f"\nhint: version={known.version} (--version {known.version}), or leave it out"
+        )
 
 
 def _check_meaning(book: RuleBook, people: str, said: Registration, known: Declared | None) -> None:

@@ -28,6 +28,18 @@ from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
 from tacit.ledger.store import NotAsSigned, Store
 from tacit.ledger.verify import verify
 
+
+class TryOut:
+    """`tacit.TRYOUT`, in place of a ledger: everything as in earnest, in a ledger that ends with the process.
+
+    Nothing is kept, so the budget protects nobody beyond this process, and every answer says so.
+    """
+
+    def __repr__(self) -> str:
+        return "tacit.TRYOUT"
+
+
+TRYOUT = TryOut()
 POSTGRES = ("postgresql://", "postgres://")
 
 

@@ -45,6 +45,8 @@ class Facts:
     confidence: Fraction
     durable: bool
     free: bool  # answered from the record, at no charge
+    version: int = 1  # of the table, as the curator declared it
+    has_changed: bool | None = None  # of a free one: whether the source was written since; None where that is not known
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -133,7 +135,7 @@ class Answer:
         return _written(out.getvalue(), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return one JSON object {rows, loss, left, unit, neighbours, confidence, receipt}, and write it if asked."""
+        """Return one JSON object {rows, loss, left, unit, neighbours, confidence, answered, receipt}, and write it."""
         facts = self.facts
         record = {
             "rows": [{name: plain(value) for name, value in row.items()} for row in self.to_dicts()],
@@ -143,6 +145,7 @@ class Answer:
             "neighbours": facts.neighbours,
             "confidence": float(facts.confidence),
             "free": facts.free,
+            "answered": {"time": facts.receipt.get("time"), "version": facts.version, "changed": facts.has_changed},
             "durable": facts.durable,
             "notes": list(facts.notes),
             "receipt": dict(facts.receipt),

@@ -36,12 +36,13 @@ class NoisyTable:
     keys: tuple[tuple[KeyValue, ...], ...]
     parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
 
-    def to_json(self) -> str:
-        """Return it as text, for the ledger."""
+    def to_json(self, *, stamp: str | None = None) -> str:
+        """Return it as text, for the ledger, with what tells the state of the files it was read from."""
         keys: Sequence[Sequence[Any]] = self.keys
         if not set(map(type, chain.from_iterable(keys))) <= PLAIN:
             keys = [[_key_to_json(part) for part in key] for key in keys]
-        return json.dumps({"format": FORMAT, "keys": keys, "parts": self.parts}, separators=(",", ":"))
+        record = {"format": FORMAT, "keys": keys, "parts": self.parts} | ({} if stamp is None else {"stamp": stamp})
+        return json.dumps(record, separators=(",", ":"))
 
     def with_texts(self, texts: Mapping[str, str]) -> "NoisyTable":
         """Return it with long texts in place of their digests, in the order of its keys."""
@@ -58,6 +59,12 @@ class NoisyTable:
             raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")
         keys = tuple(tuple(_key_from_json(part) for part in key) for key in record["keys"])
         return cls(keys, tuple(tuple(tuple(part) for part in release) for release in record["parts"]))
+
+
+def stamp_in(text: str) -> str | None:
+    """Return the stamp that `to_json` was given, or None."""
+    found = json.loads(text).get("stamp")
+    return found if isinstance(found, str) else None
 
 
 def release(plan: Plan, exact: ExactTable) -> NoisyTable:

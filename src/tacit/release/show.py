@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.printable import printable
 
 if TYPE_CHECKING:
-    from tacit.release.answer import Answer
+    from tacit.release.answer import Answer, Facts
 
 ROWS_SHOWN = 60
 
@@ -64,11 +64,23 @@ def html_lines(text: str) -> str:
 def closing_lines(answer: Answer) -> list[str]:
     """Return what the answer cost and promises."""
     facts = answer.facts
-    spent = "free: this question was already answered" if facts.free else f"spent {facts.loss['text']}"
+    spent = f"free: {_answered(facts)}" if facts.free else f"spent {facts.loss['text']}"
     lines = [f"{spent}; left: {facts.left['text']}", f"protected: {facts.unit}; neighbours: {facts.neighbours}"]
+    if facts.free and facts.has_changed:
+        later = facts.version + 1
+        lines.append(
+            f"The source was written since, and this is from before: declare version={later} (--version {later}) to "
+            "ask the new rows."
+        )
     if not facts.durable:
-        lines.append("not durable: this ledger is in memory and forgets what was spent when the process ends.")
+        lines.append("trying out: nothing is kept, so the budget protects nobody once this process ends.")
     return [printable(line) for line in (*lines, *facts.notes)]
+
+
+def _answered(facts: Facts) -> str:
+    """Say when and from which version of the table; an answer without a receipt has no time."""
+    time = str(facts.receipt.get("time", ""))[:16].replace("T", " ")
+    return f"answered {time} UTC, from version {facts.version}" if time else "this question was already answered"
 
 
 def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:

@@ -53,3 +53,19 @@ def opened_files(paths: Sequence[str], columns_of: Callable[[str], object]) -> O
 def _mark(path: str) -> Mark:
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def written_stamp(paths: Sequence[str]) -> str:
+    """Return a text that differs once a file was written or replaced: its number and its time, and never its size.
+
+    When a file was written is known to whoever keeps it; how large it is would say how many rows it has.
+    """
+    return "|".join(f"{path}:{_written(path)}" for path in paths)
+
+
+def _written(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "absent"
+    return f"{found.st_ino}:{found.st_mtime_ns}"

@@ -25,7 +25,7 @@ from tacit.memory import reuse_freed_memory
 from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.connection import lock, our_connection
 from tacit.tables.delimited import read_csv, read_header
-from tacit.tables.opened import OpenedFiles, opened_files
+from tacit.tables.opened import OpenedFiles, opened_files, written_stamp
 from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
 from tacit.tables.reading import TEXT_BYTES_MAX, reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
@@ -56,6 +56,7 @@ class Source:
     marks: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
     files: ParquetFiles | None = None  # where there are two ways to read the rows
     opened: OpenedFiles | None = None  # where rows are in files
+    written: tuple[str, ...] = ()  # the files whose last writing says whether its rows may be others now
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
     again: "Callable[[], Source] | None" = None  # opens it in an engine that streams only; None: it is a user's own
 
@@ -78,6 +79,10 @@ class Source:
         What they take depends on public limits alone, and no limit of memory ends it. A user's own engine stays so.
         """
         return self if self.again is None else self.again()
+
+    def stamp(self) -> str | None:
+        """Return a text that differs once a file of the source was written; None where there is no file."""
+        return written_stamp(self.written) if self.written else None
 
     def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
         """Return a relation's rows; `sql` is what `compiled` gave for it, if anything."""
@@ -125,7 +130,8 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         again = _described(
             source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
         )
-        return replace(again, files=source.files, opened=source.opened, marks=source.marks, again=source.again)
+        again = replace(again, files=source.files, opened=source.opened, again=source.again)
+        return replace(again, marks=source.marks, written=source.written)
     if isinstance(source, str | os.PathLike):
         return _from_files(_path_text(source), written)
     if isinstance(source, ir.Table):
@@ -211,10 +217,18 @@ def _from_paths(
         ) from None
     lock(backend, paths, streams=streams)
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
-    identity = "file:" + "|".join(paths)
+    # a glob is known by its pattern: a file that joins it is like rows that join a file
+    identity = f"glob:{_whole_pattern(pattern)}" if glob.has_magic(pattern) else f"file:{paths[0]}"
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
     again = partial(_from_paths, paths, pattern, {}, streams=True)
-    return replace(described, files=files, opened=opened, marks=file_marks(paths), again=again)
+    described = replace(described, files=files, opened=opened, again=again)
+    return replace(described, marks=file_marks(paths), written=tuple(paths))
+
+
+def _whole_pattern(pattern: str) -> str:
+    """Return a glob as seen from the root, with the links of its folder followed where the folder is no glob."""
+    folder, name = os.path.split(os.path.abspath(pattern))
+    return os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -238,7 +252,7 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
     plain = _plain_cells(stored.table, backend := stored.table.get_backend())
     others = dict.fromkeys(stored.generated, "a generated column")
     described = _described(plain.drop(*others), backend, written, stem=stem, identity=stored.identity, others=others)
-    return replace(described, marks=stored.marks)
+    return replace(described, marks=stored.marks, written=stored.written)
 
 
 def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:

@@ -39,6 +39,7 @@ class StoredTable:
     identity: str | None
     marks: tuple[str, ...] = ()
     generated: tuple[str, ...] = ()  # columns that are computed as they are read, and may then fail on a row
+    written: tuple[str, ...] = ()  # the database's file and its log
 
 
 @dataclass(frozen=True)
@@ -72,11 +73,11 @@ def stored_table(table: ir.Table) -> StoredTable:
             "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or copy it into DuckDB"
         )
     entry = _entry(backend, table)
-    identity, marks = _known_by(backend, entry)
+    identity, marks, written = _known_by(backend, entry)
     backend = total_casts(ibis.duckdb.from_connection(backend.con))  # the user's own stays as it is
     full = backend.table(entry.name, database=(entry.database, entry.schema))
     generated = backend.con.execute(_GENERATED, [*entry.full_name]).fetchall()
-    return StoredTable(full, identity, marks, tuple(name for (name,) in generated))
+    return StoredTable(full, identity, marks, tuple(name for (name,) in generated), written)
 
 
 def file_marks(paths: list[str]) -> tuple[str, ...]:
@@ -151,17 +152,18 @@ def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
             yield tuple(quoted.replace('""', '"') or plain for quoted, plain in parts)
 
 
-def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...]]:
-    """Return a table's identity, by the file it is in, and what it is known by under another link to that file."""
+def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Return a table's identity, by the file it is in, what it is known by under another link, and files written to."""
     asked = "SELECT path, type FROM duckdb_databases() WHERE database_name = ?"
     ((path, kind),) = backend.con.execute(asked, [entry.database]).fetchall()
     refuse_other_stores(entry.name, kind)
     if not path:  # in memory, or temporary
-        return None, ()
+        return None, (), ()
     place = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
     name = ".".join('"' + _folded(part).replace('"', '""') + '"' for part in (entry.schema, entry.name))
-    marks = (f"{_link_mark(place)}:{name}",) if os.path.isfile(place) else ()
-    return f"duckdb:{place}:{name}", marks
+    if not os.path.isfile(place):
+        return f"duckdb:{place}:{name}", (), ()
+    return f"duckdb:{place}:{name}", (f"{_link_mark(place)}:{name}",), (place, f"{place}.wal")
 
 
 def _folded(name: str) -> str:
