@@ -145,9 +145,78 @@ def test_tables_lists_what_is_declared_and_what_is_left(tacit_command):
     assert "left: ε = 1, δ = 1e-06" in tacit_command("tables").out
 
 
-def test_tables_opens_no_table(tacit_command, folder):
-    os.remove(folder / "visits.parquet")
-    assert tacit_command("tables").code == 0
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (('"patient"', '"patiant"'), "the table has no column 'patiant' for the unit"),
+        (("columns.days", "columns.dais"), "columns= names 'dais', which the table does not have"),
+        (("visits.parquet", "gone.parquet"), "there is no file"),
+        (('["A", "B, west"]', "[1, 2]"), "a public key of 'ward'"),
+        (("rows_per_unit = 1", "rows_per_unit = 0"), "rows_per_unit must be"),
+    ],
+)
+def test_tables_lists_what_could_not_be_asked_with_the_reason(tacit_command, folder, change, said):
+    (folder / "tacit.toml").write_text(CATALOG.replace(*change))
+    ran = tacit_command("tables")
+    assert ran.code == 2
+    assert f"  mistake:   {said}" in ran.out or said in ran.out.split("mistake:")[1]
+    assert "budget:" in ran.out
+    assert not default_ledger().exists()
+
+
+def test_a_command_line_without_a_version_leaves_the_versions_of_a_ledger_alone(tacit_command, folder):
+    (folder / "tacit.toml").write_text(CATALOG.replace('unit = "patient"', 'unit = "patient"\nversion = 3'))
+    assert tacit_command("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", 1).code == 0
+    plain = ("visits.parquet", "SELECT COUNT(*) FROM visits", "--unit", "patient", "--rows-per-unit", 1)
+    assert tacit_command("ask", *plain, "--epsilon", "0.5").code == 0
+    assert "visits (version 3)" in tacit_command("budget").out
+    lower = tacit_command("ask", *plain, "--epsilon", "0.5", "--version", 2)
+    assert (lower.code, "versions only go up" in lower.err) == (2, True)
+    assert "is for the catalog to say" in tacit_command("plan", "visits", BY_WARD, "--epsilon", 1, "--version", 4).err
+
+
+def test_trying_out_at_the_command_line_keeps_nothing(tacit_command):
+    for _ in range(2):
+        ran = tacit_command("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", 3, "--try")
+        assert (ran.code, "trying out: nothing is kept" in ran.out) == (0, True)
+    assert not default_ledger().exists()
+    both = tacit_command(
+        "ask", "visits.parquet", "SELECT COUNT(*) FROM visits", "--epsilon", 3, "--try", "--ledger", "x"
+    )
+    assert (both.code, "give one of the two" in both.err) == (2, True)
+
+
+def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch):
+    from tacit.door import Question
+    from tacit.engine.engine import Engine
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    asked = ("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", 1)
+    with monkeypatch.context() as early:
+        early.setattr(Question, "answer", stop)
+        ran = tacit_command(*asked)
+        assert (ran.code, "nothing was charged" in ran.err) == (130, True)
+    monkeypatch.setattr(Engine, "aggregate", stop)
+    ran = tacit_command(*asked)
+    assert (ran.code, "ε = 1 is spent" in ran.err) == (4, True)
+
+
+def test_a_table_of_a_duckdb_file_is_asked_by_the_file_and_its_name(tacit_command):
+    import duckdb
+
+    with duckdb.connect("air.duckdb") as connection:
+        connection.execute("CREATE TABLE flights AS SELECT * FROM 'visits.parquet'")
+    words = ("SELECT COUNT(*) AS n FROM flights", "--unit", "patient", "--rows-per-unit", 1, "--budget", 3)
+    unnamed = tacit_command("ask", "air.duckdb", *words, "--epsilon", 1)
+    assert (unnamed.code, "'air.duckdb?table=flights'; it has flights" in unnamed.err) == (2, True)
+    assert tacit_command("ask", "air.duckdb?table=flights", *words, "--epsilon", 1).code == 0
+    with duckdb.connect("air.duckdb", read_only=True) as connection:  # the Python door knows it as the same
+        import tacit
+
+        table = tacit.table((connection, "main.flights"), unit="patient", rows_per_unit=1, budget=tacit.epsilon(3))
+        assert table.sql("SELECT COUNT(*) AS n FROM flights").answer(epsilon=1).facts.free
 
 
 def test_tables_without_a_catalog_says_how_to_make_one(tacit_command, folder):

@@ -293,3 +293,39 @@ def test_a_file_that_grows_is_known_under_a_later_link(tmp_path):
     (tmp_path / "linked.parquet").hardlink_to(path)
     with pytest.raises(InvalidParameter, match="already known as 't'"):
         protected(tmp_path / "linked.parquet", ledger=ledger, name="linked")
+
+
+@pytest.mark.parametrize("name", ["t", "main.t", "air.main.t", '"main"."t"', "x.u"])
+def test_a_duckdb_table_may_be_named_with_its_schema_and_database(tmp_path, name):
+    with duckdb.connect(str(tmp_path / "air.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS id; CREATE SCHEMA x; CREATE TABLE x.u AS SELECT 1 AS id")
+        assert protected((connection, name), name=None).session.declaration.name == name[-2:].strip('".')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("air.duckdb", "say which table of it\nhint: '.*air.duckdb\\?table=t'; it has t, x.u"),
+        ("air.duckdb?table=nosuch", "no table 'nosuch'\nhint: it has t, x.u"),
+        ("gone.duckdb?table=t", "there is no file"),
+        ("other.db", "cannot be opened as a DuckDB database"),
+    ],
+)
+def test_a_duckdb_file_is_refused_with_what_to_write(tmp_path, text, said):
+    with duckdb.connect(str(tmp_path / "air.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS id; CREATE SCHEMA x; CREATE TABLE x.u AS SELECT 1 AS id")
+    (tmp_path / "other.db").write_text("something else")
+    with pytest.raises(QueryRefused, match=said):
+        protected(str(tmp_path / text))
+
+
+def test_a_duckdb_file_is_opened_to_read_and_nothing_else_is_reached(tmp_path):
+    path = tmp_path / "air.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS id FROM range(5)")
+    opened = [protected(f"{path}?table=t", ledger=":memory:") for _ in range(2)]  # twice in one process
+    assert opened[0].session.engine._source.identity == opened[1].session.engine._source.identity
+    connection = opened[0].session.engine._source.backend.con
+    for statement in ("COPY t TO 'out.csv'", "ATTACH 'y.duckdb'", "INSERT INTO t VALUES (9)", "SET threads = 1"):
+        with pytest.raises(duckdb.Error):
+            connection.execute(statement)

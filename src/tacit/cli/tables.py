@@ -1,4 +1,7 @@
-"""`tacit tables`: what a catalog declares of each table, and what its budget has left. No table is opened."""
+"""`tacit tables`: what a catalog declares of each table, held against its schema, and what its budget has left.
+
+No row is read. A table that could not be asked is listed with the reason, and the command then exits with 2.
+"""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -6,7 +9,10 @@ import typer
 
 from tacit.cli.catalog import known_table
 from tacit.cli.screen import say
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, TacitError
+
+MISTAKEN = "  mistake:   "
+CHECKED = ("unit", "columns", "neighbours", "rows_per_unit", "groups_per_unit", "population", "version")
 
 if TYPE_CHECKING:
     from tacit.ledger.ledger import Ledger
@@ -35,6 +41,8 @@ def tables(
             raise  # it should be there
         shown = [describe(entry, None) for entry in file.tables.values()]
     say("\n\n".join(shown))
+    if any(MISTAKEN in each for each in shown):
+        raise typer.Exit(2)
 
 
 def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
@@ -51,7 +59,20 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     facts = [text for column, said in words["columns"].items() if (text := _facts(column, said))]
     if facts:
         lines.append(f"  public:    {'; '.join(facts)}")
-    return "\n".join([*lines, f"  budget:    {_budget(entry, ledger)}"])
+    lines.append(f"  budget:    {_budget(entry, ledger)}")
+    mistake = _mistake(entry)
+    return "\n".join([*lines, f"{MISTAKEN}{mistake}"] if mistake else lines)
+
+
+def _mistake(entry: "CatalogEntry") -> str:
+    """Return why the table cannot be asked as it is declared, or nothing; its schema is read, and no row."""
+    from tacit.door.opening import declared
+
+    try:
+        declared(entry.source, **{name: said for name, said in entry.words.items() if name in CHECKED})
+    except TacitError as problem:
+        return str(problem).replace("\n", "\n             ")
+    return ""
 
 
 def _bounds(words: Any) -> str:

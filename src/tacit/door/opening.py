@@ -11,6 +11,7 @@ from typing import Any
 from tacit.door.asking import Table
 from tacit.engine.engine import Engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
+from tacit.ledger.home import has_default_ledger
 from tacit.ledger.ledger import Ledger
 from tacit.ledger.opening import TryOut, open_ledger
 from tacit.ledger.sqlite import MEMORY
@@ -63,21 +64,20 @@ def table(
     that it is the same. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps
     nothing, to try things on made-up data. Nothing is read from the rows here.
     """
-    facts = read_columns(columns)
-    opened = open_source(source, facts)
-    known_name = _table_name(opened.stem if name is None else name)
-    stated = None if version is None else whole(version, name="version")
-    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
-    declaration = Declaration(
-        name=known_name,
-        unit=_unit(unit, opened),
-        columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
-        neighbours=_neighbours(neighbours),
-        rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
-        groups_per_unit=read_bound(groups_per_unit, "groups_per_unit"),
-        population=read_bound(population, "population"),
-        version=stated or book.version_of(known_name) or 1,
+    opened, declaration = declared(
+        source,
+        unit=unit,
+        name=name,
+        neighbours=neighbours,
+        columns=columns,
+        rows_per_unit=rows_per_unit,
+        groups_per_unit=groups_per_unit,
+        population=population,
+        version=version,
     )
+    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
+    if version is None:
+        declaration = replace(declaration, version=book.version_of(declaration.name) or 1)
     registered = book.register(
         name=declaration.name,
         declaration=declaration.public_record(),
@@ -89,12 +89,38 @@ def table(
         same_people_as=same_people_as,
     )
     is_frame = opened.identity is None
-    is_declared = name is not None and stated is not None
+    is_declared = name is not None and version is not None
     mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
-    notices = (() if book.durable else _outside_of_budgets(opened, known_name)) + (
+    notices = (() if book.durable else _outside_of_budgets(opened, declaration.name)) + (
         (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
     )
     return Table(Session(declaration, registered, Engine(opened), book, mark, notices), Frame(declaration))
+
+
+def declared(
+    source: Any,
+    *,
+    unit: str | RowUnit,
+    name: str | None = None,
+    neighbours: Neighbours = "add-remove",
+    columns: Mapping[str, Mapping[str, Any]] | None = None,
+    rows_per_unit: int | None = None,
+    groups_per_unit: int | None = None,
+    population: int | None = None,
+    version: int | None = None,
+) -> tuple[Source, Declaration]:
+    """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
+    opened = open_source(source, read_columns(columns))
+    return opened, Declaration(
+        name=_table_name(opened.stem if name is None else name),
+        unit=_unit(unit, opened),
+        columns={column: _with_checked_keys(column, known) for column, known in opened.columns.items()},
+        neighbours=_neighbours(neighbours),
+        rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
+        groups_per_unit=read_bound(groups_per_unit, "groups_per_unit"),
+        population=read_bound(population, "population"),
+        version=1 if version is None else whole(version, name="version"),
+    )
 
 
 def catalog(path: str = FILE_NAME) -> "Catalog":
@@ -135,6 +161,8 @@ class Catalog(Mapping[str, Table]):
 
 def _outside_of_budgets(opened: Source, name: str) -> tuple[str, ...]:
     """Say where a table is tried out that the ledger in use knows; that it is no ledger of ours is not said here."""
+    if not has_default_ledger():
+        return ()
     try:
         with open_ledger(create=False) as kept:
             known = kept.known_as(name=name, source=opened.identity, marks=opened.marks)

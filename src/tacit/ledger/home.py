@@ -9,9 +9,7 @@ from tacit.ownership import make_folder, others_may_write
 
 def home_folder() -> Path:
     """Return $TACIT_HOME, or the folder for programs' state; it is made, for its owner alone, if there is none."""
-    named = os.environ.get("TACIT_HOME")
-    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    folder = Path(named) if named else Path(state) / "tacit"
+    folder = _named_folder()
     try:
         make_folder(folder)
         shared = others_may_write(folder.stat())
@@ -31,6 +29,11 @@ def default_ledger() -> Path:
     return home_folder() / "ledger.db"
 
 
+def has_default_ledger() -> bool:
+    """Whether there is a ledger where one is looked for when none is named; nothing is made."""
+    return (_named_folder() / "ledger.db").exists()
+
+
 def key_file() -> Path:
     """Return where the signing key is."""
     return home_folder() / "signing.key"
@@ -39,3 +42,9 @@ def key_file() -> Path:
 def anchors_folder() -> Path:
     """Return where the anchors are, one file for each ledger."""
     return home_folder() / "anchors"
+
+
+def _named_folder() -> Path:
+    named = os.environ.get("TACIT_HOME")
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(named) if named else Path(state) / "tacit"

@@ -24,6 +24,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.connection import lock, our_connection
+from tacit.tables.database import database_in, named_table
 from tacit.tables.delimited import read_csv, read_header
 from tacit.tables.opened import OpenedFiles, opened_files, written_stamp
 from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
@@ -178,10 +179,16 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts], *, streams
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
+    database = database_in(pattern)
+    if database is not None:
+        source = _from_backend(*database, written)
+        lock(source.backend, [])
+        return source
     paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
     if not paths:
         raise QueryRefused(
-            f"there is no file at {pattern!r}\nhint: give the path of a Parquet or CSV file, or a glob of them"
+            f"there is no file at {pattern!r}\nhint: give the path of a Parquet or CSV file, a glob of them, or a table"
+            " of a DuckDB file: 'air.duckdb?table=flights'"
         )
     paths = [os.path.realpath(path) for path in paths]
     if any(glob.has_magic(path) for path in paths):
@@ -236,12 +243,12 @@ def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFa
         raise InvalidParameter(
             "the first of the pair must be a DuckDB connection\nhint: (duckdb.connect('file.db'), 'visits')"
         )
-    backend = ibis.duckdb.from_connection(connection)
-    try:
-        table = backend.table(name)
-    except Exception:  # noqa: BLE001 - whatever it is, there is no such table to ask
-        raise QueryRefused(f"this DuckDB connection has no table {name!r}") from None
-    return _from_stored(stored_table(table), written, stem=name)
+    return _from_backend(ibis.duckdb.from_connection(connection), name, written)
+
+
+def _from_backend(backend: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
+    table, stem = named_table(backend, name)
+    return _from_stored(stored_table(table), written, stem=stem)
 
 
 def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
