@@ -198,7 +198,7 @@ def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch)
         early.setattr(Question, "answer", stop)
         ran = tacit_command(*asked)
         assert (ran.code, "nothing was charged" in ran.err) == (130, True)
-    monkeypatch.setattr(Engine, "aggregate", stop)
+    monkeypatch.setattr(Engine, "parts", stop)
     ran = tacit_command(*asked)
     assert (ran.code, "ε = 1 is spent" in ran.err) == (4, True)
 

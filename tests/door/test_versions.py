@@ -159,7 +159,7 @@ def test_an_interrupt_after_the_charge_says_what_stays_spent(monkeypatch):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    monkeypatch.setattr(type(table.session.engine), "aggregate", interrupted)
+    monkeypatch.setattr(type(table.session.engine), "parts", interrupted)
     with pytest.raises(KeyboardInterrupt, match=r"ε = 1 is spent \(entry \d+\) and stays spent") as stopped:
         table.count().answer(epsilon=1, request_id="one")
     assert "another request id" in str(stopped.value)

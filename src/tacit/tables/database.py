@@ -22,12 +22,16 @@ LISTED = 20
 ATTACHED = "attached"
 
 
-def database_in(text: str) -> tuple[Any, str] | None:
-    """Return a connection of ours to the DuckDB file that a text names, and its table; None where it names none."""
+def is_database(text: str) -> bool:
+    """Return whether a text names a DuckDB file, with a table of it or without."""
     found = _FILE.fullmatch(text)
-    if found is None or (found["name"] is None and not os.path.isfile(text)):
-        return None
-    path, name = found["path"], found["name"]
+    return found is not None and (found["name"] is not None or os.path.isfile(text))
+
+
+def open_database(text: str) -> tuple[Any, str]:
+    """Return a connection of ours to the DuckDB file that a text names, to read, and the name of its table."""
+    found = _FILE.fullmatch(text)
+    path, name = (text, None) if found is None else (found["path"], found["name"])
     if not os.path.isfile(path):
         raise QueryRefused(f"there is no file at {path!r}\nhint: give the path of a DuckDB file, and its table")
     backend = our_connection()

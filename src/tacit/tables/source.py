@@ -24,7 +24,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.arrow import frame_to_arrow
 from tacit.tables.connection import lock, our_connection
-from tacit.tables.database import database_in, named_table
+from tacit.tables.database import is_database, named_table, open_database
 from tacit.tables.delimited import read_csv, read_header
 from tacit.tables.opened import OpenedFiles, opened_files, written_stamp
 from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
@@ -179,11 +179,8 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts], *, streams
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
-    database = database_in(pattern)
-    if database is not None:
-        source = _from_backend(*database, written)
-        lock(source.backend, [])
-        return source
+    if is_database(pattern):
+        return _from_database(pattern, written)
     paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
     if not paths:
         raise QueryRefused(
@@ -236,6 +233,13 @@ def _whole_pattern(pattern: str) -> str:
     """Return a glob as seen from the root, with the links of its folder followed where the folder is no glob."""
     folder, name = os.path.split(os.path.abspath(pattern))
     return os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
+
+
+def _from_database(text: str, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
+    database = open_database(text)
+    source = _from_backend(*database, written)
+    lock(source.backend, [], streams=streams)
+    return replace(source, again=partial(_from_database, text, {}, streams=True))
 
 
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
