@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.auditing.gauntlet import file_cells
-from tacit.auditing.gauntlet.table_stage import exact_cells, exact_table, protected
+from tacit.auditing.gauntlet.table_stage import added, exact_cells, exact_table, protected
 from tacit.engine import compiled
 from tacit.errors import QueryRefused
 from tacit.query.frame import count, mean
@@ -85,6 +85,55 @@ def test_one_persons_nan_leaves_everyone_elses_rows_as_they_were(tmp_path):
         found[name] = exact_cells(table.group_by("k").agg(n=count(), x=mean("x", between=(0, 30))))
     assert found["both"] == [plain | odd for plain, odd in zip(found["plain"], found["odd"], strict=True)]
     assert all(found["odd"])
+
+
+def everything(source):
+    """What is counted and summed of every column of the odd rows, by a key that may be odd too."""
+    asked = {
+        "n": count(),
+        "x": mean("x", between=(0, 30)),
+        "y": mean("y", between=(0, 30)),
+        "h": mean("h", between=(-2, 2)),
+        "i": mean("i", between=(0, 3_000_000)),
+        **{name: count(name) for name in "nbgdt"},
+    }
+    return exact_cells(protected(source).group_by("k").agg(**{f"of_{name}": each for name, each in asked.items()}))
+
+
+@pytest.mark.parametrize(("name", "places"), [("Arrow", (0, 2, 3, 5)), ("Polars", (1, 2))])
+def test_a_row_that_is_added_to_a_file_adds_what_it_has_and_changes_no_other(name, places, tmp_path):
+    rows = file_cells.odd_rows()
+    rows = rows.set_column(0, "id", pa.array(range(len(rows))))
+    crowd = rows.slice(20)
+    paths = [str(tmp_path / f"{which}.parquet") for which in ("crowd", "alone", "both")]
+    WRITERS[name](crowd, paths[0])
+    without = everything(paths[0])
+    for place in places:
+        one = rows.slice(place, 1)
+        WRITERS[name](one, paths[1])
+        WRITERS[name](pa.concat_tables([one, crowd] if place % 2 else [crowd, one]), paths[2])
+        wanted = [added(*each) for each in zip(without, everything(paths[1]), strict=True)]
+        assert everything(paths[2]) == wanted
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "ieee_floating_point_ops = false",
+        "integer_division = true",
+        "default_null_order = 'nulls_first'",
+        "produce_arrow_string_view = true",
+        "TimeZone = 'America/New_York'",
+    ],
+)
+def test_a_users_own_settings_and_statistics_change_nothing(setting, wanted):
+    rows = file_cells.odd_rows()
+    texts = pa.array([None if cell is None else _utf8(cell) for cell in rows["g"].cast(pa.binary()).to_pylist()])
+    link = duckdb.connect()
+    link.register("given", rows.set_column(rows.schema.get_field_index("g"), "g", texts))
+    link.execute("CREATE TABLE t AS SELECT * FROM given")
+    link.execute(f"SET {setting}")
+    assert file_cells.outcomes((link, "t"), "quick", "sql") == wanted[:4]
 
 
 def test_rows_whose_id_is_nan_are_nobodys_in_a_file_too(tmp_path):

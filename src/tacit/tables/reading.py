@@ -17,7 +17,7 @@ from tacit.tables.decimals import sound_decimals
 # Seconds from 1970 to the first second of the year 1 and the last of 9999; others read as NULL, as all times do.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-DAY = "CAST({} AS DATE)"
+DAY = "TRY_CAST({} AS DATE)"
 # Longer text is NULL, in a cell and where a function makes it: what is done for one row has an end.
 TEXT_BYTES_MAX = 1 << 15
 
@@ -56,7 +56,7 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
     if pat.is_date64(kind):
         return Reading(name, pa.int64(), DAY.format(_time(column, "ms")))
     if isinstance(kind, pa.UuidType):
-        return Reading(name, pa.binary(16), f"CAST(hex({column}) AS UUID)")
+        return Reading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
     raw = _as_bytes(kind)
     return None if raw is None else Reading(name, raw, _text(column))
 
