@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow bench bench-peers gauntlet side-by-side format clean
+.PHONY: help demo test check slow bench bench-peers gauntlet side-by-side reference format clean
 
 help:  ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ gauntlet: $(TOOLS)  ## every published attack on this checkout, then every publi
 
 side-by-side: $(TOOLS)  ## the gauntlet's comparable cases on ours and on three peers, into docs/side-by-side.md
 	$(BIN)/python bench/peers/gauntlet/run.py
+
+reference: $(TOOLS)  ## write docs/reference.md from the code's own words
+	$(BIN)/python -m tests.reference_page
 
 format: $(TOOLS)  ## rewrite the code in the one format
 	$(BIN)/ruff check --fix --select I .

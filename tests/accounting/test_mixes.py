@@ -58,7 +58,9 @@ def drawn_mix(seed: int) -> dict:
     return {chosen.choice(kinds)(): chosen.choice([1, 2, 5, 20]) for _ in range(chosen.randint(1, 3))}
 
 
-@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 200))])
+@pytest.mark.parametrize(
+    "seed", [*range(4), 45, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 200) if seed != 45)]
+)
 def test_random_mixes_are_no_smaller_than_the_truth_and_hardly_larger_than_the_peers(seed):
     counts, delta = drawn_mix(seed), Fraction(1, 10**5)
     ours = float(compose(counts, delta=delta).loss.epsilon)

@@ -181,3 +181,12 @@ def test_a_picture_holds_nothing_but_the_answer() -> None:
     values = [value for part in parts(chart_of(WARDS)) for value in part.get("values", []) if isinstance(value, dict)]
     assert {value["label"] for value in values} == {"A", "B"}
     assert json.dumps(values)
+
+
+def test_a_page_and_a_notebook_need_no_network(tmp_path: Path) -> None:
+    page = WARDS.plot(tmp_path / "a.html").read_text()
+    assert not re.search(r"<script[^>]+src=", page)
+    assert "cdn.jsdelivr" not in page.split("<script")[-1]
+    shown = WARDS.plot()._repr_mimebundle_(include=None, exclude=None)
+    assert set(shown) == {"image/svg+xml", "text/plain"}
+    assert shown["image/svg+xml"].startswith("<svg")

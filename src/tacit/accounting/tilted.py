@@ -34,7 +34,8 @@ BITS = 128
 BELOW, ABOVE = 3.0, 5.5
 WINDOW = BELOW + ABOVE
 STEEP, BELOW_FLAT = 4.0, 6.5
-SIZE_MOST = 1 << 22
+# So many points it has at least: a total may stray little most of the time, and far on rare occasions.
+SIZE_LEAST, SIZE_MOST = 1 << 14, 1 << 22
 # The largest exponent: tilted chances neither vanish nor overflow.
 EXPONENT_MOST = 600.0
 
@@ -179,7 +180,7 @@ def _window(tilts: Sequence[_Tilt], counts: Sequence[int], step: float, rate: fl
     deviation = math.sqrt(sum(count * v for (_, v), count in zip(moments, counts, strict=True)))
     whole = sum(count * (len(tilt.chances) - 1) for tilt, count in zip(tilts, counts, strict=True)) + 1
     below = BELOW if rate * step * deviation >= STEEP else BELOW_FLAT
-    wanted = max((below + ABOVE) * deviation, 64)
+    wanted = max((below + ABOVE) * deviation, SIZE_LEAST)
     if wanted >= whole:
         return 0, _power_of_two(whole), deviation * step
     size = _power_of_two(math.ceil(wanted))

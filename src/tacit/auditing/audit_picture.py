@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.auditing.audit_result import AuditResult, Bar, Figure
 from tacit.release.chart import BLUE, INK, PALE
-from tacit.release.plot import CONFIG, check_path, html_page
+from tacit.release.plot import CONFIG, check_path, html_page, offline
 
 Spec = dict[str, Any]
 
@@ -36,7 +36,7 @@ def picture(result: AuditResult) -> Any:
     }
     parts = [] if result.figure is None else [_histograms(result.figure)]
     spec = {"hconcat": [*parts, _curve(result)], "spacing": 40, "resolve": {"scale": {"color": "independent"}}}
-    return alt.Chart.from_dict(spec | {"title": title, "config": CONFIG, "autosize": {"type": "pad"}})
+    return offline(alt.Chart.from_dict(spec | {"title": title, "config": CONFIG, "autosize": {"type": "pad"}}))
 
 
 def write_picture(result: AuditResult, path: Path) -> Path:

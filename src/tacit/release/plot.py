@@ -50,9 +50,26 @@ def picture(answer: Answer) -> Any:
     """Return the picture of an answer as an altair chart, which a notebook shows."""
     altair = _altair()
     drawn = sheet(answer)
-    return altair.Chart.from_dict(
-        chart(drawn) | {"title": _title(answer, drawn), "config": CONFIG, "autosize": {"type": "pad"}}
+    return offline(
+        altair.Chart.from_dict(
+            chart(drawn) | {"title": _title(answer, drawn), "config": CONFIG, "autosize": {"type": "pad"}}
+        )
     )
+
+
+def offline(shown: Any) -> Any:
+    """Return the chart, which a notebook now shows as SVG: altair's own way fetches scripts, and is blank offline."""
+
+    def bundle(**_: Any) -> dict[str, str]:
+        from vl_convert import vegalite_to_svg
+
+        return {
+            "image/svg+xml": vegalite_to_svg(shown.to_dict()),
+            "text/plain": "a picture; plot('answer.png') writes it",
+        }
+
+    object.__setattr__(shown, "_repr_mimebundle_", bundle)  # altair takes what is set as a part of the chart
+    return shown
 
 
 def write_picture(answer: Answer, path: Path) -> Path:
