@@ -14,7 +14,7 @@ from tacit.accounting.convert import require_chance
 from tacit.accounting.digits import shortened
 from tacit.accounting.gridded import BITS, on_grid
 from tacit.accounting.pair import Curve, Lattice, Normal, Pair, merged
-from tacit.accounting.tilted import EXPONENT_MOST, WINDOW, Parts, Tilted, infinite, tilted
+from tacit.accounting.tilted import EXPONENT_MOST, SIZE_WIDE, WINDOW, Parts, Tilted, infinite, tilted
 from tacit.errors import InvalidParameter
 from tacit.privacy.number import show
 from tacit.privacy.rounding import working_precision
@@ -53,8 +53,13 @@ class Total:
             return None
         log_delta = math.log(delta - self._beyond)
         rate = self._least(lambda rate: (self._cumulant(rate) - log_delta + _order_cost(rate)) / rate)
-        found = self._near(rate).epsilon(delta)
-        return None if found is None else shortened(found, up=True)
+        near = self._near(rate)
+        tries = [
+            near.epsilon(delta),
+            *([self._near(rate, least=SIZE_WIDE).epsilon(delta)] if near.misses(delta) else []),
+        ]
+        known = [each for each in tries if each is not None]
+        return shortened(min(known), up=True) if known else None
 
     def delta(self, epsilon: Fraction) -> Fraction:
         """Return a delta at which the batch is (epsilon, delta)-DP; at most 1."""
@@ -62,10 +67,14 @@ class Total:
             raise InvalidParameter(f"epsilon must be at least 0, not {show(epsilon)}")
         goal = float(epsilon)
         rate = self._least(lambda rate: self._cumulant(rate) - rate * goal + _order_cost(rate))
-        return shortened(min(self._near(rate).delta_between(epsilon), Fraction(1)), up=True)
+        near = self._near(rate)
+        found = near.delta_between(epsilon)
+        if near.misses(found):
+            found = min(found, self._near(rate, least=SIZE_WIDE).delta_between(epsilon))
+        return shortened(min(found, Fraction(1)), up=True)
 
-    def _near(self, rate: float) -> Tilted:
-        return tilted(self._parts, self.step, self._offset, rate, self._beyond)
+    def _near(self, rate: float, *, least: int | None = None) -> Tilted:
+        return tilted(self._parts, self.step, self._offset, rate, self._beyond, least=least)
 
     def _least(self, objective: Callable[[float], float]) -> float:
         """Return about the rate at which an objective with one valley is least: golden sections of its logarithm."""

@@ -34,8 +34,9 @@ BITS = 128
 BELOW, ABOVE = 3.0, 5.5
 WINDOW = BELOW + ABOVE
 STEEP, BELOW_FLAT = 4.0, 6.5
-# So many points it has at least: a total may stray little most of the time, and far on rare occasions.
-SIZE_LEAST, SIZE_MOST = 1 << 14, 1 << 22
+# Points of the window: at least, at least where more is above it than may be lost, and at most.
+SIZE_LEAST, SIZE_WIDE, SIZE_MOST = 64, 1 << 14, 1 << 22
+SHOWS = 1e-6
 # The largest exponent: tilted chances neither vanish nor overflow.
 EXPONENT_MOST = 600.0
 
@@ -57,8 +58,14 @@ class Tilted:
     scale: arb
     error: float
     above: arb
+    beyond: Fraction  # the part of `above` that no window holds
     decay: Reals  # exp(-rate·step·i)
     loss: Reals  # exp(-step·i)
+
+    def misses(self, chance: Fraction) -> bool:
+        """Whether so much may lie above the window that it shows in `chance`."""
+        with working_precision(BITS):
+            return bool(self.above - ball(self.beyond) > ball(chance) * SHOWS)
 
     def delta(self, index: int) -> Fraction:
         """Return an upper bound of delta at the epsilon of a grid index."""
@@ -133,12 +140,18 @@ def infinite(parts: Parts) -> Fraction:
     return upward(chance)
 
 
-def tilted(parts: Parts, step: Fraction, offset: Fraction, rate: float, beyond: Fraction) -> Tilted:
-    """Return the batch's total near where tilting by `rate` puts its bulk; with chance `beyond` it has no end."""
+def tilted(
+    parts: Parts, step: Fraction, offset: Fraction, rate: float, beyond: Fraction, *, least: int | None = None
+) -> Tilted:
+    """Return the batch's total near where tilting by `rate` puts its bulk; with chance `beyond` it has no end.
+
+    `least` is the least size of the window: a total may stray little most of the time, and far on rare occasions.
+    """
     while True:
         exact_rate = Fraction(rate)
         tilts = [_tilt(part, exact_rate * step) for part, _ in parts]
-        first, size, width = _window(tilts, [count for _, count in parts], float(step), rate)
+        counts = [count for _, count in parts]
+        first, size, width = _window(tilts, counts, float(step), rate, least or SIZE_LEAST)
         if rate * float(step) * size <= EXPONENT_MOST * 1.01:
             break
         rate = EXPONENT_MOST / (float(step) * size)  # so that no power in the window vanishes
@@ -150,7 +163,7 @@ def tilted(parts: Parts, step: Fraction, offset: Fraction, rate: float, beyond: 
     chances, error = _composed([(tilt.chances, count) for tilt, (_, count) in zip(tilts, parts, strict=True)], size)
     in_order = np.roll(chances, -(first % size))
     decay, loss = powers(-exact_rate * step, size), powers(-step, size)
-    return Tilted(step, offset, exact_rate, first, in_order, sums, error, above, decay, loss)
+    return Tilted(step, offset, exact_rate, first, in_order, sums, error, above, beyond, decay, loss)
 
 
 @dataclass(frozen=True)
@@ -173,14 +186,16 @@ def _tilt(part: Gridded, rate: Fraction) -> _Tilt:
     return _Tilt(raised / total * (1 + 2.0**-48), total)
 
 
-def _window(tilts: Sequence[_Tilt], counts: Sequence[int], step: float, rate: float) -> tuple[int, int, float]:
+def _window(
+    tilts: Sequence[_Tilt], counts: Sequence[int], step: float, rate: float, least: int
+) -> tuple[int, int, float]:
     """Return the first index of the window, its size, and the tilted total's deviation as a loss."""
     moments = [tilt.moments() for tilt in tilts]
     mean = sum(count * m for (m, _), count in zip(moments, counts, strict=True))
     deviation = math.sqrt(sum(count * v for (_, v), count in zip(moments, counts, strict=True)))
     whole = sum(count * (len(tilt.chances) - 1) for tilt, count in zip(tilts, counts, strict=True)) + 1
     below = BELOW if rate * step * deviation >= STEEP else BELOW_FLAT
-    wanted = max((below + ABOVE) * deviation, SIZE_LEAST)
+    wanted = max((below + ABOVE) * deviation, least)
     if wanted >= whole:
         return 0, _power_of_two(whole), deviation * step
     size = _power_of_two(math.ceil(wanted))
