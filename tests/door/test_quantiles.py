@@ -12,7 +12,8 @@ from tacit.accounting.cost import pure_epsilon, zcdp
 from tacit.door import Table
 from tacit.plan.plan import Plan
 from tacit.privacy.event import ExponentialChoice, KeyThreshold, PureChoice
-from tacit.selection.quantile import end_draws_of, levels_of
+from tacit.release import noisy
+from tacit.selection.quantile import draw_quantiles, levels_of
 
 NAN = float("nan")
 
@@ -42,14 +43,14 @@ def charged(plan: Plan) -> Fraction:
 
 @pytest.mark.parametrize("fractions", [[0.5], [0.1, 0.5, 0.9], [0], [0, 1], [i / 10 for i in range(1, 10)]])
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
-def test_a_pure_budget_is_charged_every_level_and_every_end_in_every_group(
+def test_a_pure_budget_is_charged_every_level_and_every_interval_in_every_group(
     fractions: list[float], neighbours: str
 ) -> None:
     asked = people(neighbours=neighbours).group_by("g", keys=["a", "b", "c"]).quantile("x", fractions)
     plan = asked.plan(epsilon=1).plan
     (draw,) = plan.quantiles
     exact = tuple(Fraction(str(fraction)) for fraction in fractions)
-    assert (draw.levels, draw.ends) == (levels_of(len(exact)), end_draws_of(exact))
+    assert (draw.levels, draw.ends) == (levels_of(len(exact)), len(exact))
     assert plan.events == (PureChoice(2 * (draw.levels * draw.epsilon + draw.ends * draw.ends_epsilon)),)
     assert charged(plan) == 1
 
@@ -60,10 +61,10 @@ def test_budgets_with_a_delta_or_in_rho_are_charged_each_choice_at_its_rho(budge
     keys = list("abcdefghij")
     plan = table.group_by("g", keys=keys).quantile("x", [0.25, 0.5, 0.75]).plan(epsilon=1, noise="gaussian").plan
     (draw,) = plan.quantiles
-    choices = [ExponentialChoice(draw.epsilon)] * (2 * 9) + [ExponentialChoice(draw.ends_epsilon)] * (2 * 9)
+    choices = [ExponentialChoice(draw.epsilon)] * (2 * 9) + [ExponentialChoice(draw.ends_epsilon)] * (3 * 9)
     assert list(plan.events) == choices
     spent = sum(zcdp(event).rho for event in plan.events)
-    assert 9 * (2 * draw.epsilon**2 + 2 * draw.ends_epsilon**2) / 8 == spent
+    assert 9 * (2 * draw.epsilon**2 + 3 * draw.ends_epsilon**2) / 8 == spent
     # and where it errs less, so many groups are charged in rho without being told to
     assert any(
         isinstance(event, ExponentialChoice)
@@ -148,3 +149,25 @@ def test_a_quantile_without_a_range_or_of_text_is_refused_with_the_words_to_add(
         table.median("g")
     with pytest.raises(tacit.QueryRefused, match="from 0 to 1"):
         table.quantile("x", 2)
+
+
+def test_nothing_is_drawn_for_groups_that_stay_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which groups are shown is decided by their noisy counts first; quantiles are drawn of those alone."""
+    asked: list[int] = []
+
+    def watched(steps: Any, targets: Any, *, starts: Any, **words: Any) -> Any:
+        asked.append(len(starts))
+        return draw_quantiles(steps, targets, starts=starts, **words)
+
+    monkeypatch.setattr(noisy, "draw_quantiles", watched)
+    rows = pa.table(
+        {"id": range(3000), "k": [i if i < 1000 else -1 for i in range(3000)], "x": [i % 50 for i in range(3000)]}
+    )
+    table = tacit.table(
+        rows, unit="id", budget=tacit.epsilon(50, delta="1e-6"), ledger=":memory:", rows_per_unit=1, groups_per_unit=1,
+        columns={"x": {"between": (0, 50)}},
+    )  # fmt: skip
+    found = table.group_by("k").median("x").answer(epsilon=2).to_dicts()
+    assert [row["k"] for row in found] == [-1]
+    assert asked == [1]
+    assert abs(found[0]["x"] - 24) < 10

@@ -170,11 +170,12 @@ def _quantile(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[i
     larger = epsilon / (1 - shortage)
     rate, ends_rate = Rate(larger * Fraction(19, 20), 1), Rate(larger / 20, 1)
     rows = [np.array(values, dtype=np.int64) for values in ((0,), (0, 2))]
-    target = (Target(Fraction(1, 2), reach=1),)
+    target = (Target(Fraction(1, 2)),)
 
     def draw(side: int, count: int) -> Any:
-        drawn = [draw_quantiles(rows[side], target, height=24, rate=rate, ends_rate=ends_rate) for _ in range(count)]
-        return np.array([middle for ((_, middle, _),) in drawn])
+        starts = np.zeros(count, dtype=np.int64)
+        words: dict[str, Any] = {"starts": starts, "ends": starts + len(rows[side]), "height": 24}
+        return draw_quantiles(rows[side], target, rate=rate, ends_rate=ends_rate, **words)[0, 1]
 
     return draw
 

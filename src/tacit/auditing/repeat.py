@@ -39,7 +39,7 @@ def only_groups(exact: ExactTable, keys: list[tuple[Any, ...]]) -> ExactTable:
     return ExactTable(
         [tuple(exact.keys[place]) for place in places],
         {name: [column[place] for place in places] for name, column in exact.sums.items()},
-        {name: [column[place] for place in places] for name, column in exact.values.items()},
+        {name: column.only(places) for name, column in exact.values.items()},
     )
 
 
@@ -70,7 +70,7 @@ def _copies(exact: ExactTable, copies: int) -> ExactTable:
     return ExactTable(
         keys,
         {name: list(column) * copies for name, column in exact.sums.items()},
-        {name: list(column) * copies for name, column in exact.values.items()},
+        {name: column.only(list(range(len(column))) * copies) for name, column in exact.values.items()},
     )
 
 

@@ -39,7 +39,7 @@ HELD_SHARE, TABLES_SHARE, PARTS_SHARE, KEPT_SHARE = 4, 8, 8, 8
 # What a found key, and each of its sums, takes once it is Python's.
 KEY_BYTES, SUM_BYTES = 200, 40
 
-Drawn = tuple[NDArray[np.int64], NDArray[np.int64]]
+Drawn = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 
 @dataclass(frozen=True)
@@ -263,5 +263,5 @@ def _drawn(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
     drawn = {}
     for at, place in enumerate(columns.drawn):
         known = kept[kept[:, 1 + at] != NOTHING]
-        drawn[place] = known[:, 0].astype(np.int64), known[:, 1 + at].astype(np.int64)
+        drawn[place] = known[:, 0], known[:, 1 + at]
     return drawn

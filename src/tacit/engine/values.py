@@ -1,13 +1,14 @@
 """Each group's values, sorted, and how many differ: what quantiles are drawn from, still exact and secret."""
 
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tacit.engine.relation import KEY_PLACE
-from tacit.plan.exact import ExactTable, Integers
+from tacit.plan.exact import ExactTable, GroupedSteps, Integers
 from tacit.plan.plan import Plan
 from tacit.tables.arrow import to_scalar
 
@@ -22,17 +23,21 @@ def with_values(exact: ExactTable, column: int, found: pa.Table, plan: Plan) -> 
     return replace(exact, values={**exact.values, column: grouped(places, values, groups=len(exact))})
 
 
-def grouped(places: Integers, values: Integers, *, groups: int) -> list[Integers]:
+def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> GroupedSteps:
     """Return each group's values, rising; a value is of the group whose place stands beside it.
 
     Values on a quantile's grid take at most 30 bits, so that both fit one word, which sorts soonest.
     """
     if groups == 1:
-        return [np.sort(values)]
-    words = np.sort((places << WORD_BITS) | values)
+        steps = values.astype(np.uint32)
+        steps.sort()
+        return GroupedSteps(steps, np.array([0]), np.array([len(steps)]))
+    words = places.astype(np.int64)
+    words <<= WORD_BITS
+    words |= values
+    words.sort()
     edges = np.searchsorted(words, np.arange(groups + 1) << WORD_BITS)
-    values = words & ((1 << WORD_BITS) - 1)
-    return [values[start:end] for start, end in pairwise(edges)]
+    return GroupedSteps((words & ((1 << WORD_BITS) - 1)).astype(np.uint32), edges[:-1], edges[1:])
 
 
 def with_distinct(exact: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:

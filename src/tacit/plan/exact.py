@@ -1,8 +1,9 @@
 """The exact, bounded integers of each group: secret until noise is added, and shown to nobody."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,33 @@ from tacit.plan.plan import Measured, Part, PartKind, Plan
 from tacit.query.nodes import Scalar
 
 Integers = NDArray[np.int64]
+Steps = NDArray[Any]  # whole numbers of 32 bits or more
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedSteps:
+    """One column's values in steps: group g has steps[starts[g] : ends[g]], rising."""
+
+    steps: Steps
+    starts: Integers
+    ends: Integers
+
+    def only(self, places: Sequence[int]) -> "GroupedSteps":
+        """Return the groups at these places, in this order."""
+        chosen = np.array(places, dtype=np.int64)
+        return GroupedSteps(self.steps, self.starts[chosen], self.ends[chosen])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, group: int) -> Steps:
+        return self.steps[self.starts[group] : self.ends[group]]
+
+    def __iter__(self) -> Iterator[Steps]:
+        return (self[group] for group in range(len(self)))
+
+    def __repr__(self) -> str:
+        return "GroupedSteps(withheld)"
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +54,7 @@ class ExactTable:
     keys: Sequence[tuple[Scalar, ...]]
     sums: Mapping[str, Sequence[int]]
     # for a measured column that quantiles are asked of: each group's values in steps, rising
-    values: Mapping[int, Sequence[Integers]] = field(default_factory=dict)
+    values: Mapping[int, GroupedSteps] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "ExactTable(withheld)"

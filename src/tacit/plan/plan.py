@@ -120,13 +120,13 @@ class NoisyRelease:
 class QuantileDraw:
     """Quantiles of one measured column, drawn together from each group's values by splitting.
 
-    Every fraction is aimed at fraction·n + shift rows from below, and the two ends of its interval `reach` rows to
-    either side of the result. A level of splitting in one group costs `epsilon`, an end `ends_epsilon`; one row is in
-    every level and in `ends` ends.
+    The least and the greatest are aimed `inside` rows further in. An interval is to have `reach` rows between its
+    quantile and either end. A level of splitting in one group costs `epsilon`, each of the `ends` intervals
+    `ends_epsilon`.
     """
 
     column: int
-    targets: tuple[tuple[Fraction, int, int], ...]  # (fraction, shift, reach), rising
+    targets: tuple[tuple[Fraction, int, int], ...]  # (fraction, inside, reach), rising
     levels: int
     ends: int
     epsilon: Fraction

@@ -1,7 +1,7 @@
 """Quantiles in a plan: how many levels of splitting, what each costs, and how far off in ranks to expect them.
 
-The ends of a quantile's interval are two more quantiles, shifted down and up by the bound on the rank error; they are
-drawn in the same call and their cost is in it (docs/proofs/quantiles.md).
+The estimates come first: they get most of a call's loss. The rest draws each one's interval, which is proved to hold
+the quantile at the stated rate for every table (docs/proofs/quantiles.md).
 """
 
 from dataclasses import dataclass
@@ -12,20 +12,16 @@ from tacit.errors import QueryRefused
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import QuantileDraw, Spend
 from tacit.privacy.event import Event, ExponentialChoice, PureChoice
-from tacit.selection.quantile import (
-    OUTSIDE_POINTS,
-    TIE_BITS,
-    WRONG_SIDE,
-    Rate,
-    end_draws_of,
-    levels_of,
-    rank_errors,
-)
+from tacit.selection.quantile import BEYOND, Rate, levels_of
+from tacit.selection.widths import rows_for
 
-# An end of an interval gets this part of a level's epsilon: the quantile itself matters more.
-ENDS_PART = Fraction(1, 3)
-# Ranks are whole and quantiles lie between two rows: so much more on either side.
-ROWS_BETWEEN = 2
+# What the estimates get of the loss, in epsilon and in rho: either way they err by a third more than without intervals.
+ESTIMATES_PART = Fraction(3, 4)
+ESTIMATES_PART_OF_RHO = Fraction(9, 16)
+# Where only the least or the greatest are asked: they aim so far inside that the end of an interval needs little more.
+EXTREMES_PART = Fraction(9, 10)
+# The least and the greatest are drawn beyond the last row with at most about this chance, however empty the range is.
+BEYOND_CHANCE = Fraction(1, 20)
 # So many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
 EVENTS_MOST = 1024
 EPSILON_BITS = 40
@@ -51,46 +47,46 @@ def draw_of(
     *,
     rho: Fraction | None,
 ) -> QuantileDraw:
-    """Return the draw of one column's quantiles; with `rho`, all levels and ends in all groups cost it together."""
+    """Return the draw of one column's quantiles; with `rho`, levels and intervals in all groups cost it together."""
     fractions = wanted.fractions
-    levels, ends = levels_of(len(fractions)), end_draws_of(fractions)
+    levels, ends = levels_of(len(fractions)), len(fractions)
     many = (levels + ends) * unit.groups > EVENTS_MOST
+    extreme = all(fraction in (0, 1) for fraction in fractions)
+    part, part_of_rho = (EXTREMES_PART,) * 2 if extreme else (ESTIMATES_PART, ESTIMATES_PART_OF_RHO)
     if rho is None or many:
         whole = spend.epsilon * share if rho is None else _root_down(2 * rho)  # epsilon-DP is at most epsilon²/2-zCDP
-        epsilon = whole / (unit.groups * (levels + ends * ENDS_PART))
+        epsilon = whole * part / (unit.groups * levels)
+        ends_epsilon = whole * (1 - part) / (unit.groups * ends)
     else:
-        epsilon = _root_down(8 * rho / (unit.groups * (levels + ends * ENDS_PART**2)))
-    epsilon = _drawable(epsilon, unit.rows)
-    ends_epsilon = epsilon * ENDS_PART
+        epsilon = _root_down(8 * rho * part_of_rho / (unit.groups * levels))
+        ends_epsilon = _root_down(8 * rho * (1 - part_of_rho) / (unit.groups * ends))
+    epsilon, ends_epsilon = (_drawable(each, unit.rows) for each in (epsilon, ends_epsilon))
     rate, ends_rate = (Rate(each, unit.rows, unit.replace) for each in (epsilon, ends_epsilon))
-    height = heights[wanted.column]
-    # an interval misses if one of its draws does: those on the way down to the quantile, and its two ends
-    miss = (1 - spend.confidence) / (levels + 2)
-    errors = rank_errors(fractions, lambda fraction: rank_error(rate, fraction, height, miss))
-    inside = end_error(ends_rate, height, miss)
-    edge_error = rank_error(rate, Fraction(1), height, miss) + ROWS_BETWEEN
-    targets = []
-    for fraction, error in zip(fractions, errors, strict=True):
-        shift = edge_error if fraction == 0 else -edge_error if fraction == 1 else 0
-        targets.append((fraction, shift, error + inside + ROWS_BETWEEN))
+    targets = tuple(
+        (fraction, inside_of(rate, fraction, heights[wanted.column]), reach_of(ends_rate, fraction, spend.confidence))
+        for fraction in fractions
+    )
     if rho is None or many:
         events: tuple[Event, ...] = (PureChoice((epsilon * levels + ends_epsilon * ends) * unit.groups),)
     else:
         events = (ExponentialChoice(epsilon),) * (levels * unit.groups)
         events += (ExponentialChoice(ends_epsilon),) * (ends * unit.groups)
-    return QuantileDraw(wanted.column, tuple(targets), levels, ends, epsilon, ends_epsilon, share, events)
+    return QuantileDraw(wanted.column, targets, levels, ends, epsilon, ends_epsilon, share, events)
 
 
-def rank_error(rate: Rate, fraction: Fraction, height: int, miss: Fraction) -> int:
-    """Return a number of rows that one quantile's draw is off by at most, but for a chance of `miss`."""
+def inside_of(rate: Rate, fraction: Fraction, height: int) -> int:
+    """Return how many rows inside to aim for the least and the greatest; 0 for every other quantile."""
+    if fraction not in (0, 1):
+        return 0
+    return max(1, ceil(log((height + 1) / BEYOND_CHANCE) / float(rate.for_extreme() * BEYOND)))
+
+
+def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:
+    """Return how many rows are to lie between a quantile and the ends of its interval."""
+    if fraction in (0, 1):
+        return rows_for(1 - confidence, per_row=rate.for_extreme() * BEYOND)
     up, down, slope = rate.for_fraction(fraction)
-    points = ((height + 1) << TIE_BITS) + OUTSIDE_POINTS
-    return ceil((log(points) - log(miss)) / float(slope * (up + down)))
-
-
-def end_error(rate: Rate, height: int, miss: Fraction) -> int:
-    """Return a number of rows that an interval's end is too far inside by at most, but for a chance of `miss`."""
-    return ceil((log(height + 1 + OUTSIDE_POINTS) - log(miss)) / float(rate.for_end() * WRONG_SIDE))
+    return rows_for(1 - confidence, per_row=slope * (up + down))
 
 
 def _drawable(epsilon: Fraction, rows: int) -> Fraction:

@@ -13,10 +13,10 @@ from math import sqrt
 from tacit.errors import InvalidParameter
 from tacit.plan.layout import UNITS, Layout
 from tacit.plan.plan import NoiseKind, PlannedOutput, Sensitivity
-from tacit.plan.ranks import ENDS_PART, UnitBounds
+from tacit.plan.ranks import ESTIMATES_PART, ESTIMATES_PART_OF_RHO, UnitBounds
 from tacit.plan.sensitivity import whole_of
 from tacit.privacy.number import Number, decimal_meaning, positive
-from tacit.selection.quantile import end_draws_of, levels_of
+from tacit.selection.quantile import levels_of
 
 # Shares are whole parts of this.
 PARTS = 1000
@@ -93,12 +93,11 @@ def _error(output: PlannedOutput, layout: Layout, how_far: Sensitivity, *, noise
 
 def _rank_error(output: PlannedOutput, layout: Layout, unit: UnitBounds, *, noise: NoiseKind) -> float:
     """Return about how many rows a quantile is off by, at a loss of 1."""
-    fractions = layout.quantiles[output.release].fractions
-    levels, ends = levels_of(len(fractions)), end_draws_of(fractions)
+    levels = levels_of(len(layout.quantiles[output.release].fractions))
     if noise == "laplace":
-        draws = unit.groups * float(levels + ends * ENDS_PART)
+        draws = unit.groups * float(levels / ESTIMATES_PART)
     else:
-        draws = sqrt(unit.groups * float(levels + ends * ENDS_PART**2) / 8)
+        draws = sqrt(unit.groups * float(levels / ESTIMATES_PART_OF_RHO) / 8)
     return sqrt(2) * unit.rows * draws * (2 if unit.replace else 1)
 
 

@@ -46,8 +46,8 @@ def quantile_reach(output: PlannedOutput, plan: Plan) -> int:
     """Return about how many rows on either side of its rank a quantile's interval reaches."""
     if output.targets is None:
         raise ValueError("a quantile has its targets")
-    fraction, shift, reach = plan.quantiles[output.release].targets[output.targets[1] // 3]
-    return abs(shift) if fraction in (0, 1) else reach
+    fraction, inside, reach = plan.quantiles[output.release].targets[output.targets[1] // 3]
+    return inside + reach if fraction in (0, 1) else 2 * reach  # rungs are half as wide again, and the result is off
 
 
 def _from_moments(

@@ -127,7 +127,7 @@ def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
     ]
     if draw.ends:
         lines.append(
-            f"  the ends of intervals are quantiles too, paid for here: {draw.ends} times ε = {show(draw.ends_epsilon)}"
+            f"  the width of each interval is drawn too, paid for here: {draw.ends} times ε = {show(draw.ends_epsilon)}"
             " for each of a unit's groups."
         )
     return lines

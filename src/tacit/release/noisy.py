@@ -78,13 +78,15 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
     if plan.choice is not None:
         return NoisyTable(_chosen(plan.choice, exact), ())
     parts = [_with_noise(each, plan, exact) for each in plan.releases]
-    parts += [_drawn(each, plan, exact) for each in plan.quantiles]
     if plan.threshold is None:
+        parts += [_drawn(each, plan, exact, list(range(len(exact)))) for each in plan.quantiles]
         return NoisyTable(tuple(map(tuple, exact.keys)), tuple(tuple(map(tuple, each)) for each in parts))
     counts = parts[plan.threshold.release][0]
     shown = [place for place in range(len(exact)) if counts[place] >= plan.threshold.least]
     keys = [tuple(exact.keys[place]) for place in shown]
-    return _in_order(keys, [[[part[place] for place in shown] for part in each] for each in parts])
+    seen = [[[part[place] for place in shown] for part in each] for each in parts]
+    seen += [_drawn(each, plan, exact, shown) for each in plan.quantiles]  # of hidden groups none is drawn
+    return _in_order(keys, seen)
 
 
 def joined(tables: Sequence[NoisyTable]) -> NoisyTable:
@@ -124,17 +126,23 @@ def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[
     ]
 
 
-def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable) -> list[list[int]]:
-    """Return for each fraction the low end, the quantile and the high end of every group, in steps above the low."""
+def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable, shown: list[int]) -> list[list[int]]:
+    """Return for each fraction the low end, the quantile and the high end of shown groups, in steps above the low."""
     replace = plan.neighbours == "replace"
     rate, ends_rate = (Rate(each, plan.rows_per_unit, replace) for each in (draw.epsilon, draw.ends_epsilon))
-    targets = tuple(Target(fraction, Fraction(shift), reach) for fraction, shift, reach in draw.targets)
-    height = plan.measured[draw.column].height
-    groups = [
-        draw_quantiles(steps, targets, height=height, rate=rate, ends_rate=ends_rate)
-        for steps in exact.values[draw.column]
-    ]
-    return [[group[at][end] for group in groups] for at in range(len(targets)) for end in range(3)]
+    targets = tuple(Target(fraction, inside, reach) for fraction, inside, reach in draw.targets)
+    values = exact.values[draw.column].only(shown)
+    drawn = draw_quantiles(
+        values.steps,
+        targets,
+        starts=values.starts,
+        ends=values.ends,
+        height=plan.measured[draw.column].height,
+        rate=rate,
+        ends_rate=ends_rate,
+    )
+    found: list[list[int]] = drawn.reshape(3 * len(targets), len(shown)).tolist()
+    return found
 
 
 def _rank(part: KeyValue) -> tuple[int, Any]:

@@ -17,9 +17,14 @@ from tacit.noise.bits import Bits
 from tacit.noise.threshold import WIDTH, Integers
 from tacit.privacy.rounding import ball, certainly_less
 
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
 # The relative error of a weight is below 2^-41 and that of a running sum of n below 2^-41 + n·2^-53.
 WEIGHT_MARGIN = 2.0**-39
 SUM_MARGIN = 2.0**-51
+# So many running sums are made in one go.
+SUMS_AT_ONCE = 1 << 19
 
 
 def draw_weighted(
@@ -45,6 +50,40 @@ def draw_weighted(
     if low == high:
         return low
     return _settle(ExactSums(distances, rate, times), word, low, high, bits, width)
+
+
+def places_in_each(
+    weights: Floats, edges: Integers, words: NDArray[np.uint64], *, left_out: float = 0.0
+) -> tuple[Integers, Flags]:
+    """Return for each group the place its word falls to among weights[edges[g] : edges[g + 1]], and if that is sure.
+
+    The weights are floats within 2^-41 of the true ones, whose sum in a group may be larger by `left_out` of it. Where
+    it is not sure, `settle` decides by the same word.
+    """
+    sizes = np.diff(edges)
+    places, certain = np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=bool)
+    classes = np.frexp(sizes.astype(np.float64))[1]
+    for each in np.unique(classes):
+        alike = np.flatnonzero(classes == each)
+        width = int(sizes[alike].max())
+        turn = max(1, SUMS_AT_ONCE // width)
+        for start in range(0, len(alike), turn):
+            some = alike[start : start + turn]
+            cells = edges[some, None] + np.arange(width)
+            inside = np.arange(width) < sizes[some, None]
+            sums = np.cumsum(np.where(inside, weights[np.minimum(cells, len(weights) - 1)], 0.0), axis=1)
+            total = sums[:, -1]
+            targets = words[some].astype(np.float64) * 2.0**-WIDTH * total
+            margins = (WEIGHT_MARGIN + width * SUM_MARGIN + 2.0**-WIDTH + 2 * left_out) * total
+            low, high = ((sums <= each[:, None]).sum(axis=1) for each in (targets - margins, targets + margins))
+            places[some] = low
+            certain[some] = (low == high) & (targets > margins) & (low < sizes[some])
+    return places, certain
+
+
+def settle(distances: Integers, rate: Fraction, word: int, bits: Bits, *, times: Integers) -> int:
+    """Return the place that a word of WIDTH bits falls to, as `draw_weighted` would, without floats."""
+    return _settle(ExactSums(distances, rate, times), word, 0, len(distances) - 1, bits, WIDTH)
 
 
 def _settle(sums: "ExactSums", word: int, low: int, high: int, bits: Bits, width: int) -> int:

@@ -1,17 +1,22 @@
 """Attacks on variance, covariance, quantiles, rankings and counts of different values: one unit, both ways."""
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from tacit.auditing.gauntlet.case import Evidence, Size, case
 from tacit.auditing.gauntlet.statistic import log_ratio_lower
 from tacit.auditing.gauntlet.table_neighbours import Row, asked_of, crowd, newcomers, one_person
 from tacit.auditing.gauntlet.table_stage import SALT, Cells, distance, plan_of
+from tacit.auditing.repeat import draw_releases
 from tacit.door import Question, Table
 from tacit.query.frame import correlation, count, count_distinct, covariance, mean, variance
 from tacit.release import noisy
 from tacit.selection import quantile
-from tacit.selection.quantile import Aim, Rate, Target
+from tacit.selection.points import Aim
+from tacit.selection.quantile import Target
+from tacit.selection.widths import Reach, ladder, prior_weights
 
 KEYS = ["a", "b", "c", "only me", None]
 EPSILON = 1
@@ -88,16 +93,34 @@ def _beyond(plan: Any, before: list[Cells], after: list[Cells], name: str) -> li
 @case("S19", title="a quantile and the ends of its interval tell no more of one unit than epsilon", feature="release")
 def quantile_loss(size: Size) -> Evidence:
     """By their laws, point by point, for a unit of three rows; and by drawing, so that nothing else is told."""
-    question = asked_of(_people_at(2, 5), rows_per_unit=3, groups_per_unit=1).median("x")
-    plan = plan_of(question, epsilon=EPSILON)
-    (draw,) = plan.quantiles
-    rate, ends_rate = (vars(noisy)["Rate"](each, plan.rows_per_unit) for each in (draw.epsilon, draw.ends_epsilon))
-    middle = max(_law_moves(quantile._aim(Target(fraction), rate)) for fraction, _, _ in draw.targets)
-    ends = max(_law_moves(aim) for reach in (1, 4) for aim in _end_aims(reach, ends_rate))
-    by_law = draw.levels * middle + draw.ends * ends
+    by_law = max(_loss_by_law(fractions) for fractions in ([0.5], [0], [0, 0.5, 1]))
     drawn = _proved_by_drawing(400 if size == "quick" else 20_000)
     details = {"loss by law": round(by_law, 6), "loss proved by drawing": round(drawn, 3), "claimed": EPSILON}
     return Evidence(passed=by_law <= EPSILON + 1e-9 and drawn <= EPSILON, details=details)
+
+
+def _loss_by_law(fractions: Sequence[float]) -> float:
+    """Return the loss of every level of splitting and of every interval that a plan draws, one after the other."""
+    question = asked_of(_people_at(2, 5), rows_per_unit=3, groups_per_unit=1).quantile("x", list(fractions))
+    plan = plan_of(question, epsilon=EPSILON)
+    (draw,) = plan.quantiles
+    rate, ends_rate = (vars(noisy)["Rate"](each, plan.rows_per_unit) for each in (draw.epsilon, draw.ends_epsilon))
+    targets = [
+        Target(fraction, inside and aim, reach)
+        for fraction, inside, _ in draw.targets
+        for aim, reach in ((1, 1), (3, 4), (8, 2))
+    ]
+    level = max(_law_moves(partial(_law, aim=quantile._aim(target, rate))) for target in targets)
+    interval = [
+        max(
+            _law_moves(partial(_rung_law, middle=middle, reach=quantile._reach(target, ends_rate)))
+            for target in targets
+            if target.fraction == fraction
+            for middle in range(10)
+        )
+        for fraction, _, _ in draw.targets
+    ]
+    return draw.levels * level + sum(interval)
 
 
 def _people_at(*values: int) -> list[Row]:
@@ -105,29 +128,47 @@ def _people_at(*values: int) -> list[Row]:
     return [(10 * value + turn, "a", value, 1.0, None) for value in values for turn in range(3)]
 
 
-def _end_aims(reach: int, rate: Rate) -> tuple[Aim, Aim]:
-    slope = rate.for_end()
-    return Aim(0, 1, -reach, quantile.WRONG_SIDE, 1, slope), Aim(1, 0, reach, 1, quantile.WRONG_SIDE, slope)
-
-
-def _law_moves(aim: Aim) -> float:
+def _law_moves(law: Callable[[list[int]], list[float]]) -> float:
     """Return the largest log-ratio between the laws with and without one unit's three rows."""
     here = [2, 2, 2, 5, 5, 5]
     comers = ([0, 0, 0], [9, 9, 9], [0, 9, 9], [5, 5, 5], [3])
-    laws = [_law(here, aim)] + [_law(sorted(here + more), aim) for more in comers]
-    return max(abs(one - two) for law in laws[1:] for one, two in zip(laws[0], law, strict=True))
+    laws = [law(here)] + [law(sorted(here + more)) for more in comers]
+    return max(abs(one - two) for other in laws[1:] for one, two in zip(laws[0], other, strict=True))
 
 
-def _law(rows: list[int], aim: Aim) -> list[float]:
-    """Return the logarithm of every point's chance on the grid 0 … 9, and of the two points outside, by definition."""
+def _law(rows: list[int], *, aim: Aim) -> list[float]:
+    """Return the logarithm of every point's chance on the grid 0 … 9, by definition."""
     leads = [aim.up * below - aim.down * (len(rows) - below) - aim.at for below in range(len(rows) + 1)]
     scores = []
     for point in range(10):
         low, high = leads[sum(row < point for row in rows)], leads[sum(row <= point for row in rows)]
         scores.append(aim.over * max(low, 0) + aim.under * max(-high, 0))
-    scores += [aim.under * max(-leads[0], 0), aim.over * max(leads[-1], 0)]
-    weights = [-float(aim.slope) * score for score in scores]
-    total = math.log(math.fsum(math.exp(weight) for weight in weights))
+    return _log_chances([-float(aim.slope) * score for score in scores])
+
+
+def _rung_law(rows: list[int], *, middle: int, reach: Reach) -> list[float]:
+    """Return the logarithm of every rung's chance on the grid 0 … 9, around a point, by definition."""
+    unit, weights, before = reach.fraction.denominator, [], -math.inf
+    extreme = reach.fraction in (0, 1)
+    wanted = reach.rows if extreme else unit * (1 + reach.rows)
+    for place, rung in enumerate(ladder(9)):
+        low, high = max(middle - rung, 0), min(middle + rung, 9)
+        aimed = reach.fraction.numerator * len(rows)
+        left = sum(row >= low for row in rows) if extreme else aimed - unit * sum(row < low for row in rows)
+        right = sum(row <= high for row in rows) if extreme else unit * sum(row <= high for row in rows) - aimed
+        held = min(
+            left if low > 0 and reach.fraction > 0 else math.inf,
+            right if high < 9 and reach.fraction < 1 else math.inf,
+        )
+        score = reach.short * max(wanted - held, 0) + reach.long * max(before - wanted, 0)
+        weights.append(math.log(prior_weights(place + 1)[-1]) - float(reach.slope) * min(score, 1e6))
+        before = held
+    return _log_chances(weights)
+
+
+def _log_chances(weights: list[float]) -> list[float]:
+    most = max(weights)
+    total = most + math.log(math.fsum(math.exp(weight - most) for weight in weights))
     return [weight - total for weight in weights]
 
 
@@ -155,8 +196,5 @@ def _drawn(rows: list[Row], runs: int) -> list[tuple[int, int, int]]:
     plan = plan_of(question, epsilon=EPSILON)
     exact = question.session.engine.aggregate(plan, SALT)
     low = plan.measured[0].low
-    found = []
-    for _ in range(runs):
-        (parts,) = noisy.release(plan, exact).parts
-        found.append((parts[0][0] + low, parts[1][0] + low, parts[2][0] + low))
-    return found
+    drawn = draw_releases(plan, exact, runs) + low
+    return [tuple(each) for each in drawn.tolist()]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy as np
 from tacit.auditing.gauntlet.mutant import mutant, planted
 from tacit.auditing.gauntlet.table_stage import in_sql
 from tacit.engine import fixed_point, relation
-from tacit.plan import planner, ranks
+from tacit.plan import planner, ranks, split
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.release import noisy
-from tacit.selection.quantile import Rate, draw_quantiles
+from tacit.selection.quantile import BEYOND, Rate, draw_quantiles
 
 
 @mutant(
@@ -88,14 +89,45 @@ def one_row() -> Iterator[None]:
 )
 @contextmanager
 def exact_ends() -> Iterator[None]:
-    def with_exact_ends(steps: Any, targets: Any, **words: Any) -> list[tuple[int, int, int]]:
-        rising = np.sort(steps)
-        found = []
-        for target, (_, middle, _) in zip(targets, draw_quantiles(steps, targets, **words), strict=True):
-            rank = int(float(target.fraction) * (len(rising) - 1))
-            low, high = rising[max(rank - 2, 0)], rising[min(rank + 2, len(rising) - 1)]
-            found.append((min(int(low), middle), middle, max(int(high), middle)))
+    def with_exact_ends(steps: Any, targets: Any, *, starts: Any, ends: Any, **words: Any) -> Any:
+        found = draw_quantiles(steps, targets, starts=starts, ends=ends, **words)
+        for at, target in enumerate(targets):
+            ranks = (float(target.fraction) * (ends - starts - 1)).astype(int)
+            low, middle, high = found[at]
+            np.minimum(middle, steps[starts + np.maximum(ranks - 2, 0)], out=low)
+            np.maximum(middle, steps[np.minimum(starts + ranks + 2, ends - 1)], out=high)
         return found
 
     with planted(noisy, "draw_quantiles", with_exact_ends):
+        yield
+
+
+@mutant(
+    "intervals of several quantiles paid for once",
+    killed_by="S19",
+    published="a row counted in the first of several overlapping intervals only, as if they split the rows",
+)
+@contextmanager
+def one_interval_charged() -> Iterator[None]:
+    planned = ranks.draw_of
+
+    def cheap(*args: Any, **words: Any) -> Any:
+        draw = planned(*args, **words)
+        return replace(draw, ends_epsilon=draw.ends_epsilon * draw.ends, ends=1)
+
+    with planted(split, "draw_of", cheap):
+        yield
+
+
+@mutant(
+    "score of the greatest taken to move one way",
+    killed_by="S19",
+    published="the rank score of a maximum taken for monotone, so that it is hidden half as well as it need be",
+)
+@contextmanager
+def one_way_extreme() -> Iterator[None]:
+    def narrow(rate: Rate) -> Fraction:
+        return rate.epsilon / (BEYOND * rate.rows_per_unit)
+
+    with planted(Rate, "for_extreme", narrow):
         yield

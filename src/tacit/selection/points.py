@@ -1,0 +1,181 @@
+"""Draw one point of a public grid in each of many groups, by how far its rank is from the one aimed at.
+
+Between two neighbouring rows every point has the same score, so a group's grid falls into stretches: one is drawn by
+its score and its length, then a point of it. Rows so far from the rank aimed at that all points beyond them together
+have less than 2^-41 of the weight are looked at only where they could matter (docs/proofs/quantiles.md).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+
+import numpy as np
+
+from tacit.noise.bits import Bits
+from tacit.noise.threshold import Integers
+from tacit.selection.weights import places_in_each, settle
+
+# What lies outside the rows that are looked at has less than this part of the weight.
+LEFT_OUT = 2.0**-41
+# So many rows are looked at in one go: their arrays then stay in the processor's caches.
+ROWS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Parts:
+    """For each group the rows rows[start:end], rising, and the points low … high that may be drawn."""
+
+    rows: Integers
+    starts: Integers
+    ends: Integers
+    low: Integers
+    high: Integers
+
+    def only(self, places: slice | Integers) -> "Parts":
+        """Return some of the groups."""
+        return Parts(self.rows, self.starts[places], self.ends[places], self.low[places], self.high[places])
+
+
+@dataclass(frozen=True)
+class Aim:
+    """A score of points: up·(rows below) - down·(rows above) - at, over a point's own rows, is `lead`; 0 is best.
+
+    A positive lead counts `over` times, a negative one `under` times, and chances fall by exp(-slope) for each.
+    """
+
+    up: int
+    down: int
+    at: int
+    over: int
+    under: int
+    slope: Fraction
+
+    def reach(self, points: int) -> int:
+        """Return how many rows from its rank all points beyond have less than LEFT_OUT of the weight together."""
+        per_row = float(self.slope) * (self.up + self.down) * min(self.over, self.under)
+        return ceil((log(points) - log(LEFT_OUT)) / per_row) + 1
+
+
+def rows_below(rows: Integers, starts: Integers, ends: Integers, values: Integers) -> Integers:
+    """Return how many of rows[start:end], rising, are below a value, for each start, end and value."""
+    low, high = starts + np.zeros_like(values), ends + np.zeros_like(values)
+    last = max(len(rows) - 1, 0)
+    while (unsure := low < high).any():
+        middle = (low + high) >> 1
+        less = rows[np.minimum(middle, last)] < values
+        low = np.where(unsure & less, middle + 1, low)
+        high = np.where(unsure & ~less, middle, high)
+    return low - starts
+
+
+def draw_points(parts: Parts, aim: Aim, bits: Bits) -> Integers:
+    """Return a point of low … high for each group, with chance proportional to exp(-slope·score).
+
+    Privacy: exactly that law, given uniform bits; `slope` is for the caller to choose.
+    """
+    points = int((parts.high - parts.low).max(initial=0)) + 1
+    reach = aim.reach(points)
+    drawn = np.empty(len(parts.starts), dtype=np.int64)
+    for places in _turns(np.minimum(parts.ends - parts.starts, 2 * reach + 1)):
+        drawn[places] = _draw(parts.only(places), aim, reach, bits)
+    return drawn
+
+
+def _turns(sizes: Integers) -> Iterator[slice]:
+    """Yield slices of the groups, about ROWS_AT_ONCE rows each."""
+    turn = np.cumsum(sizes + 1) // ROWS_AT_ONCE
+    edges = np.flatnonzero(np.diff(turn, prepend=-1))
+    for start, end in zip(edges, np.append(edges[1:], len(sizes)), strict=True):
+        yield slice(int(start), int(end))
+
+
+def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
+    found = Stretches.of(parts, aim, reach)
+    words = bits.words(len(parts.starts))
+    weights = np.exp(found.scores * -float(aim.slope)) * found.lengths
+    places, certain = places_in_each(weights, found.edges, words, left_out=LEFT_OUT)
+    places = places + found.edges[:-1]
+    begin, length = found.begins[places], found.lengths[places]
+    for group in np.flatnonzero(~certain):
+        every = Stretches.of(parts.only(np.array([group])), aim, len(parts.rows) + 1)
+        some = np.flatnonzero(every.lengths)
+        place = some[settle(every.scores[some], aim.slope, int(words[group]), bits, times=every.lengths[some])]
+        begin[group], length[group] = every.begins[place], every.lengths[place]
+    return begin + uniform_below(length, bits)
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Points of equal score: where they begin, how many they are, their score; group after group, from `edges` on.
+
+    In turn the gap before a value and the value itself, then the gap after the last.
+    """
+
+    begins: Integers
+    lengths: Integers
+    scores: Integers
+    edges: Integers
+
+    @classmethod
+    def of(cls, parts: Parts, aim: Aim, reach: int) -> "Stretches":
+        """Return the stretches around the rows at most `reach` from the rank aimed at."""
+        rows, starts, sizes = parts.rows, parts.starts, parts.ends - parts.starts
+        middle = np.clip((aim.down * sizes + aim.at) // (aim.up + aim.down), 0, sizes)
+        first, last = np.maximum(middle - reach, 0), np.minimum(middle + reach + 1, sizes)
+        counts = last - first
+        begins_at = np.cumsum(counts) - counts
+        group = np.repeat(np.arange(len(sizes)), counts)
+        within = np.arange(len(group)) + (first - begins_at)[group]
+        values = rows[within + starts[group]].astype(np.int64) if len(group) else np.empty(0, np.int64)
+        fresh = np.ones(len(values), dtype=bool)
+        fresh[1:] = (values[1:] != values[:-1]) | (group[1:] != group[:-1])
+        values, group, below = values[fresh], group[fresh], within[fresh]
+        return cls._between(parts, aim, values, group, below)
+
+    @classmethod
+    def _between(cls, parts: Parts, aim: Aim, values: Integers, group: Integers, below: Integers) -> "Stretches":
+        """Return the stretches of different values, each with the rows below it; ties at either edge are completed."""
+        rows, starts, ends, sizes = parts.rows, parts.starts, parts.ends, parts.ends - parts.starts
+        entries = np.bincount(group, minlength=len(starts))
+        edges = np.append(0, np.cumsum(2 * entries + 1))
+        some = np.flatnonzero(entries)  # groups that have rows
+        leading = (np.cumsum(entries) - entries)[some]
+        trailing = np.cumsum(entries)[some] - 1
+        below[leading] = rows_below(rows, starts[some], ends[some], values[leading])
+        upto = np.append(below[1:], 0)
+        upto[trailing] = rows_below(rows, starts[some], ends[some], values[trailing] + 1)
+        before = np.append(0, values[:-1])
+        earlier = below[leading] > 0
+        before[leading] = np.where(
+            earlier, rows[starts[some] + np.maximum(below[leading] - 1, 0)] if len(some) else 0, parts.low[some] - 1
+        )
+        begins, lengths, least, most = (np.empty(edges[-1], dtype=np.int64) for _ in range(4))
+        at = edges[group] + 2 * (np.arange(len(values)) - (np.cumsum(entries) - entries)[group]) + 1
+        begins[at], lengths[at], least[at], most[at] = values, 1, below, upto
+        gap = at - 1
+        begins[gap], lengths[gap], least[gap], most[gap] = before + 1, values - before - 1, below, below
+        end = edges[1:] - 1  # the gap after the last value; all points, where there is none
+        begins[end], lengths[end], least[end], most[end] = parts.low, parts.high + 1 - parts.low, 0, 0
+        rank = upto[trailing]
+        later = rank < sizes[some]
+        following = np.where(
+            later, rows[np.minimum(starts[some] + rank, ends[some] - 1)] if len(some) else 0, parts.high[some] + 1
+        )
+        begins[end[some]], lengths[end[some]] = values[trailing] + 1, following - values[trailing] - 1
+        least[end[some]] = most[end[some]] = rank
+        total = np.repeat(aim.down * sizes + aim.at, np.diff(edges))
+        leads = ((aim.up + aim.down) * each - total for each in (least, most))
+        ahead, behind = next(leads), next(leads)
+        return cls(begins, lengths, aim.over * np.maximum(ahead, 0) + aim.under * np.maximum(-behind, 0), edges)
+
+
+def uniform_below(counts: Integers, bits: Bits) -> Integers:
+    """Return a whole number below each count, each as likely: words that would favour some are drawn again."""
+    drawn = np.zeros(len(counts), dtype=np.int64)
+    shifts = (64 - np.frexp(counts.astype(np.float64))[1]).astype(np.uint64)
+    left = np.flatnonzero(counts > 1)
+    while len(left):
+        drawn[left] = (bits.words(len(left)) >> shifts[left]).astype(np.int64)
+        left = left[drawn[left] >= counts[left]]
+    return drawn
