@@ -31,7 +31,7 @@ from tacit.engine.relation import (
 )
 from tacit.engine.values import with_distinct, with_values
 from tacit.errors import EngineError
-from tacit.plan.exact import ExactTable
+from tacit.plan.exact import ExactTable, GroupedSteps
 from tacit.plan.plan import Plan
 from tacit.query.kind import kind_of_column
 from tacit.query.nodes import Scalar
@@ -219,7 +219,8 @@ def joined(parts: Sequence[ExactTable]) -> ExactTable:
     keys = [key for part in parts for key in part.keys]
     names, drawn = {name for part in parts for name in part.sums}, {place for part in parts for place in part.values}
     sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
-    return ExactTable(keys, sums, {place: [one for part in parts for one in part.values[place]] for place in drawn})
+    values = {place: GroupedSteps.joined(one for part in parts for one in part.values[place]) for place in drawn}
+    return ExactTable(keys, sums, values)
 
 
 def _noticing(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> Iterator[Found]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.external_sort import SortedRecords, as_bytes
+from tacit.plan.exact import GroupedSteps
 
 Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
@@ -219,13 +220,13 @@ class ValuesByKey:
         known = values != NO_VALUE
         self._sorted.add(np.column_stack([keys[known], values[known]]))
 
-    def of(self, keys: Words) -> list[NDArray[np.int64]]:
+    def of(self, keys: Words) -> GroupedSteps:
         """Return the values of each of some keys."""
         if not self._is_written:
             self._write()
         values = _mapped(self._values, np.int64)
         _, ends, starts = self._ends.find(keys)
-        return [values[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64))
 
     def close(self) -> None:
         """Let go of memory and files; what was mapped stays readable as long as it is used."""

@@ -33,7 +33,7 @@ from tacit.engine.patient import (
     sums_of,
 )
 from tacit.engine.relation import GROUP_ORDER, KEY_PLACE, ROW_ORDER, UNIT, VALUE, counted_rows, value_rows, with_orders
-from tacit.plan.exact import ExactTable
+from tacit.plan.exact import ExactTable, GroupedSteps
 from tacit.plan.plan import Plan
 from tacit.query.kind import Kind
 from tacit.tables.arrow import to_scalar
@@ -312,7 +312,7 @@ def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
     drawn = sorted({draw.column for draw in plan.quantiles})
     if read.sums is None:  # no row
         sums = {name: list[int]() for name in [*_names(plan), *(f"distinct_{at}" for at in range(len(distinct)))]}
-        yield ExactTable([], sums, {place: [] for place in drawn})
+        yield ExactTable([], sums, {place: GroupedSteps.joined([]) for place in drawn})
         return
     for words, parts in read.sums.groups():
         keys = [tuple(to_scalar(part) for part in key) for key in fixed_width.decode_all(words, read.key_kinds)]
@@ -322,6 +322,8 @@ def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
         yield ExactTable(keys, sums, {place: _values_of(read, place, words) for place in drawn})
 
 
-def _values_of(read: _Read, place: int, keys: Words) -> list[NDArray[np.int64]]:
+def _values_of(read: _Read, place: int, keys: Words) -> GroupedSteps:
     kept = read.values.get(place)
-    return kept.of(keys) if kept is not None else [np.empty(0, dtype=np.int64) for _ in keys]
+    if kept is not None:
+        return kept.of(keys)
+    return GroupedSteps.joined([np.empty(0, dtype=np.int64)] * len(keys))

@@ -1,6 +1,6 @@
 """The exact, bounded integers of each group: secret until noise is added, and shown to nobody."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -24,6 +24,14 @@ class GroupedSteps:
     steps: Steps
     starts: Integers
     ends: Integers
+
+    @classmethod
+    def joined(cls, groups: Iterable[Steps]) -> "GroupedSteps":
+        """Return groups that are given one by one."""
+        each = list(groups)
+        sizes = np.array([len(one) for one in each], dtype=np.int64)
+        ends = np.cumsum(sizes, dtype=np.int64)
+        return cls(np.concatenate(each) if each else np.empty(0, dtype=np.int64), ends - sizes, ends)
 
     def only(self, places: Sequence[int]) -> "GroupedSteps":
         """Return the groups at these places, in this order."""
