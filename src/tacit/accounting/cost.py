@@ -14,7 +14,15 @@ from tacit.accounting.convert import pure_to_zcdp, require_chance, zcdp_to_delta
 from tacit.accounting.digits import shortened, upward
 from tacit.accounting.search import crossing, log_excess
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.event import (
+    Event,
+    ExponentialChoice,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    PureChoice,
+    StaircaseNoise,
+)
 from tacit.privacy.loss import RenyiLoss, ZcdpLoss
 from tacit.privacy.number import show
 from tacit.privacy.rounding import ball, working_precision
@@ -30,7 +38,7 @@ def pure_epsilon(event: Event) -> Fraction | None:
     """
     if isinstance(event, LaplaceNoise):
         return event.sensitivity / event.scale
-    if isinstance(event, PureChoice | ExponentialChoice):
+    if isinstance(event, PureChoice | ExponentialChoice | StaircaseNoise):
         return event.epsilon
     return None
 
@@ -48,7 +56,7 @@ def zcdp(event: Event) -> ZcdpLoss:
         return ZcdpLoss(event.sensitivity_squared / (2 * event.sigma**2))
     if isinstance(event, KeyThreshold):
         return ZcdpLoss(Fraction(0), event.delta)
-    if isinstance(event, PureChoice):
+    if isinstance(event, PureChoice | StaircaseNoise):
         return ZcdpLoss(pure_to_zcdp(event.epsilon))
     return ZcdpLoss(min(event.epsilon**2 / 8, pure_to_zcdp(event.epsilon)))
 
@@ -135,7 +143,7 @@ def exact_delta(event: Event) -> Callable[[Fraction], arb] | None:
     """Return the function from epsilon to the event's exact delta, or None where only a bound is known."""
     if isinstance(event, LaplaceNoise):
         return lambda epsilon: hockey.laplace_delta(event, epsilon)
-    if isinstance(event, PureChoice):
+    if isinstance(event, PureChoice | StaircaseNoise):
         return lambda epsilon: hockey.pure_delta(event, epsilon)
     if isinstance(event, ExponentialChoice):
         return lambda epsilon: hockey.exponential_delta(event, epsilon)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from flint import arb
 
-from tacit.privacy.event import ExponentialChoice, GaussianNoise, LaplaceNoise, PureChoice
+from tacit.privacy.event import ExponentialChoice, GaussianNoise, LaplaceNoise, PureChoice, StaircaseNoise
 from tacit.privacy.gaussian_law import scaled_erfc
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.rounding import ball
@@ -33,7 +33,7 @@ def gaussian_delta(event: GaussianNoise, shift: int, epsilon: Fraction) -> arb:
     return GaussianLaw(event.sigma).delta(shift, epsilon)
 
 
-def pure_delta(event: PureChoice, epsilon: Fraction) -> arb:
+def pure_delta(event: PureChoice | StaircaseNoise, epsilon: Fraction) -> arb:
     """Return the largest delta at `epsilon` of anything event.epsilon-DP: that of randomized response."""
     gap = ball(epsilon - event.epsilon)
     return -gap.expm1() / (1 + (-ball(event.epsilon)).exp()) if epsilon < event.epsilon else arb(0)

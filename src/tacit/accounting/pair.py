@@ -14,7 +14,15 @@ from flint import arb
 
 from tacit.accounting import hockey
 from tacit.accounting.digits import shortened, upward
-from tacit.privacy.event import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.event import (
+    Event,
+    ExponentialChoice,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    PureChoice,
+    StaircaseNoise,
+)
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.rounding import ball
 
@@ -109,7 +117,7 @@ def pair_of(event: Event) -> Pair | None:
         return _laplace(event)
     if isinstance(event, GaussianNoise):
         return _gaussian(event)
-    if isinstance(event, PureChoice):
+    if isinstance(event, PureChoice | StaircaseNoise):
         return _pure(event.epsilon)
     if isinstance(event, ExponentialChoice):
         return _exponential(event.epsilon)

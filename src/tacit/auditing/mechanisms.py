@@ -26,12 +26,14 @@ from tacit.local.protocol import LocalProtocol
 from tacit.noise.bits import Keystream
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.mechanism import confidence_meaning
+from tacit.noise.staircase import DiscreteStaircase
 from tacit.plan.exact import ExactTable
 from tacit.plan.planner import make_plan
 from tacit.plan.spend import make_spend
 from tacit.privacy.loss import delta_meaning
 from tacit.privacy.loss import epsilon as loss_of
 from tacit.privacy.number import Number, decimal_meaning, positive, whole
+from tacit.privacy.staircase_law import staircase_for
 from tacit.query.sql import parse_query
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 from tacit.selection.selection import Selection
@@ -109,6 +111,12 @@ def _laplace_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Calla
     mechanism = tacit.Laplace(sensitivity=4, epsilon=epsilon / (1 - shortage))
     moved = np.array([2, -1, 0, 1])
     return lambda side, count: mechanism.release(np.tile(side * moved, (count, 1)))
+
+
+def _staircase(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
+    """One number that moves by 8, drawn with the noise that a sum gets at a large epsilon."""
+    noise = DiscreteStaircase(staircase_for(8, epsilon / (1 - shortage)))
+    return lambda side, count: noise.sample(count) + 8 * side
 
 
 def _gaussian(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
@@ -241,6 +249,7 @@ SUBJECTS: dict[str, Subject] = {
         Subject("laplace", "the integers 0 and 1", _laplace),
         Subject("laplace-float", "the floats 0.0 and 1.0", _laplace_float, draws=DRAWS_OF_SLOW),
         Subject("laplace-vector", "four integers that move by 4 in all", _laplace_vector),
+        Subject("staircase", "the integers 0 and 8", _staircase),
         Subject("gaussian", "the floats 0.0 and 1.0, on their grid", _gaussian, delta=DELTA, noise="gaussian"),
         Subject("gaussian-vector", "four integers, each moved by 1", _gaussian_vector, delta=DELTA, noise="gaussian"),
         Subject(

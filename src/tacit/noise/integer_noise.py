@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from tacit.memory import reuse_freed_memory
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.threshold import Integers
-from tacit.privacy.law import GaussianLaw, LaplaceLaw
+from tacit.privacy.law import Law
 from tacit.privacy.number import Number, binary_meaning, whole
 from tacit.privacy.rounding import nearest_float
 
@@ -13,7 +13,7 @@ from tacit.privacy.rounding import nearest_float
 class IntegerNoise(ABC):
     """Noise on the integers, with the exact law it is drawn from."""
 
-    law: LaplaceLaw | GaussianLaw
+    law: Law
 
     def sample(self, n: int) -> Integers:
         """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).

@@ -9,11 +9,14 @@ from fractions import Fraction
 from typing import Literal
 
 from tacit.accounting.filter import FOR_KEYS, FOR_NOISE
-from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice, StaircaseNoise
+from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law, StaircaseLaw
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 from tacit.query.nodes import After, AggregateKind, Expression, Scalar, Type
 
 NoiseKind = Literal["laplace", "gaussian"]
+# What a release may get where its call is pure or not; one number has the staircase where that errs less.
+ReleaseNoise = NoiseKind | Literal["staircase"]
 PartKind = Literal["rows", "units", "distinct", "missing", "counted", "below", "above", "total", "moment"]
 
 
@@ -111,9 +114,23 @@ class NoisyRelease:
     parts: tuple[Part, ...]
     sensitivity: Sensitivity
     share: Fraction
-    noise: NoiseKind
-    scale: Fraction  # the Laplace scale or the Gaussian sigma, in steps
-    event: LaplaceNoise | GaussianNoise
+    noise: ReleaseNoise
+    scale: Fraction  # the Laplace scale, the Gaussian sigma or a staircase's sensitivity over epsilon, in steps
+    event: LaplaceNoise | GaussianNoise | StaircaseNoise
+
+    @property
+    def law(self) -> Law:
+        """The law of one noise."""
+        if isinstance(self.event, StaircaseNoise):
+            return StaircaseLaw(self.event.epsilon, int(self.event.sensitivity), int(self.event.width))
+        return LaplaceLaw(self.scale) if self.noise == "laplace" else GaussianLaw(self.scale)
+
+    @property
+    def summed(self) -> NoiseKind:
+        """The kind of noise where several are added up, which a staircase never is."""
+        if self.noise == "staircase":
+            raise ValueError("a staircase is for one number alone")
+        return self.noise
 
 
 @dataclass(frozen=True)
@@ -219,7 +236,7 @@ class Plan:
     def noise(self) -> NoiseKind:
         """The kind of noise of the whole call; with choices alone, whether they are charged in rho."""
         if self.releases:
-            return self.releases[0].noise
+            return "gaussian" if self.releases[0].noise == "gaussian" else "laplace"
         pure = all(isinstance(event, PureChoice) for event in self.events)
         return "laplace" if pure else "gaussian"
 

@@ -49,7 +49,7 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
         place = layout.released.index(UNITS)
         chosen = releases[place]
         threshold = threshold_for(
-            chosen.noise, chosen.scale, groups_per_unit=groups, delta=spend.delta_keys, release=place
+            chosen.summed, chosen.scale, groups_per_unit=groups, delta=spend.delta_keys, release=place
         )
     return Plan(
         table=declaration.name,

@@ -5,9 +5,9 @@ delta), and one kind serves the whole call. Where keys are private, the count th
 its threshold would be, since that decides which groups are seen. The shares are `shares.py`'s.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import isqrt, log
+from math import isqrt, log, sinh, sqrt
 from statistics import NormalDist
 
 from tacit.accounting.calibrate import laplace_scale
@@ -18,8 +18,9 @@ from tacit.plan.layout import UNITS, Layout
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, QuantileDraw, Sensitivity, Spend
 from tacit.plan.ranks import UnitBounds, draw_of, quantile_gain
 from tacit.plan.shares import shares_of
-from tacit.privacy.event import GaussianNoise, LaplaceNoise
+from tacit.privacy.event import GaussianNoise, LaplaceNoise, StaircaseNoise
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN
+from tacit.privacy.staircase_law import staircase_for
 
 # sigma is rounded up to so many binary digits
 SIGMA_BITS = 40
@@ -27,6 +28,10 @@ SIGMA_BITS = 40
 ROUNDING = Fraction(1, 2**30)
 # a chance below this is compared as if it were this
 CHANCE_LEAST = 1e-300
+# The staircase costs more in rho than Laplace noise, so it is for where it errs clearly less: an epsilon of 2 or more.
+STAIRCASE_GAIN = 1.15
+# Narrower Laplace noise is 0 for all that is compared.
+LEAST_TO_COMPARE = Fraction(1, 600)
 
 
 def divide(
@@ -55,7 +60,7 @@ def _purely(
     """Laplace noise and choices charged in epsilon."""
     shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="laplace")
     wanted = zip(layout.released, sensitivities, shares, strict=True)
-    releases = tuple(_laplace(parts, how_far, share, spend) for parts, how_far, share in wanted)
+    releases = tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted)
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
     return releases, tuple(draw_of(each, heights, spend, share, unit, rho=None) for each, share in draws)
@@ -89,6 +94,23 @@ def _is_beyond(releases: tuple[NoisyRelease, ...], spend: Spend) -> bool:
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
     """Return about how far such noise strays, for choosing and showing."""
     return float(scale) * (2**0.5 if noise == "laplace" else 1.0)
+
+
+def _pure(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend) -> NoisyRelease:
+    """Laplace noise, or the staircase where a unit moves one number alone and it errs clearly less."""
+    laplace = _laplace(parts, how_far, share, spend)
+    if spend.noise is not None or (how_far.l0, how_far.l1) != (1, how_far.linf) or how_far.linf < 2:
+        return laplace
+    law = staircase_for(how_far.linf, spend.epsilon * share)
+    if laplace.scale > SCALE_MAX or _mean_size(laplace.scale) < STAIRCASE_GAIN * float(law.mean_size().mid()):
+        return laplace
+    event = StaircaseNoise(law.epsilon, Fraction(law.sensitivity), Fraction(law.width))
+    return replace(laplace, noise="staircase", event=event)
+
+
+def _mean_size(scale: Fraction) -> float:
+    """Return about E|Z| of Laplace noise."""
+    return 1 / sinh(1 / float(scale)) if scale > LEAST_TO_COMPARE else 0.0
 
 
 def _laplace(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend: Spend) -> NoisyRelease:
@@ -131,12 +153,18 @@ class _Height:
 def _log_error(releases: tuple[NoisyRelease, ...], height: _Height | None) -> float:
     return sum(
         log(
-            height.of(release.noise, release.scale)
+            height.of(release.summed, release.scale)
             if height is not None and place == height.release
-            else standard_deviation(release.noise, release.scale)
+            else _deviation(release)
         )
         for place, release in enumerate(releases)
     )
+
+
+def _deviation(release: NoisyRelease) -> float:
+    if release.noise == "staircase":
+        return sqrt(max(float(release.law.variance().mid()), CHANCE_LEAST))
+    return standard_deviation(release.summed, release.scale)
 
 
 def _is_too_wide(releases: tuple[NoisyRelease, ...]) -> bool:

@@ -33,6 +33,18 @@ class GaussianNoise:
 
 
 @dataclass(frozen=True)
+class StaircaseNoise:
+    """Discrete staircase noise of `epsilon` and `width` on one number that one unit moves by at most `sensitivity`.
+
+    Several numbers may have such noise where one unit can move but one of them.
+    """
+
+    epsilon: Fraction
+    sensitivity: Fraction
+    width: Fraction
+
+
+@dataclass(frozen=True)
 class KeyThreshold:
     """Group keys shown where a noisy count of units clears a threshold: a unit's own keys show with chance `delta`."""
 
@@ -53,10 +65,11 @@ class ExponentialChoice:
     epsilon: Fraction
 
 
-Event = LaplaceNoise | GaussianNoise | KeyThreshold | PureChoice | ExponentialChoice
+Event = LaplaceNoise | GaussianNoise | StaircaseNoise | KeyThreshold | PureChoice | ExponentialChoice
 
 KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (LaplaceNoise, GaussianNoise, KeyThreshold, PureChoice, ExponentialChoice)
+    kind.__name__: kind
+    for kind in (LaplaceNoise, GaussianNoise, StaircaseNoise, KeyThreshold, PureChoice, ExponentialChoice)
 }
 
 

@@ -19,7 +19,10 @@ TIE_BITS = 8192
 
 
 class SymmetricLaw(ABC):
-    """A law on the integers, symmetric about 0, whose mass is log-concave."""
+    """A law on the integers, symmetric about 0, whose mass never rises away from it.
+
+    `delta` is for masses that are log-concave; a law whose mass is not has its own.
+    """
 
     @abstractmethod
     def pmf(self, x: int) -> arb:

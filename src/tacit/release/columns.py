@@ -14,7 +14,7 @@ from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
 from tacit.plan.sensitivity import whole_of
 from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_reach
 from tacit.release.moments import NoisyColumn, moment_column
-from tacit.release.noise_sums import nearest_bound, single_bound, weighted_bound
+from tacit.release.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.release.noisy import NoisyTable
 from tacit.release.rounding import ROWS_SHARE, unrounded_means
 
@@ -38,14 +38,12 @@ def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
     kinds: list[str] = [part.kind for part in release.parts]
     parts = dict(zip(kinds, noisy.parts[output.release], strict=True))
     if output.kind == "count_distinct":
-        off = single_bound(release.noise, release.scale, confidence)
+        off = law_bound(release.law, confidence)
         return _symmetric(output.name, parts["distinct"], off, Fraction(1))
     if output.kind == "count_units":
         return _units(output.name, parts["units"], plan, release, confidence)
     if output.kind == "count" and output.column is None and "rows" in parts:
-        return _symmetric(
-            output.name, parts["rows"], single_bound(release.noise, release.scale, confidence), Fraction(1)
-        )
+        return _symmetric(output.name, parts["rows"], law_bound(release.law, confidence), Fraction(1))
     column = plan.measured[release.parts[0].column or 0]
     if output.kind == "sum":
         return _sum(output.name, parts, column, release, confidence)
@@ -58,9 +56,11 @@ def _count(
     """COUNT(x), or COUNT(*) with the rows where x is NULL: what the parts add up to, over what they are for one row."""
     both = zip(release.parts, noisy_parts, strict=True)
     wanted = [values for part, values in both if part.kind != "missing" or output.column is None]
+    if len(release.parts) == 1:
+        return _symmetric(output.name, wanted[0], law_bound(release.law, confidence), Fraction(1))
     height = whole_of(release.parts[-1], plan.measured)
     totals = nearest_quotients(combined(*((1, values) for values in wanted)), height)
-    bound = nearest_bound(release.noise, release.scale, (1,) * len(wanted), height, confidence)
+    bound = nearest_bound(release.summed, release.scale, (1,) * len(wanted), height, confidence)
     return _symmetric(output.name, totals, bound, Fraction(1))
 
 
@@ -76,10 +76,10 @@ def _symmetric(name: str, values: Sequence[int] | Wholes, bound: int, step: Frac
 
 def _units(name: str, counts: Sequence[int], plan: Plan, release: NoisyRelease, confidence: Fraction) -> NoisyColumn:
     if plan.threshold is None:
-        return _symmetric(name, counts, single_bound(release.noise, release.scale, confidence), Fraction(1))
+        return _symmetric(name, counts, law_bound(release.law, confidence), Fraction(1))
     low, high = [], []
     for count in counts:
-        down, up = shown_count_reach(release.noise, release.scale, confidence, count - plan.threshold.least)
+        down, up = shown_count_reach(release.summed, release.scale, confidence, count - plan.threshold.least)
         low.append(1 if down is None else max(1, count - down))
         high.append(count + up)
     return NoisyColumn(name, tuple(counts), tuple(low), tuple(high))
@@ -89,19 +89,19 @@ def _sum(
     name: str, parts: dict[str, tuple[int, ...]], column: Measured, release: NoisyRelease, confidence: Fraction
 ) -> NoisyColumn:
     if "total" in parts:
-        bound = single_bound(release.noise, release.scale, confidence)
+        bound = law_bound(release.law, confidence)
         return _symmetric(name, parts["total"], bound, column.step)
     height = column.height
     weighted = combined((column.low, parts["below"]), (column.high, parts["above"]))
     sums = nearest_quotients(weighted, height)
     weights = (column.low, column.high)
     if not column.off:
-        bound = nearest_bound(release.noise, release.scale, weights, height, confidence)
+        bound = nearest_bound(release.summed, release.scale, weights, height, confidence)
         return _symmetric(name, sums, bound, column.step)
     # rounding may have moved each row, and how many there are is known but for its own noise
     sum_level, rows_level = (1 - (1 - confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE))
-    bound = nearest_bound(release.noise, release.scale, weights, height, sum_level)
-    rows_bound = weighted_bound(release.noise, release.scale, [1 / height] * 2, rows_level)
+    bound = nearest_bound(release.summed, release.scale, weights, height, sum_level)
+    rows_bound = weighted_bound(release.summed, release.scale, [1 / height] * 2, rows_level)
     rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
     moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))
     ends = wholes([bound + int(each) for each in moved.tolist()])
@@ -114,7 +114,7 @@ def _mean(
 ) -> NoisyColumn:
     start, height = float(column.low * column.step), float(column.height * column.step)
     below, above = (wholes(parts[kind]) for kind in ("below", "above"))
-    low, high, known = mean_intervals(mean_bounds(release.noise, release.scale, confidence), below, above)
+    low, high, known = mean_intervals(mean_bounds(release.summed, release.scale, confidence), below, above)
     total = np.where(known, combined((1, below), (1, above)).astype(np.float64), 1.0)
     place = np.minimum(np.maximum(above.astype(np.float64) / total, low), high)
     values = (start + height * place).tolist()

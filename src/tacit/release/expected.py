@@ -6,7 +6,7 @@ from math import prod
 from tacit.plan.plan import NoisyRelease, Plan, PlannedOutput
 from tacit.plan.sensitivity import whole_of
 from tacit.release.error_bars import mean_bounds
-from tacit.release.noise_sums import nearest_bound, single_bound, weighted_bound
+from tacit.release.noise_sums import law_bound, nearest_bound, weighted_bound
 
 # What depends on more than the noise and the number of rows.
 UNFORESEEN = ("std", "correlation", "top")
@@ -26,20 +26,20 @@ def expected_error(
     if output.kind == "quantile":
         return quantile_reach(output, plan) / size
     release = plan.releases[output.release]
-    if output.kind in ("count_units", "count_distinct") or [part.kind for part in release.parts] == ["rows"]:
-        return float(single_bound(release.noise, release.scale, confidence))
+    if len(release.parts) == 1:
+        step = 1 if output.column is None else plan.measured[output.column].step
+        return float(law_bound(release.law, confidence) * step)
     if output.kind == "count":
         kept = [part for part in release.parts if part.kind != "missing" or output.column is None]
         height = whole_of(release.parts[-1], plan.measured)
-        return float(nearest_bound(release.noise, release.scale, (1,) * len(kept), height, confidence))
+        return float(nearest_bound(release.summed, release.scale, (1,) * len(kept), height, confidence))
     if release.parts[-1].kind == "moment":
         return _from_moments(output, release, plan, confidence, size)
     column = plan.measured[release.parts[0].column or 0]
     if output.kind == "sum":
-        alone = release.parts[0].kind == "total"
-        weights, height = ((1,), 1) if alone else ((column.low, column.high), column.height)
-        return nearest_bound(release.noise, release.scale, weights, height, confidence) * float(column.step)
-    return mean_bounds(release.noise, release.scale, confidence).usual[0] * float(column.step) / size
+        weights = (column.low, column.high)
+        return nearest_bound(release.summed, release.scale, weights, column.height, confidence) * float(column.step)
+    return mean_bounds(release.summed, release.scale, confidence).usual[0] * float(column.step) / size
 
 
 def quantile_reach(output: PlannedOutput, plan: Plan) -> int:
@@ -58,7 +58,7 @@ def _from_moments(
     columns = [plan.measured[place] for place in last.columns]
     whole = whole_of(last, plan.measured)
     kept = [part for part in release.parts if part.kind == "moment"]
-    off = weighted_bound(release.noise, release.scale, [1 / whole] * len(kept), confidence)  # in rows
+    off = weighted_bound(release.summed, release.scale, [1 / whole] * len(kept), confidence)  # in rows
     ranges = [float(column.height * column.step) for column in columns]
     if output.kind == "sum":
         return off * max(abs(float(end * columns[0].step)) for end in (columns[0].low, columns[0].high))

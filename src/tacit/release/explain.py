@@ -5,6 +5,7 @@ from fractions import Fraction
 from tacit.accounting.group import for_group
 from tacit.accounting.meaning import meaning_line
 from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
+from tacit.privacy.event import StaircaseNoise
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import show
 from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
@@ -84,13 +85,21 @@ def _groups(plan: Plan) -> list[str]:
 
 def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
     far = release.sensitivity
-    law = "Laplace noise of scale" if release.noise == "laplace" else "Gaussian noise of sigma"
+    words = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
+    law = f"{words[release.noise]} {show(release.scale)}" if release.noise in words else _staircase(release)
     of = "" if release.share == 1 else f", {show(release.share)} of the loss"
     return [
         f"Release {number}: {_what(release, plan)}{of}.",
         f"  sensitivity: L0 {far.l0}, L1 {far.l1:,}, L2 {_root(far.l2_squared)}, L∞ {far.linf:,} (in steps); "
-        f"discrete {law} {show(release.scale)} on each.",
+        f"discrete {law} on each.",
     ]
+
+
+def _staircase(release: NoisyRelease) -> str:
+    event = release.event
+    width = int(event.width) if isinstance(event, StaircaseNoise) else 0
+    far = release.sensitivity.linf
+    return f"staircase noise, level over {width:,} steps on either side and falling by e^ε every {far:,},"
 
 
 def _what(release: NoisyRelease, plan: Plan) -> str:

@@ -328,9 +328,9 @@ class _Groups:
         return middle * middle, -middle * (height - middle), (height - middle) ** 2
 
     def _bound(self, weights: Sequence[float], confidence: Fraction) -> float:
-        return weighted_bound(self.release.noise, self.release.scale, weights, confidence)
+        return weighted_bound(self.release.summed, self.release.scale, weights, confidence)
 
     def _bounds(self, sizes: Floats) -> Floats:
         """Return a bound for each group, of weights (parts, groups)."""
         level = 1 - (1 - self.confidence) * self.share
-        return weighted_bounds(self.release.noise, self.release.scale, sizes.T, level)
+        return weighted_bounds(self.release.summed, self.release.scale, sizes.T, level)

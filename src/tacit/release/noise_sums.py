@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.plan.plan import NoiseKind
-from tacit.privacy.law import GaussianLaw, LaplaceLaw
+from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law
 
 Floats = NDArray[np.float64]
 
@@ -40,10 +40,14 @@ MARGIN = 1.001
 BLOCK = 1 << 10
 
 
-@lru_cache(maxsize=4096)
 def single_bound(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> int:
     """Return the least whole a with Pr[|Z| <= a] at least the confidence, exactly."""
-    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
+    return law_bound(LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale), confidence)
+
+
+@lru_cache(maxsize=4096)
+def law_bound(law: Law, confidence: Fraction) -> int:
+    """Return the same for any law."""
     return law.smallest_bound(1 - confidence)
 
 

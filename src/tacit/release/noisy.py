@@ -14,10 +14,13 @@ from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.noise.gaussian import DiscreteGaussian
+from tacit.noise.integer_noise import IntegerNoise
 from tacit.noise.laplace import DiscreteLaplace
+from tacit.noise.staircase import DiscreteStaircase
 from tacit.plan.exact import ExactTable
 from tacit.plan.integers import combined
 from tacit.plan.plan import Choice, NoisyRelease, Plan, QuantileDraw
+from tacit.privacy.law import LaplaceLaw, StaircaseLaw
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 from tacit.selection.top_k import TopK
 
@@ -118,12 +121,18 @@ def _chosen(choice: Choice, exact: ExactTable) -> tuple[tuple[KeyValue, ...], ..
 
 def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[int]]:
     size = len(exact)
-    law = DiscreteLaplace(each.scale) if each.noise == "laplace" else DiscreteGaussian(each.scale)
-    noise = law.sample(size * len(each.parts))
+    noise = _noise_of(each).sample(size * len(each.parts))
     return [
         combined((1, exact.wholes_of(part, plan)), (1, noise[place * size : (place + 1) * size])).tolist()
         for place, part in enumerate(each.parts)
     ]
+
+
+def _noise_of(each: NoisyRelease) -> IntegerNoise:
+    law = each.law
+    if isinstance(law, StaircaseLaw):
+        return DiscreteStaircase(law)
+    return DiscreteLaplace(law.scale) if isinstance(law, LaplaceLaw) else DiscreteGaussian(law.sigma)
 
 
 def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable, shown: list[int]) -> list[list[int]]:

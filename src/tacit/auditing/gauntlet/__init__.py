@@ -46,6 +46,7 @@ MODULES = (
     "tacit.auditing.gauntlet.replay_cases",
     "tacit.auditing.gauntlet.sensitivity_cases",
     "tacit.auditing.gauntlet.size_cases",
+    "tacit.auditing.gauntlet.staircase_cases",
     "tacit.auditing.gauntlet.table_mutants",
     "tacit.auditing.gauntlet.value_cases",
     "tacit.auditing.gauntlet.work_cases",

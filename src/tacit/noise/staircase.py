@@ -1,0 +1,78 @@
+"""The discrete staircase law, drawn exactly: a level from a small table, then an even place on it.
+
+The first level holds 2·width - 1 integers around 0, every other one 2·sensitivity, half on either side
+(docs/proofs/staircase.md).
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb
+
+from tacit.errors import InvalidParameter
+from tacit.noise.bits import Bits
+from tacit.noise.integer_noise import IntegerNoise
+from tacit.noise.threshold import WIDTH, Integers, ThresholdTable
+from tacit.noise.uniform import draw_below
+from tacit.privacy.law import SCALE_MAX, StaircaseLaw
+from tacit.privacy.number import show
+from tacit.privacy.rounding import certain_floor
+
+# Fewer levels than this have a chance that one word can tell: a table is no longer than it.
+LEVELS_MOST = 1 << 16
+FITS = 1 << 62
+
+
+class DiscreteStaircase(IntegerNoise):
+    """Integer noise that hides a move of one number by up to `sensitivity`, exact for every rational epsilon.
+
+    >>> noise = DiscreteStaircase(StaircaseLaw(Fraction(3), sensitivity=10, width=2))
+    >>> noise.sample(5).dtype, round(noise.pmf(0), 6)
+    (dtype('int64'), 0.239505)
+    """
+
+    law: StaircaseLaw
+
+    def __init__(self, law: StaircaseLaw) -> None:
+        if law.sensitivity > SCALE_MAX or law.epsilon * LEVELS_MOST < 2 * WIDTH:
+            raise InvalidParameter(
+                "a staircase of so many steps or levels cannot be drawn\nhint: use Laplace noise, which errs no more"
+            )
+        self.law = law
+
+    def _draw(self, n: int, bits: Bits) -> Integers:
+        return draw_staircase(self.law, n, bits, WIDTH)
+
+    def __repr__(self) -> str:
+        law = self.law
+        return f"DiscreteStaircase(epsilon={show(law.epsilon)}, sensitivity={law.sensitivity}, width={law.width})"
+
+
+def draw_staircase(law: StaircaseLaw, n: int, bits: Bits, width: int) -> Integers:
+    """Return `n` draws.
+
+    Privacy: exactly the law. A place is drawn on both kinds of level, whichever is wanted, so that the time tells
+    nothing of the level.
+    """
+    levels = level_table(law, width).draw(n, bits)
+    inner = draw_below(2 * law.width - 1, n, bits)
+    outer = draw_below(2 * law.sensitivity, n, bits)
+    if n and int(levels.max()) > FITS // law.sensitivity - 2:
+        levels, outer = levels.astype(object), outer.astype(object)
+    place, negative = outer >> 1, (outer & 1).astype(bool)
+    size = law.width + (levels - 1) * law.sensitivity + place
+    found: Integers = np.where(levels == 0, inner - (law.width - 1), np.where(negative, -size, size))
+    return found
+
+
+@lru_cache(maxsize=128)
+def level_table(law: StaircaseLaw, width: int) -> ThresholdTable:
+    """Return the table that draws a level."""
+
+    def cdf(level: int) -> arb:
+        return arb(0) if level < 0 else 1 - law.beyond(level)
+
+    reach = int(Fraction(7, 10) * (width + 1) / law.epsilon) + 2  # 7/10 > ln 2: no word tells levels beyond apart
+    thresholds = [certain_floor(lambda level=level: cdf(level) * arb(2) ** width) for level in range(reach)]  # type: ignore[misc]
+    return ThresholdTable(0, thresholds, cdf, width=width)
