@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 
@@ -55,6 +56,25 @@ def results() -> Iterator[Result]:
                     yield Ratio(f"estimate / {peer}", estimate, theirs["estimate"], limit)
     for protocol in POINTS:
         yield Figure(f"{protocol}: error² / formula", squared_error(protocol), least=0.95, most=1.05)
+    for epsilon, least in ((1, 0.09), (2, 0.25), (4, 0.78)):
+        found, made_up = frequent_strings(epsilon)
+        yield Figure(f"strings at ε {epsilon}: found of the 32 most frequent", found, least=least, most=1)
+        yield Figure(f"strings at ε {epsilon}: shown that nobody has", made_up, most=2)
+
+
+def frequent_strings(epsilon: float) -> tuple[float, int]:
+    """Return which share of the 32 most frequent strings of 400,000 people is found, and how many are made up."""
+    rng = np.random.default_rng(11)
+    words = np.unique(["".join(rng.choice(list(ascii_lowercase), size)) for size in rng.integers(3, 7, 2_000)])
+    rng.shuffle(words)
+    weights = 1 / np.arange(1, len(words) + 1) ** 1.1
+    held = rng.choice(len(words), size=400_000, p=weights / weights.sum())
+    client = local.Randomizer(alphabet=ascii_lowercase, length=6, epsilon=epsilon)
+    collector = local.Collector(client.survey)
+    collector.add_all(client.reports(words[held]))
+    shown = set(collector.estimate().strings)
+    most = words[np.argsort(-np.bincount(held, minlength=len(words)))[:32]]
+    return float(np.mean([word in shown for word in most])), len(shown - set(words))
 
 
 def ours(protocol: str, domain: int) -> tuple[float, float]:

@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from tacit import local
 from tacit.auditing.gauntlet.local_stage import people
 from tacit.auditing.gauntlet.statistic import FALSE_ALARM
+from tacit.local import heavy
 from tacit.local.estimate import _binomial
 from tacit.local.intervals import Counting, norm_sub
 from tacit.local.mean_interval import _wilson
+from tacit.local.prefixes import PrefixHashing
 from tacit.local.response import Response
+from tacit.noise.bits import Keystream
 
 
 def law_of_supports(counting: Counting, holders: int) -> np.ndarray:
@@ -122,7 +126,7 @@ def test_frequent_strings_are_found_and_rare_ones_are_not_made_up():
     collector.add_all(client.reports(np.concatenate([values, ["cdcdc", "edcba"] * 20])))
     found = collector.estimate()
     assert found.strings[:4] == tuple(words)
-    # the last level shows a string nobody has once in a hundred times: three at once have a chance below 1e-6
+    # a string that nobody has is shown once in a hundred times: three at once have a chance below 1e-6
     assert len(set(found.strings) - {*words, "cdcdc", "edcba"}) <= 2
     surely = collector.estimate(confidence=1 - FALSE_ALARM)
     assert surely.found.low[0] <= 12_000 <= surely.found.high[0]
@@ -135,8 +139,28 @@ def test_strings_that_nobody_shares_are_not_shown():
     numbers = np.arange(500) * 40503 % 8**6  # all different, and so are their first digits
     strings = ["".join("abcdefgh"[number >> 3 * place & 7] for place in range(6)) for number in numbers.tolist()]
     collector.add_all(client.reports(strings))
-    # a level keeps a prefix by chance once in a hundred times: three that last to the end have a chance below 1e-6
+    # a string that nobody has is shown once in a hundred times, and one that a single person has hardly more often
     assert len(collector.estimate().strings) <= 2
+
+
+def test_levels_have_the_people_they_should_and_the_first_has_as_many_symbols_as_can_be_tried():
+    """Shares of 200,000 people: each within 7 standard deviations, a false alarm in 10^11."""
+    protocol = PrefixHashing(Fraction(1), 6, 26)
+    assert protocol.ends == (2, 3, 4, 5, 6, 6)
+    assert PrefixHashing(Fraction(1), 3, 2).ends == (3, 3)
+    assert PrefixHashing(Fraction(1), 7, 250, 3).ends == (3, 6, 7, 7)
+    drawn = np.bincount(protocol._draw_levels(200_000, Keystream()), minlength=6)
+    for seen, share in zip(drawn.tolist(), [0.12] * 5 + [0.4], strict=True):
+        assert abs(seen - 200_000 * share) < 7 * (200_000 * share * (1 - share)) ** 0.5
+
+
+def test_a_string_that_nobody_has_is_shown_once_in_a_hundred_times_at_most():
+    """By the law of its support: of 64 strings tried, none reaches the threshold with a chance of 99 %."""
+    protocol = PrefixHashing(Fraction(1), 6, 26)
+    for reports, tried in ((50, 64), (5_000, 64), (5_000, 1)):
+        least = heavy._threshold(reports, tried, protocol)
+        law = binom(reports, float(protocol.stray))
+        assert tried * law.sf(least - 1) <= 0.01 < tried * law.sf(least - 2)
 
 
 def test_an_estimate_prints_and_is_plain_values(tmp_path):

@@ -1,7 +1,7 @@
 """Frequent strings from reports of prefixes: level by level, only what many share is extended.
 
-A level's candidates are the kept prefixes with every next symbol. Kept are those whose estimated count is beyond what
-chance gives any of them, and the most frequent among those.
+A level's candidates are the kept prefixes with every next symbol, and the most frequent are kept, few enough to extend.
+Other people then confirm the whole strings: shown are those whose support is beyond what chance gives any of them.
 """
 
 import math
@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.local.estimate import ReportLaw
 from tacit.local.estimating import Basis, FrequencyEstimate, FromReports, estimate_counts
 from tacit.local.intervals import Counting
 from tacit.local.prefixes import PrefixHashing
 from tacit.local.records import Text
 from tacit.noise.threshold import Integers
+from tacit.privacy.symmetric import least_integer
 
 KEPT_MOST = 64
-# The chance that a level keeps any prefix that nobody has.
-FALSE_KEPT = 0.01
+# A prefix is extended from so many standard deviations above chance on.
+DEVIATIONS_LEAST = 1.0
+# The chance that any string is shown that nobody has.
+FALSE_SHOWN = 0.01
 
 
 @dataclass(frozen=True)
@@ -47,25 +51,37 @@ class StringsEstimate(FromReports):
 
 
 def find_strings(question: Text, protocol: PrefixHashing, tally: NDArray[Any], basis: Basis) -> StringsEstimate:
-    """Return the frequent strings that the reports show."""
+    """Return the frequent strings that the reports show.
+
+    Which strings are tried depends on other people's reports than those that confirm them.
+    """
     prefixes = np.zeros((1, question.length), dtype=np.uint8)
-    supports = np.zeros(0, dtype=np.int64)
-    counting = Counting(protocol.keep, protocol.stray, 0, basis.used)
-    for level in range(protocol.levels):
+    for level in range(protocol.levels - 1):
         candidates = _with_middle(prefixes, protocol, level)
         reports, counts = protocol.count_extensions(tally, level, candidates)
-        counting = Counting(protocol.keep, protocol.stray, reports, basis.used)
-        prefixes, supports = _kept(candidates, counts, counting, protocol, level)
+        prefixes = _kept(candidates, counts, reports, protocol, level)
         if not len(prefixes):
             break
-    values = tuple(question.string_of(row) for row in prefixes)
-    return StringsEstimate(estimate_counts(values, supports, counting, basis), basis)
+    reports, supports = protocol.count_strings(tally, prefixes)
+    shown = np.flatnonzero(supports >= _threshold(reports, len(prefixes), protocol))
+    shown = shown[np.argsort(-supports[shown], kind="stable")]
+    values = tuple(question.string_of(row) for row in prefixes[shown])
+    counting = Counting(protocol.keep, protocol.stray, reports, basis.used)
+    return StringsEstimate(estimate_counts(values, supports[shown], counting, basis), basis)
+
+
+def _threshold(reports: int, tried: int, protocol: PrefixHashing) -> int:
+    """Return the least support that none of the strings tried reaches by chance, but for `FALSE_SHOWN`."""
+    law, allowed = ReportLaw(reports, float(protocol.keep), float(protocol.stray)), FALSE_SHOWN / max(tried, 1)
+    expected = reports * law.stray
+    guess = expected + NormalDist().inv_cdf(1 - allowed) * math.sqrt(expected * (1 - law.stray))
+    return least_integer(lambda support: support > reports or law.at_least(0, support) <= allowed, round(guess))
 
 
 def _with_middle(prefixes: NDArray[np.uint8], protocol: PrefixHashing, level: int) -> NDArray[np.uint8]:
     """Return prefixes with every choice of a level's symbols but the last; past a string's end only its end follows."""
-    first = level * protocol.step
-    middle = min(first + protocol.step, protocol.length) - 1 - first
+    first = protocol.ends[level - 1] if level else 0
+    middle = protocol.ends[level] - 1 - first
     rows = []
     for prefix in prefixes:
         for symbols in product(range(protocol.symbols + 1), repeat=middle):
@@ -77,20 +93,18 @@ def _with_middle(prefixes: NDArray[np.uint8], protocol: PrefixHashing, level: in
 
 
 def _kept(
-    candidates: NDArray[np.uint8], counts: Integers, counting: Counting, protocol: PrefixHashing, level: int
-) -> tuple[NDArray[np.uint8], Integers]:
-    """Return the extended prefixes that stand out, most frequent first, and their supports."""
-    last = min((level + 1) * protocol.step, protocol.length) - 1
+    candidates: NDArray[np.uint8], counts: Integers, reports: int, protocol: PrefixHashing, level: int
+) -> NDArray[np.uint8]:
+    """Return the extended prefixes with the most support."""
+    last = protocol.ends[level] - 1
     rows = np.repeat(candidates, protocol.symbols + 1, axis=0)
     rows[:, last] = np.tile(np.arange(protocol.symbols + 1, dtype=np.uint8), len(candidates))
     possible = np.array([_ends_once(row, last + 1) for row in rows], dtype=np.bool_)
     rows, supports = rows[possible], counts.ravel()[possible]
-    n, stray = counting.reports, float(counting.stray)
-    quantile = NormalDist().inv_cdf(1 - FALSE_KEPT / max(len(rows), 1))
-    threshold = n * stray + quantile * math.sqrt(n * stray * (1 - stray))
+    stray = float(protocol.stray)
+    least = reports * stray + DEVIATIONS_LEAST * math.sqrt(reports * stray * (1 - stray))
     order = np.argsort(-supports, kind="stable")[:KEPT_MOST]
-    order = order[supports[order] > threshold]
-    return rows[order], supports[order]
+    return rows[order[supports[order] > least]]
 
 
 def _ends_once(row: NDArray[np.uint8], length: int) -> bool:

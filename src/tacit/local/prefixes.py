@@ -1,8 +1,9 @@
 """Frequent strings of a domain too large to list: each person reports one prefix of theirs, hashed locally.
 
-A person is put on a level at random and reports the first (level + 1)·step symbols through local hashing with a hash
-of as many words as the string needs. The collector extends, level by level, the prefixes that many share: only those
-are ever tried. One person sends one report: the loss is epsilon, however many levels there are.
+A person is put on a level at random and reports the first symbols of their string, as many as the level has, through
+local hashing with a hash of as many words as the string needs. The collector extends, level by level, the prefixes that
+many share: only those are ever tried. The last level has two people in five, who report the whole string: they confirm
+the few that are left. One person sends one report: the loss is epsilon, however many levels there are.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,10 @@ from tacit.noise.threshold import Integers
 # Four symbols of one byte fill the 32 bits that one word of the hash takes.
 SYMBOLS_A_WORD = 4
 SYMBOLS_MAX = 255
+# The first level tries every prefix, up to about so many.
+FIRST_MOST = 4096
+# Of five people, how many help to find strings; the others confirm what was found.
+FINDERS, OF = 3, 5
 _BLOCK = 1 << 14
 
 
@@ -40,10 +45,18 @@ class PrefixHashing:
 
     name = "prefix"
 
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """How many symbols each level reports: more and more to find strings, and all of them again to confirm them."""
+        first = min(self.step, self.length)
+        while first < self.length and (self.symbols + 1) ** (first + 1) <= FIRST_MOST:
+            first += 1
+        return (*range(first, self.length, self.step), self.length, self.length)
+
     @property
     def levels(self) -> int:
-        """How many prefix lengths there are."""
-        return -(-self.length // self.step)
+        """How many levels there are, the one that confirms included."""
+        return len(self.ends)
 
     @property
     def words(self) -> int:
@@ -81,14 +94,20 @@ class PrefixHashing:
         Privacy: epsilon-DP for each row, exactly.
         """
         records = np.empty(len(codes), dtype=self._type)
-        level = uniform.draw_below(self.levels, len(codes), bits)
+        level = self._draw_levels(len(codes), bits)
         records["level"] = level
         records["a"] = bits.words(len(codes) * self.words).reshape(len(codes), self.words)
         records["b"] = bits.words(len(codes))
-        beyond = np.arange(self.length)[None, :] >= ((level + 1) * self.step)[:, None]
+        beyond = np.arange(self.length)[None, :] >= np.array(self.ends)[level][:, None]
         hashed = records["b"] + (records["a"] * pack_symbols(np.where(beyond, 0, codes))).sum(axis=1, dtype=np.uint64)
         records["cell"] = perturbed_cells(hashed, self.cells, self.keep, bits)
         return as_payloads(records)
+
+    def _draw_levels(self, n: int, bits: Bits) -> Integers:
+        """Each level that finds is as likely as another, and all of them together as FINDERS in OF."""
+        finding = self.levels - 1
+        place = uniform.draw_below(OF * finding, n, bits)
+        return np.minimum(place // FINDERS, finding)
 
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads name a level and a cell that there are."""
@@ -111,7 +130,8 @@ class PrefixHashing:
 
     def parameters(self) -> dict[str, str | int]:
         """Return what the header says of it."""
-        return {"cells": self.cells, "keep": str(self.keep), "length": self.length, "step": self.step}
+        ends = " ".join(map(str, self.ends))
+        return {"cells": self.cells, "keep": str(self.keep), "length": self.length, "step": self.step, "levels": ends}
 
     def count_extensions(self, tally: Payloads, level: int, prefixes: NDArray[np.uint8]) -> tuple[int, Integers]:
         """Return how many reports a level has and how many support each prefix extended by each symbol.
@@ -120,7 +140,7 @@ class PrefixHashing:
         """
         records = as_records(tally, self._type)
         records = records[records["level"] == level]
-        last = min((level + 1) * self.step, self.length) - 1
+        last = self.ends[level] - 1
         word, shift = divmod(last, SYMBOLS_A_WORD)
         starts, lengths = cell_edges(self.cells)
         counts = np.zeros((len(prefixes), self.symbols + 1), dtype=np.int64)
@@ -135,6 +155,18 @@ class PrefixHashing:
                 for symbol in range(self.symbols + 1):
                     counts[place, symbol] += np.count_nonzero(here < length)
                     here += step
+        return len(records), counts
+
+    def count_strings(self, tally: Payloads, strings: NDArray[np.uint8]) -> tuple[int, Integers]:
+        """Return how many reports confirm, and how many of them support each string: (strings, length)."""
+        records = as_records(tally, self._type)
+        records = records[records["level"] == self.levels - 1]
+        starts, lengths = cell_edges(self.cells)
+        first, length = records["b"] - starts[records["cell"]], lengths[records["cell"]]
+        counts = np.zeros(len(strings), dtype=np.int64)
+        for place, symbols in enumerate(pack_symbols(strings)):
+            here: Words = first + (records["a"] * symbols[None, :]).sum(axis=1, dtype=np.uint64)
+            counts[place] = np.count_nonzero(here < length)
         return len(records), counts
 
 
