@@ -164,3 +164,14 @@ def test_an_interrupt_after_the_charge_says_what_stays_spent(monkeypatch):
         table.count().answer(epsilon=1, request_id="one")
     assert "another request id" in str(stopped.value)
     assert table.session.ledger.spent(table.session.registered).epsilon == 1
+
+
+def test_an_interrupt_inside_the_engine_is_one_and_no_failure_to_go_around(monkeypatch):
+    table = tacit.table(rows(3), name="t", **WORDS)
+
+    def interrupted(*_, **__):
+        raise RuntimeError("Query interrupted")  # DuckDB's own words for Ctrl-C
+
+    monkeypatch.setattr(type(table.session.engine._source.backend), "to_pyarrow", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="stays spent"):
+        table.count().answer(epsilon=1)

@@ -47,7 +47,12 @@ class Declared:
 
 
 def init(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, or a quoted glob of them.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE", help="A Parquet or CSV file, a quoted glob of them, or air.duckdb?table=NAME."
+        ),
+    ],
     *,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
     unit: Annotated[

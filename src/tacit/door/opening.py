@@ -55,7 +55,7 @@ def table(
 ) -> Table:
     """Return a protected table to ask questions of.
 
-    `source` is a path or glob of Parquet or CSV files, a pandas, Polars or Arrow frame, (a DuckDB connection, a
+    `source` is a path or glob of Parquet or CSV files, a table of a DuckDB file ('air.duckdb?table=flights'), a pandas, Polars or Arrow frame, (a DuckDB connection, a
     table's name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what
     may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns`
     declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.

@@ -7,7 +7,8 @@ not at the data. And no cast raises: a cell that does not fit its type is NULL.
 """
 
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import ibis
@@ -82,6 +83,17 @@ def lock(backend: Any, paths: Sequence[str], *, streams: bool = False) -> None:
     ):
         if setting:
             backend.raw_sql(setting)
+
+
+@contextmanager
+def stopping() -> Iterator[None]:
+    """Raise Ctrl-C as such: DuckDB reports it as an error like another, in these words and no others."""
+    try:
+        yield
+    except RuntimeError as problem:
+        if type(problem) is RuntimeError and str(problem) == "Query interrupted":
+            raise KeyboardInterrupt from None
+        raise
 
 
 def literal(text: str) -> str:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.memory import reuse_freed_memory
 from tacit.tables.arrow import frame_to_arrow
-from tacit.tables.connection import lock, our_connection
+from tacit.tables.connection import lock, our_connection, stopping
 from tacit.tables.database import is_database, named_table, open_database
 from tacit.tables.delimited import read_csv, read_header
 from tacit.tables.opened import OpenedFiles, opened_files, written_stamp
@@ -87,19 +87,21 @@ class Source:
 
     def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
         """Return a relation's rows; `sql` is what `compiled` gave for it, if anything."""
-        if sql is None:
-            found: pa.Table = self.backend.to_pyarrow(self._read(relation))
-        else:
-            found = relation.__pyarrow_result__(self.backend.con.sql(sql).to_arrow_table())
+        with stopping():
+            if sql is None:
+                found: pa.Table = self.backend.to_pyarrow(self._read(relation))
+            else:
+                found = relation.__pyarrow_result__(self.backend.con.sql(sql).to_arrow_table())
         return found
 
     def stream(self, relation: ir.Table, batch_rows: int, sql: str | None = None) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         reuse_freed_memory()
-        # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
-        found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
-        reader = found.to_arrow_reader(batch_rows)
-        return pa.RecordBatchReader.from_batches(reader.schema, put_together(reader, reader.schema))
+        with stopping():
+            # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
+            found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
+            reader = found.to_arrow_reader(batch_rows)
+            return pa.RecordBatchReader.from_batches(reader.schema, put_together(reader, reader.schema))
 
     def compiled(self, relation: ir.Table) -> str | None:
         """Return SQL for a relation, which may be kept as long as the relation is; None where it must be read anew."""
