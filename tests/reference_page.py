@@ -38,7 +38,7 @@ answer = visits.group_by("ward").mean("days").answer(epsilon=1)
 SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     "Opening tables": (
         "A table is declared once, by whoever holds the data; nothing is read from its rows.",
-        ["table", "catalog", "ROW", (Catalog, [])],
+        ["table", "catalog", "ROW", "TRYOUT", (Catalog, [])],
         "rows = tacit.table(frame[['days']], name='rows', unit=tacit.ROW, budget=tacit.epsilon(1), ledger=':memory:')",
     ),
     "A table": (
@@ -110,8 +110,8 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
 
 # What a word means wherever it is an argument, an option or a key of tacit.toml.
 WORDS = {
-    "source": "where the rows are: a path or glob of Parquet or CSV files, a frame, (a DuckDB connection, a "
-    "table's name), or an Ibis table",
+    "source": "where the rows are: a path or glob of Parquet or CSV files, `air.duckdb?table=flights`, a frame, "
+    "(a DuckDB connection, a table's name), or an Ibis table",
     "unit": "the column that says whose row it is: all rows with one value in it are protected together. `tacit.ROW` "
     "where each row is its own",
     "rows_per_unit": "how many rows of one unit count in one group, at most; what is over is left out. Noise grows "
@@ -120,11 +120,13 @@ WORDS = {
     "groups_per_unit": "in how many groups one unit counts, at most; what is over is left out. Needed with `group_by`",
     "budget": "what may ever be learned about one unit: a loss. A table that is new to the ledger needs one",
     "name": "what the table is called in the ledger and in SQL; the file's name where left out",
-    "ledger": "a path, a postgresql:// address or ':memory:'; the one in `TACIT_HOME` where left out",
+    "ledger": "where charges are kept: a path or a postgresql:// address; the one in `TACIT_HOME` where left out. "
+    "`tacit.TRYOUT` (`--try`) keeps nothing",
     "neighbours": "what is hidden: 'add-remove' (whether a unit is in the table) or 'replace' (which rows it has)",
     "columns": "what is public about columns, by name: `between`, `keys`, `type`, `step`",
     "population": "how many units there are, if that is public",
-    "version": "a number you raise when the rows have changed: the same question is then asked anew",
+    "version": "a number you raise when the rows have changed: the same question is then asked anew. With it, and a "
+    "name, a frame is known again after a restart; the last one where left out",
     "insist": "take a budget though its δ is large for the population",
     "same_people_as": "the table whose people and budget these are",
     "between": "the public range (low, high); values outside count as its ends",

@@ -48,10 +48,7 @@ class Declared:
 
 def init(
     source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE", help="A Parquet or CSV file, a quoted glob of them, or air.duckdb?table=NAME."
-        ),
+        str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, a glob, or a.duckdb?table=t.")
     ],
     *,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,

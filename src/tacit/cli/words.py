@@ -40,7 +40,7 @@ class Words:
         str,
         typer.Argument(
             metavar="TABLE|SOURCE",
-            help="A table of the tacit.toml; or a Parquet or CSV file, a quoted glob of them, or air.duckdb?table=NAME.",
+            help="A table of the tacit.toml; or a Parquet or CSV file, a quoted glob, or air.duckdb?table=NAME.",
         ),
     ]
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]

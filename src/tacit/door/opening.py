@@ -55,10 +55,11 @@ def table(
 ) -> Table:
     """Return a protected table to ask questions of.
 
-    `source` is a path or glob of Parquet or CSV files, a table of a DuckDB file ('air.duckdb?table=flights'), a pandas, Polars or Arrow frame, (a DuckDB connection, a
-    table's name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what
-    may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is new to the ledger needs one. `columns`
-    declares what is public: {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
+    `source` is a path or glob of Parquet or CSV files, a table of a DuckDB file ('air.duckdb?table=flights'), a pandas,
+    Polars or Arrow frame, (a DuckDB connection, a table's name), or an Ibis table. `unit` is the column that says whose
+    row it is, or `tacit.ROW`. `budget` is what may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is
+    new to the ledger needs one. `columns` declares what is public:
+    {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
     `version` says which state of the data it is: the same question about the same version is answered from the record,
     so raise it when rows were added. A frame is known again after a restart by its `name` and `version`, on your word
     that it is the same. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps
