@@ -243,6 +243,34 @@ def test_the_greatest_is_aimed_so_many_rows_inside() -> None:
     assert abs(found - 95_000) < 200
 
 
+@pytest.mark.parametrize("end", [0, 1])
+def test_an_empty_stretch_of_the_range_does_not_draw_the_extremes_in(end: int) -> None:
+    """Beyond the last row with a chance of at most 1/20: 40 or more of 300 have a chance below 1e-8."""
+    height, fraction = 2**30 - 1, Fraction(end)
+    values = np.random.default_rng(2).integers(0, height // 1000, 50_000)
+    values = values if end else height - values
+    unit = UnitBounds(1, 1, replace=False)
+    draw = draw_of(WantedQuantiles(0, (fraction,)), (height,), Spend(Fraction(1)), Fraction(1), unit, rho=None)
+    rows, places = copies(values.tolist(), 300)
+    rates = {"rate": Rate(draw.epsilon, 1), "ends_rate": Rate(draw.ends_epsilon, 1)}
+    found = draw_quantiles(rows, (Target(*draw.targets[0]),), **places, height=height, **rates)[0, 1]
+    coarse = found >> (30 - quantile.EXTREME_BITS)
+    last = (values.max() if end else values.min()) >> (30 - quantile.EXTREME_BITS)
+    assert (coarse > last if end else coarse < last).sum() < 40
+    assert abs(np.median(found) - (values.max() if end else values.min())) < height // 5_000
+
+
+def test_points_of_a_coarser_grid_are_drawn_as_if_rows_had_been_put_on_it() -> None:
+    aim = quantile._aim(Target(Fraction(1), 2), ONE)
+    fine = parts_of([5, 9, 17, 18, 40, 41, 63], 63)
+    coarse = Parts(fine.rows, fine.starts, fine.ends, fine.low >> 3, fine.high >> 3, 3)
+    found, wanted = Stretches.of(coarse, aim, 99), Stretches.of(parts_of([0, 1, 2, 2, 5, 5, 7], 7), aim, 99)
+    for name in ("begins", "lengths", "scores", "edges"):
+        assert getattr(found, name).tolist() == getattr(wanted, name).tolist()
+    for reach in (1, 2):
+        assert set(Stretches.of(coarse, aim, reach).begins.tolist()) <= set(wanted.begins.tolist())
+
+
 def test_levels() -> None:
     assert [levels_of(count) for count in range(1, 9)] == [1, 2, 2, 3, 3, 3, 3, 4]
 

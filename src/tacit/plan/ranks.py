@@ -12,7 +12,7 @@ from tacit.errors import QueryRefused
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import QuantileDraw, Spend
 from tacit.privacy.event import Event, ExponentialChoice, PureChoice
-from tacit.selection.quantile import BEYOND, Rate, levels_of
+from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, levels_of
 from tacit.selection.widths import rows_for
 
 # What the estimates get of the loss, in epsilon and in rho: either way they err by a third more than without intervals.
@@ -78,7 +78,7 @@ def inside_of(rate: Rate, fraction: Fraction, height: int) -> int:
     """Return how many rows inside to aim for the least and the greatest; 0 for every other quantile."""
     if fraction not in (0, 1):
         return 0
-    return max(1, ceil(log((height + 1) / BEYOND_CHANCE) / float(rate.for_extreme() * BEYOND)))
+    return max(1, ceil(log(min(height + 1, 1 << EXTREME_BITS) / BEYOND_CHANCE) / float(rate.for_extreme() * BEYOND)))
 
 
 def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:

@@ -24,17 +24,26 @@ ROWS_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Parts:
-    """For each group the rows rows[start:end], rising, and the points low … high that may be drawn."""
+    """For each group the rows rows[start:end], rising, and the points low … high that may be drawn.
+
+    With a `shift`, a point stands for 2^shift neighbouring values: rows count as their value without its last bits.
+    """
 
     rows: Integers
     starts: Integers
     ends: Integers
     low: Integers
     high: Integers
+    shift: int = 0
 
     def only(self, places: slice | Integers) -> "Parts":
         """Return some of the groups."""
-        return Parts(self.rows, self.starts[places], self.ends[places], self.low[places], self.high[places])
+        return Parts(self.rows, self.starts[places], self.ends[places], self.low[places], self.high[places], self.shift)
+
+    def at(self, places: Integers) -> Integers:
+        """Return the points of some rows."""
+        found: Integers = self.rows[places].astype(np.int64) >> self.shift
+        return found
 
 
 @dataclass(frozen=True)
@@ -120,14 +129,14 @@ class Stretches:
     @classmethod
     def of(cls, parts: Parts, aim: Aim, reach: int) -> "Stretches":
         """Return the stretches around the rows at most `reach` from the rank aimed at."""
-        rows, starts, sizes = parts.rows, parts.starts, parts.ends - parts.starts
+        starts, sizes = parts.starts, parts.ends - parts.starts
         middle = np.clip((aim.down * sizes + aim.at) // (aim.up + aim.down), 0, sizes)
         first, last = np.maximum(middle - reach, 0), np.minimum(middle + reach + 1, sizes)
         counts = last - first
         begins_at = np.cumsum(counts) - counts
         group = np.repeat(np.arange(len(sizes)), counts)
         within = np.arange(len(group)) + (first - begins_at)[group]
-        values = rows[within + starts[group]].astype(np.int64) if len(group) else np.empty(0, np.int64)
+        values = parts.at(within + starts[group])
         fresh = np.ones(len(values), dtype=bool)
         fresh[1:] = (values[1:] != values[:-1]) | (group[1:] != group[:-1])
         values, group, below = values[fresh], group[fresh], within[fresh]
@@ -142,13 +151,13 @@ class Stretches:
         some = np.flatnonzero(entries)  # groups that have rows
         leading = (np.cumsum(entries) - entries)[some]
         trailing = np.cumsum(entries)[some] - 1
-        below[leading] = rows_below(rows, starts[some], ends[some], values[leading])
+        below[leading] = rows_below(rows, starts[some], ends[some], values[leading] << parts.shift)
         upto = np.append(below[1:], 0)
-        upto[trailing] = rows_below(rows, starts[some], ends[some], values[trailing] + 1)
+        upto[trailing] = rows_below(rows, starts[some], ends[some], (values[trailing] + 1) << parts.shift)
         before = np.append(0, values[:-1])
         earlier = below[leading] > 0
         before[leading] = np.where(
-            earlier, rows[starts[some] + np.maximum(below[leading] - 1, 0)] if len(some) else 0, parts.low[some] - 1
+            earlier, parts.at(starts[some] + np.maximum(below[leading] - 1, 0)), parts.low[some] - 1
         )
         begins, lengths, least, most = (np.empty(edges[-1], dtype=np.int64) for _ in range(4))
         at = edges[group] + 2 * (np.arange(len(values)) - (np.cumsum(entries) - entries)[group]) + 1
@@ -159,9 +168,7 @@ class Stretches:
         begins[end], lengths[end], least[end], most[end] = parts.low, parts.high + 1 - parts.low, 0, 0
         rank = upto[trailing]
         later = rank < sizes[some]
-        following = np.where(
-            later, rows[np.minimum(starts[some] + rank, ends[some] - 1)] if len(some) else 0, parts.high[some] + 1
-        )
+        following = np.where(later, parts.at(np.minimum(starts[some] + rank, ends[some] - 1)), parts.high[some] + 1)
         begins[end[some]], lengths[end[some]] = values[trailing] + 1, following - values[trailing] - 1
         least[end[some]] = most[end[some]] = rank
         total = np.repeat(aim.down * sizes + aim.at, np.diff(edges))

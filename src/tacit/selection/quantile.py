@@ -24,6 +24,8 @@ SHARE_MAX = 1 << 32
 # Of the least and the greatest: a row too far out counts so much, since beyond the last row the range may be empty,
 # and a row too far in so much.
 BEYOND, INSIDE = 7, 3
+# They are drawn among 2^14 points at most: on a finer grid an empty stretch has more points, and draws them in.
+EXTREME_BITS = 14
 
 
 @dataclass(frozen=True)
@@ -102,13 +104,13 @@ def draw_quantiles(
         return found
     if len(targets) == 1:
         parts = Parts(exact_steps, starts, ends, np.zeros(groups, np.int64), np.full(groups, height))
-        middles = [draw_points(parts, _aim(targets[0], rate), bits)]
+        middles = [_draw(parts, targets[0], rate, height, bits)]
     else:
         rows, sizes = _spread(exact_steps, starts, ends, bits), ends - starts
         edges = np.append(0, np.cumsum(sizes))
         top = ((height + 1) << TIE_BITS) - 1
         parts = Parts(rows, edges[:-1], edges[1:], np.zeros(groups, np.int64), np.full(groups, top))
-        middles = [drawn >> TIE_BITS for drawn in _split(parts, targets, rate, bits)]
+        middles = [drawn >> TIE_BITS for drawn in _split(parts, targets, rate, top, bits)]
     own = Parts(exact_steps, starts, ends, np.zeros(groups, np.int64), np.full(groups, height))
     for at, (target, middle) in enumerate(zip(targets, middles, strict=True)):
         low, high = draw_intervals(own, middle, _reach(target, ends_rate), height, bits)
@@ -133,21 +135,32 @@ def _spread(steps: Integers, starts: Integers, ends: Integers, bits: Bits) -> In
     return spread
 
 
-def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, bits: Bits) -> list[Integers]:
+def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits: Bits) -> list[Integers]:
     if not targets:
         return []
     at = _middle([target.fraction for target in targets])
     middle = targets[at]
-    drawn = draw_points(parts, _aim(middle, rate), bits)
+    drawn = _draw(parts, middle, rate, top, bits)
     cuts = parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn)
     below, above = targets[:at], targets[at + 1 :]
     lower = tuple(_within(each, _share_below(each.fraction, middle.fraction)) for each in below)
     upper = tuple(_within(each, _share_above(each.fraction, middle.fraction)) for each in above)
     return [
-        *_split(Parts(parts.rows, parts.starts, cuts, parts.low, drawn), lower, rate, bits),
+        *_split(Parts(parts.rows, parts.starts, cuts, parts.low, drawn), lower, rate, top, bits),
         drawn,
-        *_split(Parts(parts.rows, cuts, parts.ends, drawn, parts.high), upper, rate, bits),
+        *_split(Parts(parts.rows, cuts, parts.ends, drawn, parts.high), upper, rate, top, bits),
     ]
+
+
+def _draw(parts: Parts, target: Target, rate: Rate, top: int, bits: Bits) -> Integers:
+    """Return a point for each group; the least and the greatest are the outer end of a point of a coarser grid."""
+    shift = max(0, top.bit_length() - EXTREME_BITS) if target.is_extreme else 0
+    if not shift:
+        return draw_points(parts, _aim(target, rate), bits)
+    coarse = Parts(parts.rows, parts.starts, parts.ends, parts.low >> shift, parts.high >> shift, shift)
+    drawn = draw_points(coarse, _aim(target, rate), bits) << shift
+    outer: Integers = np.clip(drawn + ((1 << shift) - 1) * int(target.fraction), parts.low, parts.high)
+    return outer
 
 
 def _within(target: Target, share: Fraction) -> Target:
