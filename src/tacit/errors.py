@@ -1,4 +1,4 @@
-"""Every error Tacit raises, each saying what the user can do about it.
+"""Every error Tacit raises, each saying what the user can do about it, and the one warning.
 
 One level of inheritance: catch `TacitError` for all of them. An error depends on the question and on public
 metadata alone; it never quotes a row and never depends on one.
@@ -31,6 +31,10 @@ class TacitError(Exception):
             place = "this cell" if is_cell and frame.name == "<module>" else f"{frame.filename}, {frame.name}"
             lines += [f"{place}, line {frame.lineno}", f"    {frame.line}"]
         return [*lines, *f"{type(self).__name__}: {self}".splitlines()]
+
+
+class LargeEpsilonWarning(UserWarning):
+    """An epsilon so large that little is promised to one person. Ask for less, or know what you do."""
 
 
 class InvalidParameter(TacitError):

@@ -51,7 +51,7 @@ class Session:
 
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
-        plan = self.plan(query, spend=spend, request_id=request_id, analyst=analyst)  # public facts only
+        plan = self._plan_to_answer(query, spend, request_id, analyst)  # public facts, and what is left
         self.engine.refuse_changes()  # a file that is gone is not charged for
         stamp = self._stamp()
         reservation = self.ledger.reserve(  # refuses here, before rows are read
@@ -71,32 +71,41 @@ class Session:
             receipt = reservation.commit(noisy.to_json(stamp=stamp))  # stores the answer; no refund, even on failure
         return Answered(plan, noisy, receipt, free=False)
 
-    def plan(self, query: Query, *, spend: Spend, request_id: str | None = None, analyst: str | None = None) -> Plan:
-        """Return the plan that an answer follows: where the noise is left open, that which the budget has room for."""
+    def plan(self, query: Query, *, spend: Spend, analyst: str | None) -> Plan:
+        """Return the plan of a question: where the noise is left open, that which the budgets have room for.
 
-        def admits(plan: Plan) -> bool:
-            admitted = self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst)
-            return admitted or self.is_answered(plan, analyst)
-
-        plan = plan_with_room(query, self.declaration, spend, admits)
-        if request_id is None or spend.noise is not None:
-            return plan
-        try:  # a request that was charged keeps the noise it had then
-            self.ledger.recall(self.registered, question_key=self._key(plan), request_id=request_id, analyst=analyst)
-        except InvalidParameter:
-            return plan_of_other_noise(query, self.declaration, plan) or plan
-        except DeadRequest:  # refused when it is charged
-            return plan
-        return plan
+        It does not tell whether the question was asked before, which may be somebody else's to know.
+        """
+        return plan_with_room(query, self.declaration, spend, lambda plan: self._has_room(plan, analyst))
 
     def fit(self, plan: Plan, analyst: str | None) -> Fit:
         """Return whether the budgets have room for a plan now, and what it would leave."""
         return self.ledger.fit(self.registered, plan.events, asked=plan.asked, analyst=analyst)
 
-    def is_answered(self, plan: Plan, analyst: str | None) -> bool:
-        """Return whether the record already has the answer, so that it is free."""
+    def _plan_to_answer(self, query: Query, spend: Spend, request_id: str | None, analyst: str | None) -> Plan:
+        """Return the plan to answer by: a question, or a request, that has its answer keeps the noise of that."""
+
+        def admits(plan: Plan) -> bool:
+            return self._has_room(plan, analyst) or self._is_answered(plan, None, analyst)
+
+        plan = plan_with_room(query, self.declaration, spend, admits)
+        if request_id is None or spend.noise is not None:
+            return plan
+        try:
+            self._is_answered(plan, request_id, analyst)
+        except InvalidParameter:  # it was charged for another question: this one with the other noise, or no one's
+            return plan_of_other_noise(query, self.declaration, plan) or plan
+        except DeadRequest:  # refused when it is charged
+            return plan
+        return plan
+
+    def _has_room(self, plan: Plan, analyst: str | None) -> bool:
+        return self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst)
+
+    def _is_answered(self, plan: Plan, request_id: str | None, analyst: str | None) -> bool:
         key = self._key(plan)
-        return self.ledger.recall(self.registered, question_key=key, analyst=analyst) is not None
+        stored = self.ledger.recall(self.registered, question_key=key, request_id=request_id, analyst=analyst)
+        return stored is not None
 
     def _stamp(self) -> str | None:
         """Return what tells, later, whether the source's files were written since; nothing can be read off it."""

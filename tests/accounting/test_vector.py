@@ -9,7 +9,7 @@ from flint import arb
 
 from tacit.accounting import cost, hockey
 from tacit.accounting.hockey import Smoothing
-from tacit.privacy.event import GaussianNoise
+from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold
 from tacit.privacy.rounding import working_precision
 
 SHAPES = [(2,), (1, 1), (1, 1, 1), (2, 1), (1, 1, 1, 1), (2, 2), (3,), (3, 1), (2, 2, 1)]
@@ -98,3 +98,33 @@ def test_the_ripple_allowed_is_far_below_epsilon_at_every_size() -> None:
             small = 3 * chosen.moved * chosen.ripple()
             assert small < arb(2) ** -40 * min(float(epsilon), 1.0)
         assert chosen.blur_squared < 12
+
+
+@pytest.mark.parametrize("sigmas", [(2, 3), (1, 4), (3, 3, 5)], ids=str)
+def test_vectors_released_together_show_no_more_than_their_joint_bound(sigmas: tuple[int, ...]) -> None:
+    """Each moves by one; the law of all of them by plain sums over their lattice."""
+    events = tuple(GaussianNoise(Fraction(sigma), Fraction(1)) for sigma in sigmas)
+    chances = {0.0: 1.0}
+    for sigma in sigmas:
+        raw = {x: math.exp(-x * x / (2 * sigma * sigma)) for x in range(-9 * sigma, 9 * sigma + 1)}
+        total = sum(raw.values())
+        after: dict[float, float] = {}
+        for loss, chance in chances.items():
+            for x, mass in raw.items():
+                key = round(loss + (2 * x + 1) / (2 * sigma * sigma), 12)
+                after[key] = after.get(key, 0.0) + chance * mass / total
+        chances = after
+    for epsilon in (Fraction(1, 2), Fraction(2)):
+        true = sum(chance * -math.expm1(float(epsilon) - loss) for loss, chance in chances.items() if loss > epsilon)
+        bound = cost.noise_delta(events, epsilon)
+        assert true * (1 - 1e-9) <= float(bound)
+        assert bound <= cost.zcdp_to_delta(sum(cost.zcdp(event).rho for event in events), epsilon)
+
+
+def test_what_is_drawn_with_other_noise_is_bounded_by_its_rho() -> None:
+    events = (GaussianNoise(Fraction(10), Fraction(1)), ExponentialChoice(Fraction(1, 10)))
+    rho = sum(cost.zcdp(event).rho for event in events)
+    assert cost.noise_delta(events, Fraction(1)) == cost.zcdp_to_delta(rho, Fraction(1))
+    assert cost.noise_delta((*events, KeyThreshold(Fraction(1, 10))), Fraction(1)) == cost.noise_delta(
+        events, Fraction(1)
+    )

@@ -213,3 +213,17 @@ def test_one_command_opens_its_table_once(tacit_command, visits, monkeypatch):
     monkeypatch.setattr(source, "_from_files", counted)
     ran = tacit_command("ask", visits, BY_WARD, *BOUNDS, *BUDGET, "--between", "days=0:10", "--epsilon", 1)
     assert (ran.code, len(opened)) == (0, 1)
+
+
+def test_an_epsilon_above_10_is_warned_about_in_one_line_and_answered(tacit_command, visits):
+    ran = tacit_command("ask", visits, "SELECT COUNT(*) FROM visits", *BOUNDS, "--budget", 30, "--epsilon", 20)
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        f"tacit: warning: ε = {large} is above 10: the promise to one person is close to none" for large in (30, 20)
+    ]
+
+
+def test_a_grant_above_10_is_warned_about(tacit_command, visits):
+    assert tacit_command("ask", visits, "SELECT COUNT(*) FROM visits", *BOUNDS, *BUDGET, "--epsilon", 1).err == ""
+    ran = tacit_command("budget", "grant", "visits", "--epsilon", 40)
+    assert (ran.code, "warning: ε = 40 is above 10" in ran.err) == (0, True)

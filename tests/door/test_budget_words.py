@@ -70,7 +70,8 @@ def test_a_plan_says_whether_it_fits_and_the_answer_does_what_it_says():
     assert "Budget: does not fit: the budget, ε = 1, δ = 1e-06, has no room for ε = 0.5; left: ε = 0.4" in str(report)
     with pytest.raises(BudgetExceeded, match=r"no room for ε = 0.5; left: ε = 0.4, δ = 1e-06"):
         table.where("x > 1").count().answer(epsilon="0.5", noise="laplace")
-    assert "Budget: free" in str(table.count().plan(epsilon="0.6"))
+    assert "Budget: does not fit" in str(table.count().plan(epsilon="0.6"))  # it does not tell that it was asked
+    assert table.count().answer(epsilon="0.6").facts.free
 
 
 def test_a_plan_counts_an_analysts_own_budget():
@@ -153,3 +154,16 @@ def test_pure_and_rho_budgets_say_what_is_left_too(budget):
     noise = "gaussian" if left.gaussian > left.laplace else "laplace"
     assert table.count_units().answer(epsilon=left.epsilon, noise=noise)
     assert table.left.epsilon < left.epsilon
+
+
+def test_an_epsilon_above_10_warns_whoever_asks_for_it_or_declares_it():
+    with pytest.warns(tacit.LargeEpsilonWarning, match="ε = 50 is above 10: the promise to one person is close to"):
+        table = protected(epsilon(50))
+    with pytest.warns(tacit.LargeEpsilonWarning, match=r"ε = 10\.5 is above 10"):
+        table.count().answer(epsilon="10.5")
+    assert "Warning: ε = 11 is above 10" in str(table.count().plan(epsilon=11))
+
+
+def test_an_epsilon_of_10_does_not_warn(recwarn):
+    protected(epsilon(10)).count().answer(epsilon=10)
+    assert not [warned for warned in recwarn if issubclass(warned.category, tacit.LargeEpsilonWarning)]

@@ -5,7 +5,7 @@ Exact where the law is known, rounded up where a function such as exp is involve
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from flint import arb
 
@@ -28,6 +28,8 @@ from tacit.privacy.number import show
 from tacit.privacy.rounding import ball, working_precision
 
 SEARCH_BITS = 128
+# Blurs by which several Gaussian vectors are bounded: each bound holds, so the least does.
+RIPPLES = (43, 20, 10)
 
 
 def pure_epsilon(event: Event) -> Fraction | None:
@@ -106,9 +108,9 @@ def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
     gaussian = [event for event in drawn if isinstance(event, GaussianNoise)]
     if not drawn or len(gaussian) < len(drawn):
         return by_zcdp
-    if len(drawn) == 1:
+    if len(drawn) == 1 and exact_delta(drawn[0]) is not None:
         return min(by_zcdp, delta_at(drawn[0], epsilon))
-    return min(by_zcdp, upward(lambda: hockey.joint_gaussian_delta(gaussian, epsilon)))
+    return min(by_zcdp, *(upward(partial(hockey.joint_gaussian_delta, gaussian, epsilon, bits=b)) for b in RIPPLES))
 
 
 @lru_cache(maxsize=4096)

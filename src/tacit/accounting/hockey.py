@@ -87,18 +87,21 @@ class Smoothing:
         return (2 * first / (1 - first)).upper()
 
 
-def smoothing(sensitivity_squared: Fraction, epsilon: Fraction) -> Smoothing:
-    """Return a blur at which the ripple over all the coordinates that can move is about 2^-43 of epsilon or of 1."""
+def smoothing(sensitivity_squared: Fraction, epsilon: Fraction, *, bits: int = 43) -> Smoothing:
+    """Return a blur at which the ripple over all the coordinates that can move is about 2^-bits of epsilon or of 1."""
     moved = math.floor(sensitivity_squared)
-    size = moved.bit_length() + max(0, -_log2(epsilon)) + 46
+    size = moved.bit_length() + max(0, -_log2(epsilon)) + bits + 3
     return Smoothing(Fraction(math.ceil(size * math.log(2) / (2 * math.pi**2) * 256), 256), moved)
 
 
-def joint_gaussian_delta(events: Iterable[GaussianNoise], epsilon: Fraction) -> arb:
-    """Return a bound on the delta of Gaussian vectors released together; 1 where one of them is too narrow for it."""
+def joint_gaussian_delta(events: Iterable[GaussianNoise], epsilon: Fraction, *, bits: int) -> arb:
+    """Return a bound on the delta of Gaussian vectors released together; 1 where one of them is too narrow for it.
+
+    A blur with a larger ripple takes less of the noise away, which is better where sigma is a few steps.
+    """
     noises = [(event.sensitivity_squared, event.sigma) for event in events]
     moved = sum(math.floor(squared) for squared, _ in noises)
-    return smoothing(Fraction(moved), epsilon).joint_delta(noises, epsilon)
+    return smoothing(Fraction(moved), epsilon, bits=bits).joint_delta(noises, epsilon)
 
 
 def _log2(value: Fraction) -> int:

@@ -8,8 +8,10 @@ packages may quote a row.
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
@@ -31,7 +33,7 @@ from tacit.cli import (
     tradeoff,
 )
 from tacit.cli.screen import say
-from tacit.errors import BudgetExceeded, EngineError, NoRandomness, TacitError
+from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, TacitError
 
 GARBAGE_AFTER = 100_000
 EXIT_UNEXPECTED = 1
@@ -101,7 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if arguments is None:
         gc.set_threshold(GARBAGE_AFTER)  # looking for garbage among so many imports took a tenth of a command's time
     try:
-        app(args=words, prog_name="tacit")
+        with _warnings_in_words():
+            app(args=words, prog_name="tacit")
     except TacitError as error:
         say(f"tacit: {error}", err=True)
         sys.exit(_exit_code(error))
@@ -114,6 +117,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
             err=True,
         )
         sys.exit(EXIT_UNEXPECTED)
+
+
+@contextmanager
+def _warnings_in_words() -> Iterator[None]:
+    """Write our own warning as one line to stderr, once; others stay as they are."""
+    said: set[str] = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LargeEpsilonWarning)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, LargeEpsilonWarning):
+                usual(message, category, *place, **more)
+            elif str(message) not in said:
+                said.add(str(message))
+                say(f"tacit: warning: {message}", err=True)
+
+        warnings.showwarning = show
+        yield
 
 
 def _exit_code(error: TacitError) -> int:

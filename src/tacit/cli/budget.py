@@ -1,5 +1,6 @@
 """`tacit budget`: what each table may lose, what is spent and what is left; `tacit budget grant` changes it."""
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -61,12 +62,16 @@ def grant(
     Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
     """
     from tacit.ledger.opening import open_ledger
+    from tacit.privacy.loss import large_words
 
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
     with open_ledger(ledger or context.obj, create=False) as opened:
         given = opened.grant(
             table, loss, analyst=analyst, period=period, population=population, insist=insist, reason=reason
         )
+    large = large_words(getattr(loss, "epsilon", Fraction(0)))
+    if large is not None:
+        say(f"tacit: warning: {large}", err=True)
     say(f"{table}: {given} from now on")
 
 

@@ -9,6 +9,7 @@ from os import PathLike
 from typing import Any
 
 from tacit.door.asking import Table
+from tacit.door.question import warn_if_large
 from tacit.engine.engine import Engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 from tacit.ledger.home import has_default_ledger
@@ -76,6 +77,7 @@ def table(
         population=population,
         version=version,
     )
+    warn_if_large(getattr(budget, "epsilon", None))
     book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
     if version is None:
         declaration = replace(declaration, version=book.version_of(declaration.name) or 1)

@@ -1,12 +1,13 @@
 """A checked question: planned for free, answered for what it costs, through the session and in no other way."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, LargeEpsilonWarning
 from tacit.ledger.standing import Fit, Left
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.plan import Plan, Spend
@@ -14,7 +15,7 @@ from tacit.plan.planner import make_plan
 from tacit.plan.shares import read_weights
 from tacit.plan.spend import make_spend
 from tacit.printable import printable
-from tacit.privacy.loss import Loss
+from tacit.privacy.loss import Loss, large_words
 from tacit.privacy.number import Number, rounded_down, show
 from tacit.query.after import apply_after, picks_by_noise
 from tacit.query.nodes import After, Query
@@ -41,7 +42,6 @@ class PlanReport:
     solved: Solved | None = None
     path: str | None = None  # how the engine would run it now
     fit: Fit | None = None  # whether the budgets have room for it now
-    free: bool = False  # whether the record already has the answer
 
     @property
     def loss(self) -> Loss:
@@ -50,9 +50,7 @@ class PlanReport:
 
     def __str__(self) -> str:
         told = explain(self.plan, self.confidence, path=self.path)
-        if self.free:
-            told += "\nBudget: free, since the record already has the answer."
-        elif self.fit is not None:
+        if self.fit is not None:
             told += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
         return printable(told + solved, keeping="\n")
@@ -93,8 +91,7 @@ class Question:
         exact = solved.epsilon if solved else epsilon
         session = self.session
         plan = session.plan(self.query, spend=spend_at(exact), analyst=analyst)
-        free = session.is_answered(plan, analyst)
-        return PlanReport(plan, level, solved, session.engine.path_of(plan), session.fit(plan, analyst), free)
+        return PlanReport(plan, level, solved, session.engine.path_of(plan), session.fit(plan, analyst))
 
     def answer(
         self,
@@ -121,6 +118,7 @@ class Question:
         spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         spend = spend_at(solved.epsilon if solved else epsilon)
+        warn_if_large(spend.epsilon)
         answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
         return _answer(self.session, self.query, answered, level, analyst, consistent=consistent, notes=notes)
@@ -171,6 +169,13 @@ class Question:
         return printable(
             f"<question about '{self.query.table}': {asked}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>"
         )
+
+
+def warn_if_large(epsilon: Fraction | None) -> None:
+    """Warn whoever asks for, or declares, an epsilon that is too large to mean much."""
+    words = None if epsilon is None else large_words(epsilon)
+    if words is not None:
+        warnings.warn(words, LargeEpsilonWarning, stacklevel=3)
 
 
 def _answer(

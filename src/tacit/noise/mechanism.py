@@ -15,10 +15,9 @@ from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.privacy.event import GaussianNoise, LaplaceNoise
 from tacit.privacy.law import SCALE_MAX
-from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning
+from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning, large_words
 from tacit.privacy.number import Number, binary_meaning, decimal_meaning, is_long, positive, show, whole
 
-LARGE_EPSILON = 10
 FRACTIONAL = "A sensitivity that is no whole number is of floats: they get noise in whole steps of a public grid."
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
 
@@ -232,9 +231,8 @@ def confidence_meaning(value: Number) -> Fraction:
 
 def warning(epsilon: Fraction) -> list[str]:
     """Return a line of warning where epsilon is too large to mean much."""
-    if epsilon <= LARGE_EPSILON:
-        return []
-    return [f"Warning: ε = {show(epsilon)} is above {LARGE_EPSILON}; the promise to one person is then close to none."]
+    words = large_words(epsilon)
+    return [] if words is None else [f"Warning: {words}."]
 
 
 def _error_lines(mechanism: Laplace | Gaussian) -> list[str]:

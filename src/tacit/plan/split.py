@@ -5,6 +5,7 @@ delta), and one kind serves the whole call. Where keys are private, the count th
 its threshold would be, since that decides which groups are seen. The shares are `shares.py`'s.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, log, sinh, sqrt
@@ -26,6 +27,8 @@ from tacit.privacy.staircase_law import staircase_for
 SIGMA_BITS = 40
 # what the roundings of sigma and of rho may differ by, and far more
 ROUNDING = Fraction(1, 2**30)
+# parts of a call's rho that are tried until its noise is within its epsilon
+PARTS_TRIED = tuple(Fraction(100 - less, 100) for less in (0, 1, 2, 3, 4, 6))
 # a chance below this is compared as if it were this
 CHANCE_LEAST = 1e-300
 # The staircase costs more in rho than Laplace noise, so it is for where it errs clearly less: an epsilon of 2 or more.
@@ -72,18 +75,27 @@ def _by_rho(
     """Gaussian noise and choices charged in rho.
 
     They get the rho that a budget of the same size has room for, if they are within the call's epsilon and its delta
-    for noise too; by their own law Gaussian vectors are. What is bounded by its rho alone gets a little less.
+    for noise too: by their own law Gaussian vectors are, but for a few parts in a hundred where sigma is a few steps.
+    What is bounded by its rho alone gets a little less.
     """
     shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
     wanted = list(zip(layout.released, sensitivities, shares, strict=True))
-    rho = rho_within(spend.epsilon, spend.delta_rho)
-    releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
-    if spend.delta_noise < spend.delta_rho and (draw_shares or _is_beyond(releases, spend)):
-        rho = rho_within(spend.epsilon, spend.delta_noise) * (1 - ROUNDING)
+    for rho in _rhos(spend, by_law=not draw_shares):
         releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
+        if not draw_shares and not _is_beyond(releases, spend):
+            break
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
     return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
+
+
+def _rhos(spend: Spend, *, by_law: bool) -> Iterator[Fraction]:
+    """Yield what rho a call may have, if its noise is within its epsilon: the most first, and last what surely is."""
+    if by_law or spend.delta_noise == spend.delta_rho:
+        most = rho_within(spend.epsilon, spend.delta_rho)
+        yield from (most * part for part in (PARTS_TRIED if spend.delta_noise < spend.delta_rho else (1,)))
+    if spend.delta_noise < spend.delta_rho:
+        yield rho_within(spend.epsilon, spend.delta_noise) * (1 - ROUNDING)
 
 
 def _is_beyond(releases: tuple[NoisyRelease, ...], spend: Spend) -> bool:

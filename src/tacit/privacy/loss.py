@@ -12,6 +12,9 @@ from typing import NoReturn
 from tacit.errors import InvalidParameter
 from tacit.privacy.number import Number, decimal_meaning, positive, show
 
+# At this epsilon the odds about a person may shift 22,000 times.
+LARGE_EPSILON = 10
+
 
 @dataclass(frozen=True)
 class PureLoss:
@@ -158,6 +161,17 @@ def renyi(curve: Iterable[tuple[Number, Number]]) -> RenyiLoss:
     if not points:
         raise InvalidParameter("a Rényi curve needs at least one (order, epsilon) pair")
     return RenyiLoss(tuple(sorted(points)))
+
+
+def large_words(epsilon: Fraction) -> str | None:
+    """Return words of warning where an epsilon is too large to mean much, else None.
+
+    >>> large_words(Fraction(11))
+    'ε = 11 is above 10: the promise to one person is close to none'
+    """
+    if epsilon <= LARGE_EPSILON:
+        return None
+    return f"ε = {show(epsilon)} is above {LARGE_EPSILON}: the promise to one person is close to none"
 
 
 def delta_meaning(delta: Number) -> Fraction:

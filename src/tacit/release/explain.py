@@ -6,14 +6,13 @@ from tacit.accounting.group import for_group
 from tacit.accounting.meaning import meaning_line
 from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.event import StaircaseNoise
-from tacit.privacy.loss import PureLoss
+from tacit.privacy.loss import PureLoss, large_words
 from tacit.privacy.number import show
 from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
 from tacit.selection.top_k import TopK
 
 GROUP_SIZES = (2, 5)
 PEOPLE = (100, 10_000)
-LARGE_EPSILON = 10
 PATHS = {"kernel": "the compiled kernel", "rows": "compiled sums of rows", "sql": "SQL"}
 PART_WORDS = {
     "rows": "rows",
@@ -188,10 +187,9 @@ def _promise(plan: Plan) -> list[str]:
     groups = [f"{size} together get {for_group(loss, size)}" for size in GROUP_SIZES]
     lines = [f"Loss: {loss} for one unit; {'; '.join(groups)}."]
     lines.append(f"Meaning: {meaning_line(loss)}.")
-    if plan.spend.epsilon > LARGE_EPSILON:
-        lines.append(
-            f"Warning: ε = {show(plan.spend.epsilon)} is above {LARGE_EPSILON}: close to no promise to one person."
-        )
+    large = large_words(plan.spend.epsilon)
+    if large is not None:
+        lines.append(f"Warning: {large}.")
     if isinstance(loss, PureLoss):
         lines.append("Pure: the promise holds without exception (δ = 0).")
     return lines

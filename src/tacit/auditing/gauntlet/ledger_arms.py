@@ -61,7 +61,7 @@ def _games(size: Size) -> Iterator[tuple[list[Move], int]]:
         yield [_response(sigma**2 // 2, sigma), gaussian[1], _leaking(sigma**2 // 5, sigma, parts=2)], sigma
         # made for less than its noise needs: what it needs must be charged
         yield [_gaussian(sigma, Fraction(1, 50), Fraction(0)), _response(sigma**2, sigma)], sigma
-        yield [*gaussian, _response(sigma, sigma), _leaking(sigma, sigma, parts=5)], sigma
+        yield [gaussian[0], _response(2 * sigma, sigma), _leaking(sigma, sigma, parts=3)], sigma
 
 
 def _response(steps: int, sigma: int) -> Move:
