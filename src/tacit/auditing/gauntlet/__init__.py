@@ -42,6 +42,7 @@ MODULES = (
     "tacit.auditing.gauntlet.query_mutants",
     "tacit.auditing.gauntlet.answer_cases",
     "tacit.auditing.gauntlet.question_attacks",
+    "tacit.auditing.gauntlet.ranking_cases",
     "tacit.auditing.gauntlet.refusal_cases",
     "tacit.auditing.gauntlet.replay_cases",
     "tacit.auditing.gauntlet.sensitivity_cases",
