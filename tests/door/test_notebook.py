@@ -26,6 +26,7 @@ CELLS = {
     "refused": "def ask():\n    return pay.sum('income').answer(epsilon=1)\nask()",
     "tab": TAB,
     "bare meaning": "tacit.explain(1)",
+    "bare left": "pay.left",
     "odd names": "odd = people.rename(columns={'state': '<b>'})\n"
     "tacit.table(odd, name='odd', unit='person_id', ledger=':memory:', budget=tacit.epsilon(9), groups_per_unit=1,\n"
     "            rows_per_unit=1).group_by('<b>', keys=['<i>', '\\x1b[31m']).count().answer(epsilon=1)",
@@ -74,10 +75,11 @@ def test_a_bare_answer_is_shown_once_as_text_and_as_html(shown):
 
 
 def test_a_bare_plan_and_a_bare_meaning_are_words(shown):
-    (plan,), (meaning,) = shown["bare plan"], shown["bare meaning"]
+    (plan,), (meaning,), (left,) = shown["bare plan"], shown["bare meaning"], shown["bare left"]
     assert plan.data["text/plain"].startswith("Plan for pay")
     assert plan.data["text/html"].startswith("<pre")
     assert meaning.data["text/plain"].startswith("ε = 1: what the promise means")
+    assert left.data["text/plain"].startswith("ε = 2")
 
 
 def test_an_error_is_the_askers_own_lines_and_the_message(shown):

@@ -75,6 +75,8 @@ class Left:
         more = f"; or about {self.questions:,} more like the last" if self.questions else ""
         return self.amounts + more
 
+    __repr__ = __str__  # what `table.left` shows of itself
+
     @property
     def amounts(self) -> str:
         """What one more question may ask for, in words."""
@@ -118,6 +120,8 @@ class Fit:
 
     def __str__(self) -> str:
         return f"fits, and leaves {self.after}" if self.short is None else f"does not fit: the budget, {self.short}"
+
+    __repr__ = __str__
 
 
 def first_without_room(draft: Draft, people: str, *, analyst: str, charge: Charge) -> Shortfall | None:
