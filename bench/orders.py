@@ -25,16 +25,21 @@ epsilons = (1 + turn / 10**6 for turn in count())  # a new question each time: a
 
 
 @contextmanager
-def orders(rows: int, items: int) -> Iterator[Path]:
+def orders(rows: int, items: int, *, near: int | None = None) -> Iterator[Path]:
     """Lend a Parquet file of orders."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "orders.parquet"
-        write_orders(path, rows, items)
+        write_orders(path, rows, items, near=near)
         yield path
 
 
-def write_orders(path: Path, rows: int, items: int) -> None:
-    """Write orders by a fixed rule: the same file each time."""
+def write_orders(path: Path, rows: int, items: int, *, near: int | None = None) -> None:
+    """Write orders by a fixed rule: the same file each time; a person's items are so few and `near` each other."""
+    item = (
+        f"floor({items} * v)"
+        if near is None
+        else f"(hash(floor({rows // 10} * u * u * u * u)) + floor({near} * v)) % {items}"
+    )
     engine = duckdb.connect()
     engine.execute("SET enable_progress_bar = false")
     engine.sql(f"""
@@ -45,7 +50,7 @@ def write_orders(path: Path, rows: int, items: int) -> None:
                      FROM mixed
                  )
             SELECT CAST(floor({rows // 10} * u * u * u * u) AS BIGINT) AS user_id,
-                   CAST(floor({items} * v) AS BIGINT) AS item,
+                   CAST({item} AS BIGINT) AS item,
                    (w % 10000) / 100 AS amount
             FROM parts
         ) TO '{path}' (FORMAT parquet)

@@ -110,6 +110,7 @@ def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
     """Bound and add up each unit of a part."""
     places, ends, units = _by_unit(rows, rule.first)
     orders = np.empty(len(rows), np.uint64)
+    spare = np.empty(len(rows), np.int32)
     best = np.empty(rule.groups_most if rule.groups_most <= FEW else 0, np.uint64)
     begin = 0
     for unit in range(units):
@@ -120,7 +121,7 @@ def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
             out.sums[key, 1] += 1
             _add_row(rows, rule, places[begin], 1, out)
         else:
-            _sum_unit(rows, rule, places[begin:end], orders, best, out)
+            _sum_unit(rows, rule, places[begin:end], orders, spare, best, out)
         begin = end
 
 
@@ -163,22 +164,25 @@ def _by_unit(rows: Any, first: Any) -> Any:
 
 
 @numba.njit
-def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, best: Any, out: Out) -> None:
+def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, spare: Any, best: Any, out: Out) -> None:
     """Add up those of a unit's groups that come first in the order of (hash, key), each cut to its first rows."""
     word = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
     count = len(places)
     for place in range(count):
         orders[place] = mix(word, rule.key_hash[rows[places[place], 2]])
     if len(best) and count > 4 * len(best):  # most groups will not be kept: leave them out before sorting
-        last = _last_kept(orders, count, best)
-        kept = 0
+        held = _first_orders(orders, count, best)
+        last, kept = best[held - 1], 0
         for place in range(count):
             if orders[place] <= last:
                 orders[kept] = orders[place]
                 places[kept] = places[place]
                 kept += 1
         count = kept
-    _sort(rows, rule, places, orders, count)
+        if not _by_order(rows, places, orders, spare, best[:held], count):
+            _sort(rows, rule, places, orders, count)
+    else:
+        _sort(rows, rule, places, orders, count)
     begin, groups = 0, 0
     while begin < count and groups < rule.groups_most:
         key = np.int64(rows[places[begin], 2])
@@ -197,8 +201,8 @@ def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, best: Any, out: O
 
 
 @numba.njit
-def _last_kept(orders: Any, count: Any, best: Any) -> Any:
-    """Return the largest of the smallest distinct orders, as many as `best` holds, or of all where there are fewer."""
+def _first_orders(orders: Any, count: Any, best: Any) -> Any:
+    """Put the smallest distinct orders into `best`, rising, and return how many: as many as it holds, or all."""
     held = 0
     for place in range(count):
         order = orders[place]
@@ -213,7 +217,42 @@ def _last_kept(orders: Any, count: Any, best: Any) -> Any:
         for other in range(held - 1, at, -1):
             best[other] = best[other - 1]
         best[at] = order
-    return best[held - 1]
+    return held
+
+
+@numba.njit
+def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count: Any) -> Any:
+    """Put rows in the order of their groups by counting; return whether it was done: not where two groups tie.
+
+    Every order is one of `best`. Whoever has few groups and many rows would wait long for them to be sorted.
+    """
+    at = np.zeros(len(best) + 1, np.int64)
+    key = np.empty(len(best), np.uint32)
+    for place in range(count):
+        low, high = 0, len(best) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if best[middle] < orders[place]:
+                low = middle + 1
+            else:
+                high = middle
+        if at[low + 1] == 0:
+            key[low] = rows[places[place], 2]
+        elif key[low] != rows[places[place], 2]:
+            for other in range(place):  # they are orders again
+                orders[other] = best[orders[other]]
+            return False
+        at[low + 1] += 1
+        orders[place] = np.uint64(low)
+    for group in range(len(best)):
+        at[group + 1] += at[group]
+    for place in range(count):
+        group = np.int64(orders[place])
+        spare[at[group]] = places[place]
+        at[group] += 1
+    for place in range(count):
+        places[place] = spare[place]
+    return True
 
 
 @numba.njit
