@@ -30,7 +30,7 @@ import tacit
 frame = pd.DataFrame({"patient": range(600), "ward": ["A", "B", "C"] * 200, "days": [1, 2, 3, 4] * 150})
 visits = tacit.table(frame, name="visits", unit="patient", rows_per_unit=1, groups_per_unit=1,
                      columns={"days": {"between": (0, 30)}, "ward": {"keys": ["A", "B", "C"]}},
-                     budget=tacit.epsilon(100, delta=1e-6), ledger=":memory:")
+                     budget=tacit.epsilon(100, delta=1e-6), ledger=tacit.TRYOUT)
 answer = visits.group_by("ward").mean("days").answer(epsilon=1)
 """
 
@@ -39,7 +39,7 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     "Opening tables": (
         "A table is declared once, by whoever holds the data; nothing is read from its rows.",
         ["table", "catalog", "ROW", "TRYOUT", (Catalog, [])],
-        "rows = tacit.table(frame[['days']], name='rows', unit=tacit.ROW, budget=tacit.epsilon(1), ledger=':memory:')",
+        "rows = tacit.table(frame, name='rows', unit=tacit.ROW, budget=tacit.epsilon(1), ledger=tacit.TRYOUT)",
     ),
     "A table": (
         "What `tacit.table` returns. Each step returns a new table or a question; nothing is read before `answer`.",
@@ -169,7 +169,8 @@ ENVIRONMENT = {
     "TACIT_KERNEL": "`off` leaves the compiled kernel out; answers are then computed in SQL",
     "TACIT_DEBUG": "any value: the command line shows the trace of an unexpected error, which may quote a row",
     "XDG_STATE_HOME": "where `TACIT_HOME` is when it is not set",
-    "XDG_CACHE_HOME": "where the compiled kernel is kept, if nobody else can change what is there (`~/.cache`)",
+    "XDG_CACHE_HOME": "where the compiled kernel is kept, if nobody else can change what is there (`~/.cache`, or "
+    "a folder of your own among temporary files)",
 }
 
 COLUMN_FACTS = {
@@ -191,8 +192,17 @@ def page() -> str:
     ]
     for subject, (about, names, example) in SUBJECTS.items():
         parts += [f"## {subject}\n", about + "\n", *(_entry(name) for name in names), "", _code(example)]
+    parts += ["## More names\n", *(_entry(name) for name in unplaced()), ""] if unplaced() else []
     parts += [f"## {name}\n\n{make()}" for name, make in OTHERS.items()]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def unplaced() -> list[str]:
+    """Return the public names that no subject has yet."""
+    placed = [
+        name if isinstance(name, str) else name[0].__name__ for _, names, _ in SUBJECTS.values() for name in names
+    ]
+    return [name for name in tacit.__all__ if name not in placed]
 
 
 def _anchor(name: str) -> str:

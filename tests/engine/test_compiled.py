@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from typing import ClassVar
@@ -171,10 +172,21 @@ except Exception as problem:
     assert not (tmp_path / "theirs").exists()
 
 
-def test_without_a_home_there_is_no_cache_and_no_failure(monkeypatch):
+@pytest.mark.parametrize("home", ["shared", "read-only", "none", "private"])
+def test_a_home_that_is_not_ours_alone_has_its_cache_among_temporary_files(home, tmp_path, monkeypatch):
+    for name in ("home", "tmp"):
+        (tmp_path / name).mkdir(mode=0o700)
+    (tmp_path / "home").chmod({"shared": 0o777}.get(home, 0o700))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path if home == "none" else str(tmp_path / "home"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.setattr(compiled, "_loaded", False)
+    if home == "read-only":
+        monkeypatch.setattr(os, "access", lambda *_: False)
+    expected = (
+        tmp_path / "home" / ".cache" / "tacit" if home == "private" else tmp_path / "tmp" / f"tacit-{os.geteuid()}"
+    )
+    assert compiled.cache_folder().parent == expected
     assert not compiled.is_ready()
 
 

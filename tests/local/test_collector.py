@@ -1,5 +1,7 @@
 """A collector counts each good report once, rejects the rest for a fixed reason, and never half adds one."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -179,3 +181,25 @@ def test_every_report_is_as_likely_to_be_looked_at_wherever_it_comes(monkeypatch
     # 6000 of 30,000, a third from each: 5 deviations are below 180
     assert kept.sum() == 6000
     assert np.abs(kept - 2000).max() < 190
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"used": -1},
+        {"used": True},
+        {"tally": [1]},
+        {"tally": ["1", "2"]},
+        {"tally": [10**40, 0]},
+        {"rejected": {"nonsense": 1}},
+        {"rejected": []},
+        {"header": {}},
+    ],
+)
+def test_a_damaged_state_is_refused(change):
+    state = json.loads(local.Collector(local.make_survey(["a", "b"], epsilon=1)).state())
+    with pytest.raises(InvalidParameter):
+        local.merge_states([json.dumps(state | change)])
+    for text in ("", "[", "9" * 10**5, "[" * 10**5):
+        with pytest.raises(InvalidParameter):
+            local.merge_states([text])

@@ -224,7 +224,7 @@ def _import_function(target: str) -> Any:
 def _read_input(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, or nested too deep to be an input
         return text
 
 

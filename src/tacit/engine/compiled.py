@@ -18,6 +18,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -108,11 +109,18 @@ def compile_now() -> None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for this version's machine code on this kind of processor."""
+    """Return the folder for this version's machine code on this kind of processor.
+
+    It is in XDG_CACHE_HOME where that is set. Otherwise in the home's .cache; where that cannot be ours alone, as in
+    homes that a group may write to, in a folder of the user's own beside other temporary files.
+    """
     said = os.environ.get("XDG_CACHE_HOME", "")
-    home = os.path.expanduser("~")  # a user without a home has a folder here that does not exist, and no cache
-    caches = Path(said) if os.path.isabs(said) else Path("/nonexistent" if home == "~" else home) / ".cache"
-    return caches / "tacit" / _folder_name()
+    if os.path.isabs(said):
+        return Path(said) / "tacit" / _folder_name()
+    usual = Path(os.path.expanduser("~")) / ".cache" / "tacit"
+    if usual.is_absolute() and _could_be_ours(usual):
+        return usual / _folder_name()
+    return Path(tempfile.gettempdir()) / f"tacit-{os.geteuid()}" / _folder_name()
 
 
 @cache
@@ -129,6 +137,14 @@ def _folder_name() -> str:
 
 def _is_off() -> bool:
     return os.environ.get("TACIT_KERNEL", "").lower() == "off"
+
+
+def _could_be_ours(folder: Path) -> bool:
+    try:
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        return fault_of(existing) is None and os.access(existing, os.W_OK | os.X_OK)
+    except OSError:
+        return False
 
 
 def _own_flags() -> list[str]:
