@@ -232,6 +232,39 @@ def test_no_rows_give_points_of_the_range_and_intervals_of_all_of_it() -> None:
     assert wide[0, 2].tolist() == [7, 7]
 
 
+def test_fewer_rows_than_are_aimed_inside_are_no_failure() -> None:
+    """However large epsilon is: every point is then far from the rank aimed at, and the nearest are drawn."""
+    rows, places = in_groups([[], [4]])
+    large = Rate(Fraction(10**4), 1)
+    for end, allowed in ((1, range(5)), (0, range(4, 8))):
+        targets = (Target(Fraction(end), 3),)
+        found = draw_quantiles(rows, targets, **places, height=7, rate=large, ends_rate=large)[0, 1]
+        assert found[1] in allowed
+        assert found[0] in range(8)
+
+
+def test_whatever_the_rows_and_the_loss_results_rise_inside_the_range() -> None:
+    """Ties, clusters, empty groups, ranges of one point, and losses from next to nothing to more than is of use."""
+    rng = np.random.default_rng(17)
+    for _ in range(150):
+        height = int(rng.choice([0, 1, 5, 2**16, 2**30 - 1]))
+        sizes = rng.integers(0, int(rng.choice([1, 3, 40])), int(rng.integers(1, 6)))
+        groups = [np.minimum((height + 1) * rng.random(size) ** 5, height).astype(int).tolist() for size in sizes]
+        rows, places = in_groups(groups)
+        asked = tuple(sorted({Fraction(int(part), 20) for part in rng.choice(21, int(rng.integers(1, 7)))}))
+        spend, unit = Spend(Fraction(float(10 ** rng.uniform(-4, 5)))), UnitBounds(3, 1, replace=bool(rng.integers(2)))
+        plan = draw_of(WantedQuantiles(0, asked), (height,), spend, Fraction(1), unit, rho=None)
+        rates = {
+            name: Rate(each, 3, unit.replace)
+            for name, each in (("rate", plan.epsilon), ("ends_rate", plan.ends_epsilon))
+        }
+        found = draw_quantiles(rows, tuple(Target(*each) for each in plan.targets), **places, height=height, **rates)
+        assert (np.diff(found, axis=1) >= 0).all()
+        assert (np.diff(found[:, 1], axis=0) >= 0).all()
+        assert found.min() >= 0
+        assert found.max() <= height
+
+
 def test_no_groups_are_drawn_from_without_ado() -> None:
     rows, places = in_groups([])
     found = draw_quantiles(rows, (Target(HALF), Target(Fraction(1), 1)), **places, height=7, rate=ONE, ends_rate=ONE)

@@ -102,9 +102,11 @@ def _turns(sizes: Integers) -> Iterator[slice]:
 def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
     found = Stretches.of(parts, aim, reach)
     words = bits.words(len(parts.starts))
-    weights = np.exp(found.scores * -float(aim.slope)) * found.lengths
+    # where fewer rows are than are aimed inside, no score is 0; what counts are differences
+    least = np.repeat(np.minimum.reduceat(found.scores, found.edges[:-1]), np.diff(found.edges))
+    weights = np.exp((found.scores - least) * -float(aim.slope)) * found.lengths
     places, certain = places_in_each(weights, found.edges, words, left_out=LEFT_OUT)
-    places = places + found.edges[:-1]
+    places = np.minimum(places + found.edges[:-1], found.edges[1:] - 1)
     begin, length = found.begins[places], found.lengths[places]
     for group in np.flatnonzero(~certain):
         every = Stretches.of(parts.only(np.array([group])), aim, len(parts.rows) + 1)
