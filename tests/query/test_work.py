@@ -7,7 +7,7 @@ import pytest
 
 from tacit.auditing.gauntlet.table_stage import exact_table, plan_of, protected
 from tacit.errors import QueryRefused
-from tacit.query.frame import count, mean, median
+from tacit.query.frame import correlation, count, mean, variance
 from tacit.query.kind import FLOAT, TEXT
 from tacit.query.nodes import Call, Column, Value
 from tacit.query.work import STEPS_MAX, limit_cells, steps, text_bytes
@@ -85,10 +85,15 @@ def test_listed_groups_and_aggregates_have_a_limit_together(groups, outputs):
 
 def test_the_limit_on_groups_is_looked_at_before_a_charge():
     table = protected(ROWS)
-    with pytest.raises(QueryRefused, match="100,001 groups are too much"):
-        plan_of(table.group_by("x", keys=range(100_001)).agg(m=median("x", between=(0, 9))))
+    asked = {f"m{place}": variance(f"x + {place}", between=(0, 9)) for place in range(26)}
+    plan_of(table.group_by("x", keys=range(100)).agg(**asked))
+    with pytest.raises(QueryRefused, match="5,000 groups are too much"):
+        plan_of(table.group_by("x", keys=range(5_000)).agg(**asked))
+    asked = {
+        f"c{place}": correlation("x", f"x + {place + 1}", between=(0, 9), other_between=(0, 9)) for place in range(51)
+    }
     with pytest.raises(QueryRefused, match="nobody listed are too much"):
-        plan_of(table.group_by("x").agg(**{f"m{place}": median(f"x + {place}", between=(0, 9)) for place in range(11)}))
+        plan_of(table.group_by("x").agg(**asked))
 
 
 LONG = ["p" * size for size in (TEXT_BYTES_MAX, TEXT_BYTES_MAX + 1, TEXT_BYTES_MAX + 2)]

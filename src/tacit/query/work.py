@@ -19,9 +19,9 @@ QUESTION_NODES_MAX = 2 * NODES_MAX
 STEPS_MAX = 64 * TEXT_BYTES_MAX
 # Groups times aggregates, where a plain one takes some microseconds and 300 bytes.
 CELLS_MAX = 5_000_000
-CELLS_OF = {"quantile": 50, "covariance": 10, "correlation": 10, "variance": 5, "std": 5, "count_distinct": 2}
+CELLS_OF = {"quantile": 20, "covariance": 100, "correlation": 100, "variance": 40, "std": 40, "count_distinct": 2}
 # How many groups are counted where nobody listed them.
-FOUND_GROUPS = 10_000
+FOUND_GROUPS = 1_000
 
 _CHARACTER_BYTES, _NUMBER_BYTES = 4, 50
 _LOOKS = {"lower": 2, "upper": 2, "trim": 1, "length": 1, "substring": 1, "concat": 1, "replace": 3}
@@ -53,7 +53,8 @@ def limit_cells(query: Query, groups: int | None) -> None:
         counted = "groups that nobody listed" if groups is None else f"{groups:,} groups"
         raise QueryRefused(
             f"{len(query.outputs)} aggregates for {counted} are too much for one question\nhint: ask for fewer of"
-            f" either at once; {CELLS_MAX:,} cells are the most, where a quantile takes {CELLS_OF['quantile']}"
+            f" either at once; {CELLS_MAX:,} cells are the most, where a quantile takes {CELLS_OF['quantile']}, a"
+            f" variance {CELLS_OF['variance']} and a correlation {CELLS_OF['correlation']}"
         )
 
 
