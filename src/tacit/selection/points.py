@@ -113,7 +113,8 @@ def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
         some = np.flatnonzero(every.lengths)
         place = some[settle(every.scores[some], aim.slope, int(words[group]), bits, times=every.lengths[some])]
         begin[group], length[group] = every.begins[place], every.lengths[place]
-    return begin + uniform_below(length, bits)
+    drawn: Integers = begin + uniform_below(length, bits)
+    return drawn
 
 
 @dataclass(frozen=True)
