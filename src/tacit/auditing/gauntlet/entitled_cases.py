@@ -42,8 +42,9 @@ def stored_answers(_: Size) -> Evidence:
             planned = table.sql(QUESTION).plan(epsilon=1).plan
             first = table.sql(QUESTION).answer(epsilon=1, analyst="ann", request_id="r1")
             others, ours = foreign(home, book, table), own(path, book, table)
-            wrong = [name for name, probe in others.items() if probe().facts.free]
+            # ours first: another version, once declared, is what a new handle is about
             told = [name for name, probe in ours.items() if not same(probe(), first)]
+            wrong = [name for name, probe in others.items() if probe().facts.free]
             again, fresh = (table.sql(text).plan(epsilon=1) for text in (QUESTION, UNASKED))
             # what is left has changed for everyone; what is said of it is the same for a question never asked
             if again.plan != planned or str(again.fit) != str(fresh.fit):
