@@ -55,13 +55,14 @@ def results() -> Iterator[Result]:
         "c": np.cov(x, y, ddof=0)[0, 1],
         "r": np.corrcoef(x, y)[0, 1],
     }
-    rows = pa.table({"id": np.arange(PEOPLE), "x": x, "y": y})
+    rows = pa.table({"id": np.arange(PEOPLE), "g": ["a"] * PEOPLE, "x": x, "y": y})
     tables = [
         tacit.table(
             rows,
             unit="id",
             rows_per_unit=rows_per_unit,
-            budget=tacit.epsilon(10),
+            groups_per_unit=1,
+            budget=tacit.epsilon(10, delta=1e-6),
             ledger=":memory:",
             columns={"x": {"between": (0, 100)}, "y": {"between": (0, 100)}},
         )
@@ -73,6 +74,10 @@ def results() -> Iterator[Result]:
         for name in asked:
             yield Figure(f"{NAMES[name]} {where}", max(each[name][0] for each in found), most=MOST)
         least = min(least, *(covered for each in found for _, covered in each.values()))
+    for epsilon in (1, 2, 4):
+        found = shortness(tables[1].group_by("g"), {"u": tacit.count_units(), "x": tacit.mean("x")}, epsilon, truths)
+        yield Figure(f"units of found keys, ε {epsilon}", found["u"][0], most=MOST)
+        least = min(least, found["u"][1])
     yield Figure("least coverage at 95 %", least, least=0.94, most=1)
 
 

@@ -119,8 +119,17 @@ def test_a_group_barely_shown_is_not_told_as_if_it_had_been_certain():
     assert shown_count_reach("laplace", scale, CONFIDENCE, 0)[0] is None
     far = shown_count_reach("laplace", scale, CONFIDENCE, 1000 * least)
     bound = single_bound("laplace", scale, CONFIDENCE)
-    assert abs(far[0] - bound) <= 1
-    assert abs(far[1] - bound) <= 1
+    assert far == (bound, bound)
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(1), Fraction(5, 2), Fraction(40)])
+def test_far_above_the_threshold_a_count_has_the_shortest_interval_there_is(noise, scale):
+    from tacit.release.error_bars import shown_count_reach
+    from tacit.release.noise_sums import single_bound
+
+    bound = single_bound(noise, scale, CONFIDENCE)
+    assert shown_count_reach(noise, scale, CONFIDENCE, 10**6) == (bound, bound)
 
 
 COARSE = {"y": {"between": (0, 1), "step": "1/4"}, "x": {"between": (0, 102), "step": 4}}

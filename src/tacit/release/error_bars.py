@@ -115,9 +115,10 @@ def shown_count_reach(
         shown = tail(-gap - up)
         return shown - tail(1 - up) < float(miss) * shown
 
-    down = _first(too_far_down, 0, reach + gap)
+    # the first that is too far is the first left out
+    down = _first(too_far_down, 1, reach + gap)
     up = _first(too_far_up, 1, reach + 1)
-    return (None if down == reach + gap else down), up
+    return (None if down == reach + gap else down - 1), up - 1
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
