@@ -116,7 +116,7 @@ def test_a_dead_request_stays_dead_whichever_noise_has_room(spent_by_addition, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "aggregate", stopped)
+        patch.setattr(Engine, "parts", stopped)
         with pytest.raises(KeyboardInterrupt):
             table.count().answer(epsilon="0.3", request_id="r")
     with pytest.raises(DeadRequest):
