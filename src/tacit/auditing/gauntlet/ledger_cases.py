@@ -226,9 +226,8 @@ def repeats(size: Size) -> Evidence:
                 for _ in range(retries // restarts):
                     receipt = ask(ledger, table, "the question", request_id="the request", analyst="ann")
                     answers.add(receipt)
-        ledger, table = reopened(home / "ledger.db")
-        spent = ledger.spent(table).epsilon
-        ledger.close()
+        with open_ledger(home / "ledger.db") as ledger:
+            spent = ledger.spent(table).epsilon
     return Evidence(len(answers) == 1 and spent == TENTH, {"retries": retries, "answers": len(answers), "spent": spent})
 
 
