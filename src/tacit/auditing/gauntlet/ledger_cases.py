@@ -22,7 +22,6 @@ from tacit.auditing.gauntlet.ledger_stage import (
     private_home,
     refused,
     register,
-    reopened,
 )
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, StoredAnswer, chain, open_ledger
