@@ -21,7 +21,7 @@ MILLION = 10**6
 BY_ITEM = "SELECT item, count(*), sum(amount) FROM '{}' GROUP BY item"
 EACH_ROW_LIMIT = 1.3
 MOST_SUMS = 8
-# Where a person's items are few and near each other, the engine's own GROUP BY is quicker and as many groups are released.
+# Where a person's items are few and near each other, the engine's own GROUP BY is quicker.
 NEAR, NEAR_LIMIT = 12, 1.3
 # public keys: (rows, items) -> what we promise
 LIMITS = {(MILLION, 1000): 2.0, (10 * MILLION, 1000): 0.7, (10 * MILLION, 100_000): 1.0}

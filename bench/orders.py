@@ -35,11 +35,10 @@ def orders(rows: int, items: int, *, near: int | None = None) -> Iterator[Path]:
 
 def write_orders(path: Path, rows: int, items: int, *, near: int | None = None) -> None:
     """Write orders by a fixed rule: the same file each time; a person's items are so few and `near` each other."""
-    item = (
-        f"floor({items} * v)"
-        if near is None
-        else f"(hash(floor({rows // 10} * u * u * u * u)) + floor({near} * v)) % {items}"
-    )
+    item = f"floor({items} * v)"
+    if near is not None:
+        first = f"CAST(hash(floor({rows // 10} * u * u * u * u)) % {items} AS BIGINT)"
+        item = f"({first} + CAST(floor({near} * v) AS BIGINT)) % {items}"
     engine = duckdb.connect()
     engine.execute("SET enable_progress_bar = false")
     engine.sql(f"""
