@@ -9,7 +9,6 @@ import errno
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
@@ -139,9 +138,11 @@ class Engine:
 
     def _quick(self, plan: Plan, salt: str, path: Path) -> ExactTable | None:
         """Return what the quick path makes of it, or None where it stops."""
-        with suppress(Exception):  # whatever it is, the patient path says what there is to say
+        try:
             return self._on_path(plan, salt, path)
-        return None
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the patient path says what there is to say
+            log.info("the %s path stopped: %s", path, _class_and_code(problem))
+            return None
 
     def _patient(self, plan: Plan, salt: str, path: Path) -> Iterator[ExactTable]:
         orders: patient_path.Orders = "kernel" if path == "kernel" else "sql"

@@ -247,9 +247,9 @@ def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count:
     for group in range(len(best)):
         at[group + 1] += at[group]
     for place in range(count):
-        group = np.int64(orders[place])
-        spare[at[group]] = places[place]
-        at[group] += 1
+        bucket = np.int64(orders[place])
+        spare[at[bucket]] = places[place]
+        at[bucket] += 1
     for place in range(count):
         places[place] = spare[place]
     return True
