@@ -166,8 +166,7 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
 
 def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receipt:
     """Store the answer a charge paid for, once, and return the receipt."""
-    found = draft.entry(charge.number)
-    if found is None or found.hash != charge.hash:
+    if not draft.holds(charge):
         raise LedgerError(
             f"the charge (entry {charge.number}) is not in this ledger any more; nothing was answered"
             "\nhint: tacit ledger verify"

@@ -76,6 +76,10 @@ class Draft:
             raise NotAsSigned
         return self._checked(found)
 
+    def holds(self, entry: Entry) -> bool:
+        """Return whether an entry that this process has made is in the chain."""
+        return 0 < entry.number <= self.head.number and self._hash(entry.number) == entry.hash
+
     def pointed(self, number: int, hash: str) -> Entry:
         """Return the entry of a number, whose hash is known to be right."""
         if number > self._stored:
@@ -154,6 +158,8 @@ class Draft:
         """Return the hash of an entry that is surely in the chain."""
         if number > self._stored:
             return self._entries[number - self._stored - 1].hash
+        if number == self._stored and self.before is not None:
+            return self.before.hash
         if number not in self._hashes:
             first = (number - 1) // PAGE * PAGE + 1
             last = first + PAGE - 1

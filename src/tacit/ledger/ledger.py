@@ -22,7 +22,7 @@ from tacit.ledger.clock import Clock, time_text
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
 from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.rows import Rows
+from tacit.ledger.rows import BY_CHARGE, Likely, Rows
 from tacit.ledger.rulebook import NAME
 from tacit.ledger.standing import Fit, Left, Standing, first_without_room, smallest, standings
 from tacit.ledger.state import Pieces
@@ -152,6 +152,7 @@ class Ledger:
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._turnstile.take(
             lambda draft: charging.commit(draft, charge, answer, durable=self.durable),
+            likely=Likely(absent=((BY_CHARGE, (charge.number,)),)),
             publishes=True,
         )
 

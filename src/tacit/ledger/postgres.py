@@ -29,6 +29,7 @@ from tacit.ledger.chain import canonical
 from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.rows import (
     BUCKET,
+    BY_CHARGE,
     BY_QUESTION,
     BY_REQUEST,
     HEAD,
@@ -62,7 +63,11 @@ _TAMPERED = (
 _LOCK = "'tacit_head'::regclass::oid::int, 0"
 
 # What a decision may take for absent, as a condition of the write it led to.
-_ABSENT = {BY_REQUEST: "request = ANY(?::text[])", BY_QUESTION: "question = ANY(?::text[])"}
+_ABSENT = {
+    BY_REQUEST: "request = ANY(?::text[])",
+    BY_QUESTION: "question = ANY(?::text[])",
+    BY_CHARGE: "answers = ANY(?::bigint[])",
+}
 _CONDITIONS = " ".join(
     f"AND NOT EXISTS (SELECT 1 FROM tacit_entry WHERE {taken})"  # noqa: S608 (our own constants)
     for taken in _ABSENT.values()
@@ -89,21 +94,21 @@ _WRITE_LOCKED = _WRITE.format("")
 # alone: where nobody holds or awaits the lock, and what was taken for absent is
 _WRITE_ALONE = _WRITE.format(f"AND pg_try_advisory_xact_lock({_LOCK}) {_CONDITIONS}".replace("?", "%s"))
 
-# The pieces of the state on the way to some places: every node, and every name of the bucket at the end.
-_PIECES = """
-WITH wanted AS (SELECT unnest(%s::text[]) AS place),
-nodes AS (SELECT DISTINCT n.place, n.children FROM wanted w CROSS JOIN generate_series(0, %s) AS digits
-    JOIN tacit_node n ON n.place = left(w.place, digits)),
-buckets AS (SELECT DISTINCT left(w.place, coalesce((SELECT max(length(n.place)) + 1 FROM nodes n
-    WHERE n.place = left(w.place, length(n.place))), 0)) AS at FROM wanted w)
-SELECT 'node', place, children, NULL FROM nodes
-UNION ALL SELECT 'bucket', at, name, value FROM buckets
-    LEFT JOIN tacit_state s ON s.place >= at AND s.place < at || 'g'
-"""
-# Deeper than any tree of ours: sixteen to this power names.
-_DEPTH_MAX = 12
-_QUEUE = ("BEGIN", "SET LOCAL synchronous_commit = off", f"SELECT pg_advisory_xact_lock({_LOCK})")
+_QUEUE = f"BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_advisory_xact_lock({_LOCK})"
 _AWAIT_DISK = "SELECT pg_logical_emit_message(true, 'tacit', '')"
+# What is planned once for each connection and then run by its name: several in one message have no other way to be.
+_SOME_NODES = "SELECT place, children FROM tacit_node WHERE place = ANY(?::text[])"
+_PLANNED = {
+    HEAD: "tacit_get_head",
+    BY_REQUEST: "tacit_by_request",
+    BY_QUESTION: "tacit_by_question",
+    BY_CHARGE: "tacit_by_charge",
+    BUCKET: "tacit_bucket",
+    _SOME_NODES: "tacit_some_nodes",
+    _WRITE_LOCKED: "tacit_write",
+}
+# How many nodes of the state are remembered to be there.
+NODES_MAX = 4096
 
 Found = dict[Query, list[tuple[Any, ...]]]
 Link = psycopg.Connection[tuple[Any, ...]]
@@ -119,6 +124,7 @@ class PostgresStore:
         self._address = address
         self._last: Head | None = None  # the head this process wrote last
         self._alone = False  # whether nobody else seems to write
+        self._nodes: set[str] = set()  # where the state is known to have nodes
         self._process = os.getpid()
         self.turn = RLock()
         self.place = "postgresql"
@@ -165,23 +171,49 @@ class PostgresStore:
     def _write_in_turn(self, likely: Sequence[Likely], work: Work) -> None:
         """Queue, decide on what the tables hold, write, let the next one in, and wait for the disk."""
         with self._opened() as link:
-            with link.pipeline():
-                for statement in _QUEUE:
-                    link.execute(statement)
-                ahead = _read_ahead(link, likely)
-            found = _found(ahead)
+            found = self._queue(link, likely)
             writes = work(_rows(link, found))
             if writes is None:
                 link.execute("COMMIT")
                 return
-            with link.pipeline():
-                moved = _write(link, writes)
-                link.execute("COMMIT")
-            if moved is not None and moved.fetchall() != [(1,)]:
+            if not _write(link, writes):
                 raise _TryAgain
-            link.execute(_AWAIT_DISK)
             self._alone = self._last == writes.before
             self._last = writes.head
+
+    def _queue(self, link: Link, likely: Sequence[Likely]) -> Found:
+        """Take the lock, and return with it what the work will probably read: one message there and back."""
+        places = sorted({place_of(name) for one in likely for name in one.names})
+        queries: Found = {query: [] for one in likely for query in one.absent}
+        found: Found = {(HEAD, ()): [], **queries}
+        paths = [self._path(place) for place in places]
+        nodes = sorted({at for path in paths for at in path})
+        buckets = sorted({path[-1] for path in paths})
+        statements = [_QUEUE, *map(_planned, found)]
+        if places:
+            statements += [_planned((_SOME_NODES, (_array(nodes),)))]
+            statements += [_planned((BUCKET, (at, at + "g"))) for at in buckets]
+        cursor = link.execute("; ".join(statements).encode(), prepare=False)
+        for _ in range(3):  # what begins, sets and locks has nothing to say
+            cursor.nextset()
+        for query in found:
+            found[query] = cursor.fetchall()
+            cursor.nextset()
+        if places:
+            children: dict[str, str] = dict(cursor.fetchall())
+            found |= {(NODE, (at,)): [(children[at],)] if at in children else [] for at in nodes}
+            self._nodes = {*self._nodes, *children} if len(self._nodes) < NODES_MAX else {*children}
+            for at in buckets:
+                cursor.nextset()
+                found[BUCKET, (at, at + "g")] = cursor.fetchall()
+        return found
+
+    def _path(self, place: str) -> list[str]:
+        """Return the nodes on the way to a place, as far as they are known, and the bucket that should follow."""
+        path = [""]
+        while path[-1] in self._nodes:
+            path.append(place[: len(path)])
+        return path
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
@@ -256,6 +288,7 @@ class PostgresStore:
             _require_sync(link, self.place)
             _create_tables(link)
             _check_tables(link, self.place)
+            _plan(link)
         except BaseException:
             link.close()
             raise
@@ -286,48 +319,49 @@ def _written(writes: Writes) -> tuple[str, str, str]:
     )
 
 
-def _write(link: Link, writes: Writes) -> "psycopg.Cursor[tuple[Any, ...]] | None":
-    """Write everything if the head is the one that was read; return what says so, unless it is the first."""
-    if writes.before is not None:
-        return link.execute(_WRITE_LOCKED, (*_moved(writes), *_written(writes)))
-    for statement, rows in write_statements(writes):
-        for row in rows:
-            link.execute(_ours(statement), row)
-    return None
+def _write(link: Link, writes: Writes) -> bool:
+    """Write everything if the head is the one that was read, let the next one in, and wait for the disk.
+
+    Returns whether it was written. All in one message, which the server works through as it stands.
+    """
+    if writes.before is None:
+        for statement, rows in write_statements(writes):
+            for row in rows:
+                link.execute(_ours(statement), row)
+        link.execute("COMMIT")
+        link.execute(_AWAIT_DISK)
+        return True
+    write = _planned((_WRITE_LOCKED, (*_moved(writes), *_written(writes))))
+    return link.execute(f"{write}; COMMIT; {_AWAIT_DISK}".encode(), prepare=False).fetchall() == [(1,)]
 
 
-Ahead = list[tuple[Query, "psycopg.Cursor[tuple[Any, ...]]"]]
+def _planned(query: Query) -> str:
+    """Return the call of a planned query with its values."""
+    statement, values = query
+    return f"EXECUTE {_PLANNED[statement]}" + (f"({', '.join(map(_literal, values))})" if values else "")
 
 
-def _read_ahead(link: Link, likely: Sequence[Likely]) -> Ahead:
-    """Send the queries that the work will make, so that they come back together."""
-    queries = [(HEAD, ()), *(query for one in likely for query in one.absent)]
-    ahead: Ahead = [(query, link.execute(_ours(query[0]), query[1])) for query in queries]
-    places = sorted({place_of(name) for one in likely for name in one.names})
-    return [*ahead, ((_PIECES, ()), link.execute(_PIECES, (_array(places), _DEPTH_MAX)))]
+def _literal(value: int | str) -> str:
+    """Return a value as a constant; the escaping is the one that no setting of the server changes."""
+    if isinstance(value, int):
+        return str(value)
+    if "\0" in value:
+        raise LedgerError("a text for the ledger holds NUL\nhint: this is ours to mend")
+    return "E'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _found(ahead: Ahead) -> Found:
-    """Return what queries sent ahead have found, by query."""
-    found: Found = {}
-    for query, cursor in ahead:
-        if query[0] != _PIECES:
-            found[query] = cursor.fetchall()
-            continue
-        for kind, at, first, second in cursor.fetchall():
-            if kind == "node":
-                found[NODE, (at,)] = [(first,)]
-                continue
-            found.setdefault((NODE, (at,)), [])
-            bucket = found.setdefault((BUCKET, (at, at + "g")), [])
-            if first is not None:
-                bucket.append((first, second))
-    return found
+def _plan(link: Link) -> None:
+    """Plan what is run by name; a plan made for one value serves all."""
+    link.execute("SET plan_cache_mode = force_generic_plan")
+    for statement, name in _PLANNED.items():
+        parts = statement.replace("%s", "?").split("?")
+        numbered = "".join(f"{part}${place}" for place, part in enumerate(parts[:-1], start=1)) + parts[-1]
+        link.execute(f"PREPARE {name} AS {numbered}".encode())
 
 
-def _array(keys: Sequence[str]) -> str:
-    """Return hashes as an array's text; they hold nothing that would need quoting."""
-    return "{" + ",".join(keys) + "}"
+def _array(keys: Sequence[object]) -> str:
+    """Return hashes, places or numbers as an array's text; they hold nothing that would need escaping."""
+    return "{" + ",".join(f'"{key}"' for key in keys) + "}"
 
 
 def _json(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
