@@ -100,6 +100,26 @@ def accept(
         say(f"accepted at entry {opened.length()}, for the record")
 
 
+@app.command()
+def clock(
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why the clock is right now.")],
+    ledger: LedgerPath = None,
+) -> None:
+    """Set a ledger's time to the clock's, for the record.
+
+    After a clock that was far ahead, whose entries hold every period closed until then, or when nobody has used the
+    ledger for more than a year. What was charged in a period stays charged to it.
+
+    Example: `tacit ledger clock --reason "the battery was empty, the clock said 2099"`
+    """
+    from tacit.ledger.opening import open_ledger
+
+    with open_ledger(ledger, create=False) as opened:
+        opened.correct_clock(reason)
+        say(f"set to the clock at entry {opened.length()}, for the record")
+
+
 def line(entry: "Entry", names: dict[str, str]) -> str:
     """Return one entry as a line: number, time, kind, and what it is about."""
     return f"{entry.number:>7}  {entry.record['time'][:19]}  {entry.kind:8}  {_about(entry.kind, entry.record, names)}"
@@ -115,7 +135,7 @@ def _about(kind: str, record: dict[str, Any], names: dict[str, str]) -> str:
         return f"{_budget(record)} {record['reason']}".rstrip()
     if kind == "table":
         return f"{record['name']} version {record['version']}"
-    return str(record["reason"] if kind == "override" else record["ledger"])
+    return str(record["reason"] if kind in {"override", "clock"} else record["ledger"])
 
 
 def _cost(record: dict[str, Any]) -> str:

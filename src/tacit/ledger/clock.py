@@ -1,9 +1,15 @@
-"""The clock: the time as text that sorts as time does."""
+"""The clock: the time as text that sorts as time does, and what to do when it was wrong.
+
+A ledger's time never falls by itself, so that no clock set back re-opens a period. A clock far ahead would then close
+every period until its time comes: it is refused, and what a wrong clock has written the curator can set right.
+"""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from tacit.errors import LedgerError
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.ledger.draft import Draft
+from tacit.ledger.entry import Entry
 
 Clock = Callable[[], datetime]
 
@@ -23,3 +29,55 @@ def time_text(clock: Clock) -> str:
     if now.tzinfo is None:
         raise LedgerError("the ledger's clock has no time zone\nhint: give one that returns an aware datetime")
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+# A ledger that nobody has used for longer asks whether the clock is right.
+FAR_AHEAD = timedelta(days=400)
+# What is ahead by less rights itself within a period, and to set it right could re-open one that was closed.
+CORRECTABLE = timedelta(days=32)
+
+
+def refuse_far_ahead(draft: Draft) -> None:
+    """Refuse to write at a time far beyond the last entry's: it would close every period until then."""
+    if draft.now[:4] > draft.head.time[:4] and _is_far_ahead(draft):
+        raise LedgerError(
+            f"the clock says {draft.now[:10]}, and this ledger's last entry is of {draft.head.time[:10]}; "
+            "nothing was charged or read"
+            "\nhint: set the clock; or, if it is right, have the curator say so: tacit ledger clock --reason '...'"
+        )
+
+
+def _is_far_ahead(draft: Draft) -> bool:
+    return _moment(draft.now) - _moment(draft.head.time) > FAR_AHEAD
+
+
+def correct(draft: Draft, reason: str) -> Entry:
+    """Set the ledger's time to the clock's, for the record: forward where it is far ahead, or back from a wrong one.
+
+    What was charged in a period stays charged to it, whichever period is entered again.
+    """
+    before = draft.head.time
+    if not _is_far_ahead(draft):
+        _refuse_to_reopen(draft)
+    draft.time = draft.now
+    return draft.append({"kind": "clock", "reason": reason, "before": before})
+
+
+def _refuse_to_reopen(draft: Draft) -> None:
+    """Refuse a correction unless all later entries are of a clock that was far ahead of this one."""
+    number = draft.head.number
+    first: str | None = None
+    while number > 0 and (entry := draft.entry(number)) is not None and entry.record["time"] > draft.now:
+        first, number = entry.record["time"], number - 1
+    if first is None:
+        raise InvalidParameter("the ledger is not ahead of the clock, so there is nothing to set right")
+    if _moment(first) - _moment(draft.now) <= CORRECTABLE:
+        raise InvalidParameter(
+            f"the ledger has entries of {first[:10]}, which is not far ahead of the clock ({draft.now[:10]}): "
+            "going back could re-open a period that was closed"
+            "\nhint: check the clock; if it is right, the ledger goes on when its time has come"
+        )
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)

@@ -35,6 +35,7 @@ class Draft:
         self.rows = rows
         self.before: Head | None = head
         self.head = head
+        self.now = time
         self.time = never_earlier(time, head.time)
         self._pieces = Pieces() if pieces is None else pieces
         self.state = State(rows, head.root, self._pieces)

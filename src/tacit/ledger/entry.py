@@ -45,7 +45,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What the entry is: ledger, table, budget, charge, answer, refusal or override."""
+        """What the entry is: ledger, table, budget, charge, answer, refusal, override or clock."""
         return str(self.record["kind"])
 
 

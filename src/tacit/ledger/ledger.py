@@ -18,7 +18,7 @@ from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Receipt, StoredAnswer
-from tacit.ledger.clock import Clock, time_text
+from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
 from tacit.ledger.naming import RegisteredTable
@@ -316,6 +316,10 @@ class Ledger:
         with self._store.reading() as rows:
             self._anchor.replace(self._mark(self._checked_head(rows)))
 
+    def correct_clock(self, reason: str) -> None:
+        """Set the ledger's time to the clock's, for the record: after a clock that was far ahead, or a long rest."""
+        self._turnstile.take(lambda draft: correct(draft, reason), publishes=True, sets_clock=True)
+
     def check_anchor(self) -> None:
         """Refuse a ledger that is behind what this machine has answered from it, or has another history."""
         if self._anchor is not None:
@@ -337,6 +341,8 @@ class Ledger:
 
         def work(rows: Rows) -> Writes | None:
             draft = Draft(rows, self._checked_head(rows), time=time, pieces=self._pieces)
+            if not any(ticket.sets_clock for ticket in tickets):
+                refuse_far_ahead(draft)
             for ticket in tickets:
                 ticket.attempt(draft)
             last[:] = [draft]

@@ -27,10 +27,11 @@ Outcome = TypeVar("Outcome")
 class Ticket(Generic[Outcome]):
     """One caller's step, and what became of it. A step decides first and adds entries last, so it adds all or none."""
 
-    def __init__(self, step: Callable[[Draft], Outcome], likely: Likely, *, publishes: bool) -> None:
+    def __init__(self, step: Callable[[Draft], Outcome], likely: Likely, *, publishes: bool, sets_clock: bool) -> None:
         self.step = step
         self.likely = likely
         self.publishes = publishes
+        self.sets_clock = sets_clock
         self.outcome: Outcome | None = None
         self.error: BaseException | None = None
         self.done = False
@@ -80,10 +81,18 @@ class Turnstile:
             _turnstiles.add(self)
 
     def take(
-        self, step: Callable[[Draft], Outcome], *, likely: Likely = NOTHING_LIKELY, publishes: bool = False
+        self,
+        step: Callable[[Draft], Outcome],
+        *,
+        likely: Likely = NOTHING_LIKELY,
+        publishes: bool = False,
+        sets_clock: bool = False,
     ) -> Outcome:
-        """Take one step and return its outcome once it is durable; `publishes` has the anchor moved as well."""
-        ticket: Ticket[Outcome] = Ticket(step, likely, publishes=publishes)
+        """Take one step and return its outcome once it is durable.
+
+        `publishes` has the anchor moved as well; `sets_clock` is for the one step that a wrong clock does not stop.
+        """
+        ticket: Ticket[Outcome] = Ticket(step, likely, publishes=publishes, sets_clock=sets_clock)
         try:
             with self._door:
                 self._waiting.append(ticket)

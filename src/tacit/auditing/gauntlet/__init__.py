@@ -21,6 +21,7 @@ MODULES = (
     "tacit.auditing.gauntlet.join_cases",
     "tacit.auditing.gauntlet.ledger_arms",
     "tacit.auditing.gauntlet.ledger_cases",
+    "tacit.auditing.gauntlet.ledger_clocks",
     "tacit.auditing.gauntlet.ledger_damage",
     "tacit.auditing.gauntlet.ledger_filter",
     "tacit.auditing.gauntlet.ledger_kills",
