@@ -3,6 +3,7 @@
 import json
 import os
 
+import psycopg
 import pytest
 
 from tacit.auditing.gauntlet.ledger_stage import DECLARATION, TENTH, ask, charge
@@ -14,6 +15,7 @@ from tacit.ledger.rows import Rows
 from tacit.ledger.state import BUCKET_MAX, Pieces, State, place_of, whole_state
 from tacit.ledger.store import NotAsSigned
 from tacit.privacy.loss import epsilon
+from tests.ledger.postgres_server import fresh_schema
 from tests.ledger.test_verify import behind_its_back
 
 NOTHING = account_text(Account())
@@ -220,3 +222,37 @@ def test_analysts_are_those_of_one_people(ledger, table):
     ask(ledger, other, "q", analyst="eve")
     assert ledger.analysts(table) == ("ann", "bob")
     assert json.loads(json.dumps(ledger.analysts(other))) == ["eve"]
+
+
+def test_nothing_elsewhere_on_the_search_path_stands_in_for_the_ledgers_own(postgres):
+    where = fresh_schema(postgres)
+    with psycopg.connect(where, autocommit=True) as link:
+        (schema,) = link.execute("SELECT current_schema()").fetchone()
+        link.execute(f"CREATE SCHEMA {schema}_evil")
+        link.execute(
+            f"CREATE FUNCTION {schema}_evil.json_to_recordset(json) RETURNS SETOF record AS 'SELECT 1' LANGUAGE sql"
+        )
+    path = f"{schema},{schema}_evil,pg_catalog"
+    with open_ledger(where.replace(schema, path)) as ledger:
+        table = ledger.register(name="pay", declaration=DECLARATION, source="pay", budget=epsilon(1))
+        for turn in range(3):
+            assert ask(ledger, table, str(turn))
+        assert ledger._store._link.execute("SHOW search_path").fetchone() == (f"{schema}, pg_temp",)
+        ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "CREATE TABLE more () INHERITS (tacit_state)",
+        "ALTER TABLE tacit_entry ENABLE ROW LEVEL SECURITY; CREATE POLICY hide ON tacit_entry USING (number < 2)",
+        "CREATE RULE free AS ON INSERT TO tacit_entry DO INSTEAD NOTHING",
+    ],
+)
+def test_what_hides_or_adds_rows_on_a_server_is_refused(postgres, planted):
+    where = fresh_schema(postgres)
+    open_ledger(where).close()
+    with psycopg.connect(where, autocommit=True) as link:
+        link.execute(planted)
+    with pytest.raises(LedgerError, match="damaged"):
+        open_ledger(where)

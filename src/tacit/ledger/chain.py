@@ -10,6 +10,7 @@ import os
 import stat
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -132,12 +133,15 @@ def load_or_make_key(path: Path) -> SigningKey:
 def verify_signature(message: Mapping[str, Any], *, signature: str, public: str) -> bool:
     """Return whether the holder of the key `public` signed the record."""
     try:
-        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(
-            bytes.fromhex(signature), canonical(message).encode()
-        )
+        _public_key(public).verify(bytes.fromhex(signature), canonical(message).encode())
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+@lru_cache(maxsize=64)
+def _public_key(public: str) -> Ed25519PublicKey:
+    return Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
 
 
 def fingerprint(public: str) -> str:

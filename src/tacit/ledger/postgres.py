@@ -285,6 +285,8 @@ class PostgresStore:
             # a plan made while the tables are small must not scan them once they are large
             link.execute("SET enable_seqscan = off")
             link.execute(f"SET lock_timeout = '{LOCK_SECONDS}s'")
+            # one schema from here on: nothing of that name elsewhere, nor a temporary table, comes before ours
+            link.execute("SELECT set_config('search_path', quote_ident(current_schema()) || ', pg_temp', false)")
             _require_sync(link, self.place)
             _create_tables(link)
             _check_tables(link, self.place)

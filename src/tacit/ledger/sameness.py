@@ -34,13 +34,13 @@ SEEN_MAX = 100_000
 Meaning = TypeVar("Meaning")
 
 
-def alike_answer(body: str) -> tuple[int, str, str] | None:
-    """Return the charge, the question and the time of an answer; None for anything else."""
+def alike_answer(body: str) -> tuple[str, ...] | None:
+    """Return the charge's number, the question and the time of an answer, as text; None for anything else."""
     if not body.startswith(_ANSWER):
         return None
     _, end = scanstring(body, len(_ANSWER))
     found = _REST_OF_ANSWER(body, end)
-    return None if found is None else (int(found[1]), found[2], found[3])
+    return None if found is None else found.groups()
 
 
 class AlikeCharges(Generic[Meaning]):

@@ -34,6 +34,9 @@ from tacit.ledger.sameness import AlikeCharges, alike_answer
 from tacit.ledger.state import place_of, whole_state
 from tacit.privacy.event import event_from_dict
 
+# The columns `request`, `question` and `answers`.
+Copied = tuple[str | None, str | None, int | None]
+
 _decode = json.JSONDecoder().raw_decode
 
 # Charges that differ are added up at the latest when there are so many.
@@ -60,7 +63,7 @@ def verify(rows: Rows) -> Verified:
         replay.take(columns)
     replay.check_end(head)
     _check_state(rows, head, replay.state)
-    return Verified(replay.number, dict(replay.kinds), replay.hash, fingerprint(replay.public_key))
+    return Verified(replay.number, replay.kinds, replay.hash, fingerprint(replay.public_key))
 
 
 def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
@@ -95,7 +98,8 @@ class Replay:
         self.time = ""
         self.ledger = ""
         self.public_key = ""
-        self.kinds: Counter[str] = Counter()
+        self._others: Counter[str] = Counter()
+        self._charges = self._answers = 0
         self.state: dict[str, str] = {}
         self._alike = AlikeCharges(self._spending)
         self._pending: dict[tuple[Spending, str], list[int]] = {}
@@ -105,16 +109,22 @@ class Replay:
         self._rules: dict[int, Entry] = {}
         self._book = RuleBook(self.state.get, lambda number, _: self._rules[number])
 
+    @property
+    def kinds(self) -> dict[str, int]:
+        """How many entries of each kind there were."""
+        counted = {**self._others, "charge": self._charges, "answer": self._answers}
+        return {kind: count for kind, count in counted.items() if count}
+
     def take(self, columns: Sequence[Any]) -> None:
         """Take the next entry, or refuse it."""
-        number, body, hash, *copies = columns
+        number, body, hash, request, question, answers = columns
         self.number += 1
         try:
             if number != self.number or hash != link(self.hash, body):
                 raise _fault(f"the chain is broken at entry {self.number}")
             self.hash = hash
             time, copied = self._follow(body, columns)
-            if copies != copied or time < self.time:
+            if (request, question, answers) != copied or time < self.time:
                 raise _fault(f"entry {self.number} is not in its place")
             self.time = time
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -140,12 +150,11 @@ class Replay:
         self._add_up()
         return self._accounts
 
-    def _follow(self, body: str, columns: Sequence[Any]) -> tuple[str, list[Any]]:
+    def _follow(self, body: str, columns: Sequence[Any]) -> tuple[str, Copied]:
         """Apply one entry and return its time and what its copied columns must be."""
         answer = alike_answer(body)
         if answer is not None:
-            charge, question, time = answer
-            return time, self._answer(charge, question)
+            return answer[2], self._answer(int(answer[0]), answer[1])
         alike = self._alike.find(body)
         if alike is not None:
             spending, question, request, time = alike
@@ -155,13 +164,13 @@ class Replay:
             raise _fault(f"entry {self.number} has more after its end")
         return record["time"], self._follow_record(record, columns)
 
-    def _follow_record(self, record: Record, columns: Sequence[Any]) -> list[Any]:
+    def _follow_record(self, record: Record, columns: Sequence[Any]) -> Copied:
         kind = record["kind"]
         if kind == "charge":
             return self._charge(self._spending(record), record["question"], record["request"], record["time"])
         if kind == "answer":
             return self._answer(record["charge"], record["question"])
-        self.kinds[kind] += 1
+        self._others[kind] += 1
         if kind in {"table", "budget"}:
             self._add_up()
             entry = Entry(*columns)
@@ -175,16 +184,16 @@ class Replay:
             self.time = ""  # the curator's word: the one entry that may be of an earlier time
         elif kind not in {"refusal", "override"}:
             raise _fault(f"entry {self.number} is of no known kind")
-        return [None, None, None]
+        return None, None, None
 
-    def _answer(self, charge: int, question: str) -> list[Any]:
-        self.kinds["answer"] += 1
+    def _answer(self, charge: int, question: str) -> Copied:
+        self._answers += 1
         if self._unanswered.pop(charge, None) != question:
             raise _fault(f"entry {self.number} answers what was not charged, or was answered before")
-        return [None, question, charge]
+        return None, question, charge
 
-    def _charge(self, spending: "Spending", question: str, request: str | None, time: str) -> list[Any]:
-        self.kinds["charge"] += 1
+    def _charge(self, spending: "Spending", question: str, request: str | None, time: str) -> Copied:
+        self._charges += 1
         self._unanswered[self.number] = question
         counted = self._pending.get((spending, time[:10]))
         if counted is None:
@@ -194,7 +203,7 @@ class Replay:
         else:
             counted[0] += 1
             counted[2] = self.number
-        return [request, None, None]
+        return request, None, None
 
     def _spending(self, record: Record) -> "Spending":
         charge = charge_from(record)
