@@ -168,10 +168,11 @@ def test_a_column_named_row_is_not_taken_for_the_row(tacit_command, tmp_path):
 
 
 def test_a_failure_after_the_charge_is_code_4_and_quotes_nothing(tacit_command, visits, monkeypatch):
-    def fail(self, relation):
+    def fail(self, *_):
         raise ValueError("Ada Lovelace has 12 visits")
 
     monkeypatch.setattr(Source, "fetch", fail)
+    monkeypatch.setattr(Source, "streaming", fail)  # nor does the path that goes on where a quick one stops
     ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1)
     assert (ran.code, ran.out) == (4, "")
     assert "Ada" not in ran.err
