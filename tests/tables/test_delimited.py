@@ -4,15 +4,16 @@ import csv
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.auditing.gauntlet.table_stage import exact_cells, protected
 from tacit.errors import QueryRefused
-from tacit.tables.delimited import LINE_BYTES_MAX, read_header
+from tacit.tables.delimited import LINE_BYTES_MAX, NEVER, read_header
 
 PIECES = [b"a", b"1", b",", b",", b'"', b'""', b"\n", b"\n", b"\r\n", b"\r", b"\x00", b"\xff", b"\xc3\xa9", b"\xc3"]
-PIECES += [b"'", b"\\", b"#", b" ", b"NULL", b"\x1a", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b'"x,y"', b"\x01\x02\x03\x04"]
+PIECES += [b"'", b"\\", b"#", b" ", b"NULL", b"\x1a", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b'"x,y"', NEVER.encode()]
+PIECES += [NEVER[:3].encode(), b"\r\r\n"]
 
 
 def rows_of(content, folder, columns=("id", "g")):
@@ -26,7 +27,7 @@ def read_by_hand(content):
     found = []
     for line in re.split(rb"\r\n|\r|\n", content)[1:]:
         try:
-            text = line.decode().split("\x01\x02\x03\x04")[0]
+            text = line.split(NEVER.encode())[0].decode()
         except UnicodeDecodeError:
             continue
         if text and re.fullmatch(r'("([^"]|"")*"|[^",][^,]*|),("([^"]|"")*"|[^",][^,]*|)', text):
@@ -35,9 +36,10 @@ def read_by_hand(content):
 
 
 @settings(max_examples=60, deadline=None)
-@given(pieces=st.lists(st.sampled_from(PIECES), max_size=60))
-def test_a_file_is_read_line_by_line(pieces, tmp_path_factory):
-    content = b"id,g\n" + b"".join(pieces)
+@given(pieces=st.lists(st.sampled_from(PIECES), max_size=60), end=st.sampled_from([b"\n", b"\r\n"]))
+@example(pieces=[b"1,x", b"\r\r\n", b"2,y", b"\r\n"], end=b"\r\n")
+def test_a_file_is_read_line_by_line_however_the_first_one_ends(pieces, end, tmp_path_factory):
+    content = b"id,g" + end + b"".join(pieces)
     assert rows_of(content, tmp_path_factory.mktemp("csv")) == read_by_hand(content)
 
 

@@ -1,9 +1,10 @@
 """CSV files, read so that no row can change what the file is or what another row is.
 
-Names and delimiter come from the first line alone. After it every line is a row by itself: a quote that is never closed
-reaches to the end of its own line and no further. A line counts where it has as many fields as the first line and its
-quotes are closed; any other is left out, and so is one that is not UTF-8 or is megabytes long. Every field is text, an
-empty one NULL. A line break inside a field therefore breaks its row (docs/sharp-edges.md).
+Names and delimiter come from the first line alone. After it every line is a row by itself, however the first one ends:
+a quote that is never closed reaches to the end of its own line and no further. A line counts where it has as many
+fields as the first line and its quotes are closed; any other is left out, and so is one that is not UTF-8 or is
+megabytes long. Every field is text, an empty one NULL. A line break inside a field therefore breaks its row
+(docs/sharp-edges.md).
 """
 
 import csv
@@ -20,6 +21,8 @@ HEADER_BYTES_MAX = 1_000_000
 LINE_BYTES_MAX = 2_000_000
 # What divides no line: without a delimiter or a quote to look for, the engine hands over whole lines.
 NEVER = "\x01\x02\x03\x04"
+# Each \r and each \n. An engine that expects \r\n, as the first line may end, takes \r and any one character after it.
+LINE_END = r"'\n'"
 
 
 def read_csv(backend: Any, paths: Sequence[str], *, name: str) -> None:
@@ -66,6 +69,7 @@ def _lines(paths: Sequence[str]) -> str:
         "quote": "''",
         "escape": "''",
         "comment": "''",
+        "new_line": LINE_END,
         "max_line_size": str(LINE_BYTES_MAX),
         "ignore_errors": "true",
         "strict_mode": "false",

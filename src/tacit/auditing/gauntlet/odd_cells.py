@@ -132,7 +132,7 @@ def _outcomes(source: Any, size: Size) -> list[Any]:
 
 
 HEADER = b"id,g,x\n"
-LINES = b"".join(b'%d,"g %d",%d\n' % (person, person % 3, person % 7) for person in range(12))
+LINES = b"".join(b'%d,"g %d",%d\n' % (line // 2, line // 2 % 3, line % 7) for line in range(12))  # two of a person
 # Lines that one person may have made: what an engine reads past their end moves other people's rows.
 ODD_LINES = [
     b'77,"never closed,5\n',
@@ -148,8 +148,10 @@ ODD_LINES = [
     b'"\n',
     b"77," + b"long" * 1_000_000 + b",5\n",
     b"77,crlf,5\r\n",
+    b"77,half of what divides no line,5\x01\x02\x03\n",
     b"77,backslash \\\n",
     b"# 77,comment,5\n",
+    b"77,crlf with one more,5\r\r\n",
 ]
 
 
@@ -158,15 +160,17 @@ def odd_lines_that_move_others(size: Size) -> list[str]:
     moved = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
-        without, middle = _counted(path, HEADER + LINES), len(LINES) // 2 + LINES[len(LINES) // 2 :].index(b"\n") + 1
-        for line in ODD_LINES:
-            alone = _counted(path, HEADER + line)
-            wanted = [added(left, right) for left, right in zip(without, alone, strict=True)]
-            texts = [LINES[:middle] + line + LINES[middle:], line + LINES, LINES + line.rstrip(b"\n")]
-            for text in texts if size == "full" else texts[:1]:
-                if _counted(path, HEADER + text) != wanted:
-                    moved.append(repr(line[:30]))
-                    break
+        for end in (b"\n", b"\r\n"):
+            header, lines = (text.replace(b"\n", end) for text in (HEADER, LINES))
+            without, middle = _counted(path, header + lines), lines.index(end, len(lines) // 2) + len(end)
+            for line in ODD_LINES if size == "full" or end == b"\n" else ODD_LINES[-1:]:
+                alone = _counted(path, header + line)
+                wanted = [added(left, right) for left, right in zip(without, alone, strict=True)]
+                texts = [lines[:middle] + line + lines[middle:], line + lines, lines + line.rstrip(b"\n")]
+                for text in texts if size == "full" else texts[:1]:
+                    if _counted(path, header + text) != wanted:
+                        moved.append(repr(line[:30]))
+                        break
     return moved
 
 

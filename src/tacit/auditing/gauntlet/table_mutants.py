@@ -20,7 +20,7 @@ from tacit.plan.planner import make_plan
 from tacit.query import frame
 from tacit.release import columns, noisy
 from tacit.session import Answered, Session
-from tacit.tables import arrow, reading, source
+from tacit.tables import arrow, delimited, reading, source
 from tacit.tables.delimited import read_header
 from tacit.tables.reading import PER_SECOND
 
@@ -214,6 +214,12 @@ bug(
     killed_by="S16",
     published="one stray quote in a CSV swallows the lines of other people",
     swap=lambda: [(source, "read_csv", _rfc_quotes)],
+)
+bug(
+    "lines end as the first one does",
+    killed_by="S16",
+    published="one \\r too many at the end of a line becomes part of the next person's row",
+    swap=lambda: [(delimited, "LINE_END", r"'\r\n'")],
 )
 bug(
     "bounded by a limit on all units together",
