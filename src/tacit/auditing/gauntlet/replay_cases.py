@@ -14,7 +14,7 @@ from tacit.auditing.gauntlet.table_neighbours import Row, asked_of, crowd, newco
 from tacit.auditing.gauntlet.table_stage import Ear, FrozenBits, frozen
 from tacit.door import Question, Table
 from tacit.engine.engine import Engine
-from tacit.errors import EngineError
+from tacit.errors import EngineError, LargeEpsilonWarning
 from tacit.ledger.ledger import Ledger, Reservation
 from tacit.noise import integer_noise
 from tacit.query.frame import count, count_units, mean
@@ -40,6 +40,7 @@ def record(answer: Answer) -> dict[str, Any]:
     """Return everything an answer shows but its noisy numbers and the ledger's name, time and hashes."""
     said: dict[str, Any] = json.loads(answer.to_json())
     said["receipt"] = {name: type(value).__name__ for name, value in said["receipt"].items()}
+    said["answered"]["time"] = type(said["answered"]["time"]).__name__
     said["rows"] = [[(name, type(value).__name__) for name, value in row.items()] for row in said["rows"]]
     typed = [(field.name, str(field.type)) for field in answer.to_arrow().schema]
     return said | {"columns": answer.columns, "types": dict(answer.types), "arrow": typed, "lines": _shape(answer)}
@@ -58,6 +59,7 @@ def listening() -> Iterator[list[str]]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", LargeEpsilonWarning)  # it is about the budget, before any row is read
             yield ear.heard
     finally:
         logging.getLogger().removeHandler(ear)
