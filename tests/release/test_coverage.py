@@ -15,7 +15,7 @@ from tacit.plan.exact import ExactTable
 from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
 from tacit.release.columns import noisy_columns
-from tacit.release.noisy import release
+from tacit.release.noisy import NoisyTable, release
 
 CONFIDENCE = Fraction(95, 100)
 GROUPS = 20_000
@@ -167,3 +167,17 @@ def test_what_is_on_its_grid_is_not_widened():
     fine = protected(decimals, columns={"z": {"between": (0, 10)}, "x": {"between": (0, 10)}})
     assert {plan_of(fine.mean(name)).measured[0].off for name in "xz"} == {0}
     assert plan_of(fine.mean("z", step="0.1")).measured[0].off == Fraction(1, 20)
+
+
+@pytest.mark.parametrize(
+    ("kind", "between", "step"), [(float, (0, 10.3), 1), (float, (0, 10.3), None), (int, (0, 7), 4), (int, (2, 8), 5)]
+)
+def test_a_quantile_at_the_end_of_its_range_is_held_though_no_step_ends_there(kind, between, step):
+    """Rows at the end count as the last step before it: an interval up to that step reaches the end."""
+    rows = protected(pa.table({"id": [1], "x": pa.array([kind(1)])}))
+    plan = plan_of(rows.quantile("x", 0.5, between=between, **({} if step is None else {"step": step})))
+    steps = plan.measured[0].height
+    (top,) = noisy_columns(plan, NoisyTable(((),), (((steps - 1,), (steps,), (steps,)),)), CONFIDENCE)
+    (bottom,) = noisy_columns(plan, NoisyTable(((),), (((0,), (0,), (1,)),)), CONFIDENCE)
+    assert (bottom.low[0] <= between[0], top.high[0]) == (True, between[1])
+    assert top.low[0] <= top.values[0] <= top.high[0]

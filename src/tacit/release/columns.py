@@ -16,7 +16,7 @@ from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_re
 from tacit.release.moments import NoisyColumn, moment_column
 from tacit.release.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.release.noisy import NoisyTable
-from tacit.release.rounding import ROWS_SHARE, unrounded_means
+from tacit.release.rounding import ROWS_SHARE, unrounded_means, unrounded_quantiles
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
@@ -132,12 +132,7 @@ def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColu
     low, middle, high = (
         _on_grid([column.low + steps for steps in drawn[target]], column.step) for target in output.targets
     )
-    if not column.off:
-        return NoisyColumn(output.name, middle, low, high)
-    off = -(-column.off // 1) if column.type == "int" else float(column.off)
-    least, most = _on_grid((column.low, column.high), column.step)
-    wide = tuple(max(end - off, least) for end in low), tuple(min(end + off, most) for end in high)
-    return NoisyColumn(output.name, middle, *wide)
+    return NoisyColumn(output.name, middle, *unrounded_quantiles(column, low, high))
 
 
 def _on_grid(steps: Sequence[int] | Wholes, step: Fraction) -> tuple[int | float, ...]:

@@ -4,6 +4,7 @@ Privacy: only public facts and noisy numbers are used, so it costs nothing (docs
 """
 
 from fractions import Fraction
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ ROWS_SHARE = Fraction(1, 100)
 
 
 Floats = NDArray[np.float64]
+Ends = tuple[int | float, ...]
 
 
 def unrounded_means(column: Measured, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -33,3 +35,18 @@ def unrounded_variances(column: Measured, low: Floats, high: Floats) -> tuple[Fl
         return low, high
     off = float(column.off)
     return np.maximum(np.sqrt(low) - off, 0.0) ** 2, (np.sqrt(high) + off) ** 2
+
+
+def unrounded_quantiles(column: Measured, low: Ends, high: Ends) -> tuple[Ends, Ends]:
+    """Return the ends around quantiles of rows before they were rounded, inside the column's declared range.
+
+    The grid's last step may lie before the range's end, and rows at that end count as that step.
+    """
+    if not column.off or column.between is None:
+        return low, high
+    off, least, most = (float(each) for each in (column.off, *column.between))
+    if column.type == "int":
+        off, least, most = ceil(column.off), ceil(column.between[0]), floor(column.between[1])
+    lower = tuple(max(end - off, min(least, end)) for end in low)
+    higher = tuple(min(end + off, max(most, end)) for end in high)
+    return lower, higher
