@@ -144,6 +144,14 @@ def test_it_is_used_for_one_number_alone_and_only_where_it_gains():
     assert noise(people().mean("x")) == ["laplace"]
 
 
+@pytest.mark.parametrize("rows", [2, 3, 5, 10])
+@pytest.mark.parametrize("epsilon", [3, 4, Fraction(47, 10), 5, 6])
+def test_a_count_of_a_few_rows_a_unit_has_no_longer_an_interval_than_laplace_noise(rows, epsilon):
+    (each,) = plan_of(people(rows_per_unit=rows).count(), epsilon=epsilon).releases
+    laplace = LaplaceLaw(each.scale).smallest_bound(Fraction(1, 20))
+    assert each.law.smallest_bound(Fraction(1, 20)) <= laplace
+
+
 @pytest.mark.parametrize("epsilon", [2, 5])
 def test_its_intervals_cover(epsilon):
     """Fails falsely once in a million runs."""

@@ -33,6 +33,8 @@ PARTS_TRIED = tuple(Fraction(100 - less, 100) for less in (0, 1, 2, 3, 4, 6))
 CHANCE_LEAST = 1e-300
 # The staircase costs more in rho than Laplace noise, so it is for where it errs clearly less: an epsilon of 2 or more.
 STAIRCASE_GAIN = 1.15
+# Nor is it for where its interval is the longer one: what that misses.
+MISSED = Fraction(1, 20)
 # Narrower Laplace noise is 0 for all that is compared.
 LEAST_TO_COMPARE = Fraction(1, 600)
 
@@ -115,6 +117,8 @@ def _pure(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend:
         return laplace
     law = staircase_for(how_far.linf, spend.epsilon * share)
     if laplace.scale > SCALE_MAX or _mean_size(laplace.scale) < STAIRCASE_GAIN * float(law.mean_size().mid()):
+        return laplace
+    if law.smallest_bound(MISSED) > laplace.law.smallest_bound(MISSED):  # of a few steps the first may be too narrow
         return laplace
     event = StaircaseNoise(law.epsilon, Fraction(law.sensitivity), Fraction(law.width))
     return replace(laplace, noise="staircase", event=event)

@@ -113,14 +113,14 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
         outer = b * size * (2 * width + size - 1) / 2 / (1 - b) + (size * b / (1 - b)) ** 2
         return 2 * top(width) * (width * (width - 1) / 2 + outer)
 
-    def reach(width: int) -> float:
-        """About how far 95 % of draws stray."""
+    def reach(width: int) -> int:
+        """How far 95 % of draws stray: the places that it takes, in whole numbers."""
         left = 1 - top(width) * (2 * width - 1)  # beyond the first level; each level further leaves b times as much
         if left <= MISSED:
-            return (1 - MISSED) / (2 * top(width))
+            return math.ceil(((1 - MISSED) / top(width) - 1) / 2)
         level = math.ceil(math.log(left / MISSED) / loss)
         before = left * math.exp(-loss * (level - 1))
-        return width + size * (level - 1 + (before - MISSED) / (before * (1 - b)))
+        return width - 1 + size * (level - 1) + math.ceil(size * (before - MISSED) / (before * (1 - b)))
 
     best = min(max(1, round(size / (1 + math.exp(loss / 2)))), size)
     low, high = best, size + 1
@@ -128,4 +128,4 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
         middle = (low + high) // 2
         low, high = (middle, high) if error(middle) <= ERROR_MOST * error(best) else (low, middle)
     widths = {best + (low - best) * place // TRIED for place in range(TRIED + 1)}
-    return StaircaseLaw(epsilon, size, min(sorted(widths), key=reach))
+    return StaircaseLaw(epsilon, size, min(sorted(widths), key=lambda width: (reach(width), error(width))))
