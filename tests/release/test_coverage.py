@@ -181,3 +181,12 @@ def test_a_quantile_at_the_end_of_its_range_is_held_though_no_step_ends_there(ki
     (bottom,) = noisy_columns(plan, NoisyTable(((),), (((0,), (0,), (1,)),)), CONFIDENCE)
     assert (bottom.low[0] <= between[0], top.high[0]) == (True, between[1])
     assert top.low[0] <= top.values[0] <= top.high[0]
+
+
+def test_a_variance_of_too_few_rows_is_within_what_the_declared_range_allows():
+    """Half of the rows at either end of the range, which no step ends at."""
+    rows = protected(pa.table({"id": [1], "x": [1.0]}))
+    plan = plan_of(rows.agg(v=variance("x", between=(0, 10.3), step=1)))
+    (column,) = noisy_columns(plan, NoisyTable(((),), (((0,), (0,), (0,)),)), CONFIDENCE)
+    assert column.values == (None,)
+    assert column.high[0] >= 5.15**2

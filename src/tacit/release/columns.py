@@ -16,7 +16,7 @@ from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_re
 from tacit.release.moments import NoisyColumn, moment_column
 from tacit.release.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.release.noisy import NoisyTable
-from tacit.release.rounding import ROWS_SHARE, unrounded_means, unrounded_quantiles
+from tacit.release.rounding import sum_levels, unrounded_means, unrounded_quantiles
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
@@ -95,12 +95,11 @@ def _sum(
     weighted = combined((column.low, parts["below"]), (column.high, parts["above"]))
     sums = nearest_quotients(weighted, height)
     weights = (column.low, column.high)
+    sum_level, rows_level = sum_levels(column, confidence)
+    bound = nearest_bound(release.summed, release.scale, weights, height, sum_level)
     if not column.off:
-        bound = nearest_bound(release.summed, release.scale, weights, height, confidence)
         return _symmetric(name, sums, bound, column.step)
     # rounding may have moved each row, and how many there are is known but for its own noise
-    sum_level, rows_level = (1 - (1 - confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE))
-    bound = nearest_bound(release.summed, release.scale, weights, height, sum_level)
     rows_bound = weighted_bound(release.summed, release.scale, [1 / height] * 2, rows_level)
     rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
     moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))

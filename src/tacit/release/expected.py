@@ -7,6 +7,7 @@ from tacit.plan.plan import NoisyRelease, Plan, PlannedOutput
 from tacit.plan.sensitivity import whole_of
 from tacit.release.error_bars import mean_bounds
 from tacit.release.noise_sums import law_bound, nearest_bound, weighted_bound
+from tacit.release.rounding import sum_levels
 
 # What depends on more than the noise and the number of rows.
 UNFORESEEN = ("std", "correlation", "top")
@@ -37,8 +38,9 @@ def expected_error(
         return _from_moments(output, release, plan, confidence, size)
     column = plan.measured[release.parts[0].column or 0]
     if output.kind == "sum":
-        weights = (column.low, column.high)
-        return nearest_bound(release.summed, release.scale, weights, column.height, confidence) * float(column.step)
+        weights, level = (column.low, column.high), sum_levels(column, confidence)[0]
+        bound = nearest_bound(release.summed, release.scale, weights, column.height, level)
+        return bound * float(column.step) + (rows or 0.0) * float(column.off)
     return mean_bounds(release.summed, release.scale, confidence).usual[0] * float(column.step) / size
 
 

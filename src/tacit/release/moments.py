@@ -19,7 +19,7 @@ from tacit.plan.integers import wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
 from tacit.release.noise_sums import weighted_bound, weighted_bounds
 from tacit.release.noisy import NoisyTable
-from tacit.release.rounding import ROWS_SHARE, unrounded_means, unrounded_variances
+from tacit.release.rounding import declared_range, sum_levels, unrounded_means, unrounded_variances
 
 Number = int | float | None
 Floats = NDArray[np.float64]
@@ -96,11 +96,11 @@ def _asked(kind: str, groups: "_Groups", columns: Sequence[Measured]) -> Span:
 
 def _widest(kind: str, columns: Sequence[Measured]) -> tuple[float, float]:
     """Not enough people: nothing but what the ranges say."""
-    ranges = [float(column.height * column.step) for column in columns]
     if kind == "mean":
-        start = float(columns[0].low * columns[0].step)
-        low, high = unrounded_means(columns[0], np.array([start]), np.array([start + ranges[0]]))
+        ends = (np.array([float(end * columns[0].step)]) for end in (columns[0].low, columns[0].high))
+        low, high = unrounded_means(columns[0], *ends)
         return float(low[0]), float(high[0])
+    ranges = [declared_range(column) for column in columns]
     if kind in ("variance", "std"):
         return 0.0, ranges[0] ** 2 / 4 if kind == "variance" else ranges[0] / 2
     most = 1.0 if kind == "correlation" else ranges[0] * ranges[1] / 4
@@ -173,7 +173,7 @@ class _Groups:
         value = np.array(weights) @ self.parts
         bound: Floats | float = self._bound(weights, self.confidence)
         if measured.off:  # each row may have been moved, and how many there are is known but for its own noise
-            levels = [1 - (1 - self.confidence) * share for share in (1 - ROWS_SHARE, ROWS_SHARE)]
+            levels = sum_levels(measured, self.confidence)
             rows = self.parts.sum(axis=0) / self._whole
             rows = rows + self._bound([1 / self._whole] * len(self.parts), levels[1])
             bound = self._bound(weights, levels[0]) + np.maximum(rows, 0.0) * float(measured.off / step)

@@ -19,6 +19,20 @@ Floats = NDArray[np.float64]
 Ends = tuple[int | float, ...]
 
 
+def sum_levels(column: Measured, confidence: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the confidence of a sum's own noise, and that of the number of rows its rounding depends on."""
+    if not column.off:
+        return confidence, Fraction(0)
+    miss = 1 - confidence
+    return 1 - miss * (1 - ROWS_SHARE), 1 - miss * ROWS_SHARE
+
+
+def declared_range(column: Measured) -> float:
+    """Return how far apart two rows may be, before or after they were rounded."""
+    grid = float(column.height * column.step)
+    return grid if column.between is None else max(grid, float(column.between[1] - column.between[0]))
+
+
 def unrounded_means(column: Measured, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the intervals of means of rows before they were rounded, inside the column's declared range."""
     if not column.off:
