@@ -176,3 +176,24 @@ def test_one_more_question_of_what_is_left_is_admitted_by_any_budget():
             table = ledger.register(name="pay", declaration=DECLARATION, budget=budget)
             left = ledger.left(table)
             assert ledger.reserve(table, [PureChoice(left.laplace)], question_key="q") is not None
+
+
+def test_what_others_paid_for_counts_for_an_analyst_with_a_budget(ledger, table):
+    for turn in range(3):
+        ask(ledger, table, f"q{turn}", analyst="bob")
+    ledger.grant("pay", epsilon(0.2), analyst="ann")
+    assert [ask(ledger, table, f"q{turn}", analyst="ann") is not None for turn in range(3)] == [True, True, False]
+    assert ledger.recall(table, question_key="q0", analyst="ann") is not None
+    assert ledger.recall(table, question_key="q2", analyst="ann") is None
+    assert ledger.recall(table, question_key="q2", analyst="cid") is not None
+    assert ledger.spent(table).epsilon == 5 * TENTH
+    assert ledger.spent(table, analyst="ann").epsilon == 2 * TENTH
+    ledger.verify()
+
+
+def test_how_many_more_like_the_last_counts_a_budget_that_nothing_was_charged_to_yet(ledger, table):
+    ask(ledger, table, "q", epsilon=Fraction(1, 4), analyst="bob")
+    ledger.grant("pay", epsilon(0.2), analyst="ann")
+    assert ledger.left(table, "bob").questions == 3
+    assert ledger.left(table, "ann").questions == 0
+    assert "more like" not in str(ledger.left(table, "ann"))

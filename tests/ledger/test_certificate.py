@@ -167,3 +167,18 @@ def test_every_value_of_the_yaml_is_a_quoted_text_a_list_or_a_number(certificate
     assert len(pairs) > 20
     assert all(json.loads(value) is not None for _, _, value in pairs)
     assert [line for line in lines if line.startswith("    privacy_parameters:")]
+
+
+@pytest.mark.parametrize("scale", ["1/" + "9" * 15_000, "9" * 15_000, "1/0", "0", "1e9", ""])
+def test_an_amount_that_no_noise_has_is_no_certificate(certificate, scale):
+    key = new_key()
+    forged = copy.deepcopy({name: value for name, value in certificate.items() if name != "signature"})
+    body = json.loads(forged["chain"]["charge"]["body"])
+    body["events"] = forged["events"] = [{"kind": "LaplaceNoise", "scale": scale, "sensitivity": "9" * 15_000}]
+    entry = forged["chain"]["charge"]
+    entry["body"] = canonical(body)
+    entry["hash"] = link(entry["previous"], entry["body"])
+    forged["public_key"] = key.public
+    forged["signature"] = key.sign(forged)
+    with pytest.raises(LedgerError, match="the certificate does not verify"):
+        verify_certificate(forged)

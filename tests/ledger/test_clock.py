@@ -84,3 +84,15 @@ def test_a_time_that_falls_without_the_curators_word_does_not_verify(monkeypatch
         ledger.grant("pay", epsilon(1))
         with pytest.raises(LedgerError, match="not in its place"):
             ledger.verify()
+
+
+def test_a_second_correction_re_opens_nothing_that_the_first_went_on_from(opened, now):
+    ledger, table = opened
+    now[0] = TODAY + 2 * FAR_AHEAD
+    ledger.correct_clock("the curator believes it")
+    now[0] = TODAY + timedelta(days=30)
+    ledger.correct_clock("it was the battery")
+    assert ask(ledger, table, "July")
+    now[0] = TODAY + timedelta(days=1)
+    with pytest.raises(InvalidParameter, match="could re-open a period"):
+        ledger.correct_clock("back into June")

@@ -1,5 +1,6 @@
 """A ledger opens only where it is one, is ours, and can be trusted; anything else is a clear error and no answer."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -15,6 +16,7 @@ from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import anchor, open_ledger, opening, sqlite
 from tacit.ledger.anchor import anchored_at
+from tacit.ledger.chain import canonical, digest
 from tacit.ledger.entry import SCHEMA
 from tacit.privacy.loss import epsilon
 
@@ -313,3 +315,47 @@ def test_the_home_folder_must_be_one(tmp_path, monkeypatch):
 
 def test_a_declaration_is_kept_in_the_ledger_in_full(ledger, table):
     assert [e.record["declaration"] for e in ledger.entries() if e.kind == "table"] == [DECLARATION]
+
+
+@pytest.mark.parametrize("way", ["copied", "linked", "linked folder"])
+def test_another_ledger_of_the_same_key_is_refused_where_one_used_to_be(tmp_path, way):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    path, other = tmp_path / "here" / "ledger.db", tmp_path / "there" / "ledger.db"
+    for place in (path, other):
+        with open_ledger(place) as ledger:
+            assert ask(ledger, register(ledger, epsilon("0.1")), "q")
+    if way == "linked folder":
+        path.parent.rename(tmp_path / "elsewhere")
+        path.parent.symlink_to(other.parent)
+    else:
+        path.rename(tmp_path / "kept.db")
+        shutil.copy(other, path) if way == "copied" else path.symlink_to(other)
+    with pytest.raises(
+        LedgerError, match=r"there was another ledger at (.|\n)*put it back; or, (.|\n)*remove its anchor"
+    ):
+        open_ledger(path)
+
+
+def test_a_ledger_that_was_moved_leaves_its_place_to_another_once_it_answers_where_it_is(tmp_path):
+    path, moved = tmp_path / "ledger.db", tmp_path / "moved.db"
+    with open_ledger(path) as ledger:
+        register(ledger)
+    path.rename(moved)
+    with pytest.raises(LedgerError, match="it is gone"):
+        open_ledger(path)
+    with open_ledger(moved) as ledger:
+        assert ask(ledger, again(ledger), "q")
+    with open_ledger(path) as ledger:
+        assert ledger.length() == 1
+
+
+@pytest.mark.parametrize("number", ['"7"', "[]", "1.5", "true", "null"])
+def test_a_mark_that_was_never_written_is_damage(tmp_path, tacit_home, number):
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        path = tacit_home / "anchors" / ledger.id
+    record = {"number": json.loads(number), "hash": "0", "key": "0", "place": "0"}
+    for slot in (canonical([record, digest(record)]), "[" * 1024):
+        path.write_bytes(slot.encode().ljust(1024))
+        with pytest.raises(LedgerError, match=r"the anchor .* is damaged"):
+            open_ledger(tmp_path / "ledger.db")

@@ -9,6 +9,7 @@ import pytest
 
 from tacit.auditing.gauntlet.ledger_damage import damage_at_every
 from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, charge
+from tacit.cli.ledger import line
 from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.sqlite import connect_to_file
@@ -134,3 +135,32 @@ def test_without_the_grant_the_same_charge_is_beyond_its_budget(monkeypatch):
 @pytest.mark.slow
 def test_a_flip_of_any_byte_is_found_or_changes_nothing():
     assert damage_at_every(1).passed
+
+
+DEEP = '{"kind":"override","reason":' + "[" * 100_000 + "]" * 100_000 + ',"time":"2026-11-15T08:00:00.000000Z"}'
+TIMED = '"time":"2026-11-15T08:00:00.000000Z"'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP,
+        DEEP.replace("override", "charge"),
+        '{"answer":"","charge":' + "[" * 100_000,
+        "[]",
+        "7",
+        f'{{"kind":["table"],{TIMED}}}',
+        f'{{"kind":"override","reason":{"9" * 5000},{TIMED}}}',
+        f'{{"kind":"charge","events":[],"epsilon":"1/0","rho":"0","delta":"0","delta_noise":"0",{TIMED}}}',
+    ],
+)
+def test_an_entry_that_was_never_written_is_named_whoever_signed_it(tmp_path, body):
+    with open_ledger(tmp_path / "ledger.db") as ledger:
+        ledger._turnstile.take(lambda draft: draft.add(body, None, None, None))
+        with pytest.raises(LedgerError, match="entry 2 cannot be read"):
+            ledger.verify()
+        try:
+            text = line(list(ledger.entries())[1], {})
+        except LedgerError as error:
+            text = str(error)
+    assert "cannot be read" in text or "override" in text

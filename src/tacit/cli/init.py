@@ -240,7 +240,7 @@ def _existing(path: Path, name: str) -> str:
     try:
         text = read_small(path, bytes_max=BYTES_MAX)
         tables = tomllib.loads(text).get("tables", {})
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise InvalidParameter(f"{path} is there and cannot be added to\nhint: mend it, or --output other.toml") from (
             problem
         )

@@ -122,7 +122,11 @@ def clock(
 
 def line(entry: "Entry", names: dict[str, str]) -> str:
     """Return one entry as a line: number, time, kind, and what it is about."""
-    return f"{entry.number:>7}  {entry.record['time'][:19]}  {entry.kind:8}  {_about(entry.kind, entry.record, names)}"
+    try:
+        about = _about(entry.kind, entry.record, names)
+    except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
+        about = "(cannot be read)"
+    return f"{entry.number:>7}  {entry.record['time'][:19]}  {entry.kind:8}  {about}"
 
 
 def _about(kind: str, record: dict[str, Any], names: dict[str, str]) -> str:

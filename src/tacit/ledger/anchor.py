@@ -9,16 +9,16 @@ Two slots are written in turn, each with its own checksum, so a torn write leave
 
 import errno
 import fcntl
-import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical, digest, is_fresh_id, sync_folder
+from tacit.privacy.number import read_json
 
 _SLOT = 1024
 
@@ -159,15 +159,16 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
         os.close(descriptor)
 
 
-def anchored_at(folder: Path, place: str) -> Path | None:
-    """Return the anchor of a ledger that used to be at `place`, if one is remembered."""
+def anchored_at(folder: Path, places: Iterable[str], *, other_than: str | None = None) -> Path | None:
+    """Return the anchor of a ledger that used to be at one of `places`, if one is remembered, but for the one named."""
     if not folder.is_dir():
         return None
+    known = {digest(place) for place in places}
     for path in sorted(folder.iterdir()):
-        if not is_fresh_id(path.name):
-            continue  # not made by us
+        if not is_fresh_id(path.name) or path.name == other_than:
+            continue  # not made by us, or not asked for
         mark = Anchor(folder, path.name).read()
-        if mark is not None and mark.place == digest(place):
+        if mark is not None and mark.place in known:
             return path
     return None
 
@@ -183,7 +184,8 @@ def _marks(content: bytes) -> "list[Mark | None]":
 
 def _mark(slot: bytes) -> Mark | None:
     try:
-        record, checksum = json.loads(slot)
-        return Mark(**record) if digest(record) == checksum else None
+        record, checksum = read_json(slot)
+        mark = Mark(**record) if digest(record) == checksum else None
     except (ValueError, TypeError):
         return None
+    return mark if mark is None or (type(mark.number) is int and isinstance(mark.hash, str)) else None

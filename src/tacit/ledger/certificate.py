@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tacit.accounting.filter import covers
-from tacit.errors import InvalidParameter, LedgerError
+from tacit.errors import InvalidParameter, LedgerError, TacitError
 from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, Record, charge_from
@@ -61,7 +61,9 @@ def verify_certificate(certificate: Any) -> Record:
     """Return a certificate's summary and its key's short name after checking everything in it, without the ledger."""
     try:
         return _verified(certificate)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidParameter) as error:
+    except LedgerError:
+        raise
+    except (TacitError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise _fault("it is not a certificate, or not a whole one") from error
 
 

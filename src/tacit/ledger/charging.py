@@ -45,10 +45,14 @@ class StoredAnswer:
 
 @dataclass(frozen=True)
 class Keys:
-    """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id."""
+    """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id.
+
+    `own` is the question of one analyst alone, for whom what others asked counts as not asked.
+    """
 
     asked: str
     question: str
+    own: str
     request: str | None
 
 
@@ -67,7 +71,7 @@ class Request:
         people, analyst = self.table.people, self.analyst
         names = [account_name(scope_of(people)), account_name(scope_of(people, analyst=analyst)), TABLE + self.table.id]
         names += [budgets_of(people, who) for who in (None, analyst, EACH)]
-        absent = looks_for(request=self.keys.request, question=self.keys.question)
+        absent = looks_for(request=self.keys.request, questions=(self.keys.question, self.keys.own))
         return Likely(absent, tuple(names))
 
 
@@ -93,7 +97,6 @@ def new_request(
         **charge_record(charge),
         "asked": keys.asked,
         "request": keys.request,
-        "question": keys.question,
     }
     return Request(table, analyst or "", charge, record, keys)
 
@@ -120,15 +123,25 @@ def keys_of(
     return Keys(
         asked=digest("asked", table.id, question_key),
         question=digest("question", table.id, table.version, table.source, question_key),
+        own=digest("question", table.id, table.version, table.source, question_key, analyst),
         request=None if request_id is None else digest("request", ledger, analyst, request_id),
     )
 
 
-def find_stored(view: Draft, keys: Keys, *, ledger: str, durable: bool) -> StoredAnswer | None:
+def question_of(view: Draft, keys: Keys, people: str, analyst: str) -> str:
+    """Return what an analyst's question is kept under: with everyone's, or apart where they have a budget.
+
+    An answer that somebody else paid for is as much learned as one of their own, and would not count against it.
+    """
+    limited = any(budget.analyst is not None for budget in view.book.applying(people, analyst))
+    return keys.own if limited else keys.question
+
+
+def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable: bool) -> StoredAnswer | None:
     """Return the answer already given to this request, or to this question; a dead request is refused."""
     charge = None if keys.request is None else view.charge_for(keys.request)
     if charge is None:
-        answer = view.answer_to(keys.question)
+        answer = view.answer_to(question)
     else:
         if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
@@ -148,15 +161,17 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
     if draft.book.table(table.id) is None:
         raise LedgerError(f"this ledger does not know the table '{table.name}'\nhint: register it in this ledger")
     ledger = draft.head.ledger
-    stored = find_stored(draft, request.keys, ledger=ledger, durable=durable)
+    question = question_of(draft, request.keys, table.people, request.analyst)
+    stored = find_stored(draft, request.keys, question=question, ledger=ledger, durable=durable)
     if stored is not None:
         return stored
+    record = {**request.record, "question": question}
     short = first_without_room(draft, table.people, analyst=request.analyst, charge=request.charge)
     if short is not None:
         why = short.words(draft)
-        draft.append({"kind": "refusal", **request.record, "budget": short.scope})
+        draft.append({"kind": "refusal", **record, "budget": short.scope})
         raise _no_room(request, why)
-    entry = draft.append({"kind": "charge", **request.record}, request=request.keys.request)
+    entry = draft.append({"kind": "charge", **record}, request=request.keys.request)
     budgets = draft.book.applying(table.people, request.analyst)
     scopes = [budget.scope(analyst=request.analyst, time=draft.time) for budget in budgets]
     for scope in {scope_of(table.people), scope_of(table.people, analyst=request.analyst), *scopes}:

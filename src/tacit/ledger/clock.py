@@ -68,7 +68,8 @@ def _refuse_to_reopen(draft: Draft) -> None:
     number = draft.head.number
     first: str | None = None
     while number > 0 and (entry := draft.entry(number)) is not None and entry.record["time"] > draft.now:
-        first, number = entry.record["time"], number - 1
+        # after an earlier correction times fall once, so the last one seen need not be the earliest
+        first, number = min(first or entry.record["time"], entry.record["time"]), number - 1
     if first is None:
         raise InvalidParameter("the ledger is not ahead of the clock, so there is nothing to set right")
     if _moment(first) - _moment(draft.now) <= CORRECTABLE:

@@ -10,8 +10,9 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from tacit.accounting.filter import Charge
+from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
-from tacit.privacy.number import from_text, to_text
+from tacit.privacy.number import from_text, read_json, to_text
 
 # How the tables are laid out and what a budget's rule counts; another number was written by another version.
 SCHEMA = 3
@@ -40,7 +41,12 @@ class Entry:
     @cached_property
     def record(self) -> Record:
         """The entry's text as a record."""
-        record: Record = json.loads(self.body)
+        try:
+            record = read_json(self.body)
+        except (ValueError, TypeError):
+            record = None
+        if not isinstance(record, dict) or not all(isinstance(record.get(name), str) for name in ("kind", "time")):
+            raise LedgerError(f"entry {self.number} of the ledger cannot be read\nhint: tacit ledger verify")
         return record
 
     @property

@@ -169,7 +169,8 @@ class Ledger:
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
         )
         with self._view() as draft:
-            return charging.find_stored(draft, keys, ledger=self.id, durable=self.durable)
+            question = charging.question_of(draft, keys, table.people, analyst or "")
+            return charging.find_stored(draft, keys, question=question, ledger=self.id, durable=self.durable)
 
     def grant(
         self,

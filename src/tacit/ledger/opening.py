@@ -95,6 +95,7 @@ def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: boo
         _begin(store, load_or_make_key(key_file()), clock)
     with store.reading() as rows:
         head, public = _checked_ends(rows)
+    _refuse_if_replaced(store, head.ledger)
     anchor = Anchor(anchors_folder(), head.ledger)
     ledger = Ledger(store, id=head.ledger, public_key=public, key=lambda: _own_key(public), anchor=anchor, clock=clock)
     if accept is None:
@@ -145,7 +146,7 @@ def _no_ledger(place: str) -> LedgerError:
 def _refuse_if_lost(store: Store) -> None:
     """Refuse an empty place that an anchor remembers. The anchor is read before the place is looked at again, since
     another process may have made the ledger, and anchored it, after we saw the place empty."""
-    remembered = anchored_at(anchors_folder(), store.place)
+    remembered = anchored_at(anchors_folder(), store.places)
     if remembered is None:
         return
     with store.reading() as rows:
@@ -155,6 +156,18 @@ def _refuse_if_lost(store: Store) -> None:
         f"there was a ledger at {store.place} and it is gone; a new one would forget what was spent"
         f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
     )
+
+
+def _refuse_if_replaced(store: Store, ledger: str) -> None:
+    """Refuse a ledger where another one used to be: whole and signed by our key it may be, and know nothing of what
+    the other has spent."""
+    remembered = anchored_at(anchors_folder(), store.places, other_than=ledger)
+    if remembered is not None:
+        raise LedgerError(
+            f"there was another ledger at {store.place} than the one there now, which knows nothing of what that one "
+            "has spent; nothing was answered"
+            f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
+        )
 
 
 def _checked_ends(rows: Rows) -> tuple[Head, str]:

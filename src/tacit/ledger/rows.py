@@ -3,7 +3,7 @@
 Nothing read here is to be believed as it is: the head is signed, and drafts check the rest against it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,9 +134,10 @@ class Likely:
     names: tuple[str, ...] = ()
 
 
-def looks_for(*, request: str | None, question: str) -> tuple[Query, ...]:
+def looks_for(*, request: str | None, questions: Iterable[str]) -> tuple[Query, ...]:
     """Return the queries by which a charge looks for what it hopes is not there."""
-    return (*(() if request is None else ((BY_REQUEST, (request,)),)), (BY_QUESTION, (question,)))
+    by_question = ((BY_QUESTION, (question,)) for question in questions)
+    return (*(() if request is None else ((BY_REQUEST, (request,)),)), *by_question)
 
 
 def write_statements(writes: Writes) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:

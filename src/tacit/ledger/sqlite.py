@@ -62,6 +62,7 @@ class SqliteStore:
         self._process = os.getpid()
         self.durable = path is not None
         self.place = MEMORY if path is None else os.path.realpath(path)
+        self.places = (MEMORY,) if path is None else _names_of(path)
         self.turn = RLock()
         if path is not None:
             _make_file(path)
@@ -234,6 +235,13 @@ def _write(connection: Connection, writes: Writes) -> None:
         connection.executemany(statement, rows)
     if list(connection.execute("SELECT changes()")) != [(1,)]:
         raise LedgerError("the ledger's head moved while it was locked; nothing was written\nhint: tacit ledger verify")
+
+
+def _names_of(path: Path) -> tuple[str, ...]:
+    """Return where a file is, where it seems to be if it is a link itself, and how it was named."""
+    named = os.path.abspath(path)
+    in_folder = os.path.join(os.path.realpath(os.path.dirname(named)), os.path.basename(named))
+    return tuple(dict.fromkeys((os.path.realpath(path), in_folder, named)))
 
 
 def _make_file(path: Path) -> None:

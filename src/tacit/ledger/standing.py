@@ -12,7 +12,7 @@ from tacit.accounting.filter import FOR_KEYS, FOR_NOISE, Charge, Rule
 from tacit.accounting.room import Room, questions_left, room
 from tacit.ledger.budget import Budget
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import charge_from
+from tacit.ledger.entry import charge_from, scope_of
 from tacit.privacy.loss import Loss
 from tacit.privacy.number import show
 
@@ -137,10 +137,12 @@ def standings(draft: Draft, people: str, *, analyst: str, charge: Charge | None 
     """Return where each budget that applies to an analyst's charge stands, or would stand after one more `charge`."""
     budgets = draft.book.applying(people, analyst)
     asking = _asking(budgets)
+    by_all = draft.account(scope_of(people)).last
     found = []
     for budget in budgets:
         account = draft.account(budget.scope(analyst=analyst, time=draft.time))
-        last = draft.entry(account.last) if account.charges and charge is None else None
+        # where nothing was charged yet, the last one is anybody's: each budget must have room for those said to be left
+        last = draft.entry(account.last or by_all) if charge is None else None
         like = charge if last is None else charge_from(last.record)
         spent = account.spent if charge is None else account.spent + charge
         questions = None if like is None else questions_left(budget.rule, spent, like)

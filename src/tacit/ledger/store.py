@@ -20,11 +20,13 @@ class Store(Protocol):
     """Keeps the tables of one ledger.
 
     `durable` says whether a transaction survives the process and a power cut once `transact` has returned; `place`
-    names where the tables are, without a password; `turn` is held by the one thread that uses the connection.
+    names where the tables are, without a password, and `places` that and what it was asked for as, before links are
+    followed; `turn` is held by the one thread that uses the connection.
     """
 
     durable: bool
     place: str
+    places: tuple[str, ...]
     turn: RLock
 
     def transact(self, likely: Sequence[Likely], work: Work) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tacit.accounting.filter import GRAIN, Charge, covers
-from tacit.errors import LedgerError
+from tacit.errors import LedgerError, TacitError
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
 from tacit.ledger.draft import PAGE, page_hash, page_name
@@ -127,7 +127,9 @@ class Replay:
             if (request, question, answers) != copied or time < self.time:
                 raise _fault(f"entry {self.number} is not in its place")
             self.time = time
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except LedgerError:
+            raise
+        except (TacitError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise _fault(f"entry {self.number} cannot be read") from error
         self._page.append(hash)
         if number % PAGE == 0:

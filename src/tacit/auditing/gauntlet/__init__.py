@@ -28,6 +28,7 @@ MODULES = (
     "tacit.auditing.gauntlet.ledger_mutants",
     "tacit.auditing.gauntlet.ledger_races",
     "tacit.auditing.gauntlet.ledger_signed",
+    "tacit.auditing.gauntlet.ledger_strangers",
     "tacit.auditing.gauntlet.local_cases",
     "tacit.auditing.gauntlet.local_estimates",
     "tacit.auditing.gauntlet.local_memo",

@@ -6,6 +6,7 @@ source is another question, however alike it looks, and one analyst's request id
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ def kept_by_question() -> Iterator[None]:
 
     def careless(table: Any, *, question_key: str, **words: Any) -> Any:
         found = keys_of(table, question_key=question_key, **words)
-        return charging.Keys(found.asked, digest("question", question_key), found.request)
+        return replace(found, question=digest("question", question_key))
 
     with (
         planted(charging, "keys_of", careless),
