@@ -132,7 +132,7 @@ class PostgresStore:
             info = link.info
             schema = link.execute("SELECT current_schema()").fetchall()[0][0]
             self.place = f"postgresql {info.host}:{info.port}/{info.dbname}.{schema}"
-        self.places = (self.place,)
+        self.places: tuple[str, ...] = (self.place,)
 
     def __del__(self) -> None:
         self.disconnect()
