@@ -70,8 +70,19 @@ def test_a_plan_says_whether_it_fits_and_the_answer_does_what_it_says():
     assert "Budget: does not fit: the budget, ε = 1, δ = 1e-06, has no room for ε = 0.5; left: ε = 0.4" in str(report)
     with pytest.raises(BudgetExceeded, match=r"no room for ε = 0.5; left: ε = 0.4, δ = 1e-06"):
         table.where("x > 1").count().answer(epsilon="0.5", noise="laplace")
+    assert "one group, 1 row in it;" in str(report)
     assert "Budget: does not fit" in str(table.count().plan(epsilon="0.6"))  # it does not tell that it was asked
     assert table.count().answer(epsilon="0.6").facts.free
+
+
+def test_where_nothing_is_left_no_one_is_told_to_ask_for_less():
+    table = protected(epsilon(1))
+    table.count().answer(epsilon="0.6")
+    with pytest.raises(BudgetExceeded, match="hint: ask for what is left or less"):
+        table.sum("x").answer(epsilon="0.5")
+    table.sum("x").answer(epsilon="0.4")
+    with pytest.raises(BudgetExceeded, match="hint: have the curator grant more: tacit budget grant t "):
+        table.mean("x").answer(epsilon="0.1")
 
 
 def test_a_plan_counts_an_analysts_own_budget():

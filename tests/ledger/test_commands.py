@@ -4,8 +4,10 @@ import json
 import shutil
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 
+from tacit import table as door_table
 from tacit.auditing.gauntlet.ledger_stage import again, ask, charge, register
 from tacit.cli import app as door
 from tacit.ledger import open_ledger
@@ -58,9 +60,27 @@ def test_budget_shows_spent_left_and_how_many_more_for_each_table_and_analyst(ta
 
 def test_grant_changes_a_budget_and_leaves_an_entry(tacit, place):
     said = tacit("budget", "grant", "pay", "--epsilon", "5", "--reason", "the board agreed", "--ledger", place)
-    assert said == "pay: ε = 5 from now on\n"
+    assert said == "pay: ε = 5 from now on; left: ε = 3.5\n"
     assert "left ε = 3.5" in tacit("budget", "--ledger", place)
-    assert "budget    ε = 5 the board agreed" in tacit("ledger", "show", "--last", "1", "--ledger", place)
+    assert "budget    pay ε = 5 the board agreed" in tacit("ledger", "show", "--last", "1", "--ledger", place)
+
+
+def test_a_budget_that_is_spent_admits_no_more(tacit, where):
+    with open_ledger(where) as ledger:
+        ask(ledger, register(ledger, epsilon(1)), "one", epsilon=Fraction(1))
+    assert tacit("budget", "--ledger", where).endswith("spent ε = 1, left nothing\n")
+    said = tacit("budget", "grant", "pay", "--epsilon", "0.5", "--ledger", where)
+    assert said == "pay: ε = 0.5 from now on; left: nothing\n"
+
+
+def test_a_charge_is_shown_as_its_answer_says_it(tacit, where):
+    rows = pa.table({"id": list(range(600)), "g": [n % 2 for n in range(600)]})
+    table = door_table(
+        rows, name="pay", unit="id", rows_per_unit=1, groups_per_unit=1, budget=epsilon(1, delta=1e-6), ledger=where
+    )
+    spent = table.group_by("g").count().answer(epsilon=1).facts.loss["text"]
+    assert "δ = " in spent
+    assert f"pay {spent}\n" in tacit("ledger", "show", "--ledger", where)
 
 
 def test_grant_by_period_and_in_rho(tacit, place):

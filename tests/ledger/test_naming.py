@@ -45,9 +45,9 @@ def test_a_source_left_behind_stays_known(ledger, table):
 
 def test_a_name_and_a_source_of_different_people_are_refused_together(ledger, table):
     ledger.register(name="school", declaration=DECLARATION, source="school.csv", budget=epsilon(1))
-    with pytest.raises(InvalidParameter, match="two different people"):
+    with pytest.raises(InvalidParameter, match=r"two different people: .* is known as 'pay'\nhint: ask .* as 'pay'"):
         ledger.register(name="school", declaration=DECLARATION, source="pay.parquet")
-    with pytest.raises(InvalidParameter, match="two different people"):
+    with pytest.raises(InvalidParameter, match=r"two different people: .*, and same_people_as says 'pay'"):
         ledger.register(name="school", declaration=DECLARATION, source="school.csv", same_people_as="pay")
 
 

@@ -66,3 +66,17 @@ def test_noise_that_cannot_be_drawn_is_refused_with_a_way_out():
     table = protected(ROWS, rows_per_unit=10**18, groups_per_unit=10**18)
     with pytest.raises(QueryRefused, match="coarser step"):
         table.group_by("t").sum("i", between=(0, 10)).plan(epsilon=Fraction(1, 10**9))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (lambda table: table.std("i"), "cannot take the std of 'i'.*: std[(]'i', between="),
+        (lambda table: table.median("i"), "cannot take the quantile of 'i'.*: quantile[(]'i', 0.9, between="),
+        (lambda table: table.correlation("i", "f"), "cannot take the correlation of 'i'.*: columns={'i': "),
+        (lambda table: table.covariance("i", "f", between=(0, 1)), "the covariance of 'f'.*: columns={'f': "),
+    ],
+)
+def test_a_missing_range_is_said_in_words_that_can_be_written(asked, words):
+    with pytest.raises(QueryRefused, match=f"(?s){words}"):
+        asked(protected(ROWS, rows_per_unit=1)).plan(epsilon=1)

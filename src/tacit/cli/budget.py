@@ -69,10 +69,13 @@ def grant(
         given = opened.grant(
             table, loss, analyst=analyst, period=period, population=population, insist=insist, reason=reason
         )
+        granted = opened.table(table)
+        standings = () if granted is None or analyst == "*" else opened.standings(granted, analyst)
+        left = "".join(f"; left: {one.words_left}" for one in standings if one.budget == given)
     large = large_words(getattr(loss, "epsilon", Fraction(0)))
     if large is not None:
         say(f"tacit: warning: {large}", err=True)
-    say(f"{table}: {given} from now on")
+    say(f"{table}: {given} from now on{left}")
 
 
 def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":
@@ -118,10 +121,10 @@ def _describe(standing: "Standing") -> str:
     figures = f"spent {standing.words_spent if standing.charges else 'nothing'}, left {standing.words_left}"
     filled = min(BAR, max(round(BAR * share), int(share > 0)))
     if standing.questions is None:
-        more = "nothing asked yet" if not standing.charges else "any number of questions like the last"
+        more = ", nothing asked yet" if not standing.charges else ", any number of questions like the last"
     else:
-        more = f"about {standing.questions:,} more like the last"
-    return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(budget.period)}: {figures}, {more}"
+        more = f", about {standing.questions:,} more like the last" if standing.questions else ""
+    return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(budget.period)}: {figures}{more}"
 
 
 def _per(period: str | None) -> str:

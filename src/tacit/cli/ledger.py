@@ -12,7 +12,10 @@ from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tacit.ledger.entry import Entry
+    from tacit.ledger.naming import RegisteredTable
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
@@ -37,10 +40,10 @@ def show(
     if last < 1:
         raise InvalidParameter("--last must be at least 1")
     with open_ledger(ledger, create=False) as opened:
-        names = {table.id: table.name for table in opened.tables()}
+        tables = {table.id: table for table in opened.tables()}
         first = max(1, opened.length() - last + 1)
         for entry in opened.entries(first):
-            say(line(entry, names))
+            say(line(entry, tables))
 
 
 @app.command()
@@ -120,31 +123,40 @@ def clock(
         say(f"set to the clock at entry {opened.length()}, for the record")
 
 
-def line(entry: "Entry", names: dict[str, str]) -> str:
+def line(entry: "Entry", tables: "Mapping[str, RegisteredTable]") -> str:
     """Return one entry as a line: number, time, kind, and what it is about."""
     try:
-        about = _about(entry.kind, entry.record, names)
+        about = _about(entry.kind, entry.record, tables)
     except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
         about = "(cannot be read)"
     return f"{entry.number:>7}  {entry.record['time'][:19]}  {entry.kind:8}  {about}"
 
 
-def _about(kind: str, record: dict[str, Any], names: dict[str, str]) -> str:
-    if kind in {"charge", "refusal"}:
+def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTable]") -> str:
+    if kind in {"charge", "answer", "refusal"}:
+        table = tables.get(record["table"])
+        name = "?" if table is None else table.name
+        if kind == "answer":
+            return f"{name} for charge {record['charge']}"
         who = f" by {record['analyst']}" if record["analyst"] else ""
-        return f"{names.get(record['table'], '?')}{who} {_cost(record)}"
-    if kind == "answer":
-        return f"{names.get(record['table'], '?')} for charge {record['charge']}"
+        return f"{name}{who} {_cost(record, table)}"
     if kind == "budget":
-        return f"{_budget(record)} {record['reason']}".rstrip()
+        whose = sorted(table.name for table in tables.values() if table.people == record["people"])
+        return f"{', '.join(whose)} {_budget(record)} {record['reason']}".strip()
     if kind == "table":
         return f"{record['name']} version {record['version']}"
     return str(record["reason"] if kind in {"override", "clock"} else record["ledger"])
 
 
-def _cost(record: dict[str, Any]) -> str:
+def _cost(record: dict[str, Any], table: "RegisteredTable | None") -> str:
+    """Return a charge in the words of its answer, as the table's budget counts; bare amounts where there is none."""
+    from tacit.accounting.filter import rule_of
+    from tacit.ledger.entry import charge_from
+    from tacit.ledger.standing import spent_words
     from tacit.privacy.number import from_text, show
 
+    if table is not None:
+        return spent_words(charge_from(record), rule_of(table.budget))
     main = ("ε", record["epsilon"]) if record["epsilon"] is not None else ("ρ", record["rho"])
     parts = [main] + ([("δ", record["delta"])] if record["delta"] != "0" else [])
     return ", ".join(f"{sign} = {show(from_text(amount))}" for sign, amount in parts)

@@ -206,8 +206,10 @@ def _stored(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
 
 def _no_room(request: Request, why: str) -> BudgetExceeded:
     name = request.table.name
+    less = (
+        "" if why.endswith("left: nothing") else "ask for what is left or less ('tacit plan' says whether it fits), or "
+    )
     return BudgetExceeded(
         f"the budget of '{name}', {why}; nothing was charged or read"
-        "\nhint: ask for what is left or less ('tacit plan' says whether it fits), or have the curator grant more: "
-        f"tacit budget grant {name} ..."
+        f"\nhint: {less}have the curator grant more: tacit budget grant {name} ..."
     )

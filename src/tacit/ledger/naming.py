@@ -188,11 +188,23 @@ def _people(draft: Draft, said: Registration, known: Declared | None, sources: S
         )
     found = by_source | {people for people in (by_name, by_word) if people is not None}
     if len(found) > 1:
-        raise InvalidParameter(
-            f"'{said.name}' would belong to the budgets of two different people: its name, the parts of its source and "
-            "same_people_as do not agree\nhint: give data of one people, under a new name with same_people_as= alone"
-        )
+        raise InvalidParameter(_two_peoples(said, known, known_by))
     return found.pop() if found else None
+
+
+def _two_peoples(said: Registration, known: Declared | None, known_by: Sequence[Declared]) -> str:
+    others = sorted({table.name for table in known_by if table.people != (known.people if known else None)})
+    sources = " and ".join(f"'{name}'" for name in others)
+    reasons = [
+        *(["that name has a budget already"] if known is not None else []),
+        *([f"its source, or a part of it, is known as {sources}"] if others else []),
+        *([f"same_people_as says '{said.same_people_as}'"] if said.same_people_as is not None else []),
+    ]
+    way = f"ask about that source as '{others[0]}'; other data" if len(others) == 1 else "data of one people"
+    return (
+        f"'{said.name}' would belong to the budgets of two different people: {', and '.join(reasons)}"
+        f"\nhint: {way} gets a name of its own, with same_people_as= if its people have a budget"
+    )
 
 
 def _declare_budget(draft: Draft, people: str, said: Registration) -> None:

@@ -130,14 +130,20 @@ def _power_of_two_at_most(value: Fraction) -> Fraction:
 def _missing_range(aggregate: Aggregate, expression: Expression) -> str:
     name = expression.name if isinstance(expression, Column) else None
     written = f"'{name}'" if name else "the expression"
-    how = (
-        f"{aggregate.kind}('{name}', between=(0, 100)), or columns={{'{name}': {{'between': (0, 100)}}}} in the"
-        f" declaration, or --between {name}=0:100"
-        if name
-        else "name it with AS, e.g. AS total, and add between={'total': (0, 100)} to sql(...), or --between total=0:100"
-        f"; in Python {aggregate.kind}('a * b', between=(0, 100))"
-    )
-    verb = "average" if aggregate.kind == "mean" else aggregate.kind
+    kind = aggregate.kind
+    if name and aggregate.other is not None:  # of two columns: where it is declared is the same for either
+        how = f"columns={{'{name}': {{'between': (0, 100)}}}} in the declaration, or --between {name}=0:100"
+    elif name:
+        call = (
+            f"{kind}('{name}', 0.9, between=(0, 100))" if kind == "quantile" else f"{kind}('{name}', between=(0, 100))"
+        )
+        how = f"{call}, or columns={{'{name}': {{'between': (0, 100)}}}} in the declaration, or --between {name}=0:100"
+    else:
+        how = (
+            "name it with AS, e.g. AS total, and add between={'total': (0, 100)} to sql(...), or --between total=0:100"
+            f"; in Python {kind}('a * b', between=(0, 100))"
+        )
+    verb = {"mean": "average", "sum": "sum"}.get(kind, f"take the {kind} of")
     return (
         f"cannot {verb} {written}: it has no public range, so one unit could change the answer without limit."
         f"\nhint: give the range it is known to have, whatever the data: {how}"

@@ -114,8 +114,23 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: Kinds) -> 
 
 def _refuse_if_no_number(asked: str, expression: Expression, kind: Kind) -> None:
     if not kind.is_number:
-        way = "CAST(x AS INT) makes a number of it" if kind.type in ("text", "bool") else "name a column of numbers"
-        raise QueryRefused(f"cannot take the {asked} of {phrase(kind)}: {show(expression)}\nhint: {way}")
+        raise QueryRefused(
+            f"cannot take the {asked} of {phrase(kind)}: {show(expression)}\nhint: {_number_of(expression, kind)}"
+        )
+
+
+def _number_of(expression: Expression, kind: Kind) -> str:
+    if kind.type == "bool":
+        return "CAST(x AS INT) makes a number of it"
+    if kind.type != "text":
+        return "name a column of numbers"
+    if not isinstance(expression, Column):
+        return "if it holds numbers, CAST(x AS FLOAT) reads them"
+    name = expression.name
+    return (
+        f"if it holds numbers (a CSV file's columns are text), declare it: columns={{'{name}': {{'type': 'float'}}}}, "
+        f"or --type {name}=float"
+    )
 
 
 def _refuse_sizes(query: Query) -> None:

@@ -134,7 +134,7 @@ def _way_out(left: Kind, right: Kind) -> str:
             return f"write a constant as {word} '2011-01-31', or turn the text into one: CAST(x AS {word})"
         if other == "bool":
             return "compare a bool with TRUE or FALSE, without quotes"
-        return "write numbers without quotes and text in single quotes, or turn the text into a number: CAST(x AS INT)"
+        return "write numbers without quotes and text in single quotes, or read text as a number: CAST(x AS FLOAT)"
     if "bool" in types:
         return "turn the bool into a number: CAST(x AS INT)"
     return "compare like with like; CAST(x AS INT), CAST(x AS TEXT) or CAST(x AS DATE) turn one into the other"

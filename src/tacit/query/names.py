@@ -37,6 +37,9 @@ def table_column(
     if found is None:
         written = str(node.this.this)
         hint = did_you_mean(written, [*declaration.columns, *derived]).removeprefix("\nhint: ")
+        if not hint.startswith("did you mean"):  # "A" and A are names in SQL, and meant as text by many
+            text = "text goes in single quotes"
+            hint = f"{text}; {hint}" if node.this.args.get("quoted") else f"{hint}; {text}"
         raise refusal(node, f"there is no column '{written}' in '{declaration.name}'", hint)
     return found
 

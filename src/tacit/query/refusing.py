@@ -114,6 +114,8 @@ def name_of(node: exp.Expr) -> str:
         return f"the function {str(node.this)[:40]}"
     if type(node) in _WORDS:
         return _WORDS[type(node)]
+    if isinstance(node, AGGREGATES) and isinstance(node, exp.Func):
+        return f"{node.sql_name()} as a part of an expression"
     if isinstance(node, exp.Func) and node.sql_names():
         return f"the function {node.sql_name()}"
     return type(node).__name__.upper()

@@ -58,7 +58,8 @@ def _reading(plan: Plan) -> list[str]:
     if plan.choice is not None:
         return [f"Unit: {plan.unit}; counted once for each key it has. Neighbours: {plan.neighbours}."]
     bound = f"at most {_many(plan.groups_per_unit, 'group')}" if plan.keys else "one group"
-    rows = f"{_many(plan.rows_per_unit, 'row')} in each" if plan.needs_rows else "counted once in each"
+    each = "each" if plan.keys else "it"
+    rows = f"{_many(plan.rows_per_unit, 'row')} in {each}" if plan.needs_rows else f"counted once in {each}"
     return [
         f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. "
         f"Neighbours: {plan.neighbours}."
