@@ -19,6 +19,7 @@ from tacit.query.frame import (
     count_units,
     make_query,
     mean,
+    quantile,
     read_public_keys,
 )
 from tacit.query.frame import sum as total
@@ -142,3 +143,14 @@ def test_public_keys_are_read_as_their_column_is():
 def test_pandas_own_missing_values_are_null():
     frame = pd.DataFrame({"day": pd.to_datetime(["2011-01-31", None]), "n": pd.array([1, None], "Int64")})
     assert read_public_keys(frame, ["day", "n"]) == ((dt.datetime.fromisoformat("2011-01-31"), 1), (None, None))
+
+
+@pytest.mark.parametrize("fraction", [0.999999, "0.99999", 1e-6, 0.500001])
+def test_a_fraction_too_fine_to_aim_at_is_refused_and_not_another_one_answered(fraction):
+    with pytest.raises(QueryRefused, match="four decimals"):
+        quantile("x", fraction)
+
+
+@pytest.mark.parametrize(("fraction", "meant"), [(1 / 3, (1, 3)), (0.1 + 0.2, (3, 10)), (0.9999, (9999, 10000))])
+def test_a_float_that_is_nearly_a_fraction_means_it(fraction, meant):
+    assert quantile("x", fraction).fraction == Fraction(*meant)

@@ -12,6 +12,7 @@ import pytest
 import tacit
 from tacit.ledger.certificate import verify_certificate
 from tacit.release.answer import Answer, Facts
+from tacit.release.show import cell_text
 
 FACTS = Facts(
     loss={"epsilon": 1.0, "delta": 0.0, "text": "ε = 1"},
@@ -89,6 +90,21 @@ def test_print_shows_bars_what_it_cost_and_that_nothing_is_durable():
     assert "two⏎lines" in text
     assert "nothing is kept" not in str(answer(durable=True))
     assert "already answered" in str(answer(free=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "shown"),
+    [
+        (10.0, 9.8755, 10.1245, "10.00 ± 0.13"),
+        (0.3, 0.05, 0.55, "0.30 ± 0.25"),
+        (1.0, 0.501, 9.999, "1.0  (0.5 … 10.0)"),
+        (-3.0, -9.01, 1.04, "-3.0  (-9.1 … 1.1)"),
+        (7, 3, 11, "7 ± 4"),
+        (2e17, 1e17, 3e17, "200,000,000,000,000,000 ± 100,000,000,000,000,000"),
+    ],
+)
+def test_bars_and_ends_are_printed_no_nearer_than_they_are(value, low, high, shown):
+    assert cell_text(value, low, high) == shown
 
 
 def test_an_empty_answer_keeps_its_types():

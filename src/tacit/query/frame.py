@@ -11,7 +11,7 @@ from typing import Any
 
 from tacit.errors import QueryRefused
 from tacit.privacy.number import Number, decimal_meaning, positive, whole
-from tacit.query.aggregates import FRACTION_MAX
+from tacit.query.aggregates import fraction_meant
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
 from tacit.query.literal import refuse_broken_text
@@ -81,7 +81,10 @@ def quantile(
     exact = decimal_meaning(fraction, name="fraction")
     if not 0 <= exact <= 1:
         raise QueryRefused("a quantile's fraction lies from 0 to 1\nhint: 0.5 is the median, 0.9 the upper tenth")
-    return Asked("quantile", of, between, step, exact.limit_denominator(FRACTION_MAX))
+    meant = fraction_meant(exact)
+    if meant is None:
+        raise QueryRefused("a quantile's fraction has at most four decimals\nhint: e.g. 0.9999, or max for the last")
+    return Asked("quantile", of, between, step, meant)
 
 
 def quantile_name(of: str, fraction: Number) -> str:

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
 from tacit.privacy.number import decimal_meaning
-from tacit.query.aggregates import AGGREGATES, FRACTION_MAX, FRACTIONS, KINDS, PAIRS
+from tacit.query.aggregates import AGGREGATES, FRACTIONS, KINDS, PAIRS, fraction_meant
 from tacit.query.calls import PLAIN_NAMES
 from tacit.query.canonical import canonical, column_kinds
 from tacit.query.check import check
@@ -248,10 +248,10 @@ class _Statement:
 
     def _fraction(self, node: exp.Expr | None, where: exp.Expr) -> Fraction:
         if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-            exact = decimal_meaning(str(node.this), name="fraction")
-            if 0 <= exact <= 1:
-                return exact.limit_denominator(FRACTION_MAX)
-        raise refusal(where, "a quantile's fraction is a number from 0 to 1", "QUANTILE(x, 0.9)")
+            meant = fraction_meant(decimal_meaning(str(node.this), name="fraction"))
+            if meant is not None:
+                return meant
+        raise refusal(where, "a quantile's fraction is a number from 0 to 1 with four decimals", "QUANTILE(x, 0.9)")
 
     def _units(self, node: exp.Distinct) -> Aggregate:
         only(node, "expressions")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 import io
+from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
-from math import floor, log10
+from math import ceil, floor, log10
 from typing import TYPE_CHECKING, Any
 
 from tacit.printable import printable
@@ -118,8 +119,18 @@ def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:
     digits = _digits(max(high - value, value - low))
     number = _number_text(value, digits)
     if abs((high - value) - (value - low)) <= 1e-9 * max(abs(high - low), 1e-300):
-        return number, _number_text(high - value, digits)
-    return number, f"{_number_text(low, digits)} … {_number_text(high, digits)}"
+        return number, _number_text(_outwards(high - value, digits, ceil), digits)
+    ends = _outwards(low, digits, floor), _outwards(high, digits, ceil)
+    return number, " … ".join(_number_text(end, digits) for end in ends)
+
+
+def _outwards(end: Any, digits: int, to_whole: Callable[[float], int]) -> Any:
+    """Return an end with so many decimals and no less far out; what a float's last bits add is no part of it."""
+    if isinstance(end, int) or abs(end) >= 2.0**53:
+        return end
+    scaled = end * 10.0**digits
+    nearest = round(scaled)
+    return (nearest if abs(scaled - nearest) <= 1e-9 * max(abs(scaled), 1.0) else to_whole(scaled)) / 10.0**digits
 
 
 def cell_text(value: Any, low: Any, high: Any) -> str:
