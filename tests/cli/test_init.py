@@ -54,6 +54,14 @@ def test_what_is_not_said_is_left_to_fill_in(tacit_command):
     assert (refused.code, "line 3: [tables.visits] lacks unit" in refused.err) == (2, True)
 
 
+def test_a_csv_file_leaves_the_types_to_say(tacit_command, folder):
+    (folder / "stays.csv").write_text("patient,days\n1,2\n")
+    said = tacit_command("init", "stays.csv", "--unit", "patient", "--type", "patient=int").out
+    assert "a CSV file's columns are text" in said
+    assert '# type = "float"  # or int' in Path("tacit.toml").read_text()
+    assert "columns are text" not in tacit_command("init", "visits.parquet", *SAID).out
+
+
 def test_no_row_is_read(tacit_command, monkeypatch):
     def fail(*_: object) -> None:
         raise AssertionError("a row was read")

@@ -49,7 +49,7 @@ def test_a_repeat_says_that_the_file_was_written_since_until_a_new_version_is_de
     write(path, 300, at=2)
     again = answered(path)
     assert again.to_dicts()[0]["count"] == 100
-    assert "declare version=2 (--version 2)" in str(again)
+    assert "declare version=2 (--version 2, or in the tacit.toml)" in str(again)
     assert json.loads(again.to_json())["answered"]["changed"] is True
     fresh = answered(path, version=2)
     assert fresh.to_dicts()[0]["count"] == 300

@@ -45,6 +45,11 @@ class Declared:
     keys: dict[str, list[Any]]
     types: dict[str, str]
 
+    @property
+    def is_csv(self) -> bool:
+        """Whether the file leaves every column's type open."""
+        return ".csv" in Path(self.source).name.lower()
+
 
 def init(
     source: Annotated[
@@ -213,7 +218,10 @@ def _column(said: Declared, column: str, kind: str, header: str) -> list[str]:
         return [title, *known]
     if kind in NUMBERS:
         return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # sums, means and quantiles need it"]
-    return [f"# {title}  # {kind}", "# keys = [A, B]  # if the groups are public; without, they are found privately"]
+    keys = "# keys = [A, B]  # if the groups are public; without, they are found privately"
+    if said.is_csv and kind == "text":
+        return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]
+    return [f"# {title}  # {kind}", keys]
 
 
 def _line(word: str, value: str | None, example: str, meaning: str) -> str:
@@ -257,6 +265,8 @@ def _closing(said: Declared, output: str) -> str:
         lines.append(f"to fill in: {', '.join(open_ends)}")
     if ranges:
         lines.append(f"without a range, so not yet to be summed or averaged: {', '.join(ranges)}")
+    if said.is_csv:
+        lines.append("a CSV file's columns are text: give those of numbers and dates a type, by --type or in the file")
     lines.append(f"then: tacit tables, and tacit plan {said.name} 'SELECT ...' --epsilon 1")
     return "\n".join(lines)
 

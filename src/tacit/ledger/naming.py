@@ -232,7 +232,8 @@ def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
     raise InvalidParameter(
         f"'{said.name}' already has a budget of {in_force}, for its lifetime; a different one here would change "
         "what was promised"
-        f"\nhint: leave budget= out, or have the curator change it for the record: tacit budget grant {said.name} ..."
+        f"\nhint: leave budget= out, or have the curator change it for the record: tacit budget grant {said.name} ...;"
+        " other data gets a name of its own: name="
     )
 
 

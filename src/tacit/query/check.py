@@ -129,7 +129,7 @@ def _number_of(expression: Expression, kind: Kind) -> str:
     name = expression.name
     return (
         f"if it holds numbers (a CSV file's columns are text), declare it: columns={{'{name}': {{'type': 'float'}}}}, "
-        f"or --type {name}=float"
+        f"--type {name}=float, or in the tacit.toml"
     )
 
 

@@ -70,8 +70,8 @@ def closing_lines(answer: Answer) -> list[str]:
     if facts.free and facts.has_changed:
         later = facts.version + 1
         lines.append(
-            f"The source was written since, and this is from before: declare version={later} (--version {later}) to "
-            "ask the new rows."
+            f"The source was written since, and this is from before: declare version={later} (--version {later}, or in "
+            "the tacit.toml) to ask the new rows."
         )
     if not facts.durable:
         lines.append("trying out: nothing is kept, so the budget protects nobody once this process ends.")
