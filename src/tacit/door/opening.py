@@ -212,7 +212,24 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
             f"column '{unit}' is of a type that cannot be read for every row, so it cannot be the unit"
             "\nhint: convert it to text or a number where the table is made"
         )
+    _refuse_merged(unit, opened)
     return unit
+
+
+def _refuse_merged(unit: str, opened: Source) -> None:
+    """Refuse a unit of which different cells may be equal, or read alike: two people would be bounded as one."""
+    stored = opened.table[unit].type()
+    is_wide = "UINT128" in str(stored)  # a type of DuckDB's that Ibis has no name for
+    if opened.columns[unit].type == "other" and not (stored.is_uuid() or stored.is_binary() or is_wide):
+        raise QueryRefused(
+            f"column '{unit}' is no number, text, date, timestamp, bytes or UUID, so it cannot be the unit"
+            "\nhint: convert it to text or a number where the table is made"
+        )
+    if unit in opened.rounded:
+        raise QueryRefused(
+            f"column '{unit}' has times that are read more coarsely than they are stored, so two units could become one"
+            "\nhint: store it as text, a whole number or a time in microseconds where the table is made"
+        )
 
 
 def _neighbours(neighbours: object) -> Neighbours:

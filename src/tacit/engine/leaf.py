@@ -10,8 +10,10 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 
 from tacit.engine.conversion import Cell, convert, in_utc, settle_int, settle_time, type_name
+from tacit.engine.text import bytes_of
 from tacit.query.kind import BOOL, DATE, DIGITS_MAX, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
 from tacit.query.nodes import Value
+from tacit.tables.reading import TEXT_BYTES_MAX
 
 # What Ibis calls DuckDB's HUGEINT, which holds more.
 HUGE_TYPE = dt.Decimal(DIGITS_MAX, 0)
@@ -23,9 +25,12 @@ def read_column(table: ir.Table, name: str, kind: Kind) -> Cell:
 
 
 def read_unit(table: ir.Table, name: str, kind: Kind) -> ir.Value:
-    """Return a column that says whose a row is; a whole number of up to 128 bits in digits, so that all are people."""
-    if kind.type in ("decimal", "text") and table[name].type() == HUGE_TYPE:
+    """Return a column that says whose a row is; whole numbers that an int does not hold too, so that all are people."""
+    stored = table[name].type()
+    if kind.type in ("decimal", "text") and stored == HUGE_TYPE:
         return table[name].cast("string")
+    if kind.type in ("int", "text") and stored.is_uint64():
+        return table[name] if kind.type == "int" else table[name].cast("string")
     return read_column(table, name, kind).value
 
 
@@ -69,4 +74,9 @@ def _stored(column: ir.Value) -> Cell:
     if dtype.is_timestamp():
         plain = column.cast("timestamp(6)") if dtype.timezone is None else in_utc(column)
         return Cell(settle_time(plain, TIMESTAMP), TIMESTAMP)
-    return Cell(column if dtype.is_string() else column.try_cast("string"), TEXT)
+    return Cell(column if dtype.is_string() else _capped(column.try_cast("string")), TEXT)
+
+
+def _capped(text: ir.Value) -> ir.Value:
+    """Return a text that a cast has made, NULL where it is longer than any cell's."""
+    return ibis.cases((bytes_of(text) <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))

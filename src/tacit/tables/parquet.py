@@ -8,7 +8,7 @@ question names. Which of the two it is depends on the schema and the question.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ibis.expr.operations as ops
@@ -136,13 +136,15 @@ def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
         kinds = {field.name: field.type for field in file.schema_arrow}
         if len(kinds) != len(file.schema_arrow):
             raise QueryRefused("the table has two columns of one name\nhint: rename one of them")
-    handed = {leaf.path for leaf in leaves if leaf.physical_type == "INT96" or _meaning(leaf) == "Decimal"}
+    rounded = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # in nanoseconds
+    handed = rounded | {leaf.path for leaf in leaves if _meaning(leaf) == "Decimal"}
     loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
     ids = {leaf.path for leaf in leaves if _meaning(leaf) == "UUID"}
     found: dict[str, Reading | str] = {}
     for name, kind in kinds.items():
         is_id = name in ids and not pa.types.is_nested(kind)
         reading = None if name in loose else reading_of(name, pa.uuid() if is_id else kind)
+        reading = replace(reading, rounds=True) if reading is not None and name in rounded else reading
         found[name] = reading or str(kind)
     plain = {each.name for each in found.values() if isinstance(each, Reading) and (each.is_plain or each.name in ids)}
     return found, frozenset(plain - handed)

@@ -29,6 +29,7 @@ class Reading:
     name: str
     stored: pa.DataType
     meaning: str
+    rounds: bool = False  # whether two different cells may be read as one
 
     @property
     def is_plain(self) -> bool:
@@ -52,9 +53,9 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
     if pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind):
         return Reading(name, kind, f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} THEN {column} END")
     if pat.is_timestamp(kind):
-        return Reading(name, pa.int64(), _time(column, kind.unit))
+        return Reading(name, pa.int64(), _time(column, kind.unit), rounds=kind.unit == "ns")
     if pat.is_date64(kind):
-        return Reading(name, pa.int64(), DAY.format(_time(column, "ms")))
+        return Reading(name, pa.int64(), DAY.format(_time(column, "ms")), rounds=True)
     if isinstance(kind, pa.UuidType):
         return Reading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
     raw = _as_bytes(kind)

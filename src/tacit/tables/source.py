@@ -7,7 +7,7 @@ no other file, no extension, no setting. A user's own connection is left as it i
 import glob
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,7 +28,7 @@ from tacit.tables.database import is_database, named_table, open_database
 from tacit.tables.delimited import read_csv, read_header
 from tacit.tables.opened import OpenedFiles, opened_files, written_stamp
 from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
-from tacit.tables.reading import TEXT_BYTES_MAX, reading_of, select, stored_column
+from tacit.tables.reading import TEXT_BYTES_MAX, Reading, reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 from tacit.tables.stored import StoredTable, file_marks, stored_table
 
@@ -38,7 +38,7 @@ CSV = {".csv", ".tsv", ".txt"}
 NOTHING: Mapping[str, str] = MappingProxyType({})
 # What a decimal declared over text or ints holds; a stored decimal has its own digits.
 DECLARED_DIGITS, DECLARED_SCALE = 18, 6
-COARSE_TIMES = (0, 3)  # digits of a second
+COARSE_TIMES, FINE_TIMES = (0, 3), 9  # digits of a second
 # DuckDB's own functions between text and its bytes.
 _encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=(("string",), "binary"))
 _octet_length = ibis.udf.scalar.builtin(lambda data: data, name="octet_length", signature=(("binary",), "int64"))
@@ -59,6 +59,7 @@ class Source:
     opened: OpenedFiles | None = None  # where rows are in files
     written: tuple[str, ...] = ()  # the files whose last writing says whether its rows may be others now
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
+    rounded: frozenset[str] = frozenset()  # columns of which two different cells may be read as one
     again: "Callable[[], Source] | None" = None  # opens it in an engine that streams only; None: it is a user's own
 
     @contextmanager
@@ -133,7 +134,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
         again = _described(
             source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
         )
-        again = replace(again, files=source.files, opened=source.opened, again=source.again)
+        again = replace(again, files=source.files, opened=source.opened, again=source.again, rounded=source.rounded)
         return replace(again, marks=source.marks, written=source.written)
     if isinstance(source, str | os.PathLike):
         return _from_files(_path_text(source), written)
@@ -177,7 +178,11 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts], *, streams
         ) from None
     lock(backend, [], streams=streams)
     described = _described(backend.table(OURS), backend, written, stem="data", identity=None, others=others)
-    return replace(described, again=partial(_from_frame, frame, {}, streams=True))
+    return replace(described, again=partial(_from_frame, frame, {}, streams=True), rounded=_rounded(readings))
+
+
+def _rounded(readings: Iterable[Reading]) -> frozenset[str]:
+    return frozenset(reading.name for reading in readings if reading.rounds)
 
 
 def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
@@ -227,7 +232,8 @@ def _from_paths(
     identity = f"glob:{_whole_pattern(pattern)}" if glob.has_magic(pattern) else f"file:{paths[0]}"
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
     again = partial(_from_paths, paths, pattern, {}, streams=True)
-    described = replace(described, files=files, opened=opened, again=again)
+    rounded = frozenset[str]() if files is None else _rounded(files.readings)
+    described = replace(described, files=files, opened=opened, again=again, rounded=rounded)
     return replace(described, marks=file_marks(paths), written=tuple(paths))
 
 
@@ -265,7 +271,9 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
     plain = _plain_cells(stored.table, backend := stored.table.get_backend())
     others = dict.fromkeys(stored.generated, "a generated column")
     described = _described(plain.drop(*others), backend, written, stem=stem, identity=stored.identity, others=others)
-    return replace(described, marks=stored.marks, written=stored.written)
+    kinds = stored.table.schema().items()
+    rounded = frozenset(name for name, kind in kinds if isinstance(kind, dt.Timestamp) and kind.scale == FINE_TIMES)
+    return replace(described, marks=stored.marks, written=stored.written, rounded=rounded)
 
 
 def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:

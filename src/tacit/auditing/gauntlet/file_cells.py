@@ -8,6 +8,7 @@ integers as a frame with these cells, whatever else the files say.
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tacit.auditing.gauntlet.case import Evidence, Size, case
 from tacit.auditing.gauntlet.odd_cells import BAD_TEXTS
 from tacit.auditing.gauntlet.table_mutants import bug
 from tacit.auditing.gauntlet.table_stage import SALT, pandas, plan_of, protected, too_far
-from tacit.door import Question
+from tacit.door import Question, Table, opening
 from tacit.engine.engine import Engine
 from tacit.engine.engine import Path as Way
 from tacit.errors import TacitError
@@ -220,9 +221,35 @@ def ids_taken_for_each_other(size: Size) -> list[str]:
     return told
 
 
+def times_taken_for_each_other() -> list[str]:
+    """Return the types of which two ids are read as one, so that one more person moves a sum by two people's share."""
+    told = []
+    kinds = {"nanoseconds": pa.timestamp("ns"), "days in milliseconds": pa.date64(), "months": None}
+    for name, kind in kinds.items():
+        asked = []
+        for many in (2, 3):
+            cells: dict[str, Any] = {"id": pa.array([10**9, 1, 2][:many], pa.int64()), "x": [0, -10, 10][:many]}
+            with suppress(TacitError):  # refused, before any charge
+                asked.append(_typed(cells, kind).sum("x", between=(-10, 10)))
+        if asked and any(too_far(*asked, salt=f"{turn:032x}") for turn in range(4)):
+            told.append(name)
+    return told
+
+
+def _typed(cells: dict[str, Any], kind: pa.DataType | None) -> Table:
+    """Protect rows whose ids are times, or a month and thirty days in DuckDB's own intervals."""
+    if kind is not None:
+        return protected(pa.table({**cells, "id": cells["id"].view(kind)}), rows_per_unit=1)
+    link = duckdb.connect()
+    link.register("given", pa.table(cells))
+    spans = "CASE id WHEN 1 THEN INTERVAL 1 MONTH WHEN 2 THEN INTERVAL 30 DAY ELSE INTERVAL 9 DAY END"
+    link.execute(f"CREATE TABLE t AS SELECT {spans} AS id, x FROM given")
+    return protected((link, "t"), rows_per_unit=1)
+
+
 @case("S23", title="ids that look alike are not taken for one person", feature="tables")
 def ids_stay_apart(size: Size) -> Evidence:
-    told = ids_taken_for_each_other(size)
+    told = ids_taken_for_each_other(size) + times_taken_for_each_other()
     return Evidence(passed=not told, details={"taken for one": told})
 
 
@@ -235,6 +262,12 @@ bug(
     killed_by="S23",
     published="errors='replace' makes one id of all that cannot be encoded",
     swap=lambda: [(arrow, "_text", _replaced)],
+)
+bug(
+    "any column taken for a unit",
+    killed_by="S23",
+    published="ids that are read more coarsely than they are stored become one person",
+    swap=lambda: [(opening, "_refuse_merged", lambda *_: None)],
 )
 bug(
     "statistics of a file believed",
