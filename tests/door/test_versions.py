@@ -143,6 +143,17 @@ def test_trying_out_what_the_ledger_knows_says_that_it_is_not_charged_there(tmp_
     assert "The ledger in use" not in str(answered(rows(5), name="others", ledger=tacit.TRYOUT))
 
 
+def test_a_ledger_of_its_own_for_what_the_ledger_knows_says_that_it_is_not_charged_there(tmp_path):
+    path = tmp_path / "t.parquet"
+    write(path, 50, at=1)
+    answered(path, name="visits")
+    aside = str(tmp_path / "aside.db")
+    assert "The ledger in use knows this as 'visits'" in str(answered(path, name="aside", ledger=aside))
+    assert "The ledger in use" not in str(answered(path, name="visits"))
+    write(tmp_path / "u.parquet", 50, at=1)  # another file; its name alone tells little
+    assert "The ledger in use" not in str(answered(tmp_path / "u.parquet", name="visits", ledger=aside))
+
+
 def test_an_answer_without_a_group_says_so_and_what_to_do():
     table = tacit.table(rows(3), name="t", ledger=tacit.TRYOUT, **WORDS)
     asked = table.group_by("k").count().answer(epsilon=1)

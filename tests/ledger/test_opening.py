@@ -359,3 +359,17 @@ def test_a_mark_that_was_never_written_is_damage(tmp_path, tacit_home, number):
         path.write_bytes(slot.encode().ljust(1024))
         with pytest.raises(LedgerError, match=r"the anchor .* is damaged"):
             open_ledger(tmp_path / "ledger.db")
+
+
+def test_anchors_that_others_could_take_away_are_refused(tmp_path, tacit_home):
+    with open_ledger(tmp_path / "ledger.db"):
+        (tacit_home / "anchors").chmod(0o777)
+    with pytest.raises(LedgerError, match=r"others may write to .*anchors.*\n.*chmod go-w"):
+        open_ledger(tmp_path / "ledger.db")
+
+
+def test_a_key_that_is_no_plain_file_is_refused_and_not_waited_for(tmp_path, tacit_home):
+    tacit_home.mkdir(mode=0o700)
+    os.mkfifo(tacit_home / "signing.key", 0o600)
+    with pytest.raises(LedgerError, match="not a plain file"):
+        open_ledger(tmp_path / "ledger.db")

@@ -94,7 +94,7 @@ def table(
     is_frame = opened.identity is None
     is_declared = name is not None and version is not None
     mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
-    notices = (() if book.durable else _outside_of_budgets(opened, declaration.name)) + (
+    notices = _outside_of_budgets(opened, declaration.name, book) + (
         (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
     )
     return Table(Session(declaration, registered, Engine(opened), book, mark, notices), Frame(declaration))
@@ -162,13 +162,18 @@ class Catalog(Mapping[str, Table]):
         return f"<catalog {self.file.path}: {', '.join(self)}>"
 
 
-def _outside_of_budgets(opened: Source, name: str) -> tuple[str, ...]:
-    """Say where a table is tried out that the ledger in use knows; that it is no ledger of ours is not said here."""
+def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, ...]:
+    """Say where a table is tried out, or kept in a ledger of its own, that the ledger in use knows.
+
+    A name alone tells little in a ledger that is kept: it may be another study's.
+    """
     if not has_default_ledger():
         return ()
     try:
         with open_ledger(create=False) as kept:
-            known = kept.known_as(name=name, source=opened.identity, marks=opened.marks)
+            if kept.id == book.id:
+                return ()
+            known = kept.known_as(name=name, source=opened.identity, marks=opened.marks, by_name=not book.durable)
     except LedgerError:
         return ()
     if known is None:

@@ -88,8 +88,10 @@ def new_key() -> SigningKey:
 def load_key(path: Path) -> SigningKey | None:
     """Return the key in the file, or None where there is no file; one that others may read is refused."""
     try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        text = path.read_bytes()
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise LedgerError(f"the signing key {path} is not a plain file\nhint: restore it from a backup")
+        mode, text = stat.S_IMODE(found.st_mode), path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -9,19 +9,7 @@ from tacit.ownership import make_folder, others_may_write
 
 def home_folder() -> Path:
     """Return $TACIT_HOME, or the folder for programs' state; it is made, for its owner alone, if there is none."""
-    folder = _named_folder()
-    try:
-        make_folder(folder)
-        shared = others_may_write(folder.stat())
-    except OSError as error:
-        raise LedgerError(
-            f"the folder {folder} cannot be made ({error.strerror})\nhint: set TACIT_HOME to a folder you may write"
-        ) from error
-    if shared:
-        raise LedgerError(
-            f"others may write to {folder}, so they could put another key or ledger there\nhint: chmod go-w {folder}"
-        )
-    return folder.absolute()
+    return _ours(_named_folder(), "put another key or ledger there").absolute()
 
 
 def default_ledger() -> Path:
@@ -41,7 +29,22 @@ def key_file() -> Path:
 
 def anchors_folder() -> Path:
     """Return where the anchors are, one file for each ledger."""
-    return home_folder() / "anchors"
+    folder = home_folder() / "anchors"
+    return _ours(folder, "take away what tells an old ledger from the newest") if folder.exists() else folder
+
+
+def _ours(folder: Path, danger: str) -> Path:
+    """Return a folder, made if there is none; one that others may write to is refused."""
+    try:
+        make_folder(folder)
+        shared = others_may_write(folder.stat())
+    except OSError as error:
+        raise LedgerError(
+            f"the folder {folder} cannot be made ({error.strerror})\nhint: set TACIT_HOME to a folder you may write"
+        ) from error
+    if shared:
+        raise LedgerError(f"others may write to {folder}, so they could {danger}\nhint: chmod go-w {folder}")
+    return folder
 
 
 def _named_folder() -> Path:

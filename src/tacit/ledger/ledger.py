@@ -207,11 +207,11 @@ class Ledger:
             known = draft.book.named(name)
         return None if known is None else known.version
 
-    def known_as(self, *, name: str, source: str | None, marks: Sequence[str]) -> str | None:
-        """Return the name under which this ledger knows a source or a table of that name; None if it does not."""
+    def known_as(self, *, name: str, source: str | None, marks: Sequence[str], by_name: bool = True) -> str | None:
+        """Return the name under which this ledger knows a source, or a table of that name; None if it does not."""
         said = naming.registration(name=name, declaration={}, source=source, marks=marks)
         with self._view() as draft:
-            return naming.known_as(draft.book, said, ledger=self.id)
+            return naming.known_as(draft.book, said, ledger=self.id, by_name=by_name)
 
     def tables(self) -> tuple[RegisteredTable, ...]:
         """Return every table, by name, as last declared."""

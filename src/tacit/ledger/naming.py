@@ -113,11 +113,11 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
     return registered(draft.book, known)
 
 
-def known_as(book: RuleBook, said: Registration, *, ledger: str) -> str | None:
-    """Return the name under which a ledger knows a source, a part of it, or a table of that name, or None."""
+def known_as(book: RuleBook, said: Registration, *, ledger: str, by_name: bool) -> str | None:
+    """Return the name under which a ledger knows a source or a part of it, or a table by its name alone, or None."""
     digests = [digest("source", ledger, each) for each in (said.source, *said.marks) if each is not None]
-    found = [table for table in (*map(book.known_by, digests), book.named(said.name)) if table is not None]
-    return found[0].name if found else None
+    named = [book.named(said.name)] if by_name else []
+    return next((table.name for table in (*map(book.known_by, digests), *named) if table is not None), None)
 
 
 def registered(book: RuleBook, table: Declared) -> RegisteredTable:
