@@ -15,6 +15,7 @@ from tacit.accounting.cost import delta_at, pure_epsilon, zcdp
 from tacit.errors import InvalidParameter, TacitError
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.privacy.law import SCALE_MAX, SCALE_MIN, GaussianLaw, LaplaceLaw
+from tacit.privacy.number import show
 from tests.noise import oracle
 
 epsilons = st.fractions(min_value=Fraction(1, 1000), max_value=20, max_denominator=1000)
@@ -328,3 +329,13 @@ def test_a_fractional_sensitivity_is_recorded_as_what_floats_lose():
     mechanism = tacit.Laplace(sensitivity="0.001", epsilon="0.5")
     assert mechanism.event.sensitivity > 1  # in steps of its grid: integers would not move at all
     assert tacit.compose([mechanism], delta=1e-9).loss.epsilon > Fraction(49, 100)
+
+
+def test_what_it_says_of_itself_holds_for_floats_too():
+    """Whole numbers may get noise that is nearly always 0 where floats, on a finer grid, stray by more."""
+    mechanism = tacit.Laplace(sensitivity=1, epsilon=5)
+    assert mechanism.error() == 0
+    strays = mechanism.error(dtype=float)
+    assert strays > 0.5
+    assert f"95 % of them are within {show(Fraction(strays))}." in mechanism.explain()
+    assert "95 % of them" not in tacit.Laplace(sensitivity=0.5, epsilon=5).explain()

@@ -238,15 +238,16 @@ def warning(epsilon: Fraction) -> list[str]:
 def _error_lines(mechanism: Laplace | Gaussian) -> list[str]:
     kind = int if mechanism._draws_integers() else float
 
-    def within(confidence: float, coordinates: int = 1) -> str:
-        bound = mechanism.error(confidence, coordinates=coordinates, dtype=kind)
+    def within(confidence: float, coordinates: int = 1, dtype: type = kind) -> str:
+        bound = mechanism.error(confidence, coordinates=coordinates, dtype=dtype)
         return show(Fraction(bound)) if bound < inf else "inf"
 
     step = mechanism._noise(1, is_float=True).step
     return [
         f"95 % of answers are within {within(0.95)} of the truth, 99 % within {within(0.99)}; "
         f"all of 100 at once within {within(0.95, 100)} (95 %).",
-        f"Floats are first put on a public grid of step {show(step)}, which adds at most 0.1 % to the sensitivity.",
+        f"Floats are first put on a public grid of step {show(step)}, which adds at most 0.1 % to the sensitivity"
+        + (f"; 95 % of them are within {within(0.95, dtype=float)}." if kind is int else "."),
     ]
 
 
