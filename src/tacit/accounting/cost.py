@@ -101,7 +101,7 @@ def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
 
     >>> halves = (GaussianNoise(Fraction(10), Fraction(1)), GaussianNoise(Fraction(10), Fraction(1)))
     >>> float(noise_delta(halves, Fraction(1, 2)))
-    1.0479...e-05
+    9.643...e-06
     """
     drawn = [event for event in events if not isinstance(event, KeyThreshold)]
     by_zcdp = zcdp_to_delta(sum((zcdp(event).rho for event in drawn), Fraction(0)), epsilon)
