@@ -29,7 +29,7 @@ class DiscreteStaircase(IntegerNoise):
 
     >>> noise = DiscreteStaircase(StaircaseLaw(Fraction(3), sensitivity=10, width=2))
     >>> noise.sample(5).dtype, round(noise.pmf(0), 6)
-    (dtype('int64'), 0.239505)
+    (dtype('int64'), 0.247041)
     """
 
     law: StaircaseLaw

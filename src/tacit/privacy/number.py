@@ -111,7 +111,7 @@ def rounded_down(value: Fraction) -> float:
     """Return the largest float whose shortest decimal is at most `value`: what is left may be asked for as it is.
 
     >>> rounded_down(Fraction(2, 3)), rounded_down(Fraction(1, 10))
-    (0.6666666666666665, 0.1)
+    (0.6666666666666666, 0.1)
     """
     found = float(value)
     while Fraction(repr(found)) > value:

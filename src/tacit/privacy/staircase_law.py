@@ -26,7 +26,7 @@ class StaircaseLaw(SymmetricLaw):
     """The law with mass proportional to exp(-epsilon·level), level = (|x| + sensitivity - width) // sensitivity.
 
     >>> StaircaseLaw(Fraction(2), sensitivity=100, width=27).smallest_bound(Fraction(1, 20))
-    126
+    127
     """
 
     epsilon: Fraction
