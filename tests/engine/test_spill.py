@@ -6,16 +6,22 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import warnings
+from functools import partial
 
+import duckdb
 import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
 import pytest
 
 import tacit
 from tacit.engine.coding import OverMemory
-from tacit.engine.engine import FAILED
+from tacit.engine.engine import FAILED, Engine
 from tacit.engine.kernel import Bounded, Columns, sum_batches
 from tacit.engine.runs import Runs
-from tacit.errors import EngineError, InvalidParameter
+from tacit.errors import EngineError, InvalidParameter, QueryRefused
+from tacit.query.frame import count, count_distinct, mean, median
 from tacit.tables import spill
 from tacit.tables.memory import LEAST, declared_memory, memory_limit
 from tests.engine.exact import SALT, as_table, on_path, question
@@ -75,6 +81,7 @@ def test_a_disk_that_is_full_fails_in_one_message_its_class_is_the_curators_and_
 ):
     monkeypatch.setattr("tacit.engine.kernel.HELD_SHARE", 1 << 60)
     monkeypatch.setattr("tacit.engine.patient_path.ROWS_SHARE", 1 << 60)
+    monkeypatch.setattr("tacit.engine.engine.refuse_without_folder", lambda: None)  # there was room a moment ago
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
     asked = question(as_table([(n, "a", 1, 0.0) for n in range(1000)]))
     book, registered = asked.session.ledger, asked.session.registered
@@ -85,6 +92,80 @@ def test_a_disk_that_is_full_fails_in_one_message_its_class_is_the_curators_and_
     assert curators_log == ["engine failed: OSError ENOSPC"]
     assert capfd.readouterr().err == ""
     assert book.left(registered, None).epsilon < before
+
+
+@pytest.fixture(params=["gone", "full"])
+def no_folder(request, monkeypatch, tmp_path):
+    """Take away what is written to for the time of a question, once it is called."""
+
+    def take() -> None:
+        if request.param == "full":
+            full = partial(open, "/dev/full", "wb", buffering=0)
+            monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full())
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / ("gone" if request.param == "gone" else "")))
+        monkeypatch.setattr(spill, "_mine", None)
+
+    return take
+
+
+@pytest.mark.parametrize("path", ["sql", "kernel"])
+@pytest.mark.usefixtures("kernel")
+def test_without_a_folder_to_write_to_no_question_is_charged_whether_its_rows_need_it_or_not(path, no_folder):
+    asked = [question(as_table([(n, "a", 1, 0.0) for n in range(rows)])) for rows in (0, 1000)]
+    no_folder()
+    said = set()
+    for each in asked:
+        book, registered = each.session.ledger, each.session.registered
+        before = book.left(registered, None).epsilon
+        with on_path(path, or_patient=True), pytest.raises(QueryRefused) as refused:
+            each.answer(epsilon=1)
+        said.add(str(refused.value))
+        assert book.left(registered, None).epsilon == before
+    assert len(said) == 1
+    assert "TMPDIR" in said.pop()
+
+
+def as_frame(rows, _):
+    return rows
+
+
+def as_parquet(rows, folder):
+    pq.write_table(rows, folder / "rows.parquet")
+    return folder / "rows.parquet"
+
+
+def as_csv(rows, folder):
+    csv.write_csv(rows, folder / "rows.csv")
+    return folder / "rows.csv"
+
+
+def as_database(rows, folder):
+    with duckdb.connect(folder / "rows.duckdb") as connection:
+        connection.register("given", rows)
+        connection.execute("CREATE TABLE kept AS FROM given")
+    return f"{folder / 'rows.duckdb'}?table=kept"
+
+
+@pytest.mark.parametrize("held", [as_frame, as_parquet, as_csv, as_database])
+def test_where_warnings_are_errors_the_patient_path_answers_and_warns_of_nothing(held, tmp_path, monkeypatch):
+    rows = pa.table({"id": range(300), "g": ["a", "b" * 80, None] * 100, "x": [n / 7 for n in range(300)]})
+    declared = {"id": {"type": "int"}, "g": {"type": "text"}, "x": {"type": "float", "between": (0, 50)}}
+    table = tacit.table(
+        held(rows, tmp_path),
+        unit="id",
+        rows_per_unit=1,
+        groups_per_unit=1,
+        columns=declared,
+        budget=tacit.epsilon(10, delta=1e-6),
+        ledger=":memory:",
+    )
+    monkeypatch.setattr(Engine, "_quick", lambda *_: None)
+    found = table.group_by("g").agg(n=count(), m=mean("x"), q=median("x"))
+    listed = table.group_by("g", keys=["a"]).agg(d=count_distinct("x", per_unit=1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for question in (found, listed):
+            question.answer(epsilon=1)
 
 
 @pytest.mark.parametrize("path", ["sql", "kernel"])

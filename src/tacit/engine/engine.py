@@ -37,7 +37,7 @@ from tacit.query.nodes import Scalar
 from tacit.tables.arrow import to_scalar
 from tacit.tables.memory import memory_limit
 from tacit.tables.source import Source
-from tacit.tables.spill import spill_folder
+from tacit.tables.spill import refuse_without_folder, spill_folder
 
 # What the class of an error is may depend on rows: it goes to handlers that were put on this very logger.
 log = logging.getLogger("tacit.curator")
@@ -79,8 +79,9 @@ class Engine:
         self._again = False
 
     def refuse_changes(self) -> None:
-        """Refuse where the source is not what was opened, so that no question is charged for it; reads no row."""
+        """Refuse where the source is not what was opened, or rows that need a disk would have none; reads no row."""
         self._source.refuse_changes()
+        refuse_without_folder()
 
     def stamp(self) -> str | None:
         """Return a text that differs once the source's files were written; None where it has none. Reads no row."""

@@ -6,6 +6,7 @@ no other file, no extension, no setting. A user's own connection is left as it i
 
 import glob
 import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -44,6 +45,8 @@ _encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=((
 _octet_length = ibis.udf.scalar.builtin(lambda data: data, name="octet_length", signature=(("binary",), "int64"))
 _decode = ibis.udf.scalar.builtin(lambda data, _: data, name="decode", signature=(("binary", "string"), "string"))
 
+_opening = threading.RLock()
+
 
 @dataclass(frozen=True)
 class Source:
@@ -80,7 +83,10 @@ class Source:
 
         What they take depends on public limits alone, and no limit of memory ends it. A user's own engine stays so.
         """
-        return self if self.again is None else self.again()
+        if self.again is None:
+            return self
+        with _no_warnings():
+            return self.again()
 
     def stamp(self) -> str | None:
         """Return a text that differs once a file of the source was written; None where there is no file."""
@@ -123,10 +129,20 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
 
     A source that is open already gets these facts in place of those it had.
     """
-    with warnings.catch_warnings():
-        # Ibis asks DuckDB for schemas by a name that DuckDB is about to drop; nobody here can act on it
-        warnings.filterwarnings("ignore", message="fetch_arrow_table", category=DeprecationWarning)
+    with _no_warnings():
         return _opened(source, written)
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Open a source without a word, also where warnings are errors: that it is opened again, rows have decided.
+
+    Ibis asks DuckDB for schemas by a name that DuckDB is about to drop; nobody here can act on it. One at a time: what
+    is warned of is a matter of the whole process.
+    """
+    with _opening, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:

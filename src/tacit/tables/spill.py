@@ -11,8 +11,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from tacit.errors import QueryRefused
+
 PREFIX = "tacit-spill-"
 LOCK = "lock"
+BLOCK = bytes(4096)
 
 _mine: tuple[int, Path] | None = None
 
@@ -31,6 +34,23 @@ def spill_folder() -> Path:
     _mine = (os.getpid(), folder)
     atexit.register(_remove, *_mine)
     return folder
+
+
+def refuse_without_folder() -> None:
+    """Refuse where nothing can be written to the folder, before any charge: whether a question needs it, rows decide.
+
+    A block is written, of which nothing is left.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=spill_folder(), buffering=0) as file:
+            is_written = file.write(BLOCK) == len(BLOCK)
+    except OSError:
+        is_written = False
+    if not is_written:
+        raise QueryRefused(
+            "nothing can be written to the folder for temporary files, which questions may need; nothing was charged"
+            "\nhint: make room there, or set TMPDIR to a folder that can be written to, and start again"
+        )
 
 
 def _remove(process: int, folder: Path) -> None:

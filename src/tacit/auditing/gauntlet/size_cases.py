@@ -5,8 +5,10 @@ may end it: texts leave the engine short, and where memory would not do, the pat
 """
 
 import os
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,13 @@ from tacit.auditing.gauntlet.mutant import mutant, planted
 from tacit.auditing.gauntlet.table_stage import protected, too_far
 from tacit.door import Question
 from tacit.engine import coding, engine, kernel_path, relation
-from tacit.errors import EngineError
+from tacit.errors import EngineError, QueryRefused, TacitError
 from tacit.query.frame import count, count_distinct, mean, median
-from tacit.tables import memory
+from tacit.tables import memory, source, spill
 from tacit.tables.reading import TEXT_BYTES_MAX
 
 LITTLE = "4MB"
+ANSWERED = "answered"
 SLOT_BITS = 12
 CRAFTED = 2000
 # 2,000 words in 4,096 slots: 15 in one has a chance below 1e-12, over all slots and salts.
@@ -125,6 +128,38 @@ def chosen_hashes(_: Size) -> Evidence:
     )
 
 
+@case(
+    "Q30",
+    title="that rows need a disk is not seen where there is none, nor where warnings are errors",
+    feature="engine",
+)
+def need_of_a_disk(_: Size) -> Evidence:
+    small, large = _heavy("nobody"), _heavy("many rows")
+    with planted(spill, "_mine", None), planted(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
+        said = [_said(small), _with_patience(large)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        strictly = [_said(small), _with_patience(large)]
+    return Evidence(
+        passed=said == [QueryRefused.__name__] * 2 and strictly == [ANSWERED] * 2,
+        details={"without a folder to write to": said, "where warnings are errors": strictly},
+    )
+
+
+def _said(question: Question) -> str:
+    try:
+        question.answer(epsilon="0.000001")
+    except TacitError as problem:
+        return type(problem).__name__
+    return ANSWERED
+
+
+def _with_patience(question: Question) -> str:
+    """Return what is said where rows are too many for a quick path."""
+    with planted(engine.Engine, "_quick", lambda *_: None):
+        return _said(question)
+
+
 def _unhashed(hashes: coding.Words, secret: coding.Secret) -> coding.Words:
     """Return the words that have these hashes, as somebody who knew the secret would."""
 
@@ -160,6 +195,26 @@ def no_patience() -> Iterator[None]:
         raise MemoryError
 
     with planted(engine.Engine, "_patient", out_of_memory):
+        yield
+
+
+@mutant(
+    "a folder is looked for once rows need it",
+    killed_by="Q30",
+    published="a question that fails for large tables alone",
+)
+@contextmanager
+def late_folder() -> Iterator[None]:
+    """Whether rows can be put on a disk is found out after the charge."""
+    with planted(engine, "refuse_without_folder", lambda: None):
+        yield
+
+
+@mutant("a source opened again warns", killed_by="Q30", published="a warning that only large tables bring about")
+@contextmanager
+def warned_again() -> Iterator[None]:
+    """What opening warns of is heard when rows have the source opened again."""
+    with planted(source, "_no_warnings", nullcontext):
         yield
 
 
