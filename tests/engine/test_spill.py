@@ -179,6 +179,17 @@ def test_however_little_memory_is_declared_questions_are_answered(path, monkeypa
     assert sorted(exact.sums["units"]) == [1000] * 50
 
 
+def test_a_long_key_that_is_shown_is_looked_up_however_little_memory_there_is(monkeypatch, curators_log):
+    monkeypatch.setattr("tacit.tables.memory.LEAST", 1)
+    monkeypatch.setenv("TACIT_MEMORY", "4MB")
+    rows = pa.table({"id": range(600), "g": ["a" * 400, "a" * 300] * 300})
+    bounds = {"unit": "id", "rows_per_unit": 1, "groups_per_unit": 1}
+    table = tacit.table(rows, **bounds, budget=tacit.epsilon(10, delta=1e-6), ledger=":memory:")
+    made = table.derive(k=f"REPLACE(g, 'a', '{'b' * 80}')").group_by("k").count().answer(epsilon=9)
+    assert [row["k"] for row in made.to_dicts()] == ["b" * 24_000, "b" * 32_000]
+    assert curators_log == []  # which hears of failures alone
+
+
 KILLED = """
 import os, signal, sys
 from tacit.tables.spill import spill_folder

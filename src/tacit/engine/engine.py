@@ -121,20 +121,26 @@ class Engine:
     def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
         for place, key in enumerate(plan.keys):
             if key.type == "text" and plan.public_keys is None:
-                yield self._texts(plan, place, sorted({each[place] for each in keys if _is_digest(each[place])}))
+                digests = sorted({each[place] for each in keys if _is_digest(each[place])})
+                try:
+                    texts = self._texts(self._source, plan, place, digests)
+                except Exception as problem:  # noqa: BLE001 - rows in which to look may be too long for its memory
+                    log.info("looking up texts stopped: %s", _class_and_code(problem))
+                    texts = self._texts(self._source.streaming(), plan, place, digests)
+                yield texts
 
-    def _texts(self, plan: Plan, place: int, digests: list[str]) -> dict[str, str]:
+    def _texts(self, source: Source, plan: Plan, place: int, digests: list[str]) -> dict[str, str]:
         """Look texts up, fewer at a time where they are too long together."""
         if not digests:
             return {}
-        relation = texts_relation(plan, place, self._source.table, self._kinds, digests)
+        relation = texts_relation(plan, place, source.table, self._kinds, digests)
         try:
-            table = self._source.fetch(relation)
+            table = source.fetch(relation)
         except Exception:
             if len(digests) == 1:
                 raise
             half = len(digests) // 2
-            return self._texts(plan, place, digests[:half]) | self._texts(plan, place, digests[half:])
+            return self._texts(source, plan, place, digests[:half]) | self._texts(source, plan, place, digests[half:])
         return dict(zip(table.column("digest").to_pylist(), table.column("text").to_pylist(), strict=True))
 
     def _quick(self, plan: Plan, salt: str, path: Path) -> ExactTable | None:

@@ -72,7 +72,8 @@ def _grown(matching: int) -> Question:
 def long_texts(_: Size) -> Evidence:
     with little_memory():
         failed = [matching for matching in (0, 20, 400) if not _answered(_grown(matching))]
-    shown = _longest_shown()
+        made_shown = _made_shown()
+    shown = _longest_shown() and made_shown
     return Evidence(passed=not failed and shown, details={"failed at": failed, "long keys are shown whole": shown})
 
 
@@ -81,6 +82,17 @@ def _longest_shown() -> bool:
     texts = {"z" * 63, "y" * 64, "x" * 5000}
     rows = pa.table({"id": range(900), "g": sorted(texts) * 300})
     return {row["g"] for row in protected(rows).group_by("g").count().answer(epsilon=50).to_dicts()} == texts
+
+
+def _made_shown() -> bool:
+    """Whether long keys that a question makes are shown whole, though rows to look in are more than memory has."""
+    people = 400
+    table = protected(pa.table({"id": range(people), "g": ["a" * 400] * people}), rows_per_unit=1, groups_per_unit=1)
+    question = table.derive(k=f"REPLACE(g, 'a', '{'b' * 80}')").group_by("k").count()
+    try:
+        return [row["k"] for row in question.answer(epsilon=50).to_dicts()] == ["b" * 32_000]
+    except EngineError:
+        return False
 
 
 def _heavy(extra: str) -> Question:
@@ -183,6 +195,20 @@ def _as_it_is(value: Any) -> Any:
 def whole_texts() -> Iterator[None]:
     """A text leaves the engine as long as it is."""
     with planted(relation, "leaving", _as_it_is), planted(kernel_path, "leaving", _as_it_is):
+        yield
+
+
+@mutant("long keys are looked up in the memory there is", killed_by="Q27", published="shown keys too long for memory")
+@contextmanager
+def looked_up_once() -> Iterator[None]:
+    """What a quick engine cannot hold when it looks up the text of a shown key is a failure."""
+    long_texts = engine.Engine._long_texts
+
+    def once(self: engine.Engine, *asked: Any) -> Any:
+        with planted(source.Source, "streaming", _as_it_is):
+            yield from long_texts(self, *asked)
+
+    with planted(engine.Engine, "_long_texts", once):
         yield
 
 
