@@ -14,6 +14,7 @@ import pytest
 
 from tacit.auditing.gauntlet.table_stage import exact_cells, exact_table, protected
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.tables.arrow import frame_to_arrow
 
 ROWS = pa.table({"id": [1, 1, 2, 3], "g": ["a", "b", "a", None], "x": [1, 2, None, 9], "d": [dt.date(2020, 1, 1)] * 4})
 
@@ -329,3 +330,11 @@ def test_a_duckdb_file_is_opened_to_read_and_nothing_else_is_reached(tmp_path):
     for statement in ("COPY t TO 'out.csv'", "ATTACH 'y.duckdb'", "INSERT INTO t VALUES (9)", "SET threads = 1"):
         with pytest.raises(duckdb.Error):
             connection.execute(statement)
+
+
+def test_texts_of_a_pandas_frame_have_room_for_more_than_2_to_the_31_bytes_together():
+    texts = ["a", None, "b" * 100]
+    given = pd.DataFrame({"object": pd.Series(texts, dtype=object), "category": pd.Series(texts, dtype="category")})
+    found = frame_to_arrow(given)
+    assert found.schema.types == [pa.large_string()] * 2  # others end at 2^31
+    assert [found.column(name).to_pylist() for name in found.column_names] == [texts] * 2

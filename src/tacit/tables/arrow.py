@@ -101,9 +101,11 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
     if str(series.dtype) == "category":
         codes = series.cat.codes.to_numpy()
         values = _series(series.cat.categories, name)
+        if pa.types.is_string(values.type):  # each is repeated: together they may be more than 2^31 bytes
+            values = values.cast(pa.large_string())
         return values.take(pa.array(codes, pa.int64(), mask=codes < 0))
     if str(series.dtype) == "object" or getattr(series.dtype, "storage", None) == "python":
-        return pa.chunked_array([pa.array([_text(cell) for cell in series], pa.string())])
+        return pa.chunked_array([pa.array([_text(cell) for cell in series], pa.large_string())])
     try:
         array = pa.array(series, from_pandas=True)
     except Exception:  # noqa: BLE001 - its text may quote a cell
