@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import closing
 from fractions import Fraction
 
 import pyarrow as pa
@@ -78,7 +79,8 @@ def test_a_charge_is_shown_as_its_answer_says_it(tacit, where):
     table = door_table(
         rows, name="pay", unit="id", rows_per_unit=1, groups_per_unit=1, budget=epsilon(1, delta=1e-6), ledger=where
     )
-    spent = table.group_by("g").count().answer(epsilon=1).facts.loss["text"]
+    with closing(table.session.ledger):
+        spent = table.group_by("g").count().answer(epsilon=1).facts.loss["text"]
     assert "δ = " in spent
     assert f"pay {spent}\n" in tacit("ledger", "show", "--ledger", where)
 
