@@ -20,7 +20,7 @@ FEW, MANY = 100, 4_000
 TABLES_LIMIT = 1.5
 ENTRIES = 60_000
 # A verification fetches, hashes, follows and adds up; bare is hashing and parsing alone.
-VERIFY_LIMIT = 1.5
+VERIFY_LIMIT = 2.0
 WRITERS = 32
 WRITERS_LIMIT = 1.0
 WRITING_SECONDS = 3.0
