@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
-CODE := src tests bench
+CODE := src gauntlet tests bench
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test
@@ -25,7 +25,7 @@ test: $(TOOLS)  ## install the test tools and run the tests (under 5 minutes on 
 check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict src gauntlet/src
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
 slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
@@ -64,7 +64,7 @@ $(RUNTIME): pyproject.toml | $(BIN)/python
 	$(PIP) install --editable .
 	@touch $@
 
-$(TOOLS): pyproject.toml | $(BIN)/python
-	@echo "installing tacit and its test tools into $(VENV) (once; a minute or two)"
-	$(PIP) install --editable '.[test]'
+$(TOOLS): pyproject.toml gauntlet/pyproject.toml | $(BIN)/python
+	@echo "installing tacit, its gauntlet and its test tools into $(VENV) (once; a minute or two)"
+	$(PIP) install --editable '.[test]' --editable ./gauntlet
 	@touch $@ $(RUNTIME)

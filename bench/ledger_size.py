@@ -74,9 +74,9 @@ def _ask_one(path: Path, numbers: Iterator[int]) -> None:
 
 def _verified(home: Path) -> Ratio:
     """Verify a long ledger, against hashing and parsing the same texts and nothing else; in processor time."""
-    from tacit.auditing.gauntlet.ledger_cases import _fill, _noon
     from tacit.ledger import open_ledger
     from tacit.privacy.loss import PureLoss
+    from tacit_gauntlet.ledger.counting import _fill, _noon
 
     with open_ledger(home / "long.db", clock=_noon) as ledger:
         table = ledger.register(name="pay", declaration={"unit": "id"}, budget=PureLoss(Fraction(10**6)))

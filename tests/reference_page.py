@@ -289,7 +289,8 @@ def all_commands() -> list[tuple[tuple[str, ...], Any]]:
     """Return every command that does something, by its words."""
 
     def walk(path: tuple[str, ...], command: Any) -> list[tuple[tuple[str, ...], Any]]:
-        inner = getattr(command, "commands", {})
+        listed = command.list_commands(None) if hasattr(command, "list_commands") else ()
+        inner = {name: command.get_command(None, name) for name in listed}
         own = [(path, command)] if path and (not inner or command.invoke_without_command) else []
         return own + [found for name, each in inner.items() for found in walk((*path, name), each)]
 

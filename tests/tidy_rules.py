@@ -1,4 +1,6 @@
-"""The house rules as functions of a tree {path: source}, its paths relative to src/tacit: each returns what breaks it.
+"""The house rules as functions of a tree {path: source}: each returns what breaks it.
+
+Paths are relative to src/tacit; those of the gauntlet's own package begin with "gauntlet/".
 
 Every message says what to do instead. test_tidy.py runs them on the real tree, and on planted ones to show that each
 can fail.
@@ -49,13 +51,13 @@ HOMES = {
     "cryptography": ("noise/bits.py", "ledger/chain.py"),
     "sqlglot": ("query/",),
     "pyspark": ("engine/spark.py",),
-    "ibis": ("tables/", "engine/"),
+    "ibis": ("tables/", "engine/", "gauntlet/stage/trial.py"),
     "psycopg": ("ledger/postgres.py", "engine/postgres.py"),
     "scipy": ("auditing/attacks/solving.py",),
     "dp_accounting": (),
     "opendp": (),
     "mpmath": (),
-    "apsw": ("auditing/gauntlet/faulty_disk.py",),
+    "apsw": ("gauntlet/stage/disk.py",),
     "hypothesis": (),
     "pytest": (),
 }
@@ -63,9 +65,9 @@ HOMES = {
 # Files that plant or provoke other generators on purpose: N11 seeds them, the mutants draw from them, and a faulty disk
 # fails as its seed says.
 RANDOM_EXEMPT = {
-    "auditing/gauntlet/faulty_disk.py",
-    "auditing/gauntlet/randomness_cases.py",
-    "auditing/gauntlet/noise_mutants.py",
+    "gauntlet/stage/disk.py",
+    "gauntlet/noise/randomness.py",
+    "gauntlet/noise/mutants.py",
 }
 RANDOM_MODULES = ("random", "numpy.random", "np.random")
 

@@ -23,9 +23,9 @@ from tacit.auditing.attacks.answerers import (
 from tacit.auditing.attacks.people import PLACES, People
 from tacit.auditing.attacks.questions import random_questions
 from tacit.auditing.attacks.solving import least_squares, linear_program, share_right, solvers_named
-from tacit.auditing.gauntlet.statistic import binomial_at_least, binomial_at_most
 from tacit.errors import InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
+from tacit_gauntlet.stage.statistic import binomial_at_least, binomial_at_most
 
 FALSE_ALARM = 1e-6
 ONE = Fraction(1)

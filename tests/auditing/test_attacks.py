@@ -18,10 +18,10 @@ from tacit.auditing.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
 from tacit.auditing.attacks.choices import Choices
 from tacit.auditing.attacks.exposure import DELTAS
 from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
-from tacit.auditing.gauntlet.statistic import binomial_at_least, binomial_at_most
 from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.session import Session
+from tacit_gauntlet.stage.statistic import binomial_at_least, binomial_at_most
 
 FALSE_ALARM = 1e-6
 NO_NOISE = (DiscreteLaplace, "sample", lambda self, n: np.zeros(n, dtype=np.int64))

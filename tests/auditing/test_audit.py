@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.auditing import drawing, gauntlet
+import tacit_gauntlet as gauntlet
+from tacit.auditing import drawing
 from tacit.auditing.audit import Claim, audit, judge
-from tacit.auditing.gauntlet.mutant import all_mutants
 from tacit.auditing.lower_bound import gaussian_draws, gaussian_mu
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
+from tacit_gauntlet.frame.mutant import all_mutants
 
 ONE = Claim(Fraction(1), Fraction(0), Fraction("0.999999"))
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import protected
 from tacit.door.question import PICKED
 from tacit.errors import QueryRefused, TacitError
 from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean
+from tacit_gauntlet.stage.table import protected
 
 HOSTILE = [
     "quote'\"`",

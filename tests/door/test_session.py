@@ -4,13 +4,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import BUDGET, protected
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, NoRandomness
 from tacit.ledger.opening import open_ledger
 from tacit.noise import integer_noise
 from tacit.privacy.loss import epsilon
 from tacit.release import noisy
+from tacit_gauntlet.stage.table import BUDGET, protected
 
 ROWS = pa.table({"id": range(50), "g": ["ab"[n % 2] for n in range(50)], "x": range(50)})
 

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import Ear, protected
 from tacit.door import Table
 from tacit.engine import compiled
 from tacit.engine.engine import log
+from tacit_gauntlet.stage.table import Ear, protected
 
 CACHE = Path(__file__).parents[2] / ".pytest_cache" / "kernel"
 

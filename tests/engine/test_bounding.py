@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.auditing.gauntlet.table_stage import added, exact_cells
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
+from tacit_gauntlet.stage.table import added, exact_cells
 
 SCHEMA = pa.schema([("id", pa.string()), ("g", pa.string()), ("x", pa.int64()), ("y", pa.float64())])
 UNITS = st.sampled_from(["a", "A", "b", "", "c ", "c", None])

@@ -6,9 +6,9 @@ import traceback
 import pyarrow as pa
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import exact_table
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import EngineError, QueryRefused
+from tacit_gauntlet.stage.table import exact_table
 
 ROWS = pa.table({"id": range(60), "g": ["abc"[place % 3] for place in range(60)], "x": range(60)})
 

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet import query_cells as cells
-from tacit.auditing.gauntlet.query_cases import same_cell
-from tacit.auditing.gauntlet.query_reference import meaning
-from tacit.auditing.gauntlet.table_stage import exact_table, protected
 from tacit.engine.expression import TRANSLATIONS, to_ibis
-from tacit.engine.trial import trial
 from tacit.errors import QueryRefused
 from tacit.query.catalogue import CATALOGUE
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
 from tacit.query.nodes import Call, Column, Value
 from tacit.query.show import show
+from tacit_gauntlet.query.language import same_cell
+from tacit_gauntlet.stage import cells
+from tacit_gauntlet.stage.reference import meaning
+from tacit_gauntlet.stage.table import exact_table, protected
+from tacit_gauntlet.stage.trial import trial
 from tests.query.trees import FORMS, nested, rows
 
 

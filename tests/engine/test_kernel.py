@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from tacit.auditing import gauntlet
-from tacit.auditing.gauntlet.case import run
+import tacit_gauntlet as gauntlet
 from tacit.engine import coding, coding_loops, kernel_loops, kernel_path
 from tacit.engine.kernel import Bounded, Columns, sum_batches
+from tacit_gauntlet.frame.case import run
 from tests.engine.exact import KEYS, UNITS, XS, YS, added, as_table, exact_of, question
 
 pytestmark = pytest.mark.usefixtures("kernel")

@@ -5,12 +5,12 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal
 import pyarrow as pa
 import pytest
 
-from tacit.engine.trial import trial
 from tacit.errors import QueryRefused
 from tacit.query.canonical import kind_of
 from tacit.query.kind import INT_LEAST, INT_MOST, decimal, kind_of_column
 from tacit.query.nodes import Call, Column, Value
 from tacit.tables.schema import ColumnFacts
+from tacit_gauntlet.stage.trial import trial
 
 EXACT = Context(prec=100)
 WIDTHS = [(38, 0), (38, 2), (38, 18), (38, 19), (38, 37), (37, 1), (36, 35), (19, 0), (18, 4), (18, 17), (9, 9), (4, 1)]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION
 from tacit.ledger import Ledger, RegisteredTable, open_ledger
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import DECLARATION
 from tests.ledger.postgres_server import fresh_schema, server, server_programs
 
 

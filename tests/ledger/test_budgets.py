@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION, TENTH, ask, charge
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError
 from tacit.ledger import open_ledger
 from tacit.privacy.event import GaussianNoise, KeyThreshold, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, epsilon, renyi, rho
+from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 
 
 def fitting(ledger, table, *, analyst=None, tries=12, prefix=""):

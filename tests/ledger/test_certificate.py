@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger.certificate import verify_certificate
 from tacit.ledger.chain import canonical, link, new_key
 from tacit.ledger.deployment import deployment, to_yaml
 from tacit.privacy.event import GaussianNoise, KeyThreshold
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import charge
 
 ANSWER = '{"state": ["CA"], "income": [51200.5]}'
 

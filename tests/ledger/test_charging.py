@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION, TENTH, ask, charge
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, Reservation, StoredAnswer, open_ledger
 from tacit.privacy.event import GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 
 
 def kinds(ledger: Ledger) -> list[str]:

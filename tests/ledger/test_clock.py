@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION, ask, charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.clock import FAR_AHEAD
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import DECLARATION, ask, charge
 
 TODAY = datetime(2026, 6, 15, 12, tzinfo=UTC)
 

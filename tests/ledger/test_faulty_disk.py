@@ -2,10 +2,10 @@
 
 import pytest
 
-from tacit.auditing.gauntlet.disk_cases import first_fault, opened, quick_real_disk, synced_now_and_then
-from tacit.auditing.gauntlet.faulty_disk import Disk
-from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, register
 from tacit.errors import LedgerError
+from tacit_gauntlet.ledger.disk import first_fault, opened, quick_real_disk, synced_now_and_then
+from tacit_gauntlet.stage.disk import Disk
+from tacit_gauntlet.stage.ledger import TENTH, ask, register
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from tacit.accounting import convert, cost
 from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, covers, grains, rule_of
 from tacit.accounting.room import questions_left
-from tacit.auditing.gauntlet.ledger_filter import solve_game
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
+from tacit_gauntlet.ledger.filter import solve_game
 
 BUDGET = ApproximateLoss(Fraction(2), Fraction(1, 10**6))
 RULE = rule_of(BUDGET)

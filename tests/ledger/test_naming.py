@@ -2,9 +2,9 @@
 
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION, TENTH, ask
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask
 
 
 def test_the_same_source_under_a_second_name_is_refused_naming_the_first(ledger, table):

@@ -12,13 +12,13 @@ from contextlib import closing, suppress
 import psycopg
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION, again, ask, charge, register
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import anchor, open_ledger, opening, sqlite
 from tacit.ledger.anchor import anchored_at
 from tacit.ledger.chain import canonical, digest
 from tacit.ledger.entry import SCHEMA
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import DECLARATION, again, ask, charge, register
 
 
 def test_without_a_name_the_ledger_is_in_the_home_folder(tacit_home):

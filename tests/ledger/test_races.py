@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from tacit.auditing.gauntlet import ledger_races as races
-from tacit.auditing.gauntlet.ledger_kills import answer_until_killed, invariant_faults
-from tacit.auditing.gauntlet.ledger_stage import TENTH, again, ask, charge, in_child, in_children, register
 from tacit.errors import DeadRequest
 from tacit.ledger import StoredAnswer, open_ledger
 from tacit.privacy.event import PureChoice
+from tacit_gauntlet.ledger import races
+from tacit_gauntlet.ledger.kills import answer_until_killed, invariant_faults
+from tacit_gauntlet.stage.ledger import TENTH, again, ask, charge, in_child, in_children, register
 from tests.ledger.postgres_server import fresh_schema
 
 

@@ -6,7 +6,6 @@ import os
 import psycopg
 import pytest
 
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION, TENTH, ask, charge
 from tacit.errors import LedgerError
 from tacit.ledger import chain, open_ledger
 from tacit.ledger.anchor import Anchor, anchored_at
@@ -15,6 +14,7 @@ from tacit.ledger.rows import Rows
 from tacit.ledger.state import BUCKET_MAX, Pieces, State, place_of, whole_state
 from tacit.ledger.store import NotAsSigned
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 from tests.ledger.postgres_server import fresh_schema
 from tests.ledger.test_verify import behind_its_back
 

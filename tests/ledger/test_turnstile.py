@@ -6,11 +6,11 @@ import time
 import psycopg
 import pytest
 
-from tacit.auditing.gauntlet.ledger_races import gather, run_together
-from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, charge, register
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.turnstile import Ticket
+from tacit_gauntlet.ledger.races import gather, run_together
+from tacit_gauntlet.stage.ledger import TENTH, ask, charge, register
 from tests.ledger.postgres_server import fresh_schema
 
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from tacit.auditing.gauntlet.ledger_damage import damage_at_every
-from tacit.auditing.gauntlet.ledger_stage import TENTH, ask, charge
 from tacit.cli.ledger import line
 from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.sqlite import connect_to_file
 from tacit.ledger.verify import Replay
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.ledger.damage import damage_at_every
+from tacit_gauntlet.stage.ledger import TENTH, ask, charge
 
 FORGERIES = {
     "the chain is broken at entry 4": "UPDATE tacit_entry SET body = REPLACE(body, '1/10', '1/90') WHERE number = 4",

@@ -6,10 +6,10 @@ import pytest
 
 import tacit
 from tacit import local
-from tacit.auditing.gauntlet.ledger_stage import DECLARATION
 from tacit.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.privacy.event import KeyThreshold, PureChoice
+from tacit_gauntlet.stage.ledger import DECLARATION
 
 
 @pytest.fixture

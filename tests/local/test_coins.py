@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet.local_stage import EveryWord
-from tacit.auditing.gauntlet.statistic import FALSE_ALARM, binomial_at_least, binomial_at_most
 from tacit.errors import InvalidParameter
 from tacit.local import coins
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
+from tacit_gauntlet.stage.local import EveryWord
+from tacit_gauntlet.stage.statistic import FALSE_ALARM, binomial_at_least, binomial_at_most
 
 CHANCES = st.integers(1, 2**64 - 1).map(lambda top: Fraction(top, 2**64))
 

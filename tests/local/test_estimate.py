@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 import tacit
-from tacit.auditing.gauntlet.statistic import FALSE_ALARM, binomial_at_most
 from tacit.errors import InvalidParameter
 from tacit.local.estimate import ReportLaw, _binomial
+from tacit_gauntlet.stage.statistic import FALSE_ALARM, binomial_at_most
 
 
 def law_of_reports(law: ReportLaw, holders: int) -> np.ndarray:

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from tacit import local
-from tacit.auditing.gauntlet.local_stage import people
-from tacit.auditing.gauntlet.statistic import FALSE_ALARM
 from tacit.local import heavy
 from tacit.local.estimate import _binomial
 from tacit.local.intervals import Counting, norm_sub
@@ -18,6 +16,8 @@ from tacit.local.mean_interval import _wilson
 from tacit.local.prefixes import PrefixHashing
 from tacit.local.response import Response
 from tacit.noise.bits import Keystream
+from tacit_gauntlet.stage.local import people
+from tacit_gauntlet.stage.statistic import FALSE_ALARM
 
 
 def law_of_supports(counting: Counting, holders: int) -> np.ndarray:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet.local_stage import exact_laws
 from tacit.local.attributes import Attributes
 from tacit.local.catalogue import FREQUENCIES, frequency_protocol, mean_protocol
 from tacit.local.columns import count_columns
@@ -22,6 +21,7 @@ from tacit.local.sets import draw_sets, share_table, sizes_of
 from tacit.local.unary import Unary
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
+from tacit_gauntlet.stage.local import exact_laws
 
 EPSILONS = st.fractions(Fraction(1, 50), 8, max_denominator=100)
 NAMES = [*FREQUENCIES, "longitudinal"]

@@ -9,11 +9,11 @@ import pytest
 from flint import arb
 
 import tacit
-from tacit.auditing.gauntlet.noise_enumeration import edges_of, wrong_paths
-from tacit.auditing.gauntlet.statistic import FALSE_ALARM, chi_square_fit
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import PureChoice
 from tacit.privacy.rounding import ball, working_precision
+from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
+from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 
 
 def test_R1_a_bit_is_kept_with_chance_half_plus_gamma_and_gamma_is_half_the_tangent():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.auditing.gauntlet.noise_processes import in_forks, wide_numbers
 from tacit.errors import NoRandomness
 from tacit.noise import bits
 from tacit.noise.bernoulli import Bernoulli, BernoulliExp
@@ -16,6 +15,7 @@ from tacit.noise.bits import Keystream, fresh_bytes
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace, laplace_tables
 from tacit.privacy.rounding import working_precision
+from tacit_gauntlet.stage.processes import in_forks, wide_numbers
 
 DRAWERS = [DiscreteLaplace.sample, DiscreteGaussian.sample, Bernoulli.sample, BernoulliExp.sample]
 

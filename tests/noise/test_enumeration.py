@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from tacit.auditing.gauntlet.noise_enumeration import GivenBits, paths, wrong_paths
 from tacit.noise.bernoulli import Bernoulli, BernoulliExp
 from tacit.noise.gaussian import WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST
+from tacit_gauntlet.stage.enumeration import GivenBits, paths, wrong_paths
 from tests.noise import oracle
 
 SHAPES = [(4, 16), (5, 15), pytest.param(8, 16, marks=pytest.mark.slow)]

@@ -9,9 +9,6 @@ import pytest
 
 import tacit
 from tacit.accounting.cost import delta_at, epsilon_at, pure_epsilon, renyi, zcdp
-from tacit.auditing.gauntlet.noise_enumeration import edges_of, wrong_paths
-from tacit.auditing.gauntlet.statistic import clopper_pearson_upper
-from tacit.auditing.gauntlet.table_stage import plan_of, protected
 from tacit.noise.staircase import DiscreteStaircase, level_table
 from tacit.plan.exact import ExactTable
 from tacit.privacy.event import PureChoice, StaircaseNoise, event_from_dict, event_to_dict
@@ -20,6 +17,9 @@ from tacit.privacy.rounding import ball
 from tacit.privacy.staircase_law import staircase_for
 from tacit.release.columns import noisy_columns
 from tacit.release.noisy import release
+from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
+from tacit_gauntlet.stage.statistic import clopper_pearson_upper
+from tacit_gauntlet.stage.table import plan_of, protected
 
 SHAPES = [(1, 1, "1"), (7, 2, "5/2"), (7, 7, "1/2"), (40, 11, "3")]
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from tacit.auditing.gauntlet.noise_enumeration import GivenBits, OutOfBits
 from tacit.errors import TacitError
 from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, gaussian_sampler, gaussian_table
 from tacit.noise.laplace import DigitTables, DiscreteLaplace, _digit_table, _top_table, laplace_tables
 from tacit.noise.threshold import ThresholdTable, certain_thresholds, powers
+from tacit_gauntlet.stage.enumeration import GivenBits, OutOfBits
 from tests.noise import oracle
 
 ONES = 2**64 - 1

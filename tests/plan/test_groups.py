@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.accounting.filter import FOR_KEYS
-from tacit.auditing.gauntlet.table_stage import exact_cells, plan_of, protected
 from tacit.errors import QueryRefused
 from tacit.plan.groups import threshold_for
 from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
 
 mpmath.mp.dps = 120
 

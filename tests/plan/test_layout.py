@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.auditing.gauntlet.table_stage import plan_of, protected
+from tacit_gauntlet.stage.table import plan_of, protected
 
 ROWS = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, None, 3], "y": [1.0, 2.0, 3.0]})
 RANGES = {"x": {"between": (0, 10)}, "y": {"between": (0, 10)}}

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import plan_of, protected
 from tacit.errors import QueryRefused
 from tacit.privacy.law import SCALE_MAX
+from tacit_gauntlet.stage.table import plan_of, protected
 
 ROWS = pa.table({"id": [1], "i": [1], "f": [1.0], "d": pa.array([Decimal("1.00")], pa.decimal128(10, 2)), "t": ["a"]})
 

@@ -89,7 +89,7 @@ def test_the_given_rows_are_left_alone():
 
 @given(st.text("ab%_!", max_size=8), st.text("ab%_!", max_size=6))
 def test_like_agrees_with_the_reference(text, pattern):
-    from tacit.auditing.gauntlet.query_reference import _like
+    from tacit_gauntlet.stage.reference import _like
 
     try:
         parts = pattern_parts(Value(pattern, "text"), Value("!", "text"))

@@ -6,9 +6,6 @@ import sqlglot
 from hypothesis import given, settings
 from sqlglot import exp
 
-from tacit.auditing.gauntlet import query_cells as cells
-from tacit.auditing.gauntlet.query_cases import hostile_texts, same_cell
-from tacit.auditing.gauntlet.query_reference import meaning
 from tacit.engine.expression import to_ibis
 from tacit.query.canonical import canonical, columns_of, functions_of, kind_of
 from tacit.query.catalogue import CATALOGUE, written_forms
@@ -17,6 +14,9 @@ from tacit.query.kind import TEXT, value_of
 from tacit.query.nodes import Aggregate, Call, Column, Output, Query
 from tacit.query.show import show
 from tacit.query.sql import parse_expression
+from tacit_gauntlet.query.language import hostile_texts, same_cell
+from tacit_gauntlet.stage import cells
+from tacit_gauntlet.stage.reference import meaning
 from tests.query.trees import CELLS, FORMS, nested, rows
 
 

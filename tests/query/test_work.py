@@ -5,13 +5,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import exact_table, plan_of, protected
 from tacit.errors import QueryRefused
 from tacit.query.frame import correlation, count, mean, variance
 from tacit.query.kind import FLOAT, TEXT
 from tacit.query.nodes import Call, Column, Value
 from tacit.query.work import STEPS_MAX, limit_cells, steps, text_bytes
 from tacit.tables.reading import TEXT_BYTES_MAX
+from tacit_gauntlet.stage.table import exact_table, plan_of, protected
 
 KINDS = {"t": TEXT, "x": FLOAT}
 T = Column("t")

@@ -4,11 +4,11 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet import query_cells as cells
 from tacit.errors import QueryRefused
 from tacit.query.canonical import canonical, kind_of
 from tacit.query.nodes import Call, Column
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
+from tacit_gauntlet.stage import cells
 
 FORMS = cells.every_form()
 CELLS = Declaration(

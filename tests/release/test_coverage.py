@@ -9,13 +9,13 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
-from tacit.auditing.gauntlet.statistic import clopper_pearson_lower, clopper_pearson_upper
-from tacit.auditing.gauntlet.table_stage import plan_of, protected
 from tacit.plan.exact import ExactTable
 from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
 from tacit.release.columns import noisy_columns
 from tacit.release.noisy import NoisyTable, release
+from tacit_gauntlet.stage.statistic import clopper_pearson_lower, clopper_pearson_upper
+from tacit_gauntlet.stage.table import plan_of, protected
 
 CONFIDENCE = Fraction(95, 100)
 GROUPS = 20_000

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import plan_of, protected
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.plan.exact import ExactTable
@@ -14,6 +13,7 @@ from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release.columns import noisy_columns
 from tacit.release.noisy import NoisyTable, release
+from tacit_gauntlet.stage.table import plan_of, protected
 
 GROUPS = 40_000
 

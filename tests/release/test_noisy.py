@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet.table_stage import plan_of, protected
 from tacit.errors import LedgerError
 from tacit.plan.exact import ExactTable
 from tacit.query.frame import count, count_units
 from tacit.release import noisy as noisy_module
 from tacit.release.noisy import NoisyTable, release
+from tacit_gauntlet.stage.table import plan_of, protected
 
 SCALARS = st.one_of(
     st.none(),

@@ -10,13 +10,13 @@ from flint import arb
 
 import tacit
 from tacit.accounting.cost import zcdp
-from tacit.auditing.gauntlet.mutant import planted
-from tacit.auditing.gauntlet.statistic import FALSE_ALARM, chi_square_fit
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
 from tacit.privacy.event import ExponentialChoice, PureChoice
 from tacit.privacy.rounding import ball, working_precision
-from tacit.selection.law import (
+from tacit.selection.terms import Terms
+from tacit_gauntlet.frame.mutant import planted
+from tacit_gauntlet.stage.selection import (
     exponential_law,
     log_ratio,
     noisy_max_law,
@@ -24,7 +24,7 @@ from tacit.selection.law import (
     renyi_divergence,
     top_k_law,
 )
-from tacit.selection.terms import Terms
+from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 
 LAWS = {
     tacit.NoisyMax: noisy_max_law,

@@ -9,7 +9,6 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet.noise_enumeration import GivenBits, edges_of, wrong_paths
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
 from tacit.noise.flips import draw_flips
@@ -17,6 +16,7 @@ from tacit.noise.uniform import draw_below
 from tacit.privacy.rounding import ball, certain_floor, working_precision
 from tacit.selection import weights
 from tacit.selection.weights import ExactSums, draw_weighted
+from tacit_gauntlet.stage.enumeration import GivenBits, edges_of, wrong_paths
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 5, 7, 16])

@@ -7,7 +7,6 @@ from math import exp
 import numpy as np
 import pytest
 
-from tacit.auditing.gauntlet.statistic import FALSE_ALARM, chi_square_fit
 from tacit.noise.bits import Keystream
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
@@ -16,6 +15,7 @@ from tacit.selection import points, quantile, weights, widths
 from tacit.selection.points import Aim, Parts, Stretches, draw_points, rows_below, uniform_below
 from tacit.selection.quantile import Rate, Target, draw_quantiles, levels_of
 from tacit.selection.widths import Reach, draw_intervals, ladder, prior_weights, rows_for
+from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 
 ONE = Rate(Fraction(1), 1)
 HALF = Fraction(1, 2)

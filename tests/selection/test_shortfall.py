@@ -8,7 +8,7 @@ from flint import arb
 import tacit
 from tacit.privacy.rounding import working_precision
 from tacit.selection import shortfall
-from tacit.selection.law import exponential_law, noisy_max_law, permute_and_flip_law
+from tacit_gauntlet.stage.selection import exponential_law, noisy_max_law, permute_and_flip_law
 
 CASES = [
     (tacit.NoisyMax, noisy_max_law, shortfall.noisy_max_lost),

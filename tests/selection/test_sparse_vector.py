@@ -14,8 +14,8 @@ import tacit
 from tacit.errors import BudgetExceeded, InvalidParameter, TacitError
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import working_precision
-from tacit.selection.law import above_threshold_law
 from tacit.selection.sparse_vector import Split, split_epsilon
+from tacit_gauntlet.stage.selection import above_threshold_law
 
 
 def losses(split: Split, *, paid: int, monotone: bool):

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.auditing.gauntlet.odd_cells import decimals, too_long
-from tacit.auditing.gauntlet.table_stage import exact_cells, exact_table, protected
 from tacit.errors import QueryRefused
 from tacit.tables import parquet
 from tacit.tables.decimals import sound_decimals
+from tacit_gauntlet.stage.odd_cells import decimals, too_long
+from tacit_gauntlet.stage.table import exact_cells, exact_table, protected
 
 USES = ["c", "-c", "c * 2", "CEIL(c)", "CAST(c AS TEXT)"]
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tacit.auditing.gauntlet.table_stage import exact_cells, protected
 from tacit.errors import QueryRefused
 from tacit.tables.delimited import LINE_BYTES_MAX, NEVER, read_header
+from tacit_gauntlet.stage.table import exact_cells, protected
 
 PIECES = [b"a", b"1", b",", b",", b'"', b'""', b"\n", b"\n", b"\r\n", b"\r", b"\x00", b"\xff", b"\xc3\xa9", b"\xc3"]
 PIECES += [b"'", b"\\", b"#", b" ", b"NULL", b"\x1a", b"\xe2\x80\xa8", b"\xef\xbb\xbf", b'"x,y"', NEVER.encode()]

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.auditing.gauntlet.odd_cells import BAD_TEXTS, FAR, odd_columns
-from tacit.auditing.gauntlet.table_stage import exact_cells, exact_table, protected
 from tacit.errors import QueryRefused
 from tacit.tables import parquet
 from tacit.tables.reading import reading_of
+from tacit_gauntlet.stage.odd_cells import BAD_TEXTS, FAR, odd_columns
+from tacit_gauntlet.stage.table import exact_cells, exact_table, protected
 
 ODD = {name: (odd, plain) for name, odd, plain in odd_columns()}
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.auditing.gauntlet.table_stage import SALT, exact_cells, plan_of, protected
 from tacit.engine.engine import Engine, joined
 from tacit.errors import QueryRefused
+from tacit_gauntlet.stage.table import SALT, exact_cells, plan_of, protected
 
 REFUSED = {
     "TIMESTAMP_NS": ["'2020-01-01 00:00:00.000000001'", "'2020-01-01 00:00:00.000000002'"],

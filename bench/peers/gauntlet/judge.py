@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.auditing.gauntlet.statistic import (
+from tacit_gauntlet.stage.statistic import (
     FALSE_ALARM,
     clopper_pearson_lower,
     clopper_pearson_upper,

@@ -13,13 +13,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[2]
-sys.path[:0] = [str(HERE), str(HERE.parent), str(PROJECT / "src")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(PROJECT / "src"), str(PROJECT / "gauntlet" / "src")]
 
 from environments import NotInstalled, environment  # noqa: E402
 from judge import JUDGES, audit  # noqa: E402
 from page import page_of  # noqa: E402
 
-from tacit.auditing.gauntlet.record import this_machine  # noqa: E402
+from tacit_gauntlet.frame.record import this_machine  # noqa: E402
 
 LIBRARIES = ("tacit", "opendp", "diffprivlib", "python-dp")
 SECONDS_MAX = 300

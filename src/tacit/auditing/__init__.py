@@ -1,1 +1,1 @@
-"""What tries to prove us wrong: the gauntlet of published attacks, and the statistics that judge it."""
+"""What tries to prove us wrong: audits of mechanisms and questions, and the statistics that judge them."""

@@ -1,8 +1,8 @@
 """The command line's door: the list of commands, `--version`, and how an error reaches a person.
 
-Each command lives in a module of its own, which loads what it needs when it runs. An error of ours is its message on
-stderr and an exit code, never a stack trace; an error that is not ours is its class alone, since the texts of other
-packages may quote a row.
+Each command lives in a module of its own, which loads what it needs when it runs; other packages may bring more
+(outside.py). An error of ours is its message on stderr and an exit code, never a stack trace; an error that is not ours
+is its class alone, since the texts of other packages may quote a row.
 """
 
 import gc
@@ -24,7 +24,6 @@ from tacit.cli import (
     certificate,
     demo,
     explain,
-    gauntlet,
     init,
     ledger,
     local,
@@ -32,6 +31,7 @@ from tacit.cli import (
     tables,
     tradeoff,
 )
+from tacit.cli.outside import Commands
 from tacit.cli.screen import say
 from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, TacitError
 
@@ -43,6 +43,7 @@ EXIT_FAILED = 4
 
 app = typer.Typer(
     name="tacit",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -65,7 +66,6 @@ app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(tradeoff.tradeoff)
 app.add_typer(attack.app, name="attack")
 app.add_typer(audit.app, name="audit")
-app.command(name="gauntlet")(gauntlet.gauntlet)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)

@@ -1,0 +1,61 @@
+"""The gauntlet: published attacks as cases registered by id, and the published bugs that show the cases can fail.
+
+`load()` imports the modules listed here, which register what they hold. A new module of cases or mutants is added to
+the list by hand, so that what runs can be read in one place.
+"""
+
+import importlib
+
+MODULES = (
+    "tacit_gauntlet.accounting.cases",
+    "tacit_gauntlet.accounting.mutants",
+    "tacit_gauntlet.tables.aggregates",
+    "tacit_gauntlet.tables.aggregate_mutants",
+    "tacit_gauntlet.tables.cache",
+    "tacit_gauntlet.tables.cost",
+    "tacit_gauntlet.ledger.disk",
+    "tacit_gauntlet.tables.entitled",
+    "tacit_gauntlet.tables.file_cells",
+    "tacit_gauntlet.tables.files",
+    "tacit_gauntlet.query.joins",
+    "tacit_gauntlet.ledger.arms",
+    "tacit_gauntlet.ledger.counting",
+    "tacit_gauntlet.ledger.clocks",
+    "tacit_gauntlet.ledger.damage",
+    "tacit_gauntlet.ledger.filter",
+    "tacit_gauntlet.ledger.kills",
+    "tacit_gauntlet.ledger.mutants",
+    "tacit_gauntlet.ledger.races",
+    "tacit_gauntlet.ledger.signed",
+    "tacit_gauntlet.ledger.strangers",
+    "tacit_gauntlet.local.clients",
+    "tacit_gauntlet.local.estimates",
+    "tacit_gauntlet.local.memo",
+    "tacit_gauntlet.local.mutants",
+    "tacit_gauntlet.local.response_mutants",
+    "tacit_gauntlet.noise.laws",
+    "tacit_gauntlet.noise.randomness",
+    "tacit_gauntlet.noise.mutants",
+    "tacit_gauntlet.tables.screen",
+    "tacit_gauntlet.selection.cases",
+    "tacit_gauntlet.selection.mutants",
+    "tacit_gauntlet.query.language",
+    "tacit_gauntlet.query.mutants",
+    "tacit_gauntlet.tables.answers",
+    "tacit_gauntlet.query.asking",
+    "tacit_gauntlet.selection.ranking",
+    "tacit_gauntlet.tables.refusals",
+    "tacit_gauntlet.tables.replay",
+    "tacit_gauntlet.tables.sensitivity",
+    "tacit_gauntlet.tables.sizes",
+    "tacit_gauntlet.noise.staircase",
+    "tacit_gauntlet.tables.mutants",
+    "tacit_gauntlet.tables.values",
+    "tacit_gauntlet.query.work",
+)
+
+
+def load() -> None:
+    """Register every case and mutant."""
+    for module in MODULES:
+        importlib.import_module(module)

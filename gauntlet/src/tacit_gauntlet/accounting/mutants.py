@@ -1,0 +1,94 @@
+"""Published bugs of accountants, planted in ours: each must be killed by the comparison with the slow one (L14)."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from tacit.accounting import batch, convert, cost, digits, gridded, hockey, pair
+from tacit.privacy.event import GaussianNoise, KeyThreshold
+from tacit.privacy.rounding import ball
+from tacit_gauntlet.frame.mutant import mutant, planted
+
+Planted = Iterator[None]
+
+
+@contextmanager
+def _forgetful(owner: object, name: str, replacement: object) -> Planted:
+    """Plant a bug with the caches of costs empty before and after."""
+    cost.delta_at.cache_clear()
+    cost.zcdp.cache_clear()
+    with planted(owner, name, replacement):
+        yield
+    cost.delta_at.cache_clear()
+    cost.zcdp.cache_clear()
+
+
+@mutant("a conversion rounded down", killed_by="L14", published="float conversions that round to nearest")
+def rounded_down() -> Any:
+    """Round a converted delta or rho towards zero."""
+    return _forgetful(convert, "upward", digits.downward)
+
+
+@mutant("a delta rounded down", killed_by="L14", published="tail probabilities that round to nearest")
+def delta_rounded_down() -> Any:
+    """Round an event's exact delta towards zero."""
+    return _forgetful(cost, "upward", digits.downward)
+
+
+@mutant("the continuous law for the discrete", killed_by="L14", published="analytic Gaussian calibration of grid noise")
+def continuous_law() -> Any:
+    """Read the discrete Gaussian's delta off the continuous formula."""
+
+    def delta(event: GaussianNoise, shift: int, epsilon: Fraction) -> Any:
+        return hockey.continuous_gaussian_delta(ball(shift / event.sigma), ball(epsilon))
+
+    return _forgetful(hockey, "gaussian_delta", delta)
+
+
+@mutant("a threshold's delta forgotten in a batch", killed_by="L14", published="deltas dropped on composition")
+def delta_forgotten() -> Any:
+    """Compose as though thresholds never failed."""
+    counted = batch._counted
+
+    def without(events: Any) -> Any:
+        counts, releases = counted(events)
+        return {event: count for event, count in counts.items() if not isinstance(event, KeyThreshold)}, releases
+
+    return _forgetful(batch, "_counted", without)
+
+
+@mutant("losses put on the grid from above", killed_by="L14", published="optimistic discretisation taken for a bound")
+def rounded_to_the_grid_below() -> Any:
+    """Give every chance to the grid point below it."""
+    on_grid: Callable[..., Any] = gridded.on_grid
+
+    def below(given: Any, step: Fraction) -> Any:
+        found = on_grid(given, step)
+        return replace(found, offset=found.offset - step)
+
+    return _forgetful_pld(below)
+
+
+@mutant("the tail cut off and not added", killed_by="L14", published="truncated Gaussian tails")
+def tail_forgotten() -> Any:
+    """Keep the loss within two deviations and forget the rest."""
+    narrow: Callable[..., Any] = pair.pair_of
+
+    def cut(event: Any) -> Any:
+        found = narrow(event)
+        if isinstance(event, GaussianNoise) and isinstance(found, pair.Lattice):
+            keep = len(found.masses) // 2 + int(2 * event.sigma)
+            return replace(found, masses=found.masses[:keep], beyond=found.beyond * 0)
+        return found
+
+    return _forgetful(batch, "pair_of", cut)
+
+
+@contextmanager
+def _forgetful_pld(replacement: object) -> Planted:
+    from tacit.accounting import pld
+
+    with planted(pld, "on_grid", replacement):
+        yield

@@ -1,0 +1,1 @@
+"""Attacks on the ledger: races, crashes, damage, forged records and lost answers."""

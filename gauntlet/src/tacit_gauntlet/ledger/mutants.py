@@ -1,0 +1,267 @@
+"""Published ways to lose or double a charge, planted in the ledger; each is killed by the case it names."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from tacit.accounting.filter import Charge
+from tacit.errors import DeadRequest
+from tacit.ledger import certificate, chain, charging, draft, naming, opening, verify
+from tacit.ledger.anchor import Anchor
+from tacit.ledger.charging import Keys, Receipt, StoredAnswer
+from tacit.ledger.draft import Draft
+from tacit.ledger.entry import Account, Entry, Head, account_from, account_name, charge_from, scope_of
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.rows import Likely, Rows
+from tacit.ledger.rulebook import Declared
+from tacit.ledger.sqlite import SqliteStore, _rows, _write
+from tacit.ledger.state import State
+from tacit.ledger.store import Work
+from tacit_gauntlet.frame.mutant import mutant, planted
+
+
+@mutant("a batch decided on the totals before it", killed_by="L01b", published="group commit without a running total")
+@contextmanager
+def decided_before_the_batch() -> Iterator[None]:
+    """Let all who share a transaction be judged by what was spent before it."""
+
+    def account(self: Draft, scope: str) -> Account:
+        name = account_name(scope)
+        put = self.state._put.pop(name, None)
+        before = self.state.get(name)
+        if put is not None:
+            self.state.put(name, put)
+        return Account() if before is None else account_from(before)
+
+    with planted(Draft, "account", account):
+        yield
+
+
+@mutant(
+    "read then write", killed_by="L01", published="time of check to time of use: totals read before the lock is taken"
+)
+@contextmanager
+def read_then_write() -> Iterator[None]:
+    """Decide on what was read before the write lock was taken."""
+
+    def transact(self: SqliteStore, _: Sequence[Likely], work: Work) -> None:
+        with self.turn, self._opened() as connection:
+            connection.execute("BEGIN")
+            writes = work(_rows(connection))
+            connection.execute("ROLLBACK")
+            if writes is None:
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            for entry in writes.entries:
+                connection.execute("DELETE FROM tacit_entry WHERE number = ?", (entry.number,))
+            _write_anyway(connection, writes)
+            connection.execute("COMMIT")
+
+    def _write_anyway(connection: Any, writes: Any) -> None:
+        for number, hash in list(connection.execute("SELECT number, hash FROM tacit_head")):
+            writes.before = Head("", number, hash, "", "", "")
+        _write(connection, writes)
+
+    with planted(SqliteStore, "transact", transact):
+        yield
+
+
+@mutant("write behind", killed_by="L02", published="a charge is written some time after its answer has left")
+@contextmanager
+def write_behind() -> Iterator[None]:
+    """Leave the commit to the next transaction."""
+
+    def transact(self: SqliteStore, _: Sequence[Likely], work: Work) -> None:
+        with self.turn, self._opened() as connection:
+            if getattr(self, "_open_transaction", False):
+                connection.execute("COMMIT")
+            connection.execute("BEGIN IMMEDIATE")
+            self._open_transaction = True  # type: ignore[attr-defined]
+            writes = work(_rows(connection))
+            if writes is not None:
+                _write(connection, writes)
+
+    @contextmanager
+    def reading(self: SqliteStore) -> Iterator[Rows]:
+        with self.turn, self._opened() as connection:
+            yield _rows(connection)
+
+    disconnect = SqliteStore.disconnect
+
+    def flush_and_disconnect(self: SqliteStore) -> None:
+        if self._connection is not None and getattr(self, "_open_transaction", False):
+            self._open_transaction = False  # type: ignore[attr-defined]
+            self._connection.execute("COMMIT")
+        disconnect(self)
+
+    with (
+        planted(SqliteStore, "transact", transact),
+        planted(SqliteStore, "reading", reading),
+        planted(SqliteStore, "disconnect", flush_and_disconnect),
+    ):
+        yield
+
+
+@mutant("no anchor", killed_by="L04", published="a restored backup gives the budget back")
+@contextmanager
+def no_anchor() -> Iterator[None]:
+    """Believe any copy of the ledger whose own chain is whole."""
+    with planted(Anchor, "_compare", lambda *_: None):
+        yield
+
+
+@mutant(
+    "chain without the previous hash",
+    killed_by="L05",
+    published="entries are hashed one by one, so one can be rewritten",
+)
+@contextmanager
+def unchained() -> Iterator[None]:
+    """Hash each entry alone."""
+
+    def link(_: str, body: str) -> str:
+        return hashlib.sha256(body.encode()).hexdigest()
+
+    with ExitStack() as stack:
+        for module in (chain, certificate, draft, opening, verify):
+            stack.enter_context(planted(module, "link", link))
+        yield
+
+
+@mutant("float sums", killed_by="L06", published="budgets summed in floating point admit too many or too few")
+@contextmanager
+def float_sums() -> Iterator[None]:
+    """Add in floating point."""
+
+    def add(self: Charge, other: Charge) -> Charge:
+        pure = self.epsilon is not None and other.epsilon is not None
+        epsilon = Fraction(float(self.epsilon) + float(other.epsilon)) if pure else None  # type: ignore[arg-type]
+        return Charge(epsilon, self.rho + other.rho, self.delta + other.delta)
+
+    with planted(Charge, "__add__", add):
+        yield
+
+
+@mutant("the clock as it is", killed_by="L07", published="setting the clock back re-opens yesterday's budget")
+@contextmanager
+def plain_clock() -> Iterator[None]:
+    """Take the time from the clock, even where it runs backwards."""
+    with planted(draft, "never_earlier", lambda time, _: time):
+        yield
+
+
+@mutant("budget by name", killed_by="L08", published="registering the same data again gives a fresh budget")
+@contextmanager
+def budget_by_name() -> Iterator[None]:
+    """Give every new name a budget of its own."""
+
+    def people(_draft: object, _said: object, known: Declared | None, _source: object) -> str | None:
+        return None if known is None else known.people
+
+    with planted(naming, "_people", people):
+        yield
+
+
+@mutant("refund on error", killed_by="L09", published="a failed query is not charged, so failing is a free answer")
+@contextmanager
+def refund() -> Iterator[None]:
+    """Give a charge back when its answer cannot be stored."""
+    commit = Ledger.commit
+
+    def refunding(self: Ledger, charge: Entry, answer: str) -> Receipt:
+        try:
+            return commit(self, charge, answer)
+        except BaseException:
+            paid = charge_from(charge.record)
+            back = Charge(None if paid.epsilon is None else -paid.epsilon, -paid.rho, -paid.delta)
+
+            def give_back(view: Draft) -> None:
+                view.append({"kind": "override", "reason": "refund"})
+                view.charge(scope_of(charge.record["people"]), back, number=charge.number)
+
+            self._turnstile.take(give_back)
+            raise
+
+    with planted(Ledger, "commit", refunding):
+        yield
+
+
+@mutant("request ids forgotten", killed_by="L11", published="a retried request is charged and answered again")
+@contextmanager
+def forgotten_requests() -> Iterator[None]:
+    """Take every request for a new one."""
+    keys_of = charging.keys_of
+
+    def forgetful(*arguments: Any, **words: Any) -> Keys:
+        keys = keys_of(*arguments, **words)
+        return replace(keys, request=None)
+
+    with planted(charging, "keys_of", forgetful):
+        yield
+
+
+@mutant("stale totals", killed_by="L12", published="a cached remaining budget is believed after others have spent it")
+@contextmanager
+def stale_totals() -> Iterator[None]:
+    """Believe the totals this process knows, although others have written since."""
+    piece = State._piece
+
+    def believed(self: State, at: str, hash: str) -> object:
+        known = self._pieces.buckets.get(at)
+        return piece(self, at, hash if known is None else known[0])
+
+    with planted(State, "_piece", believed):
+        yield
+
+
+@mutant("totals summed anew", killed_by="L13", published="OpenDP issue 2909: each charge re-reads all before it")
+@contextmanager
+def summed_anew() -> Iterator[None]:
+    """Add up all charges at every charge."""
+    account = Draft.account
+
+    def scanning(self: Draft, scope: str) -> Account:
+        for _ in self.rows.columns():
+            pass
+        return account(self, scope)
+
+    with planted(Draft, "account", scanning):
+        yield
+
+
+@mutant("a retry that reuses a charge", killed_by="L15", published="one charge buys two noises after a crash")
+@contextmanager
+def reused_charge() -> Iterator[None]:
+    """Let a request that was charged and not answered go on with the charge it has."""
+    reserve, find_stored = charging.reserve, charging.find_stored
+
+    def lenient(view: Draft, keys: Keys, **words: Any) -> StoredAnswer | None:
+        try:
+            return find_stored(view, keys, **words)
+        except DeadRequest:
+            return None
+
+    def reusing(view: Draft, request: charging.Request, *, durable: bool) -> StoredAnswer | Entry:
+        made = None if request.keys.request is None else view.charge_for(request.keys.request)
+        return made if made is not None else reserve(view, request, durable=durable)
+
+    with planted(charging, "find_stored", lenient), planted(charging, "reserve", reusing):
+        yield
+
+
+@mutant(
+    "any rule with room", killed_by="L16", published="a charge is admitted while any of several accountants has room"
+)
+@contextmanager
+def any_rule_with_room() -> Iterator[None]:
+    """Let the pure arm forget what is not pure, so that each arm is spent on its own."""
+
+    def add(self: Charge, other: Charge) -> Charge:
+        epsilon = (self.epsilon or Fraction(0)) + (other.epsilon or Fraction(0))
+        return Charge(epsilon, self.rho + other.rho, self.delta + other.delta)
+
+    with planted(Charge, "__add__", add):
+        yield

@@ -1,0 +1,1 @@
+"""Attacks on local reports and on what is estimated from them."""

@@ -1,0 +1,250 @@
+"""Published bugs of local collection, planted in our clients and collectors: each must be killed by its case."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from flint import arb
+
+from tacit.local import (
+    attributes,
+    catalogue,
+    coins,
+    collector,
+    intervals,
+    longitudinal,
+    poisoning,
+    questions,
+    report,
+    store,
+    survey,
+    unary,
+    wire,
+)
+from tacit.local.randomizer import label_reports
+from tacit.noise import uniform
+from tacit.noise.bits import Bits, Keystream
+from tacit.privacy.rounding import ball, certain_floor, rounded_up
+from tacit_gauntlet.frame.mutant import mutant, planted
+
+Planted = Iterator[None]
+
+# ---- the law -------------------------------------------------------------------------------------------------------
+
+
+@mutant("modulo bias", killed_by="T01", published="a random word's remainder taken for an even choice")
+def modulo_bias() -> AbstractContextManager[None]:
+    """Keep the words that should be drawn again."""
+
+    def fold(most: int, n: int, bits: Bits, width: int = 64) -> Any:
+        return (bits.words(n, width) % np.uint64(most)).astype(np.int64)
+
+    return planted(uniform, "draw_below", fold)
+
+
+@mutant("each bit at the whole epsilon", killed_by="T01", published="unary encodings that forget that two bits differ")
+def bit_at_whole_epsilon() -> AbstractContextManager[None]:
+    """Keep the true bit with the chance that one bit alone could afford."""
+    keep = property(lambda self: coins.kept_chance(self.epsilon, outside=1))
+    return planted(unary.Unary, "keep", keep)
+
+
+@mutant("true bit kept too often", killed_by="T01", published="a client whose coin is not the one its law states")
+def true_bit_kept_too_often() -> AbstractContextManager[None]:
+    """Toss the sender's own bit with another chance than stated."""
+    toss = coins.draw_heads
+    return planted(unary, "draw_heads", lambda chance, n, bits: toss((chance + Fraction(1, 16)), n, bits))
+
+
+@mutant("chances rounded up", killed_by="T01", published="floating-point chances, a little beyond e^ε")
+@contextmanager
+def chances_rounded_up() -> Planted:
+    """Round the chance of keeping an answer up by one step of the grid."""
+    coins.kept_chance.cache_clear()
+    with planted(coins, "certain_floor", lambda formula: certain_floor(formula) + 1):
+        yield
+    coins.kept_chance.cache_clear()
+
+
+@mutant(
+    "amplified epsilon with fakes", killed_by="T01", published="random sampling plus fake data at ln(m(e^ε − 1) + 1)"
+)
+def amplified_with_fakes() -> AbstractContextManager[None]:
+    """Give the sampled attribute the larger epsilon that is published for hiding which one it is."""
+    build = survey._attributes
+
+    def amplified(question: Any, method: str, protocol: str, epsilon: Fraction) -> Any:
+        honest = build(question, method, protocol, epsilon)
+        if method != "fake":
+            return honest
+        count = len(question.parts)
+        larger = rounded_up(lambda: arb.log(count * ball(epsilon).expm1() + 1))
+        parts = tuple(catalogue.frequency_protocol("response", part.size, larger) for part in question.parts)
+        return attributes.Attributes(epsilon, "fake", parts)
+
+    return planted(survey, "_attributes", amplified)
+
+
+# ---- over time -----------------------------------------------------------------------------------------------------
+
+
+@mutant("memo forgotten", killed_by="T02", published="permanent answers kept in memory alone, drawn anew at each start")
+def memo_forgotten() -> AbstractContextManager[None]:
+    """Do not write the memo."""
+    return planted(longitudinal.LongitudinalClient, "_save", lambda *_: None)
+
+
+@mutant("fresh noise each time", killed_by="T02", published="one-time reports sent again and again, and averaged")
+def fresh_noise_each_time() -> AbstractContextManager[None]:
+    """Draw a permanent answer for every report."""
+
+    def reports(self: Any, value: Any, times: int, *, tokens: Any = None) -> Any:
+        codes = np.full(times, self._labels.read_one(value))
+        return label_reports(self.survey, self._protocol.draw(codes, Keystream()), tokens)
+
+    return planted(longitudinal.LongitudinalClient, "reports", reports)
+
+
+@mutant("a new answer for a new value, without limit", killed_by="T02", published="memos whose loss is not capped")
+def no_limit_of_values() -> AbstractContextManager[None]:
+    """Draw another permanent answer for every value."""
+    permanent = longitudinal.LongitudinalClient._permanent
+
+    def unlimited(self: Any, code: int) -> Any:
+        self.values_most = 10**9
+        return permanent(self, code)
+
+    return planted(longitudinal.LongitudinalClient, "_permanent", unlimited)
+
+
+# ---- poisoning -----------------------------------------------------------------------------------------------------
+
+
+@mutant("no look at patterns", killed_by="T03", published="collectors that trust every well-formed report")
+def no_look_at_patterns() -> AbstractContextManager[None]:
+    """Never look for answers that are supported together."""
+    return planted(collector, "find_patterns", lambda *_: ())
+
+
+@mutant(
+    "a sample of the first reports", killed_by="T03", published="checks that a sender can arrange to be left out of"
+)
+def sample_of_the_first() -> AbstractContextManager[None]:
+    """Look for patterns among the first few reports alone."""
+    find = poisoning.find_patterns
+    return planted(
+        collector, "find_patterns", lambda protocol, payloads, counts: find(protocol, payloads[:200], counts)
+    )
+
+
+@mutant("worst shift without debiasing", killed_by="T03", published="poisoning bounds for the raw counts")
+def worst_shift_without_debiasing() -> AbstractContextManager[None]:
+    """State that a fake moves a count by one."""
+    from tacit.local import estimating
+
+    return planted(
+        estimating.FrequencyEstimate,
+        "poisoning",
+        lambda self, fraction: estimating.Shift(-fraction * self.used, fraction * self.used),
+    )
+
+
+# ---- bad reports ---------------------------------------------------------------------------------------------------
+
+
+@mutant("duplicates counted", killed_by="T04", published="replayed reports")
+def duplicates_counted() -> AbstractContextManager[None]:
+    """Take every id for a new one."""
+    return planted(store.Store, "first_seen", lambda _, ids: np.ones(len(ids), dtype=np.bool_))
+
+
+@mutant("ids forgotten at a restart", killed_by="T04", published="replay after a crash")
+@contextmanager
+def ids_forgotten() -> Planted:
+    """Remember ids in memory alone."""
+    opened = store.Store.__init__
+    with planted(store.Store, "__init__", lambda self, _: opened(self, None)):
+        yield
+
+
+@mutant("old epochs accepted", killed_by="T04", published="reports replayed from another round")
+def old_epochs_accepted() -> AbstractContextManager[None]:
+    """Do not look at the epoch."""
+    check = wire.check_report
+
+    def careless(one: report.Report, wanted: survey.Survey) -> str | None:
+        reason = check(one, wanted)
+        return None if reason == wire.WRONG_EPOCH else reason
+
+    return planted(wire, "check_report", careless)
+
+
+@mutant("out of range, half added", killed_by="T04", published="a collector that counts before it checks")
+def half_added() -> AbstractContextManager[None]:
+    """Count reports before looking whether they are valid."""
+    add = collector.Collector._add_batch
+
+    def adds(self: Any, ids: Any, payloads: Any, tokens: Any) -> None:
+        good = self.survey.protocol.valid(payloads)
+        if not good.all():
+            self._take(0, Counter(), self.survey.protocol.tally(np.resize(payloads[good], (1, payloads.shape[1]))))
+        add(self, ids, payloads, tokens)
+
+    return planted(collector.Collector, "_add_batch", adds)
+
+
+# ---- estimates -----------------------------------------------------------------------------------------------------
+
+
+@mutant("naive mean without debiasing", killed_by="T05", published="the raw share of reports taken for the truth")
+def naive_mean() -> AbstractContextManager[None]:
+    """Return the reports' own counts."""
+    return planted(intervals.Counting, "unbiased", lambda self, supports: supports * (self.people / self.reports))
+
+
+@mutant("intervals of the wrong variance", killed_by="T05", published="error bars as if reports were answers")
+def intervals_of_the_wrong_variance() -> AbstractContextManager[None]:
+    """Forget that the noise is divided by p - q too."""
+    bounds = intervals.Counting.bounds
+
+    def narrow(self: Any, supports: Any, confidence: float) -> Any:
+        low, high = bounds(self, supports, confidence)
+        middle, gain = (low + high) / 2, float(self.keep - self.stray)
+        return middle - gain * (high - low) / 2, middle + gain * (high - low) / 2
+
+    return planted(intervals.Counting, "bounds", narrow)
+
+
+# ---- size and time -------------------------------------------------------------------------------------------------
+
+
+@mutant("report length that depends on the value", killed_by="T06", published="variable-length encodings of numbers")
+def length_depends_on_the_value() -> AbstractContextManager[None]:
+    """Write a report without its leading zeros."""
+    write = wire.report_line
+
+    def shorter(one: report.Report) -> str:
+        line = write(one)
+        data = one.payload.hex()
+        return line.replace(data, data.lstrip("0") or "0")
+
+    return planted(wire, "report_line", shorter)
+
+
+@mutant("answers looked up one by one", killed_by="T06", published="time that grows with the answer's place")
+def answers_looked_up_one_by_one() -> AbstractContextManager[None]:
+    """Search the list of answers from its start."""
+    read = questions.Labels.read_one
+
+    def search(self: Any, value: Any) -> int:
+        code = read(self, value)
+        until = time.perf_counter_ns() + 2000 * code
+        while time.perf_counter_ns() < until:
+            pass
+        return code
+
+    return planted(questions.Labels, "read_one", search)

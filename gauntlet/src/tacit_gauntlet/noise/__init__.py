@@ -1,0 +1,1 @@
+"""Attacks on the noise itself: its laws, its randomness, its time."""

@@ -1,0 +1,162 @@
+"""Staircase noise under attack: its law against every move it should hide, its draws, and the numbers that get it.
+
+Each published bug here is planted beside the case that kills it.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tacit import count, mean
+from tacit import sum as sum_of
+from tacit.accounting.cost import pure_epsilon
+from tacit.noise import staircase
+from tacit.noise.bits import Bits, Keystream
+from tacit.noise.staircase import level_table
+from tacit.noise.threshold import Integers
+from tacit.noise.uniform import draw_below
+from tacit.plan import split
+from tacit.privacy.event import StaircaseNoise
+from tacit.privacy.rounding import ball, nearest_float, working_precision
+from tacit.privacy.staircase_law import StaircaseLaw
+from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
+from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
+from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
+
+LAWS = [
+    StaircaseLaw(Fraction(1), sensitivity=1, width=1),
+    StaircaseLaw(Fraction(2), sensitivity=4, width=1),
+    StaircaseLaw(Fraction(3, 2), sensitivity=5, width=3),
+    StaircaseLaw(Fraction(5), sensitivity=6, width=6),
+]
+CELLS_LEAST = 20
+QUESTIONS: list[dict[str, Any]] = [{"s": sum_of("x")}, {"n": count()}, {"s": sum_of("x"), "m": mean("x")}]
+
+
+@case(
+    "N20", title="a staircase tells no more of one number than epsilon, and is drawn as its law says", feature="noise"
+)
+def staircases_hide_one_number(size: Size) -> Evidence:
+    """The largest log-ratio over every move and output; every bit string of the levels; and draws beside the masses."""
+    count_drawn = 40_000 if size == "quick" else 400_000
+    beyond, wrong, unlikely = [], [], []
+    for law in LAWS:
+        worst = _largest_loss(law)
+        if worst > float(law.epsilon) + 1e-9:
+            beyond.append(f"{law}: {worst:.4f}")
+        wrong += [f"{law}: {path}" for path in _wrong_levels(law)[:2]]
+        chance = _fit(law, count_drawn)
+        if chance < float(FALSE_ALARM) / len(LAWS):
+            unlikely.append(f"{law}: p = {chance:.2g}")
+    details = {"beyond epsilon": beyond, "bit strings decided wrongly": wrong, "draws unlike the law": unlikely}
+    return Evidence(passed=not (beyond or wrong or unlikely), details=details)
+
+
+def _largest_loss(law: StaircaseLaw) -> float:
+    """Over every move by at most the sensitivity, and every output within three levels."""
+    reach = 4 * law.sensitivity
+    with working_precision(128):
+        logs = {x: float(law.pmf(x).log().mid()) for x in range(-reach, reach + 1)}
+    moves = range(1, law.sensitivity + 1)
+    return max(abs(logs[x] - logs[x - move]) for move in moves for x in range(move - reach, reach + 1))
+
+
+def _wrong_levels(law: StaircaseLaw) -> list[Any]:
+    def mass(level: int) -> Any:
+        held = 2 * law.width - 1 if level == 0 else 2 * law.sensitivity
+        return held * (-ball(law.epsilon * level)).exp()
+
+    table = level_table(law, 4)
+    edges = edges_of(mass, range(400), depth=12, endless=True)
+    return wrong_paths(lambda bits: int(table.draw(1, bits)[0]), edges, width=4, depth=12)[0]
+
+
+def _fit(law: StaircaseLaw, drawn: int) -> float:
+    values = staircase.draw_staircase(law, drawn, Keystream(), 64)
+    seen, expected, rest = [], [], 1.0
+    for x in range(-6 * law.sensitivity, 6 * law.sensitivity + 1):
+        chance = nearest_float(lambda x=x: law.pmf(x))  # type: ignore[misc]
+        if chance * drawn >= CELLS_LEAST:
+            seen.append(int(np.count_nonzero(values == x)))
+            expected.append(chance * drawn)
+            rest -= chance
+    if rest * drawn >= CELLS_LEAST:
+        seen.append(drawn - sum(seen))
+        expected.append(rest * drawn)
+    elif len(seen) > 1:
+        expected = [each * sum(seen) / math.fsum(expected) for each in expected]
+    return chi_square_fit(seen, expected)
+
+
+@mutant("zero drawn twice", killed_by="N20", published="a size and a fair sign: minus zero is zero again")
+@contextmanager
+def zero_twice() -> Iterator[None]:
+    def draw(law: StaircaseLaw, n: int, bits: Bits, width: int) -> Integers:
+        levels = level_table(law, width).draw(n, bits)
+        sign = 1 - 2 * draw_below(2, n, bits)
+        inner = draw_below(law.width, n, bits)
+        outer = draw_below(law.sensitivity, n, bits)
+        found: Integers = sign * np.where(levels == 0, inner, law.width + (levels - 1) * law.sensitivity + outer)
+        return found
+
+    with planted(staircase, "draw_staircase", draw):
+        yield
+
+
+@mutant("a staircase with shorter steps", killed_by="N20", published="noise scaled to less than the sensitivity")
+@contextmanager
+def shorter_steps() -> Iterator[None]:
+    level = StaircaseLaw._level
+    with planted(StaircaseLaw, "_level", lambda law, size: level(law, 2 * size)):
+        yield
+
+
+@case("S30", title="a staircase is for what one unit moves in one number alone, as far as declared", feature="engine")
+def staircases_are_for_one_number(size: Size) -> Evidence:
+    """Bring one unit to tables of one and two groups a unit; compare how far the numbers move with what is charged."""
+    people = 30 if size == "quick" else 300
+    rows: dict[str, list[Any]] = {"id": list(range(people)), "g": ["a", "b", "c"] * (people // 3), "x": [3] * people}
+    extra = [(people, group, 10) for group in "abc" for _ in range(4)]
+    more = {name: values + [row[place] for row in extra] for place, (name, values) in enumerate(rows.items())}
+    ranges = {"x": {"between": (0, 10)}, "g": {"keys": ["a", "b", "c"]}}
+    found, used = [], 0
+    for groups, neighbours in product((1, 2), ("add-remove", "replace")):
+        bounds = {"rows_per_unit": 3, "groups_per_unit": groups, "neighbours": neighbours}
+        tables = [protected(pa.table(each), columns=ranges, **bounds).group_by("g") for each in (rows, more)]
+        for asked in QUESTIONS:
+            pair = [each.agg(**asked) for each in tables]
+            for place, each in enumerate(plan_of(pair[0], epsilon=6).releases):
+                if isinstance(each.event, StaircaseNoise):
+                    used += 1
+                    before, after = (exact_cells(question)[place] for question in pair)
+                    moves = [abs(after.get(cell, 0) - before.get(cell, 0)) for cell in before.keys() | after.keys()]
+                    told = sum(math.ceil(move / each.event.sensitivity) for move in moves) * each.event.epsilon
+                    if told > (pure_epsilon(each.event) or 0):
+                        found.append(f"{list(asked)} with {groups} groups, {neighbours}: {sorted(moves)}")
+    return Evidence(passed=not found and used > 0, details={"staircases": used, "moves beyond what is charged": found})
+
+
+@mutant(
+    "a staircase for every group of a unit",
+    killed_by="S30",
+    published="one number's noise on a histogram, whatever number of bins one person is in",
+)
+@contextmanager
+def for_every_group() -> Iterator[None]:
+    pure = split._pure
+
+    def forgetful(parts: Any, how_far: Any, share: Fraction, spend: Any) -> Any:
+        one = replace(how_far, l0=1, l1=how_far.linf)
+        return replace(pure(parts, one, share, spend), sensitivity=how_far)
+
+    with planted(split, "_pure", forgetful):
+        yield

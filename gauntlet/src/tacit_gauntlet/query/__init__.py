@@ -1,0 +1,1 @@
+"""Attacks through the language: SQL, expressions, their meaning and their work."""

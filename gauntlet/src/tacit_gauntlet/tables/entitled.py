@@ -1,0 +1,182 @@
+"""Stored answers as a leak: who gets one, and what being given one tells (Q17).
+
+Whoever may ask a table may have what was answered from it before. A question to another table, version, declaration or
+source is another question, however alike it looks, and one analyst's request id is nobody else's.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tacit.door import Table
+from tacit.errors import DeadRequest, EngineError
+from tacit.ledger import Ledger, charging, open_ledger
+from tacit.ledger.chain import digest
+from tacit.plan.identity import question_key
+from tacit.query.frame import count
+from tacit.release.answer import Answer
+from tacit.session import Session
+from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.stage.ledger import private_home
+from tacit_gauntlet.stage.table import protected
+
+Probe = Callable[[], Answer]
+
+QUESTION = "SELECT g, COUNT(*) AS n FROM t GROUP BY g"
+UNASKED = "SELECT g, COUNT(*) AS n FROM t WHERE x <> 8 GROUP BY g"
+USUAL: dict[str, Any] = {"columns": {"g": {"keys": ["a", "b"]}, "x": {"between": (0, 9)}}}
+
+
+@case("Q17", title="a stored answer reaches only who may ask its table, and a hit tells nothing else", feature="ledger")
+def stored_answers(_: Size) -> Evidence:
+    """Ask once; then probe as others would: only the same question to the same table may be free."""
+    with private_home() as home:
+        path = rows_at(home / "t.parquet")
+        with open_ledger(home / "ledger.db") as book:
+            table = protected(path, ledger=book, **USUAL)
+            planned = table.sql(QUESTION).plan(epsilon=1).plan
+            first = table.sql(QUESTION).answer(epsilon=1, analyst="ann", request_id="r1")
+            others, ours = foreign(home, book, table), own(path, book, table)
+            # ours first: another version, once declared, is what a new handle is about
+            told = [name for name, probe in ours.items() if not same(probe(), first)]
+            wrong = [name for name, probe in others.items() if probe().facts.free]
+            again, fresh = (table.sql(text).plan(epsilon=1) for text in (QUESTION, UNASKED))
+            # what is left has changed for everyone; what is said of it is the same for a question never asked
+            if again.plan != planned or str(again.fit) != str(fresh.fit):
+                told.append("a plan tells whether a question was asked before")
+            wrong += unanswered(table)
+    tries = len(others) + len(ours) + 3
+    return Evidence(not wrong and not told, {"probes": tries, "reached others": wrong, "not as stored": told})
+
+
+def rows_at(path: Path) -> Path:
+    """Write a small table and return where it is."""
+    pq.write_table(
+        pa.table({"id": range(40), "g": ["ab"[n % 2] for n in range(40)], "x": [n % 9 for n in range(40)]}), path
+    )
+    return path
+
+
+def own(path: Path, book: Ledger, table: Table) -> dict[str, Probe]:
+    """Return ways to ask the same question of the same table, which are free and give the same numbers."""
+    return {
+        "the same analyst again": lambda: table.sql(QUESTION).answer(epsilon=1, analyst="ann"),
+        "the same request again": lambda: table.sql(QUESTION).answer(epsilon=1, analyst="ann", request_id="r1"),
+        "another analyst": lambda: table.sql(QUESTION).answer(epsilon=1, analyst="bob"),
+        "nobody in particular": lambda: table.sql(QUESTION).answer(epsilon=1),
+        "another's request id": lambda: table.sql(QUESTION).answer(epsilon=1, analyst="eve", request_id="r1"),
+        "in Python": lambda: table.group_by("g").agg(n=count()).answer(epsilon=1, analyst="bob"),
+        "in other letters": lambda: table.sql(QUESTION.lower()).answer(epsilon=1, analyst="bob"),
+        "in other spacing": lambda: table.sql(QUESTION.replace(" ", "\n")).answer(epsilon="1.0", analyst="bob"),
+        "with a condition that is always true": lambda: table.sql(f"{QUESTION} HAVING n > -1000000").answer(epsilon=1),
+        "a handle opened anew": lambda: protected(path, ledger=book, **USUAL).sql(QUESTION).answer(epsilon=1),
+    }
+
+
+def foreign(home: Path, book: Ledger, table: Table) -> dict[str, Probe]:
+    """Return questions that only look the same, each of which must be charged."""
+    apart = {"budget": table.session.registered.budget, **USUAL}
+    elsewhere, moved = rows_at(home / "elsewhere.parquet"), rows_at(home / "moved.parquet")
+
+    def asked(source: Any = None, ledger: Any = book, **declared: Any) -> Probe:
+        def probe() -> Answer:
+            given = home / "t.parquet" if source is None else source
+            asked_of = protected(given, ledger=ledger, **(apart | declared))
+            return asked_of.group_by("g").count().answer(epsilon=1, analyst="ann")
+
+        return probe
+
+    def other_columns(facts: dict[str, Any]) -> dict[str, Any]:
+        return {"columns": USUAL["columns"] | facts}
+
+    def question(text: str, **words: Any) -> Probe:
+        given: dict[str, Any] = {"epsilon": 1, "analyst": "ann"}
+        return lambda: table.sql(text).answer(**(given | words))
+
+    return {
+        "another table of the same rows": asked(elsewhere, name="u"),
+        "another file under the same name": asked(moved),
+        "a frame under the same name": asked(pa.table({"id": [1], "g": ["a"], "x": [1]})),
+        "another ledger": asked(ledger=home / "other.db"),
+        "another version": asked(version=2),
+        "another bound of rows": asked(rows_per_unit=1),
+        "another bound of groups": asked(groups_per_unit=1),
+        "another range": asked(**other_columns({"x": {"between": (0, 8)}})),
+        "other public keys": asked(**other_columns({"g": {"keys": ["a", "b", "c"]}})),
+        "another epsilon": question(QUESTION, epsilon="0.5"),
+        "another question under a new request": question("SELECT COUNT(*) AS n FROM t", request_id="r2"),
+        "another analyst's request id": question(
+            "SELECT COUNT(*) AS n FROM t WHERE x > 3", analyst="bob", request_id="r1"
+        ),
+        "another filter": question("SELECT g, COUNT(*) AS n FROM t WHERE x < 9 GROUP BY g"),
+        "the units": question("SELECT g, COUNT(DISTINCT id) AS n FROM t GROUP BY g"),
+        "no groups": question("SELECT COUNT(*) AS n FROM t WHERE x < 4"),
+        "a mean": question("SELECT g, AVG(x) AS n FROM t GROUP BY g"),
+        "another aggregate": question("SELECT g, SUM(x) AS n FROM t GROUP BY g"),
+    }
+
+
+def same(answer: Answer, first: Answer) -> bool:
+    """Return whether an answer is free and shows what the first one did."""
+    return answer.facts.free and answer.to_dicts() == first.to_dicts()
+
+
+def unanswered(table: Table) -> list[str]:
+    """Return what is told of a question that was charged and failed: it has no answer, and its request id is dead."""
+    text, faults = "SELECT COUNT(*) AS n FROM t WHERE x = 2", []
+
+    def fails(*_: Any) -> Any:
+        raise EngineError("the engine failed")
+
+    with planted(type(table.session.engine), "parts", fails):
+        _raises(EngineError, lambda: table.sql(text).answer(epsilon=1, analyst="ann", request_id="dead"))
+    if not _raises(DeadRequest, lambda: table.sql(text).answer(epsilon=1, analyst="ann", request_id="dead")):
+        faults.append("a dead request was answered")
+    if table.sql(text).answer(epsilon=1, analyst="bob", request_id="dead").facts.free:
+        faults.append("a failed question was free for another analyst")
+    return faults
+
+
+def _raises(kind: type[Exception], action: Callable[[], object]) -> bool:
+    try:
+        action()
+    except kind:
+        return True
+    return False
+
+
+@mutant("answers kept by the question alone", killed_by="Q17", published="a cache without the table's owner in its key")
+@contextmanager
+def kept_by_question() -> Iterator[None]:
+    """Find a stored answer by the plan, whatever the source and the declaration."""
+    keys_of = charging.keys_of
+
+    def careless(table: Any, *, question_key: str, **words: Any) -> Any:
+        found = keys_of(table, question_key=question_key, **words)
+        return replace(found, question=digest("question", question_key))
+
+    with (
+        planted(charging, "keys_of", careless),
+        planted(Session, "_key", lambda _self, plan: question_key(plan)),
+    ):
+        yield
+
+
+@mutant("request ids shared by all analysts", killed_by="Q17", published="idempotency keys that are not per caller")
+@contextmanager
+def shared_request_ids() -> Iterator[None]:
+    """Leave the analyst out of what a request is known by."""
+    keys_of = charging.keys_of
+
+    def careless(table: Any, *, analyst: str | None, **words: Any) -> Any:
+        del analyst
+        return keys_of(table, analyst=None, **words)
+
+    with planted(charging, "keys_of", careless):
+        yield

@@ -1,0 +1,253 @@
+"""Attacks by sizes that rows decide: how long texts are together, how much one unit has, how many keys there are.
+
+A question that fails for one person more is an exact answer, whatever epsilon. So after the charge nothing of that kind
+may end it: texts leave the engine short, and where memory would not do, the patient path gives the same integers.
+"""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tacit.door import Question
+from tacit.engine import coding, engine, kernel_path, relation
+from tacit.errors import EngineError, QueryRefused, TacitError
+from tacit.query.frame import count, count_distinct, mean, median
+from tacit.tables import memory, source, spill
+from tacit.tables.reading import TEXT_BYTES_MAX
+from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.stage.table import protected, too_far
+
+LITTLE = "4MB"
+ANSWERED = "answered"
+SLOT_BITS = 12
+CRAFTED = 2000
+# 2,000 words in 4,096 slots: 15 in one has a chance below 1e-12, over all slots and salts.
+IN_ONE_SLOT_MOST = 14
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Declare next to no memory while open."""
+    before = os.environ.get("TACIT_MEMORY")
+    os.environ["TACIT_MEMORY"] = LITTLE
+    try:
+        with planted(memory, "LEAST", 1):
+            yield
+    finally:
+        if before is None:
+            del os.environ["TACIT_MEMORY"]
+        else:
+            os.environ["TACIT_MEMORY"] = before
+
+
+def _answered(question: Question) -> bool:
+    try:
+        question.answer(epsilon="0.000001")
+    except EngineError:
+        return False
+    return True
+
+
+def _grown(matching: int) -> Question:
+    """Ask for groups by a text that is long where a predicate holds, and short elsewhere."""
+    people = 400
+    rows = {
+        "id": range(people),
+        "name": [f"p{n:04d}" for n in range(people)],
+        "sick": [n < matching for n in range(people)],
+    }
+    table = protected(pa.table({**rows, "note": ["a" * 400] * people}), rows_per_unit=1, groups_per_unit=1)
+    long = f"CONCAT(name, REPLACE(CASE WHEN sick THEN note ELSE '' END, 'a', '{'b' * (TEXT_BYTES_MAX // 410)}'))"
+    return table.derive(k=long).group_by("k").count()
+
+
+@case("Q27", title="how long texts are together ends no question", feature="engine")
+def long_texts(_: Size) -> Evidence:
+    with little_memory():
+        failed = [matching for matching in (0, 20, 400) if not _answered(_grown(matching))]
+        made_shown = _made_shown()
+    shown = _longest_shown() and made_shown
+    return Evidence(passed=not failed and shown, details={"failed at": failed, "long keys are shown whole": shown})
+
+
+def _longest_shown() -> bool:
+    """Whether a long key that is shown is the row's own text, though it left as a digest."""
+    texts = {"z" * 63, "y" * 64, "x" * 5000}
+    rows = pa.table({"id": range(900), "g": sorted(texts) * 300})
+    return {row["g"] for row in protected(rows).group_by("g").count().answer(epsilon=50).to_dicts()} == texts
+
+
+def _made_shown() -> bool:
+    """Whether long keys that a question makes are shown whole, though rows to look in are more than memory has."""
+    people = 400
+    table = protected(pa.table({"id": range(people), "g": ["a" * 400] * people}), rows_per_unit=1, groups_per_unit=1)
+    question = table.derive(k=f"REPLACE(g, 'a', '{'b' * 80}')").group_by("k").count()
+    try:
+        return [row["k"] for row in question.answer(epsilon=50).to_dicts()] == ["b" * 32_000]
+    except EngineError:
+        return False
+
+
+def _heavy(extra: str) -> Question:
+    """Ask a crowd, and one more person who has as much as all others together: rows, keys, or different values."""
+    crowd, many = [(n, n % 50, n % 9) for n in range(3000)], 30_000
+    one = {
+        "nobody": [],
+        "many rows": [(-1, 3, n % 9) for n in range(many)],
+        "many keys": [(-1, 1000 + n, 1) for n in range(many)],
+        "many values": [(-1, 3, n) for n in range(many)],
+    }[extra]
+    ids, keys, values = zip(*crowd, *one, strict=True)
+    aggregates: dict[str, Any] = {"n": count(), "m": mean("x", between=(0, 9)), "q": median("x", between=(0, 9))}
+    if extra == "many values":
+        aggregates = {"d": count_distinct("x", per_unit=2)}
+    return protected(pa.table({"id": ids, "g": keys, "x": values})).group_by("g").agg(**aggregates)
+
+
+@case("Q28", title="what one unit has, and how many keys there are, ends no question", feature="engine")
+def heavy_units(_: Size) -> Evidence:
+    failures = []
+    with little_memory():
+        for extra in ("many rows", "many keys", "many values"):
+            question = _heavy(extra)
+            if not _answered(question):
+                failures.append(f"{extra}: no answer")
+            elif extra != "many values":
+                failures += [f"{extra}: {what}" for what in too_far(_heavy("nobody"), question)]
+    return Evidence(passed=not failures, details={"failures": failures})
+
+
+@case("Q29", title="nobody can choose values whose hashes are alike", feature="engine")
+def chosen_hashes(_: Size) -> Evidence:
+    known = coding.key_secret("a salt that somebody knew", 0)
+    crafted = _unhashed(np.arange(CRAFTED, dtype=np.uint64), known)
+    shift = np.uint64(64 - SLOT_BITS)
+    found = {}
+    for salt in ("1", "2", "3"):
+        slots = (coding.keyed_hash(crafted, coding.key_secret(salt, 0)) >> shift).astype(np.int64)
+        found[salt] = int(np.bincount(slots).max())
+    alike = int(np.bincount((coding.keyed_hash(crafted, known) >> shift).astype(np.int64)).max())
+    return Evidence(
+        passed=alike == CRAFTED and max(found.values()) <= IN_ONE_SLOT_MOST,
+        details={"in one slot where the secret is known": alike, "in one slot, by salt": found},
+    )
+
+
+@case(
+    "Q30",
+    title="that rows need a disk is not seen where there is none, nor where warnings are errors",
+    feature="engine",
+)
+def need_of_a_disk(_: Size) -> Evidence:
+    small, large = _heavy("nobody"), _heavy("many rows")
+    with planted(spill, "_mine", None), planted(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
+        said = [_said(small), _with_patience(large)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        strictly = [_said(small), _with_patience(large)]
+    return Evidence(
+        passed=said == [QueryRefused.__name__] * 2 and strictly == [ANSWERED] * 2,
+        details={"without a folder to write to": said, "where warnings are errors": strictly},
+    )
+
+
+def _said(question: Question) -> str:
+    try:
+        question.answer(epsilon="0.000001")
+    except TacitError as problem:
+        return type(problem).__name__
+    return ANSWERED
+
+
+def _with_patience(question: Question) -> str:
+    """Return what is said where rows are too many for a quick path."""
+    with planted(engine.Engine, "_quick", lambda *_: None):
+        return _said(question)
+
+
+def _unhashed(hashes: coding.Words, secret: coding.Secret) -> coding.Words:
+    """Return the words that have these hashes, as somebody who knew the secret would."""
+
+    def divided(word: coding.Words, factor: np.uint64) -> coding.Words:
+        return word * np.uint64(pow(int(factor), -1, 1 << 64))
+
+    word = hashes ^ (hashes >> np.uint64(32))
+    word = divided(word, secret.times_third) - secret.add_third
+    word ^= (word >> np.uint64(29)) ^ (word >> np.uint64(58))
+    word = divided(word, secret.times_second) - secret.add_second
+    word ^= word >> np.uint64(32)
+    return divided(word, secret.times_first) - secret.add_first
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@mutant("texts leave whole", killed_by="Q27", published="a batch of 2^31 bytes of text is an error: an exact count")
+@contextmanager
+def whole_texts() -> Iterator[None]:
+    """A text leaves the engine as long as it is."""
+    with planted(relation, "leaving", _as_it_is), planted(kernel_path, "leaving", _as_it_is):
+        yield
+
+
+@mutant("long keys are looked up in the memory there is", killed_by="Q27", published="shown keys too long for memory")
+@contextmanager
+def looked_up_once() -> Iterator[None]:
+    """What a quick engine cannot hold when it looks up the text of a shown key is a failure."""
+    long_texts = engine.Engine._long_texts
+
+    def once(self: engine.Engine, *asked: Any) -> Any:
+        with planted(source.Source, "streaming", _as_it_is):
+            yield from long_texts(self, *asked)
+
+    with planted(engine.Engine, "_long_texts", once):
+        yield
+
+
+@mutant("memory ends questions", killed_by="Q28", published="a unit larger than the memory limit fails the question")
+@contextmanager
+def no_patience() -> Iterator[None]:
+    """What a quick path cannot hold is a failure."""
+
+    def out_of_memory(*_: Any) -> Any:
+        raise MemoryError
+
+    with planted(engine.Engine, "_patient", out_of_memory):
+        yield
+
+
+@mutant(
+    "a folder is looked for once rows need it",
+    killed_by="Q30",
+    published="a question that fails for large tables alone",
+)
+@contextmanager
+def late_folder() -> Iterator[None]:
+    """Whether rows can be put on a disk is found out after the charge."""
+    with planted(engine, "refuse_without_folder", lambda: None):
+        yield
+
+
+@mutant("a source opened again warns", killed_by="Q30", published="a warning that only large tables bring about")
+@contextmanager
+def warned_again() -> Iterator[None]:
+    """What opening warns of is heard when rows have the source opened again."""
+    with planted(source, "_no_warnings", nullcontext):
+        yield
+
+
+@mutant("hashes that anyone can work out", killed_by="Q29", published="hash flooding: Crosby and Wallach, 2003")
+@contextmanager
+def known_hashes() -> Iterator[None]:
+    """Every question hashes by the same secret."""
+    secret: Callable[..., Any] = coding.make_secret
+    with planted(coding, "make_secret", lambda _salt, purpose: secret("", purpose)):
+        yield

@@ -1,0 +1,73 @@
+"""Commands that other packages bring, found by their entry points in the group `tacit.commands`.
+
+An entry point is a function with Typer's annotations, or a Typer app. One that is expected and not installed is still
+listed, and says how to install it. Nothing is searched until a name is asked for that is not one of our own.
+"""
+
+from importlib.metadata import entry_points
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tacit.errors import InvalidParameter
+
+GROUP = "tacit.commands"
+
+# name of a command -> what it does, and how to install the package that brings it
+EXPECTED = {
+    "gauntlet": (
+        "Try every published attack on this installation, one line each; exit 1 if any succeeds.",
+        "from a checkout of tacit, run: pip install ./gauntlet",
+    )
+}
+
+
+class Commands(TyperGroup):
+    """Our own commands, then those of other packages; a name of ours is never replaced."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names, ours first."""
+        ours = super().list_commands(ctx)
+        others = {*EXPECTED, *(point.name for point in entry_points(group=GROUP))}
+        return [*ours, *sorted(others - set(ours))]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of a name, or nothing."""
+        return super().get_command(ctx, cmd_name) or command_of(cmd_name)
+
+
+def command_of(name: str) -> Any:
+    """Return the command another package brings under `name`, one that says how to get it, or nothing."""
+    for point in entry_points(group=GROUP, name=name):
+        try:
+            return _as_command(name, point.load())
+        except Exception as error:  # noqa: BLE001 (whatever another package raises, our own commands stay)
+            kind = type(error).__name__
+            what, how = f"(Cannot be loaded: {kind}.)", "install its package again, at the version of tacit"
+            return _refusing(name, what, f"'tacit {name}' cannot be loaded: {point.value} raised {kind}\nhint: {how}")
+    if name in EXPECTED:
+        what, how = EXPECTED[name]
+        message = f"'tacit {name}' is a package of its own, which is not installed\nhint: {how}"
+        return _refusing(name, f"{what} (Not installed: {how}.)", message)
+    return None
+
+
+def _refusing(name: str, what: str, message: str) -> Any:
+    """Return a command that takes any words and refuses with `message`."""
+
+    def refuse() -> None:
+        raise InvalidParameter(message)
+
+    refuse.__doc__ = what
+    return _as_command(name, refuse, allow_extra_args=True, ignore_unknown_options=True)
+
+
+def _as_command(name: str, found: Any, **settings: bool) -> Any:
+    app = found
+    if not isinstance(found, typer.Typer):
+        app = typer.Typer(add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+        app.command(name=name, context_settings=settings)(found)
+    command = typer.main.get_command(app)
+    command.name = name
+    return command
