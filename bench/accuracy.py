@@ -13,11 +13,11 @@ import pyarrow as pa
 
 import tacit
 from bench.measure import Figure, Result
+from tacit.answer.columns import noisy_columns
 from tacit.door import Question
 from tacit.plan.exact import ExactTable
 from tacit.plan.plan import Plan
 from tacit.privacy.number import decimal_meaning
-from tacit.release.columns import noisy_columns
 from tacit.release.noisy import release
 
 PEOPLE = 1_000_000

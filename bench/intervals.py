@@ -12,10 +12,10 @@ import pyarrow as pa
 
 import tacit
 from bench.measure import Figure, Result
+from tacit.answer.columns import noisy_columns
 from tacit.door import Table
 from tacit.plan.exact import ExactTable
 from tacit.privacy.number import decimal_meaning
-from tacit.release.columns import noisy_columns
 from tacit.release.noisy import release
 
 PEOPLE = 20_000

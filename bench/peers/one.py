@@ -23,8 +23,8 @@ def tacit(values):
     import pyarrow as pa
 
     import tacit as library
+    from tacit.answer.columns import noisy_columns
     from tacit.privacy.number import decimal_meaning
-    from tacit.release.columns import noisy_columns
     from tacit.release.noisy import release
 
     people = library.table(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.accounting.batch import compose
     from tacit.accounting.meaning import explain
+    from tacit.answer.answer import Answer
     from tacit.auditing.audit import audit
     from tacit.auditing.question_audit import audit_question
     from tacit.door import catalog, table
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
         QueryRefused,
         TacitError,
     )
+    from tacit.forecast.tradeoff import tradeoff
     from tacit.ledger.opening import TRYOUT
     from tacit.local.randomized_response import RandomizedResponse
     from tacit.noise.mechanism import Gaussian, Laplace
-    from tacit.plan.tradeoff import tradeoff
     from tacit.privacy.loss import epsilon, rho
     from tacit.query.frame import (
         correlation,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         sum,  # noqa: A004
         variance,
     )
-    from tacit.release.answer import Answer
     from tacit.selection.exponential import Exponential
     from tacit.selection.noisy_max import NoisyMax
     from tacit.selection.permute_and_flip import PermuteAndFlip
@@ -103,7 +103,7 @@ __all__ = [
 # public name -> the module it lives in
 _HOMES = {
     "AboveThreshold": "tacit.selection.sparse_vector",
-    "Answer": "tacit.release.answer",
+    "Answer": "tacit.answer.answer",
     "BudgetExceeded": "tacit.errors",
     "EngineError": "tacit.errors",
     "Exponential": "tacit.selection.exponential",
@@ -141,7 +141,7 @@ _HOMES = {
     "std": "tacit.query.frame",
     "sum": "tacit.query.frame",
     "table": "tacit.door",
-    "tradeoff": "tacit.plan.tradeoff",
+    "tradeoff": "tacit.forecast.tradeoff",
     "variance": "tacit.query.frame",
 }
 

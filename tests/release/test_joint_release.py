@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tacit.answer.columns import noisy_columns
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.plan.exact import ExactTable
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
-from tacit.release.columns import noisy_columns
 from tacit.release.noisy import NoisyTable, release
 from tacit_gauntlet.stage.table import plan_of, protected
 

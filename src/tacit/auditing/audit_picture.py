@@ -11,8 +11,8 @@ from textwrap import wrap
 from typing import Any
 
 from tacit.auditing.audit_result import AuditResult, Bar, Figure
-from tacit.release.chart import BLUE, INK, PALE
-from tacit.release.plot import CONFIG, check_path, html_page, offline
+from tacit.pictures.chart import BLUE, INK, PALE
+from tacit.pictures.write import CONFIG, check_path, html_page, offline
 
 Spec = dict[str, Any]
 

@@ -16,7 +16,7 @@ EXIT_CHARGED = 4
 EXIT_INTERRUPTED = 130
 
 if TYPE_CHECKING:
-    from tacit.release.answer import Answer
+    from tacit.answer.answer import Answer
 
 
 @with_words
@@ -65,7 +65,7 @@ def check_output(words: Words) -> None:
     if words.format not in FORMATS:
         raise InvalidParameter(f"--format must be one of {', '.join(FORMATS)}")
     if words.plot is not None:
-        from tacit.release.plot import check_path
+        from tacit.pictures.write import check_path
 
         check_path(Path(words.plot))
     if words.output is None:

@@ -225,7 +225,7 @@ def _own_people(
 def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
     """Refuse a picture that cannot be written before the work, and show how far it is, on a terminal alone."""
     if plot is not None:
-        from tacit.release.plot import check_path
+        from tacit.pictures.write import check_path
 
         check_path(plot)
     if not sys.stderr.isatty():

@@ -25,7 +25,7 @@ def tradeoff(
     Examples: `tacit tradeoff fraction --error 1% --epsilon 1` says how many people;
     `tacit tradeoff counts --k 100 --people 100000 --epsilon 1` says what error.
     """
-    from tacit.plan.tradeoff import tradeoff as solve
+    from tacit.forecast.tradeoff import tradeoff as solve
 
     share = error
     if error is not None and error.strip().endswith("%"):

@@ -7,7 +7,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from tacit.answer.answer import Answer, Facts, Rows, loss_record
+from tacit.answer.columns import noisy_columns
+from tacit.answer.consistency import CONSISTENT, made_consistent
+from tacit.answer.show import html_lines
 from tacit.errors import InvalidParameter, LargeEpsilonWarning
+from tacit.forecast.explain import explain, instead_words
+from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.ledger.standing import Fit, Left
 from tacit.noise.mechanism import confidence_meaning
 from tacit.plan.plan import Plan, Spend
@@ -19,14 +25,7 @@ from tacit.privacy.loss import Loss, large_words
 from tacit.privacy.number import Number, rounded_down, show
 from tacit.query.after import apply_after, picks_by_noise
 from tacit.query.nodes import After, Query
-from tacit.release.answer import Answer, Facts, loss_record
-from tacit.release.columns import noisy_columns
-from tacit.release.consistency import CONSISTENT, made_consistent
-from tacit.release.explain import explain, instead_words
 from tacit.release.noisy import NoisyTable
-from tacit.release.rows import Rows
-from tacit.release.show import html_lines
-from tacit.release.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.session import Answered, Session
 
 PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."

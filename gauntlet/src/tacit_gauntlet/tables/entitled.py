@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tacit.answer.answer import Answer
 from tacit.door import Table
 from tacit.errors import DeadRequest, EngineError
 from tacit.ledger import Ledger, charging, open_ledger
 from tacit.ledger.chain import digest
 from tacit.plan.identity import question_key
 from tacit.query.frame import count
-from tacit.release.answer import Answer
 from tacit.session import Session
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted

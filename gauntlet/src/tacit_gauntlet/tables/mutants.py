@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from tacit import session
+from tacit.answer import columns
 from tacit.door import opening
 from tacit.engine import engine, fixed_point, relation
 from tacit.errors import EngineError, QueryRefused
@@ -16,7 +17,7 @@ from tacit.plan import groups, layout, measure, planner, sensitivity, split
 from tacit.plan.identity import question_key
 from tacit.plan.planner import make_plan
 from tacit.query import frame
-from tacit.release import columns, noisy
+from tacit.release import noisy
 from tacit.session import Answered, Session
 from tacit.tables import arrow, delimited, reading, source
 from tacit.tables.delimited import read_header

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
+from tacit.answer.answer import Answer
 from tacit.door import Question, Table
 from tacit.engine.engine import Engine
 from tacit.errors import EngineError, LargeEpsilonWarning
@@ -16,7 +17,6 @@ from tacit.noise import integer_noise
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release import noisy
-from tacit.release.answer import Answer
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import planted
 from tacit_gauntlet.stage.neighbours import Row, asked_of, crowd, newcomers

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from tacit.answer import show
 from tacit.errors import TacitError
-from tacit.release import show
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import protected

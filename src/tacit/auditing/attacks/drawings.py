@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.accounting.meaning import explain
-from tacit.auditing.attacks.pictures import (
+from tacit.pictures.lines import (
     BLUE,
     GREEN,
     ORANGE,

@@ -9,10 +9,10 @@ from fractions import Fraction
 import pyarrow as pa
 import pytest
 
+from tacit.answer.columns import noisy_columns
 from tacit.plan.exact import ExactTable
 from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
-from tacit.release.columns import noisy_columns
 from tacit.release.noisy import NoisyTable, release
 from tacit_gauntlet.stage.statistic import clopper_pearson_lower, clopper_pearson_upper
 from tacit_gauntlet.stage.table import plan_of, protected
@@ -112,8 +112,8 @@ def test_a_group_barely_shown_is_not_told_as_if_it_had_been_certain():
     """The interval of a count at the threshold reaches down to one unit; far above it is even and tight."""
     plan = plan_of(table(groups_per_unit=1).group_by("g").count_units(), noise="laplace")
     least = plan.threshold.least
-    from tacit.release.error_bars import shown_count_reach
-    from tacit.release.noise_sums import single_bound
+    from tacit.answer.error_bars import shown_count_reach
+    from tacit.answer.noise_sums import single_bound
 
     scale = plan.releases[0].scale
     assert shown_count_reach("laplace", scale, CONFIDENCE, 0)[0] is None
@@ -125,8 +125,8 @@ def test_a_group_barely_shown_is_not_told_as_if_it_had_been_certain():
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("scale", [Fraction(1, 4), Fraction(1), Fraction(5, 2), Fraction(40)])
 def test_far_above_the_threshold_a_count_has_the_shortest_interval_there_is(noise, scale):
-    from tacit.release.error_bars import shown_count_reach
-    from tacit.release.noise_sums import single_bound
+    from tacit.answer.error_bars import shown_count_reach
+    from tacit.answer.noise_sums import single_bound
 
     bound = single_bound(noise, scale, CONFIDENCE)
     assert shown_count_reach(noise, scale, CONFIDENCE, 10**6) == (bound, bound)

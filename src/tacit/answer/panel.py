@@ -1,6 +1,7 @@
 """What of an answer is drawn where: its keys as places along an axis and as groups, its aggregates as panels.
 
-Values only; how a panel looks is left to chart.py. Everything here is released already.
+Values only; how a panel looks is left to `tacit.pictures`. A picture is post-processing: it shows what the answer
+already says, and costs nothing.
 """
 
 from __future__ import annotations
@@ -8,21 +9,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
-from tacit.release.show import cell_text, key_text
+from tacit.answer.show import cell_text, key_text
+from tacit.pictures.chart import Cell, Order, Panel, Sheet, Spec, chart
+from tacit.pictures.write import CONFIG, as_chart, check_path, write
 
 if TYPE_CHECKING:
-    from tacit.release.answer import Answer
-
-Order = Literal["none", "number", "time"]
+    from tacit.answer.answer import Answer
 
 LETTERS_MOST = 44
+TITLE_LETTERS, SUBTITLE_LETTERS = 64, 110
 LABELS_MOST = 120  # places along an axis; what is over is left out, and said
-COLOURS_MOST = 8  # groups told apart by colour; more get a small picture each
 FACETS_MOST = 24
 # Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
 SPARSE = 4
@@ -30,44 +32,20 @@ STARTS_AT_ZERO = {"count", "count_units", "count_distinct", "sum", "histogram"}
 QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One number with its interval: where it stands, and whose it is."""
-
-    label: str
-    place: int | float | None  # on an ordered axis: a number, or milliseconds since 1970
-    group: str
-    value: float | None
-    low: float
-    high: float
-    text: str
-    percent: float = 50.0  # which quantile it is, in a fan
-
-    def record(self) -> dict[str, Any]:
-        """Return it as a chart's data, under names that no column has a say in."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+def picture(answer: Answer) -> Any:
+    """Return the picture of an answer as an altair chart, which a notebook shows."""
+    return as_chart(_spec(answer))
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One aggregate, or the quantiles of one column together."""
-
-    name: str
-    kind: Literal["bar", "point", "fan"]
-    cells: tuple[Cell, ...]
+def write_picture(answer: Answer, path: Path) -> Path:
+    """Write the picture of an answer in the form its name asks for, and return the path."""
+    check_path(path)
+    return write(_spec(answer), path)
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """All that is drawn: panels that share their keys."""
-
-    panels: tuple[Panel, ...]
-    axis: str | None  # what the labels or places are; None for an answer without keys
-    order: Order
-    group: str | None  # what the groups are
-    labels: tuple[str, ...]
-    groups: tuple[str, ...]
-    cut: str | None  # what was left out, in words
+def _spec(answer: Answer) -> Spec:
+    drawn = sheet(answer)
+    return chart(drawn) | {"title": _title(answer, drawn), "config": CONFIG, "autosize": {"type": "pad"}}
 
 
 def sheet(answer: Answer) -> Sheet:
@@ -220,3 +198,23 @@ def _percent(name: str) -> float:
 
 def _cut(names: Sequence[str], all_of_them: int, shown: int) -> str | None:
     return f"drawn: the first {shown} of {all_of_them:,} {', '.join(names)}" if shown < all_of_them else None
+
+
+def _title(answer: Answer, drawn: Sheet) -> dict[str, Any]:
+    """Return what is drawn, how sure it is and what it cost."""
+    keys = [name for name in answer.columns if name not in answer.aggregates]
+    what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
+    facts = answer.facts
+    lines = [f"± at {float(facts.confidence) * 100:g} %; {facts.loss['text']}; protected: {facts.unit}"]
+    if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
+        lines.append(
+            "shaded: between quantiles; thin or palest: where the outermost may be; dark: where the middle may be"
+        )
+    lines += [*([drawn.cut] if drawn.cut else []), *facts.notes]
+    return {
+        "text": wrap(what, TITLE_LETTERS) or [""],
+        "subtitle": [part for line in lines for part in wrap(line, SUBTITLE_LETTERS)],
+        "anchor": "start",
+        "frame": "bounds",
+        "offset": 14,
+    }

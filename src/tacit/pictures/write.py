@@ -1,25 +1,16 @@
-"""`answer.plot()`: a picture of an answer that needs no tuning, as PNG, SVG or HTML. Needs the `plots` extra.
-
-The only home of altair in this room. A picture is post-processing: it shows what the answer already says, and costs
-nothing.
-"""
+"""How a picture is written, as PNG, SVG or HTML, and shown in a notebook: no network. Needs the `plots` extra."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tacit.errors import InvalidParameter
-from tacit.release.chart import chart
-from tacit.release.panel import Sheet, sheet
 
-if TYPE_CHECKING:
-    from tacit.release.answer import Answer
+Spec = dict[str, Any]
 
 ENDINGS = (".png", ".svg", ".html")
-TITLE_LETTERS, SUBTITLE_LETTERS = 64, 110
 CONFIG: dict[str, Any] = {
     "background": "white",
     "padding": 18,
@@ -46,15 +37,19 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def picture(answer: Answer) -> Any:
-    """Return the picture of an answer as an altair chart, which a notebook shows."""
-    altair = _altair()
-    drawn = sheet(answer)
-    return offline(
-        altair.Chart.from_dict(
-            chart(drawn) | {"title": _title(answer, drawn), "config": CONFIG, "autosize": {"type": "pad"}}
-        )
-    )
+def as_chart(spec: Spec) -> Any:
+    """Return a spec as an altair chart, which a notebook shows."""
+    return offline(_altair().Chart.from_dict(spec))
+
+
+def write(spec: Spec, path: Path) -> Path:
+    """Write a spec in the form the path's ending asks for, and return the path."""
+    shown, form = as_chart(spec), path.suffix.lower()
+    if form == ".html":
+        path.write_text(html_page(shown), encoding="utf-8")
+    else:
+        shown.save(str(path), format=form[1:], scale_factor=2 if form == ".png" else 1)
+    return path
 
 
 def offline(shown: Any) -> Any:
@@ -70,17 +65,6 @@ def offline(shown: Any) -> Any:
 
     object.__setattr__(shown, "_repr_mimebundle_", bundle)  # altair takes what is set as a part of the chart
     return shown
-
-
-def write_picture(answer: Answer, path: Path) -> Path:
-    """Write the picture of an answer in the form its name asks for, and return the path."""
-    check_path(path)
-    shown = picture(answer)
-    if path.suffix.lower() == ".html":
-        path.write_text(html_page(shown), encoding="utf-8")
-    else:
-        shown.save(str(path), format=path.suffix.lower()[1:], scale_factor=2 if path.suffix.lower() == ".png" else 1)
-    return path
 
 
 def check_path(path: Path) -> None:
@@ -111,23 +95,3 @@ def html_page(shown: Any) -> str:
     safe = json.loads(json.dumps(shown.to_dict()).replace("</", "<\\u200b/").replace("<!--", "<\\u200b!--"))
     page: str = vegalite_to_html(safe, bundle=True)
     return page
-
-
-def _title(answer: Answer, drawn: Sheet) -> dict[str, Any]:
-    """Return what is drawn, how sure it is and what it cost."""
-    keys = [name for name in answer.columns if name not in answer.aggregates]
-    what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
-    facts = answer.facts
-    lines = [f"± at {float(facts.confidence) * 100:g} %; {facts.loss['text']}; protected: {facts.unit}"]
-    if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
-        lines.append(
-            "shaded: between quantiles; thin or palest: where the outermost may be; dark: where the middle may be"
-        )
-    lines += [*([drawn.cut] if drawn.cut else []), *facts.notes]
-    return {
-        "text": wrap(what, TITLE_LETTERS) or [""],
-        "subtitle": [part for line in lines for part in wrap(line, SUBTITLE_LETTERS)],
-        "anchor": "start",
-        "frame": "bounds",
-        "offset": 14,
-    }

@@ -5,21 +5,20 @@ Everything in it is released already; nothing here can reach a row.
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import pyarrow as pa
 
 from tacit.accounting.meaning import meaning_line
+from tacit.answer.show import html_table, text_table
 from tacit.errors import InvalidParameter
 from tacit.printable import json_text
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
-from tacit.release.rows import Rows
-from tacit.release.show import html_table, text_table
 
 Row = Mapping[str, Any]
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -32,6 +31,46 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us"),
     "null": pa.string(),
 }
+
+
+class Rows(Sequence[Row]):
+    """Columns of one length, read as a sequence of dicts.
+
+    >>> Rows({"ward": ["A", "B"], "n": [3, 4]})[1]
+    {'ward': 'B', 'n': 4}
+    """
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        self._names = tuple(columns)
+        self._columns = tuple(columns.values())
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return one column whole, without making rows."""
+        return self._columns[self._names.index(name)]
+
+    def __len__(self) -> int:
+        return len(self._columns[0]) if self._columns else 0
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        return {name: column[place] for name, column in zip(self._names, self._columns, strict=True)}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for cells in zip(*self._columns, strict=True):
+            yield dict(zip(self._names, cells, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(list(self))
 
 
 @dataclass(frozen=True)
@@ -157,7 +196,7 @@ class Answer:
 
         The path ends in .png, .svg or .html. In a notebook the picture shows itself. Needs the `plots` extra.
         """
-        from tacit.release.plot import picture, write_picture
+        from tacit.answer.panel import picture, write_picture
 
         return picture(self) if path is None else write_picture(self, Path(path))
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from tacit.answer.answer import Answer, Facts
+from tacit.answer.panel import LABELS_MOST, sheet
 from tacit.errors import InvalidParameter
-from tacit.release.answer import Answer, Facts
-from tacit.release.chart import COLOURS
-from tacit.release.panel import LABELS_MOST, sheet
+from tacit.pictures.chart import COLOURS
 
 KINDS = {"n": "count", "stay": "mean", "total": "sum"}
 

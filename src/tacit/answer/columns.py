@@ -9,14 +9,20 @@ from fractions import Fraction
 
 import numpy as np
 
+from tacit.answer.error_bars import (
+    mean_bounds,
+    mean_intervals,
+    shown_count_reach,
+    sum_levels,
+    unrounded_means,
+    unrounded_quantiles,
+)
+from tacit.answer.moments import NoisyColumn, moment_column
+from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.plan.integers import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
 from tacit.plan.sensitivity import whole_of
-from tacit.release.error_bars import mean_bounds, mean_intervals, shown_count_reach
-from tacit.release.moments import NoisyColumn, moment_column
-from tacit.release.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.release.noisy import NoisyTable
-from tacit.release.rounding import sum_levels, unrounded_means, unrounded_quantiles
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:

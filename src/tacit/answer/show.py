@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.printable import printable
 
 if TYPE_CHECKING:
-    from tacit.release.answer import Answer, Facts
+    from tacit.answer.answer import Answer, Facts
 
 ROWS_SHOWN = 60
 

@@ -13,17 +13,13 @@ import tacit
 from tacit.accounting.calibrate import gaussian_sigma
 from tacit.accounting.shuffle import local_epsilon, shuffled
 from tacit.errors import InvalidParameter
-from tacit.plan import accuracy
-from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy
-from tacit.plan.tradeoff import tradeoff
+from tacit.forecast.tradeoff import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, tradeoff
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 
 CHANCE = Fraction(1, 20)
 
 
-def rule(
-    mechanism: str, kind: accuracy.Kind = "fraction", k: int = 1, touched: int = 1
-) -> Callable[[int, Fraction], float]:
+def rule(mechanism: str, kind: Kind = "fraction", k: int = 1, touched: int = 1) -> Callable[[int, Fraction], float]:
     return Accuracy(mechanism, kind, k=k, touched=touched, delta=Fraction(1, 10**6), chance=CHANCE).error
 
 
@@ -67,7 +63,7 @@ def test_R3_the_error_of_reports_is_that_of_their_exact_law() -> None:
 
 @pytest.mark.parametrize("mechanism", [CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL, SHUFFLED])
 @pytest.mark.parametrize("kind", ["mean", "fraction"])
-def test_R3_any_one_of_the_three_follows_from_the_other_two(kind: accuracy.Kind, mechanism: str) -> None:
+def test_R3_any_one_of_the_three_follows_from_the_other_two(kind: Kind, mechanism: str) -> None:
     people = tradeoff(kind, error=0.02, epsilon=1).row(mechanism).people
     assert people is not None
     assert tradeoff(kind, people=people, epsilon=1).row(mechanism).error <= 0.02  # type: ignore[operator]
@@ -163,7 +159,7 @@ def test_what_no_number_reaches_is_said() -> None:
         ("mean", {"people": 10, "epsilon": 1, "confidence": 1}, "confidence"),
     ],
 )
-def test_bad_input_is_refused_with_the_rule(kind: accuracy.Kind, options: dict[str, float], says: str) -> None:
+def test_bad_input_is_refused_with_the_rule(kind: Kind, options: dict[str, float], says: str) -> None:
     with pytest.raises(InvalidParameter, match=says):
         tradeoff(kind, **options)  # type: ignore[arg-type]
 

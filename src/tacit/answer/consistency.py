@@ -8,8 +8,8 @@ are used; it errs less on what was impossible, and means of many such answers ar
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tacit.answer.moments import NoisyColumn, Number
 from tacit.plan.plan import Plan, PlannedOutput
-from tacit.release.moments import NoisyColumn, Number
 
 CONSISTENT = "Made consistent: counts are not negative, parts are at most their wholes, values are in their ranges."
 

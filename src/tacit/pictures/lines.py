@@ -1,7 +1,6 @@
-"""The pictures of the attacks: what an attacker gets, along what was asked or spent, with the guess that needs nothing.
+"""Panels of lines, with levels across them and one curve to read them against, as plain Vega-Lite.
 
-Plain Vega-Lite in the looks of `release/plot.py`. Colours are Okabe and Ito's, and every line has its own mark and
-dashes too. Needs the `plots` extra.
+Colours are Okabe and Ito's, and every line has its own mark and dashes too.
 """
 
 import math
@@ -11,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from tacit.release.plot import CONFIG, check_path
+from tacit.pictures.write import CONFIG, check_path
 
 Spec = dict[str, Any]
 

@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit.door import Question, Table
-from tacit.release.expected import expected_error
+from tacit.forecast.target import expected_error
 
 LEVEL = Fraction(95, 100)
 

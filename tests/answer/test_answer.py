@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.answer.answer import Answer, Facts, Rows
+from tacit.answer.show import cell_text
 from tacit.ledger.certificate import verify_certificate
-from tacit.release.answer import Answer, Facts
-from tacit.release.show import cell_text
 
 FACTS = Facts(
     loss={"epsilon": 1.0, "delta": 0.0, "text": "ε = 1"},
@@ -142,3 +142,27 @@ def test_an_answers_certificate_is_the_ledgers_signed_record_of_it():
     assert certificate["number"] == answer.facts.receipt["entry"]
     assert certificate["signature"]
     assert verify_certificate(certificate)
+
+
+COLUMNS = {"ward": ["A", "B", "C"], "n": (3, 4, 5)}
+DICTS = [{"ward": "A", "n": 3}, {"ward": "B", "n": 4}, {"ward": "C", "n": 5}]
+
+
+def test_rows_are_the_dicts_that_their_columns_make():
+    rows = Rows(COLUMNS)
+    assert list(rows) == DICTS
+    assert (rows[0], rows[-1], rows[1:], len(rows)) == (DICTS[0], DICTS[2], DICTS[1:], 3)
+    assert repr(rows) == repr(DICTS)
+    with pytest.raises(IndexError):
+        rows[3]
+
+
+def test_rows_are_equal_to_a_list_of_the_same_dicts():
+    assert Rows(COLUMNS) == DICTS
+    assert Rows(COLUMNS) == Rows(COLUMNS)
+    assert Rows(COLUMNS) != DICTS[:2]
+    assert Rows({}) == []
+
+
+def test_a_column_is_read_whole():
+    assert list(Rows(COLUMNS).column("n")) == [row["n"] for row in DICTS]

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.release.error_bars import MEAN_CELLS, mean_bounds
-from tacit.release.noise_sums import weighted_bound
+from tacit.answer.error_bars import MEAN_CELLS, mean_bounds
+from tacit.answer.noise_sums import weighted_bound
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])

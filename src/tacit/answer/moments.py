@@ -14,12 +14,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
+from tacit.answer.noise_sums import weighted_bound, weighted_bounds
 from tacit.plan.bernstein import indices
 from tacit.plan.integers import wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
-from tacit.release.noise_sums import weighted_bound, weighted_bounds
 from tacit.release.noisy import NoisyTable
-from tacit.release.rounding import declared_range, sum_levels, unrounded_means, unrounded_variances
 
 Number = int | float | None
 Floats = NDArray[np.float64]

@@ -7,12 +7,12 @@ alone: groups have their own marks or rows too.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
-
-from tacit.release.panel import COLOURS_MOST, Panel, Sheet
+from typing import Any, Literal
 
 Spec = dict[str, Any]
+Order = Literal["none", "number", "time"]
 
 BLUE, SKY, INK, PALE = "#0072B2", "#56B4E9", "#222222", "#666666"
 COLOURS = [BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#D55E00", "#999999", "#B8A800"]
@@ -20,9 +20,50 @@ SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"
 WIDTH, WIDTH_OF_SEVERAL = 440, 300
 SCALE_WIDTH, SCALE_HEIGHT = 620, 300
 FACET_WIDTH, FACET_HEIGHT = 210, 150
+COLOURS_MOST = 8  # groups told apart by colour; more get a small picture each
 TEXTS_MOST = 60  # labels with their number written beside them
 LABEL_WIDTH = 280
 SCALE_MARKS_MOST, FACET_MARKS_MOST = 12, 4  # labels along a scale
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number with its interval: where it stands, and whose it is."""
+
+    label: str
+    place: int | float | None  # on an ordered axis: a number, or milliseconds since 1970
+    group: str
+    value: float | None
+    low: float
+    high: float
+    text: str
+    percent: float = 50.0  # which quantile it is, in a fan
+
+    def record(self) -> dict[str, Any]:
+        """Return it as a chart's data, under names that no column has a say in."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One aggregate, or the quantiles of one column together."""
+
+    name: str
+    kind: Literal["bar", "point", "fan"]
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """All that is drawn: panels that share their keys."""
+
+    panels: tuple[Panel, ...]
+    axis: str | None  # what the labels or places are; None for an answer without keys
+    order: Order
+    group: str | None  # what the groups are
+    labels: tuple[str, ...]
+    groups: tuple[str, ...]
+    cut: str | None  # what was left out, in words
 
 
 def chart(drawn: Sheet) -> Spec:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InvalidParameter
-from tacit.plan.accuracy import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy
+from tacit.forecast.tradeoff import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy
 
 if TYPE_CHECKING:
-    from tacit.plan.tradeoff import Tradeoff
+    from tacit.forecast.tradeoff import Tradeoff
 
 # Okabe and Ito's colours, which the colour-blind tell apart; each line has its own marks and dashes too.
 LOOKS = {
@@ -38,7 +38,7 @@ def draw(found: "Tradeoff", path: Path) -> Path:
 
 def points(found: "Tradeoff") -> list[dict[str, object]]:
     """Return what is drawn: for each mechanism, its error (or the epsilon it needs) for growing numbers of people."""
-    from tacit.plan.tradeoff import PEOPLE_MOST, least_epsilon
+    from tacit.forecast.tradeoff import PEOPLE_MOST, least_epsilon
 
     known = [row.people for row in found.rows if row.people is not None]
     low, high = max(10, min(known, default=1000) // 10), min(max(known, default=10**6) * 10, PEOPLE_MOST)

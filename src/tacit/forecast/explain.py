@@ -4,11 +4,11 @@ from fractions import Fraction
 
 from tacit.accounting.group import for_group
 from tacit.accounting.meaning import meaning_line
+from tacit.forecast.target import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
 from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.event import StaircaseNoise
 from tacit.privacy.loss import PureLoss, large_words
 from tacit.privacy.number import show
-from tacit.release.expected import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
 from tacit.selection.top_k import TopK
 
 GROUP_SIZES = (2, 5)
