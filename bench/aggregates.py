@@ -15,7 +15,7 @@ import tacit
 from bench.measure import Figure, Result, median_ratio
 from tacit.answer.columns import noisy_columns
 from tacit.door import Question, Table
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.release.noisy import release
 
 PEOPLE = 1_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.measure import Result, Seconds, best_of
 from bench.orders import orders
-from tacit.engine import compiled
+from tacit.engine.kernel import compiled
 
 ROWS = 10**6
 LIMIT = 2.5

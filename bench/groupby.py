@@ -15,7 +15,7 @@ import tacit
 from bench.measure import Figure, Ratio, Result, median_ratio, times_of_each
 from bench.orders import BARE, ask, epsilons, orders, protected
 from tacit.door import Table
-from tacit.engine import compiled
+from tacit.engine.kernel import compiled
 
 MILLION = 10**6
 BY_ITEM = "SELECT item, count(*), sum(amount) FROM '{}' GROUP BY item"

@@ -14,7 +14,7 @@ import tacit
 from bench.measure import Figure, Result
 from tacit.answer.columns import noisy_columns
 from tacit.door import Table
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.privacy.number import decimal_meaning
 from tacit.release.noisy import release
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from bench.measure import Figure, Ratio, Result, Seconds, best_of
 from tacit import local
-from tacit.local.protocol import spread_of
+from tacit.local.protocols.protocol import spread_of
 
 PEOPLE = 1_000_000
 PEERS = ("multi-freq-ldpy", "pure-ldp")

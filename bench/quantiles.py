@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from bench.measure import Figure, Result
+from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
-from tacit.plan.ranks import UnitBounds, draw_of
 from tacit.selection.points import Aim, Parts, Stretches
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 

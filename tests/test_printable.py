@@ -5,8 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.errors import QueryRefused
-from tacit.printable import json_text, printable
+from tacit.errors import QueryRefused, json_text, printable
 
 anything = st.text(st.characters())  # halves of pairs too
 

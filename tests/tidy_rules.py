@@ -22,6 +22,7 @@ LAYERS = (
     ("forecast", "session"),
     ("answer",),
     ("engine", "release", "ledger"),
+    ("exact",),
     ("plan",),
     ("query",),
     ("tables",),
@@ -29,9 +30,8 @@ LAYERS = (
     ("noise",),
     ("accounting",),
     ("privacy",),
-    ("files", "pictures"),
-    ("errors", "memory", "ownership"),
-    ("printable",),
+    ("files", "memory", "pictures"),
+    ("errors",),
 )
 LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in names}
 
@@ -42,9 +42,9 @@ ENGINE_WALL = {"noise", "selection"}
 RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "release"}
 # What is printed or drawn is made of what was released: these rooms see no row and no secret sum.
 PRINTING = {"answer", "forecast", "pictures"}
-SECRET_MODULES = ("tacit.exact", "tacit.plan.exact", "tacit.engine", "tacit.tables")
+SECRET_MODULES = ("tacit.exact", "tacit.engine", "tacit.tables")
 SECRET_NAMES = {"ExactTable"}
-LEDGER_MAY = {"privacy", "accounting", "errors", "ownership", "ledger"}
+LEDGER_MAY = {"privacy", "accounting", "errors", "files", "ledger"}
 
 # outside package (or part of one) -> where it may be imported: files, or folders ending in "/"
 HOMES = {
@@ -58,7 +58,7 @@ HOMES = {
     "pyspark": ("engine/spark.py",),
     "ibis": ("tables/", "engine/", "gauntlet/stage/trial.py"),
     "psycopg": ("ledger/postgres.py", "engine/postgres.py"),
-    "scipy": ("auditing/attacks/solving.py",),
+    "scipy": ("auditing/attacks/reconstruction.py",),
     "dp_accounting": (),
     "opendp": (),
     "mpmath": (),

@@ -11,10 +11,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tacit.accounting.batch import compose
+    from tacit.accounting.composition import compose
     from tacit.accounting.meaning import explain
     from tacit.answer.answer import Answer
-    from tacit.auditing.audit import audit
+    from tacit.auditing.function_audit import audit
     from tacit.auditing.question_audit import audit_question
     from tacit.door import catalog, table
     from tacit.errors import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         TacitError,
     )
     from tacit.forecast.tradeoff import tradeoff
-    from tacit.ledger.opening import TRYOUT
+    from tacit.ledger.home import TRYOUT
     from tacit.local.randomized_response import RandomizedResponse
     from tacit.noise.mechanism import Gaussian, Laplace
     from tacit.privacy.loss import epsilon, rho
@@ -47,9 +47,7 @@ if TYPE_CHECKING:
         sum,  # noqa: A004
         variance,
     )
-    from tacit.selection.exponential import Exponential
-    from tacit.selection.noisy_max import NoisyMax
-    from tacit.selection.permute_and_flip import PermuteAndFlip
+    from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip
     from tacit.selection.sparse_vector import AboveThreshold
     from tacit.selection.top_k import TopK
     from tacit.tables.schema import ROW
@@ -106,25 +104,25 @@ _HOMES = {
     "Answer": "tacit.answer.answer",
     "BudgetExceeded": "tacit.errors",
     "EngineError": "tacit.errors",
-    "Exponential": "tacit.selection.exponential",
+    "Exponential": "tacit.selection.selection",
     "Gaussian": "tacit.noise.mechanism",
     "InvalidParameter": "tacit.errors",
     "Laplace": "tacit.noise.mechanism",
     "LargeEpsilonWarning": "tacit.errors",
     "LedgerError": "tacit.errors",
     "NoRandomness": "tacit.errors",
-    "NoisyMax": "tacit.selection.noisy_max",
-    "PermuteAndFlip": "tacit.selection.permute_and_flip",
+    "NoisyMax": "tacit.selection.selection",
+    "PermuteAndFlip": "tacit.selection.selection",
     "QueryRefused": "tacit.errors",
     "ROW": "tacit.tables.schema",
     "RandomizedResponse": "tacit.local.randomized_response",
-    "TRYOUT": "tacit.ledger.opening",
+    "TRYOUT": "tacit.ledger.home",
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection.top_k",
-    "audit": "tacit.auditing.audit",
+    "audit": "tacit.auditing.function_audit",
     "audit_question": "tacit.auditing.question_audit",
     "catalog": "tacit.door",
-    "compose": "tacit.accounting.batch",
+    "compose": "tacit.accounting.composition",
     "correlation": "tacit.query.frame",
     "count": "tacit.query.frame",
     "count_distinct": "tacit.query.frame",

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness
-from tacit.ledger.charging import Receipt, StoredAnswer
+from tacit.exact import ExactTable
+from tacit.ledger.charging import Fit, Receipt, StoredAnswer
 from tacit.ledger.ledger import Ledger, Reservation
-from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.standing import Fit
+from tacit.ledger.registry import RegisteredTable
 from tacit.noise.bits import fresh_bytes
-from tacit.plan.exact import ExactTable
-from tacit.plan.identity import question_key
-from tacit.plan.plan import Plan, Spend
+from tacit.plan.plan import Plan, Spend, question_key
 from tacit.plan.planner import plan_of_other_noise, plan_with_room
 from tacit.query.nodes import Query
 from tacit.release.noisy import NoisyTable, joined, release, stamp_in

@@ -7,11 +7,10 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from tacit.accounting import amplify, shuffle
-from tacit.accounting.amplify import SubsampledGaussian, amplified, poisson_sample
-from tacit.accounting.batch import compose
+from tacit.accounting import amplify
+from tacit.accounting.amplify import SubsampledGaussian, amplified, closed_form, poisson_sample, shuffled
+from tacit.accounting.composition import compose
 from tacit.accounting.pld import Total
-from tacit.accounting.shuffle import closed_form, shuffled
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import GaussianNoise
 from tacit.privacy.loss import ApproximateLoss, PureLoss, ZcdpLoss
@@ -152,12 +151,12 @@ def truth_of_shuffling(reports: int, local: float, epsilon: float) -> float:
 @pytest.mark.parametrize(("reports", "local"), [(20, 1.0), (200, 1.0), (500, 2.0)])
 def test_the_bound_is_above_what_shuffled_randomized_response_shows(reports: int, local: float) -> None:
     for randomizer in ("any", "randomized response"):
-        clones = shuffle._clones(Fraction(local), reports, randomizer, blocks=64)
+        clones = amplify._clones(Fraction(local), reports, randomizer, blocks=64)
         for epsilon in (0.1, 0.3, 0.8):
             bound = float(clones.delta(Fraction(epsilon)))
             assert bound >= truth_of_shuffling(reports, local, epsilon) * (1 - 1e-12)
     # the mutant: as many clones as reports; it claims less than is shown
-    all_clones = shuffle._Clones(Fraction(local), (reports - 1,), (1.0,), Fraction(0))
+    all_clones = amplify._Clones(Fraction(local), (reports - 1,), (1.0,), Fraction(0))
     assert float(all_clones.delta(Fraction(3, 10))) < truth_of_shuffling(reports, local, 0.3)
 
 
@@ -174,7 +173,7 @@ def test_the_bound_is_the_sum_over_clones_by_brute_force() -> None:
             p, q = w * coins[a] + (1 - w) * coins[a + 1], (1 - w) * coins[a] + w * coins[a + 1]
             total += chance * max(0.0, p - math.exp(epsilon) * q)
     ours = float(
-        shuffle._clones(Fraction(local), reports, "any", blocks=10**6).delta(Fraction(epsilon).limit_denominator(100))
+        amplify._clones(Fraction(local), reports, "any", blocks=10**6).delta(Fraction(epsilon).limit_denominator(100))
     )
     assert ours == pytest.approx(total, rel=1e-7)
 

@@ -7,9 +7,8 @@ import mpmath
 import pytest
 
 import tacit
-from tacit.accounting import advanced, batch
-from tacit.accounting.batch import compose
-from tacit.accounting.parallel import parallel
+from tacit.accounting import composition
+from tacit.accounting.composition import compose, parallel
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
@@ -19,7 +18,7 @@ MILLION = Fraction(1, 10**6)
 NOISE = GaussianNoise(Fraction(10), Fraction(1), scalar=True)
 
 
-def named(found: batch.Batch) -> dict[str, float | None]:
+def named(found: composition.Batch) -> dict[str, float | None]:
     return {way.name: None if way.loss is None else float(way.loss.epsilon) for way in found.ways}
 
 
@@ -48,10 +47,10 @@ def test_P2_the_smallest_valid_total_is_used_and_named() -> None:
 def test_P2_classical_advanced_composition_is_its_formula() -> None:
     epsilon, times, slack = 0.1, 100, 1e-6
     formula = epsilon * math.sqrt(2 * times * math.log(1 / slack)) + times * epsilon * math.expm1(epsilon)
-    ours = advanced.classical_epsilon([(Fraction(1, 10), times)], MILLION)
+    ours = composition.classical_epsilon([(Fraction(1, 10), times)], MILLION)
     assert float(ours) == pytest.approx(formula, rel=1e-12)
-    assert float(advanced.classical_delta([(Fraction(1, 10), times)], ours)) == pytest.approx(slack, rel=1e-9)
-    assert advanced.classical_delta([(Fraction(1), 10)], Fraction(1)) == 1
+    assert float(composition.classical_delta([(Fraction(1, 10), times)], ours)) == pytest.approx(slack, rel=1e-9)
+    assert composition.classical_delta([(Fraction(1), 10)], Fraction(1)) == 1
 
 
 def kairouz_oh_viswanath(epsilon: Fraction, times: int, i: int) -> mpmath.mpf:
@@ -68,14 +67,14 @@ def kairouz_oh_viswanath(epsilon: Fraction, times: int, i: int) -> mpmath.mpf:
 def test_P2_optimal_advanced_composition_is_kairouz_oh_and_viswanaths(times: int, i: int) -> None:
     epsilon = Fraction(1, 4)
     truth = kairouz_oh_viswanath(epsilon, times, i)
-    ours = oracle.real(advanced.optimal_delta([(epsilon, times)], (times - 2 * i) * epsilon))
+    ours = oracle.real(composition.optimal_delta([(epsilon, times)], (times - 2 * i) * epsilon))
     assert truth <= ours <= truth * (1 + mpmath.mpf(10) ** -8)
 
 
 def test_P2_optimal_composition_of_unequal_promises_lies_between_those_of_equal_ones() -> None:
     low, high = Fraction(1, 10), Fraction(1, 5)
-    mixed = advanced.optimal_epsilon([(low, 20), (high, 20)], MILLION)
-    least, most = (advanced.optimal_epsilon([(each, 40)], MILLION) for each in (low, high))
+    mixed = composition.optimal_epsilon([(low, 20), (high, 20)], MILLION)
+    least, most = (composition.optimal_epsilon([(each, 40)], MILLION) for each in (low, high))
     assert mixed is not None
     assert least is not None
     assert most is not None

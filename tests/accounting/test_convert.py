@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.accounting import convert
-from tacit.accounting.digits import downward
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss, ZcdpLoss, epsilon, renyi, rho
+from tacit.privacy.rounding import downward
 from tests.accounting.oracle import real
 
 MILLIONTH = Fraction(1, 10**6)

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.accounting.compose import basic, zcdp_total
-from tacit.accounting.group import for_group
+from tacit.accounting.composition import basic, zcdp_total
+from tacit.accounting.meaning import for_group
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import GaussianNoise, KeyThreshold, LaplaceNoise
 from tacit.privacy.loss import ApproximateLoss, PureLoss, ZcdpLoss, epsilon, renyi, rho

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.accounting.amplify import SubsampledGaussian, poisson_sample
-from tacit.accounting.batch import compose
+from tacit.accounting.composition import compose
 from tacit.errors import TacitError
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss

@@ -11,7 +11,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.accounting import gridded, hockey, pair, pld, tilted, transform
+from tacit.accounting import cost, fourier, pair, pld
 from tacit.accounting.pair import Curve, Lattice, Normal, Pair, pair_of
 from tacit.accounting.pld import Total
 from tacit.privacy.event import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
@@ -82,7 +82,7 @@ def test_a_grid_point_below_is_optimistic_and_is_caught(monkeypatch: pytest.Monk
             masses[int(i * ratio)] += mass
         return masses
 
-    monkeypatch.setattr(gridded, "_lattice_masses", lower)
+    monkeypatch.setattr(pair, "_lattice_masses", lower)
     with pytest.raises(AssertionError):
         test_P4_a_total_off_its_own_grid_is_still_at_least_the_truth()
 
@@ -93,7 +93,7 @@ def test_P2_many_gaussians_are_one_with_the_root_of_their_number(count: int) -> 
     epsilon = total((event, count)).epsilon(MILLION)
     assert epsilon is not None
     with working_precision(128):
-        truth = hockey.continuous_gaussian_delta(arb(count).sqrt() / 30, ball(epsilon))
+        truth = cost.continuous_gaussian_delta(arb(count).sqrt() / 30, ball(epsilon))
         relative = truth / ball(MILLION)
     assert relative <= 1
     assert relative >= 1 - 1e-5
@@ -103,21 +103,21 @@ def test_a_normal_loss_is_at_or_above_its_tails_in_every_cell() -> None:
     """The quick way to put a normal loss on a grid against its exact tails, cell by cell."""
     normal = Normal(Fraction(1, 10), arb(1), Fraction(0))
     step = Fraction(1, 500)
-    quick = gridded._normal(normal, step)
+    quick = pair._normal(normal, step)
     with working_precision(128):
-        exact = gridded._floats(_narrow_cells(pair.normal_curve(normal), step))
+        exact = pair._floats(_narrow_cells(pair.normal_curve(normal), step))
     assert len(quick.masses) == len(exact)
     assert np.all(quick.masses >= exact * (1 - 1e-14))
     assert np.all(quick.masses <= exact * (1 + 1e-9) + 1e-20)
 
 
 def _narrow_cells(curve: Curve, step: Fraction) -> list[arb]:
-    saved = gridded.SHARING_COST
+    saved = pair.SHARING_COST
     try:
-        gridded.SHARING_COST = 0.0
-        return gridded._curve_masses(curve, step)[0]
+        pair.SHARING_COST = 0.0
+        return pair._curve_masses(curve, step)[0]
     finally:
-        gridded.SHARING_COST = saved
+        pair.SHARING_COST = saved
 
 
 def test_a_single_release_has_its_exact_epsilon() -> None:
@@ -160,46 +160,46 @@ def test_epsilon_and_delta_agree(times: int, epsilon: Fraction, digits: int) -> 
 
 def test_the_window_loses_nothing_above(monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies above the window is added; the mutant that forgets it falls below the truth."""
-    monkeypatch.setattr(tilted, "ABOVE", 0.7)
-    monkeypatch.setattr(tilted, "WINDOW", tilted.BELOW + 0.7)
+    monkeypatch.setattr(pld, "ABOVE", 0.7)
+    monkeypatch.setattr(pld, "WINDOW", pld.BELOW + 0.7)
     many = total((PureChoice(Fraction(1, 10)), 4000))
     honest = many.delta(Fraction(12))
     monkeypatch.undo()
     truth = many.delta(Fraction(12))
     assert honest >= truth * (1 - Fraction(1, 10**6))
-    monkeypatch.setattr(tilted, "ABOVE", 0.7)
-    monkeypatch.setattr(tilted, "WINDOW", tilted.BELOW + 0.7)
-    monkeypatch.setattr(tilted, "_above", lambda *_: arb(0))
+    monkeypatch.setattr(pld, "ABOVE", 0.7)
+    monkeypatch.setattr(pld, "WINDOW", pld.BELOW + 0.7)
+    monkeypatch.setattr(pld, "_above", lambda *_: arb(0))
     assert many.delta(Fraction(12)) < truth
 
 
 @pytest.mark.parametrize("size", [8, 64, 1024])
 def test_the_transform_keeps_to_its_error(size: int) -> None:
     values = np.random.default_rng(7).random(size) ** 9
-    spectrum = transform.transform(values)
+    spectrum = fourier.transform(values)
     with mpmath.workprec(120):
         turns = [mpmath.expjpi(mpmath.mpf(-2 * k) / size) for k in range(size)]
         places = range(0, size // 2 + 1, max(1, size // 64))
         exact = [mpmath.fsum(float(v) * turns[j * k % size] for j, v in enumerate(values)) for k in places]
         gaps = [abs(mpmath.mpc(spectrum[k]) - value) for k, value in zip(places, exact, strict=True)]
         length = mpmath.sqrt(size * mpmath.fsum(mpmath.mpf(float(v)) ** 2 for v in values))
-    assert mpmath.sqrt(mpmath.fsum(gap**2 for gap in gaps)) <= transform.relative_error(size) * length
-    back = transform.inverse(spectrum)
-    assert np.linalg.norm(back - values) <= 2 * transform.relative_error(size) * np.linalg.norm(values)
+    assert mpmath.sqrt(mpmath.fsum(gap**2 for gap in gaps)) <= fourier.relative_error(size) * length
+    back = fourier.inverse(spectrum)
+    assert np.linalg.norm(back - values) <= 2 * fourier.relative_error(size) * np.linalg.norm(values)
 
 
 def test_powers_are_within_their_error() -> None:
     rate = Fraction(-3, 1000)
-    found = transform.powers(rate, 3000)
+    found = fourier.powers(rate, 3000)
     for i in range(0, 3000, 37):
         truth = mpmath.exp(oracle.real(rate * i))
-        assert abs(found[i] / truth - 1) <= transform.POWER_ERROR
+        assert abs(found[i] / truth - 1) <= fourier.POWER_ERROR
 
 
 def test_a_coarse_wrong_root_would_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: roots of unity in single precision break the transform's promise."""
-    roots = transform._roots
-    monkeypatch.setattr(transform, "_roots", lambda size: roots(size).astype(np.complex64).astype(np.complex128))
+    roots = fourier._roots
+    monkeypatch.setattr(fourier, "_roots", lambda size: roots(size).astype(np.complex64).astype(np.complex128))
     with pytest.raises(AssertionError):
         test_the_transform_keeps_to_its_error(1024)
 

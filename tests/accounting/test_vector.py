@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 from flint import arb
 
-from tacit.accounting import cost, hockey
-from tacit.accounting.hockey import Smoothing
+from tacit.accounting import cost
+from tacit.accounting.cost import Smoothing
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold
 from tacit.privacy.rounding import working_precision
 
@@ -69,7 +69,7 @@ def test_the_continuous_formula_alone_would_promise_too_much() -> None:
     """The mutant: the analytic Gaussian's delta taken as it is, for noise on whole steps."""
     true = vector_delta((1, 1), 1.5, 3.0)
     with working_precision(128):
-        continuous = float(hockey.continuous_gaussian_delta(arb(2).sqrt() / arb(1.5), arb(3)))
+        continuous = float(cost.continuous_gaussian_delta(arb(2).sqrt() / arb(1.5), arb(3)))
     assert continuous < 0.95 * true
     assert true <= float(cost.delta_at(GaussianNoise(Fraction(3, 2), Fraction(2)), Fraction(3)))
 
@@ -93,7 +93,7 @@ def test_the_ripple_allowed_is_far_below_epsilon_at_every_size() -> None:
     for squared, epsilon in itertools.product(
         (2, 1000, 2**60, 2**120), (Fraction(1, 10**9), Fraction(1), Fraction(100))
     ):
-        chosen = hockey.smoothing(Fraction(squared), epsilon)
+        chosen = cost.smoothing(Fraction(squared), epsilon)
         with working_precision(128):
             small = 3 * chosen.moved * chosen.ripple()
             assert small < arb(2) ** -40 * min(float(epsilon), 1.0)

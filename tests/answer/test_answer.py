@@ -11,7 +11,7 @@ import pytest
 
 import tacit
 from tacit.answer.answer import Answer, Facts, Rows
-from tacit.answer.show import cell_text
+from tacit.answer.text import cell_text
 from tacit.ledger.certificate import verify_certificate
 
 FACTS = Facts(

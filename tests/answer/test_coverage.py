@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.answer.columns import noisy_columns
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
 from tacit.release.noisy import NoisyTable, release

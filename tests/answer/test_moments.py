@@ -13,7 +13,7 @@ import pytest
 import tacit
 from tacit.answer.columns import noisy_columns
 from tacit.door import Question, Table
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.plan.plan import Plan, Sensitivity
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.release.noisy import release

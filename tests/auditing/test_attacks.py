@@ -13,11 +13,12 @@ import pytest
 
 import tacit
 from tacit.accounting.meaning import explain
-from tacit.auditing.attacks import average, difference, members, membership, name_and_shame
+from tacit.auditing.attacks import average, difference, membership, name_and_shame
+from tacit.auditing.attacks import membership as members
 from tacit.auditing.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
-from tacit.auditing.attacks.choices import Choices
 from tacit.auditing.attacks.exposure import DELTAS
-from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
+from tacit.auditing.attacks.membership import MANY_FACTS, ONE_MEAN
+from tacit.auditing.attacks.people import Choices
 from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.session import Session

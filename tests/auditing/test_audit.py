@@ -10,7 +10,7 @@ import pytest
 import tacit
 import tacit_gauntlet as gauntlet
 from tacit.auditing import drawing
-from tacit.auditing.audit import Claim, audit, judge
+from tacit.auditing.function_audit import Claim, audit, judge
 from tacit.auditing.lower_bound import gaussian_draws, gaussian_mu
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream

@@ -4,7 +4,7 @@ import pytest
 
 from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
 from tacit.errors import InvalidParameter
-from tacit.local.catalogue import FREQUENCIES, MEANS
+from tacit.local.choosing import FREQUENCIES, MEANS
 
 # a shortage that the usual number of draws must see; half of the noise where nothing is said
 SHORTAGE = {"quantile": "0.8", "private-keys": "0.5", "local-mean-hybrid": "0.8"}

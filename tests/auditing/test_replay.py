@@ -14,8 +14,8 @@ import tacit_gauntlet as gauntlet
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.question_audit import audit_plan, audit_question
 from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all
-from tacit.engine import compiled
 from tacit.engine.engine import Engine, joined
+from tacit.engine.kernel import compiled
 from tacit.plan.plan import Sensitivity
 from tacit_gauntlet.frame.mutant import all_mutants, planted
 from tacit_gauntlet.stage.statistic import FALSE_ALARM as ALPHA

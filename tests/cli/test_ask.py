@@ -5,8 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.ledger.home import default_ledger
-from tacit.ledger.opening import open_ledger
+from tacit.ledger.home import default_ledger, open_ledger
 from tacit.tables import source
 from tacit.tables.source import Source
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tacit.cli.demo_table import PEOPLE, RARE_PEOPLE, RARE_WARD, VISITS_MOST, WARDS_MOST, exact_visits, write_visits
+from tacit.cli.demo import PEOPLE, RARE_PEOPLE, RARE_WARD, VISITS_MOST, WARDS_MOST, exact_visits, write_visits
 
 
 @pytest.fixture(scope="module")

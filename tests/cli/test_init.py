@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli import init as command
+from tacit.cli import catalog as command
 from tacit.tables.catalog import read_catalog
 from tacit.tables.source import Source
 

@@ -3,8 +3,7 @@
 import inspect
 import json
 
-from tacit.cli.ask import ask
-from tacit.cli.plan import plan
+from tacit.cli.ask import ask, plan
 from tacit.ledger.home import default_ledger
 
 WORDS = ("--unit", "patient", "--rows-per-unit", 1, "--groups-per-unit", 1, "--between", "days=0:10")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tacit.cli import progress
+from tacit.cli import screen as progress
 
 
 class Terminal(io.StringIO):

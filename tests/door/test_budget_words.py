@@ -9,7 +9,7 @@ import pytest
 import tacit
 from tacit.engine.engine import Engine
 from tacit.errors import BudgetExceeded, DeadRequest
-from tacit.ledger.opening import open_ledger
+from tacit.ledger.home import open_ledger
 from tacit.privacy.loss import epsilon
 
 DELTA = "1e-6"

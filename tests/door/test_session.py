@@ -6,8 +6,8 @@ import pytest
 
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, NoRandomness
-from tacit.ledger.opening import open_ledger
-from tacit.noise import integer_noise
+from tacit.ledger.home import open_ledger
+from tacit.noise import threshold
 from tacit.privacy.loss import epsilon
 from tacit.release import noisy
 from tacit_gauntlet.stage.table import BUDGET, protected
@@ -67,7 +67,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
         def none():
             raise NoRandomness("no randomness")
 
-        monkeypatch.setattr(integer_noise, "Keystream", none)
+        monkeypatch.setattr(threshold, "Keystream", none)
     with pytest.raises(expected) as failed:
         table.count().answer(epsilon=1, request_id="r1")
     assert broken == "randomness" or str(failed.value) == FAILED

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tacit.door import Table
-from tacit.engine import compiled
 from tacit.engine.engine import log
+from tacit.engine.kernel import compiled
 from tacit_gauntlet.stage.table import Ear, protected
 
 CACHE = Path(__file__).parents[2] / ".pytest_cache" / "kernel"

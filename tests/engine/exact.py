@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import tacit
 from tacit.engine.engine import Engine
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 

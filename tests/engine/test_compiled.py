@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from tacit.engine import compiled
+from tacit.engine.kernel import compiled
 from tests.engine.exact import as_table, question
 
 ROWS = [(1, "a", 3, 0.5), (2, "a", 4, 1.5)]
@@ -154,7 +154,7 @@ def test_an_interpreter_that_leaves_things_out_passes_that_on(flags, passed):
 
 def test_the_environment_cannot_name_another_cache(tmp_path):
     code = """
-import os, tacit.engine.compiled as c
+import os, tacit.engine.kernel.compiled as c
 from pathlib import Path
 try:
     c._run_coding = c._run_kernel = c._run_rows = lambda _: None

@@ -16,7 +16,7 @@ from tacit.errors import QueryRefused
 from tacit.query.catalogue import CATALOGUE
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
 from tacit.query.nodes import Call, Column, Value
-from tacit.query.show import show
+from tacit.query.sql_text import show
 from tacit_gauntlet.query.language import same_cell
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.reference import meaning

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import tacit_gauntlet as gauntlet
-from tacit.engine import coding, coding_loops, kernel_loops, kernel_path
-from tacit.engine.kernel import Bounded, Columns, sum_batches
+from tacit.engine.kernel import coding, coding_loops, kernel_path
+from tacit.engine.kernel import loops as kernel_loops
+from tacit.engine.kernel.summing import Bounded, Columns, sum_batches
 from tacit_gauntlet.frame.case import run
 from tests.engine.exact import KEYS, UNITS, XS, YS, added, as_table, exact_of, question
 
@@ -150,9 +151,9 @@ def test_neither_the_order_of_rows_nor_batches_nor_threads_decide_what_is_kept(m
     assert exact_of(question(shuffled(table, 1)), path="kernel") == first
     monkeypatch.setattr(kernel_path, "BATCH_ROWS", 7)
     monkeypatch.setattr(kernel_path, "TEXT_BATCH_ROWS", 2048)
-    monkeypatch.setattr("tacit.engine.kernel.THREADS", 1)
-    monkeypatch.setattr("tacit.engine.kernel.PART_BITS", 3)
-    monkeypatch.setattr("tacit.engine.kernel.PART_ROWS", 16)
+    monkeypatch.setattr("tacit.engine.kernel.summing.THREADS", 1)
+    monkeypatch.setattr("tacit.engine.kernel.summing.PART_BITS", 3)
+    monkeypatch.setattr("tacit.engine.kernel.summing.PART_ROWS", 16)
     assert exact_of(question(shuffled(table, 2)), path="kernel") == first
 
 

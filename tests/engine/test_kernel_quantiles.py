@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tacit.engine import kernel, kernel_loops
-from tacit.engine.coding import OverMemory
-from tacit.engine.kernel import Bounded, Columns, sum_batches
-from tacit.engine.values import grouped
+from tacit.engine.kernel import loops, summing
+from tacit.engine.kernel.coding import OverMemory
+from tacit.engine.kernel.summing import Bounded, Columns, sum_batches
+from tacit.engine.relation import grouped
 from tacit.query.frame import count, count_units, mean, median, quantile
 from tests.engine.exact import SALT, as_table, on_path, question
 
@@ -110,19 +110,19 @@ def test_rows_that_tie_are_handed_on_as_often_as_they_are_kept():
 
 
 def test_a_kernel_that_hands_on_every_row_is_caught(monkeypatch):
-    sum_rows = kernel_loops.sum_rows
+    sum_rows = loops.sum_rows
 
     def unbounded(rows, skip, bits, rule, out):
         sum_rows(rows, skip, bits, rule, out)
         out.kept[: len(rows), 0], out.kept[: len(rows), 1:] = rows[:, 2], rows[:, rule.drawn]
         out.count[0] = len(rows)
 
-    monkeypatch.setattr(kernel_loops, "sum_rows", unbounded)
+    monkeypatch.setattr(loops, "sum_rows", unbounded)
     assert len(handed_on(2)) == 6  # which the tests above would see
 
 
 def test_values_that_pass_their_share_of_memory_are_for_another_path(monkeypatch):
-    monkeypatch.setattr(kernel, "KEPT_COPIES", 1 << 60)
+    monkeypatch.setattr(summing, "KEPT_COPIES", 1 << 60)
     with pytest.raises(OverMemory):
         handed_on(2)
 

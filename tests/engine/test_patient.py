@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.engine import external_sort, fixed_width, patient_path
+from tacit.engine import external_sort, patient_path
 from tacit.engine.engine import Engine
 from tacit.engine.external_sort import SortedRecords
 from tacit.query.frame import count, count_distinct, count_units, mean, median, quantile
@@ -92,8 +92,8 @@ def test_records_come_back_in_order_however_little_memory_there_is(monkeypatch, 
 def test_words_are_equal_and_ordered_as_the_cells_are(kind):
     type_of, cells = KEYS[kind]
     cells = [cell for cell in cells if cell == cell] * 2  # NaN is NULL before it comes here
-    words = fixed_width.encode(pa.array(cells, type_of))
-    assert fixed_width.decode(words, type_of) == cells
+    words = external_sort.encode(pa.array(cells, type_of))
+    assert external_sort.decode(words, type_of) == cells
     places = sorted(range(len(cells)), key=lambda at: words[at].tolist())
     known = [cells[at] for at in places if cells[at] is not None]
     assert known == sorted(known)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical import kind_of
+from tacit.query.canonical_form import kind_of
 from tacit.query.kind import INT_LEAST, INT_MOST, decimal, kind_of_column
 from tacit.query.nodes import Call, Column, Value
 from tacit.tables.schema import ColumnFacts

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.auditing.replay import replay
-from tacit.engine import compiled, row_loops, row_path
-from tacit.engine.coding import as_input
+from tacit.engine.kernel import compiled, row_path
+from tacit.engine.kernel import loops as row_loops
+from tacit.engine.kernel.coding import as_input
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tests.engine.exact import SALT, on_path
@@ -144,7 +145,7 @@ def test_a_batch_that_begins_inside_a_byte_of_validity():
     cells = pa.array([1.0, None, 3.0, math.nan, None, 2.0, 1.0, None, None, 4.0, None])
     for start in range(11):
         batch = pa.record_batch({"key": pa.array([0] * 11, pa.int16()), "x0": cells}).slice(start)
-        form = row_path.Asked(-1, np.array([3, 0, 3], "u8"), (row_path.FloatGrid(0.0, 4.0, 1.0, 0, 4),))
+        form = row_path.RowColumns(-1, np.array([3, 0, 3], "u8"), (row_path.FloatGrid(0.0, 4.0, 1.0, 0, 4),))
         sums = np.zeros(6, "i8")
         row_path._add(batch, form, sums)
         known = [x for x in cells[start:].to_pylist() if x is not None and x == x]

@@ -16,14 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.engine.coding import OverMemory
+from tacit import memory as spill
 from tacit.engine.engine import FAILED, Engine
-from tacit.engine.kernel import Bounded, Columns, sum_batches
-from tacit.engine.runs import Runs
+from tacit.engine.kernel.coding import OverMemory
+from tacit.engine.kernel.summing import Bounded, Columns, Runs, sum_batches
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
+from tacit.memory import LEAST, declared_memory, memory_limit
 from tacit.query.frame import count, count_distinct, mean, median
-from tacit.tables import spill
-from tacit.tables.memory import LEAST, declared_memory, memory_limit
 from tests.engine.exact import SALT, as_table, on_path, question
 
 SCHEMA = pa.schema([("unit", pa.int64()), ("g", pa.string()), ("x", pa.uint32())])
@@ -79,7 +78,7 @@ def test_the_spill_file_has_no_name_and_its_folder_is_private(tmp_path):
 def test_a_disk_that_is_full_fails_in_one_message_its_class_is_the_curators_and_the_charge_stands(
     monkeypatch, curators_log, capfd
 ):
-    monkeypatch.setattr("tacit.engine.kernel.HELD_SHARE", 1 << 60)
+    monkeypatch.setattr("tacit.engine.kernel.summing.HELD_SHARE", 1 << 60)
     monkeypatch.setattr("tacit.engine.patient_path.ROWS_SHARE", 1 << 60)
     monkeypatch.setattr("tacit.engine.engine.refuse_without_folder", lambda: None)  # there was room a moment ago
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
@@ -171,7 +170,7 @@ def test_where_warnings_are_errors_the_patient_path_answers_and_warns_of_nothing
 @pytest.mark.parametrize("path", ["sql", "kernel"])
 @pytest.mark.usefixtures("kernel")
 def test_however_little_memory_is_declared_questions_are_answered(path, monkeypatch):
-    monkeypatch.setattr("tacit.tables.memory.LEAST", 1)
+    monkeypatch.setattr("tacit.memory.LEAST", 1)
     monkeypatch.setenv("TACIT_MEMORY", "4MB")
     asked = question(as_table([(n, f"g{n % 50}", 1, 0.0) for n in range(50_000)]), groups_per_unit=1)
     with on_path(path, or_patient=True):
@@ -180,7 +179,7 @@ def test_however_little_memory_is_declared_questions_are_answered(path, monkeypa
 
 
 def test_a_long_key_that_is_shown_is_looked_up_however_little_memory_there_is(monkeypatch, curators_log):
-    monkeypatch.setattr("tacit.tables.memory.LEAST", 1)
+    monkeypatch.setattr("tacit.memory.LEAST", 1)
     monkeypatch.setenv("TACIT_MEMORY", "4MB")
     rows = pa.table({"id": range(600), "g": ["a" * 400, "a" * 300] * 300})
     bounds = {"unit": "id", "rows_per_unit": 1, "groups_per_unit": 1}
@@ -192,7 +191,7 @@ def test_a_long_key_that_is_shown_is_looked_up_however_little_memory_there_is(mo
 
 KILLED = """
 import os, signal, sys
-from tacit.tables.spill import spill_folder
+from tacit.memory import spill_folder
 (spill_folder() / "rows").write_text("of somebody")
 print(spill_folder(), flush=True)
 if sys.argv[1] == "dies":

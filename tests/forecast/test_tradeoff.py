@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.accounting.amplify import local_epsilon, shuffled
 from tacit.accounting.calibrate import gaussian_sigma
-from tacit.accounting.shuffle import local_epsilon, shuffled
 from tacit.errors import InvalidParameter
 from tacit.forecast.tradeoff import CENTRAL_GAUSSIAN, CENTRAL_LAPLACE, LOCAL, SHUFFLED, Accuracy, Kind, tradeoff
 from tacit.privacy.law import GaussianLaw, LaplaceLaw

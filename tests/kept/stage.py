@@ -26,7 +26,7 @@ import tacit
 from tacit.cli.app import main as tacit_command
 from tacit.door import Table
 from tacit.ledger import Ledger, open_ledger
-from tacit.plan.identity import question_key
+from tacit.plan.plan import question_key
 
 __all__ = ["question_key"]
 

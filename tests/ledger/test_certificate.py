@@ -7,9 +7,8 @@ from fractions import Fraction
 import pytest
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger.certificate import verify_certificate
+from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import canonical, link, new_key
-from tacit.ledger.deployment import deployment, to_yaml
 from tacit.privacy.event import GaussianNoise, KeyThreshold
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import charge

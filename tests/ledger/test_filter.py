@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import convert, cost
-from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, covers, grains, rule_of
-from tacit.accounting.room import questions_left
+from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, covers, grains, questions_left, rule_of
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss

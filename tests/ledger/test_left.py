@@ -7,8 +7,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.accounting.convert import rho_within
-from tacit.accounting.filter import FOR_KEYS, NOTHING, Charge, charge_of, grains, grains_below, rule_of
-from tacit.accounting.room import charge_at, room, shares_of
+from tacit.accounting.filter import (
+    FOR_KEYS,
+    NOTHING,
+    Charge,
+    charge_at,
+    charge_of,
+    grains,
+    grains_below,
+    room,
+    rule_of,
+    shares_of,
+)
 from tacit.privacy.event import KeyThreshold, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, ZcdpLoss
 

@@ -11,8 +11,7 @@ import pytest
 import tacit
 from tacit.accounting.filter import NOTHING, charge_of, rule_of
 from tacit.errors import BudgetExceeded
-from tacit.plan.planner import make_plan
-from tacit.plan.spend import make_spend
+from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy.loss import epsilon
 from tacit.privacy.number import show
 from tacit.query.sql import parse_query

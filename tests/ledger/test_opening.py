@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import anchor, open_ledger, opening, sqlite
+from tacit.ledger import anchor, home, open_ledger, sqlite
 from tacit.ledger.anchor import anchored_at
 from tacit.ledger.chain import canonical, digest
 from tacit.ledger.entry import SCHEMA
@@ -186,12 +186,12 @@ def test_a_ledger_made_and_anchored_while_another_opens_it_is_not_taken_for_lost
     made = []
 
     def anchored_meanwhile(folder, place):
-        monkeypatch.setattr(opening, "anchored_at", anchored_at)
+        monkeypatch.setattr(home, "anchored_at", anchored_at)
         with open_ledger(where) as first:
             made.append(first.id)
         return anchored_at(folder, place)
 
-    monkeypatch.setattr(opening, "anchored_at", anchored_meanwhile)
+    monkeypatch.setattr(home, "anchored_at", anchored_meanwhile)
     with open_ledger(where) as second:
         assert [second.id] == made
 

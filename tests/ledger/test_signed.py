@@ -10,9 +10,8 @@ from tacit.errors import LedgerError
 from tacit.ledger import chain, open_ledger
 from tacit.ledger.anchor import Anchor, anchored_at
 from tacit.ledger.entry import Account, account_text
-from tacit.ledger.rows import Rows
 from tacit.ledger.state import BUCKET_MAX, Pieces, State, place_of, whole_state
-from tacit.ledger.store import NotAsSigned
+from tacit.ledger.store import NotAsSigned, Rows
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 from tests.ledger.postgres_server import fresh_schema

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter
-from tacit.local import coins
+from tacit.noise import coins
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
 from tacit_gauntlet.stage.local import EveryWord

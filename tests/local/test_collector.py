@@ -7,8 +7,8 @@ import pytest
 
 from tacit import local
 from tacit.errors import InvalidParameter
-from tacit.local.report import Report, Reports
-from tacit.local.store import Store
+from tacit.local.client import Report, Reports
+from tacit.local.tally_file import Store
 from tacit.local.wire import (
     DUPLICATE,
     MALFORMED,
@@ -156,7 +156,7 @@ def test_reports_must_be_rows_of_the_right_length():
 
 
 def test_the_sample_looked_at_is_of_all_reports_and_bounded(monkeypatch):
-    from tacit.local import sampling
+    from tacit.local import collector as sampling
 
     monkeypatch.setattr(sampling, "ROWS_MOST", 300)
     client = local.Randomizer(50, epsilon=1, protocol="hadamard")
@@ -168,7 +168,7 @@ def test_the_sample_looked_at_is_of_all_reports_and_bounded(monkeypatch):
 
 
 def test_every_report_is_as_likely_to_be_looked_at_wherever_it_comes(monkeypatch):
-    from tacit.local import sampling
+    from tacit.local import collector as sampling
 
     monkeypatch.setattr(sampling, "ROWS_MOST", 300)
     kept = np.zeros(3, dtype=np.int64)

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from tacit import local
-from tacit.local import heavy
-from tacit.local.estimate import _binomial
-from tacit.local.intervals import Counting, norm_sub
-from tacit.local.mean_interval import _wilson
-from tacit.local.prefixes import PrefixHashing
-from tacit.local.response import Response
+from tacit.local import estimate
+from tacit.local.interval import Counting, _binomial, _wilson, norm_sub
+from tacit.local.protocols.hashing import PrefixHashing
+from tacit.local.protocols.protocol import Response
 from tacit.noise.bits import Keystream
 from tacit_gauntlet.stage.local import people
 from tacit_gauntlet.stage.statistic import FALSE_ALARM
@@ -158,7 +156,7 @@ def test_a_string_that_nobody_has_is_shown_once_in_a_hundred_times_at_most():
     """By the law of its support: of 64 strings tried, none reaches the threshold with a chance of 99 %."""
     protocol = PrefixHashing(Fraction(1), 6, 26)
     for reports, tried in ((50, 64), (5_000, 64), (5_000, 1)):
-        least = heavy._threshold(reports, tried, protocol)
+        least = estimate._threshold(reports, tried, protocol)
         law = binom(reports, float(protocol.stray))
         assert tried * law.sf(least - 1) <= 0.01 < tried * law.sf(least - 2)
 

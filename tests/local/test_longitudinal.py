@@ -10,7 +10,7 @@ import pytest
 
 from tacit import local
 from tacit.errors import InvalidParameter
-from tacit.local.permanent import Permanent
+from tacit.local.protocols.unary import Permanent
 
 SURVEY = local.make_survey(["a", "b", "c"], epsilon=2, epsilon_first=1)
 

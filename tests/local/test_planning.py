@@ -10,7 +10,7 @@ from scipy import stats
 
 import tacit
 from tacit.errors import InvalidParameter
-from tacit.local.planning import epsilon_for, error_for, people_for, spread
+from tacit.local.randomized_response import epsilon_for, error_for, people_for, spread
 
 EPSILONS = st.floats(0.05, 8)
 

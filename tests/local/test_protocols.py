@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local.attributes import Attributes
-from tacit.local.catalogue import FREQUENCIES, frequency_protocol, mean_protocol
-from tacit.local.columns import count_columns
-from tacit.local.hadamard import Hadamard, irreducible, walsh
-from tacit.local.hashing import LocalHashing, cell_edges, cells_of, shared_cell
-from tacit.local.means import MeanResponse
-from tacit.local.permanent import Permanent
-from tacit.local.response import Response
-from tacit.local.sets import draw_sets, share_table, sizes_of
-from tacit.local.unary import Unary
+from tacit.local.choosing import FREQUENCIES, frequency_protocol, mean_protocol
+from tacit.local.protocols.attributes import Attributes
+from tacit.local.protocols.hadamard import Hadamard, irreducible, walsh
+from tacit.local.protocols.hashing import LocalHashing, cell_edges, cells_of, shared_cell
+from tacit.local.protocols.means import MeanResponse
+from tacit.local.protocols.protocol import Response
+from tacit.local.protocols.subset import draw_sets, share_table, sizes_of
+from tacit.local.protocols.unary import Permanent, Unary, count_columns
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
 from tacit_gauntlet.stage.local import exact_laws

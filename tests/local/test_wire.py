@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tacit import local
 from tacit.errors import InvalidParameter
-from tacit.local.rows import read_pieces
 from tacit.local.wire import (
     MALFORMED,
     REASONS,
@@ -17,6 +16,7 @@ from tacit.local.wire import (
     WRONG_SURVEY,
     from_bytes,
     read_lines,
+    read_pieces,
     report_line,
     report_lines,
     to_bytes,

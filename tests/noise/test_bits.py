@@ -10,8 +10,8 @@ import pytest
 import tacit
 from tacit.errors import NoRandomness
 from tacit.noise import bits
-from tacit.noise.bernoulli import Bernoulli, BernoulliExp
 from tacit.noise.bits import Keystream, fresh_bytes
+from tacit.noise.coins import Bernoulli, BernoulliExp
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace, laplace_tables
 from tacit.privacy.rounding import working_precision

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from tacit.noise.bernoulli import Bernoulli, BernoulliExp
+from tacit.noise.coins import Bernoulli, BernoulliExp
 from tacit.noise.gaussian import WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST

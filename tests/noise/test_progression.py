@@ -9,9 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from tacit.noise import laplace, progression
-from tacit.noise.laplace import DigitTables, _digit_table, laplace_tables
-from tacit.noise.progression import certain_grid, progression_floors
+from tacit.noise import laplace
+from tacit.noise.laplace import DigitTables, _digit_table, certain_grid, laplace_tables, progression_floors
 from tacit.noise.threshold import ThresholdTable
 from tests.noise import oracle
 
@@ -96,7 +95,7 @@ def test_floors_beside_integers_are_certain():
 
 def test_a_mutant_without_the_error_bound_has_wrong_floors(monkeypatch):
     """The mutant: every floor of a number that is low is taken for the floor of the number."""
-    monkeypatch.setattr(progression, "certain_grid", lambda **given: certain_grid(**{**given, "missing": 0}))
+    monkeypatch.setattr(laplace, "certain_grid", lambda **given: certain_grid(**{**given, "missing": 0}))
     assert digits_beside_integers().thresholds != floors_beside_integers()
 
 
@@ -109,7 +108,7 @@ def test_a_mutant_that_rounds_to_the_nearest_has_wrong_floors(monkeypatch):
     def nearest(**given):
         return certain_grid(**{**given, "offsets": [offset + half for offset in given["offsets"]]})
 
-    monkeypatch.setattr(progression, "certain_grid", nearest)
+    monkeypatch.setattr(laplace, "certain_grid", nearest)
     assert _digit_table(scale, 1, 16, 64).thresholds != floors
 
 
@@ -166,7 +165,7 @@ shares = st.fractions(min_value=0, max_value=1, max_denominator=10**6)
 def test_affine_steps_are_low_by_no_more_than_said(ratio, first, end, count):
     """From `first` towards `end`, both at most 1, by this ratio at each step."""
     floors = [int(value * ONE) for value in (first, ratio, (1 - ratio) * end)]
-    for k, below in enumerate(progression._affine(*floors, count)):
+    for k, below in enumerate(laplace._affine(*floors, count)):
         assert below <= (end + ratio**k * (first - end)) * ONE <= below + 3 * k + 1
 
 
@@ -177,10 +176,10 @@ def test_what_u_and_w_and_v_lack_together_is_no_more_than_is_handed_over(scale, 
     seen = {}
 
     def end() -> arb:
-        return -1 / progression.ball(-base * exponent).expm1()
+        return -1 / laplace.ball(-base * exponent).expm1()
 
     with pytest.MonkeyPatch.context() as planted:
-        planted.setattr(progression, "certain_grid", lambda **given: seen.update(given))
+        planted.setattr(laplace, "certain_grid", lambda **given: seen.update(given))
         progression_floors(exponent, starts=[lambda: arb(0)], limit=end, count=base)
     if not seen:
         return  # a constant was in doubt

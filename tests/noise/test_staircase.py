@@ -10,12 +10,11 @@ import pytest
 import tacit
 from tacit.accounting.cost import delta_at, epsilon_at, pure_epsilon, renyi, zcdp
 from tacit.answer.columns import noisy_columns
+from tacit.exact import ExactTable
 from tacit.noise.staircase import DiscreteStaircase, level_table
-from tacit.plan.exact import ExactTable
 from tacit.privacy.event import PureChoice, StaircaseNoise, event_from_dict, event_to_dict
-from tacit.privacy.law import LaplaceLaw, StaircaseLaw
+from tacit.privacy.law import LaplaceLaw, StaircaseLaw, staircase_for
 from tacit.privacy.rounding import ball
-from tacit.privacy.staircase_law import staircase_for
 from tacit.release.noisy import release
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
 from tacit_gauntlet.stage.statistic import clopper_pearson_upper

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.plan.identity import question_key
-from tacit.plan.plan import Plan
+from tacit.plan.plan import Plan, question_key
 
 # what is done with the noisy integers afterwards, and what they are called, does not make another question
 AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of"}

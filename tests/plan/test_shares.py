@@ -12,8 +12,7 @@ import tacit
 from tacit.accounting.cost import pure_epsilon, zcdp
 from tacit.door import Table
 from tacit.plan.plan import Plan
-from tacit.plan.shares import EVEN_LEAST, _rounded
-from tacit.plan.split import standard_deviation
+from tacit.plan.split import EVEN_LEAST, _rounded, standard_deviation
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.accounting.filter import rule_of
 from tacit.errors import InvalidParameter
-from tacit.plan.spend import make_spend
+from tacit.plan.planner import make_spend
 from tacit.privacy.loss import epsilon, rho
 
 BUDGET = epsilon(4, delta="1e-6")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter
-from tacit.privacy import gaussian_law
+from tacit.privacy import law as gaussian_law
 from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law
 from tacit.privacy.rounding import nearest_float, working_precision
 from tests.accounting import oracle

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
-from tacit.query.after import EVALUATED, apply_after, evaluate
 from tacit.query.catalogue import CATALOGUE
-from tacit.query.like import like, pattern_parts
+from tacit.query.literal import like, pattern_parts
 from tacit.query.nodes import After, Call, Column, Ordering, Value
+from tacit.query.postprocess import EVALUATED, apply_after, evaluate
 from tacit.query.sql import parse_query
 from tests.query.test_sql import VISITS
 

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from sqlglot import exp
 
 from tacit.engine.expression import to_ibis
-from tacit.query.canonical import canonical, columns_of, functions_of, kind_of
+from tacit.query.canonical_form import canonical, columns_of, functions_of, kind_of
 from tacit.query.catalogue import CATALOGUE, written_forms
 from tacit.query.check import check, type_of
 from tacit.query.kind import TEXT, value_of
 from tacit.query.nodes import Aggregate, Call, Column, Output, Query
-from tacit.query.show import show
 from tacit.query.sql import parse_expression
+from tacit.query.sql_text import show
 from tacit_gauntlet.query.language import hostile_texts, same_cell
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.reference import meaning

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from tacit.answer.columns import noisy_columns
+from tacit.exact import ExactTable
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
-from tacit.plan.exact import ExactTable
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release.noisy import NoisyTable, release

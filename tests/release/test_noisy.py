@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import LedgerError
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units
 from tacit.release import noisy as noisy_module
 from tacit.release.noisy import NoisyTable, release

@@ -14,7 +14,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
 from tacit.privacy.event import ExponentialChoice, PureChoice
 from tacit.privacy.rounding import ball, working_precision
-from tacit.selection.terms import Terms
+from tacit.selection.scores import Terms
 from tacit_gauntlet.frame.mutant import planted
 from tacit_gauntlet.stage.selection import (
     exponential_law,

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Keystream
-from tacit.noise.flips import draw_flips
-from tacit.noise.uniform import draw_below
+from tacit.noise.coins import draw_below, draw_flips
 from tacit.privacy.rounding import ball, certain_floor, working_precision
 from tacit.selection import weights
 from tacit.selection.weights import ExactSums, draw_weighted

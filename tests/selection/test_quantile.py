@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 
 from tacit.noise.bits import Keystream
+from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
-from tacit.plan.ranks import UnitBounds, draw_of
-from tacit.selection import points, quantile, weights, widths
+from tacit.selection import points, quantile, weights
 from tacit.selection.points import Aim, Parts, Stretches, draw_points, rows_below, uniform_below
-from tacit.selection.quantile import Rate, Target, draw_quantiles, levels_of
-from tacit.selection.widths import Reach, draw_intervals, ladder, prior_weights, rows_for
+from tacit.selection.quantile import (
+    Rate,
+    Reach,
+    Target,
+    draw_intervals,
+    draw_quantiles,
+    ladder,
+    levels_of,
+    prior_weights,
+    rows_for,
+)
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 
 ONE = Rate(Fraction(1), 1)
@@ -57,7 +66,7 @@ def exact_law(rows: list[int], aim: Aim, high: int) -> np.ndarray:
 def rung_law(rows: list[int], middle: int, reach: Reach, height: int) -> np.ndarray:
     """The law of the rungs, from the scores that are drawn by."""
     rungs = np.array(ladder(height))
-    scores = widths._scores(parts_of(rows, height), np.array([middle]), reach, rungs, height)[0]
+    scores = quantile._scores(parts_of(rows, height), np.array([middle]), reach, rungs, height)[0]
     # a rung beyond the whole range has a score that no row moves, and next to no weight
     found = np.exp(-np.minimum(scores * float(reach.slope), 300)) * prior_weights(len(rungs))
     return found / found.sum()

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.selection.scores import HIGHEST, read_scores
-from tacit.selection.terms import read_terms
+from tacit.selection.scores import HIGHEST, read_scores, read_terms
 
 NUMBERS = st.floats(-1e6, 1e6, allow_nan=False)
 STEPS = st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(1, 10), Fraction(3, 7), Fraction(1, 1000)])

@@ -7,13 +7,13 @@ from flint import arb
 
 import tacit
 from tacit.privacy.rounding import working_precision
-from tacit.selection import shortfall
+from tacit.selection import selection
 from tacit_gauntlet.stage.selection import exponential_law, noisy_max_law, permute_and_flip_law
 
 CASES = [
-    (tacit.NoisyMax, noisy_max_law, shortfall.noisy_max_lost),
-    (tacit.Exponential, exponential_law, shortfall.exponential_lost),
-    (tacit.PermuteAndFlip, permute_and_flip_law, shortfall.permute_and_flip_lost),
+    (tacit.NoisyMax, noisy_max_law, selection.noisy_max_lost),
+    (tacit.Exponential, exponential_law, selection.exponential_lost),
+    (tacit.PermuteAndFlip, permute_and_flip_law, selection.permute_and_flip_lost),
 ]
 
 
@@ -44,9 +44,9 @@ def test_the_error_is_the_least_that_holds(kind, _law, lost, candidates):
 def test_taking_terms_together_errs_on_the_safe_side(monkeypatch):
     rate = Fraction(1, 50)
     with working_precision(128):
-        exact = shortfall.noisy_max_lost(rate, 100)(400)
-        monkeypatch.setattr(shortfall, "BLOCKS_MOST", 100)
-        rough = shortfall.noisy_max_lost(rate, 100)(400)
+        exact = selection.noisy_max_lost(rate, 100)(400)
+        monkeypatch.setattr(selection, "BLOCKS_MOST", 100)
+        rough = selection.noisy_max_lost(rate, 100)(400)
     assert exact < rough < exact * 2
 
 

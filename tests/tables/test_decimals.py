@@ -9,7 +9,7 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.tables import parquet
-from tacit.tables.decimals import sound_decimals
+from tacit.tables.cells import sound_decimals
 from tacit_gauntlet.stage.odd_cells import decimals, too_long
 from tacit_gauntlet.stage.table import exact_cells, exact_table, protected
 

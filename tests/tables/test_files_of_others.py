@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.engine import compiled
+from tacit.engine.kernel import compiled
 from tacit.errors import QueryRefused
 from tacit.query.frame import count, mean
 from tacit.tables import connection
-from tacit.tables.stored import refuse_other_stores
+from tacit.tables.identity import refuse_other_stores
 from tacit_gauntlet.stage.table import added, exact_cells, exact_table, protected
 from tacit_gauntlet.tables import file_cells
 

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.tables import parquet
-from tacit.tables.reading import reading_of
+from tacit.tables.cells import reading_of
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS, FAR, odd_columns
 from tacit_gauntlet.stage.table import exact_cells, exact_table, protected
 

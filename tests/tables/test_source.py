@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.tables.arrow import frame_to_arrow
+from tacit.tables.frames import frame_to_arrow
 from tacit_gauntlet.stage.table import exact_cells, exact_table, protected
 
 ROWS = pa.table({"id": [1, 1, 2, 3], "g": ["a", "b", "a", None], "x": [1, 2, None, 9], "d": [dt.date(2020, 1, 1)] * 4})

@@ -138,7 +138,7 @@ def l06(seen):
 
 def audit(seen, folder):
     """Let `tacit.audit` look at the Laplace mechanism's draws."""
-    from tacit.auditing.audit import audit as audited
+    from tacit.auditing.function_audit import audit as audited
 
     drawn = [_read(Path(folder, f"draws{value}")) for value in (0, 1)]
     result = audited(lambda side, n: drawn[side][:n], 0, 1, epsilon=1, draws=seen["draws"], batch=True)

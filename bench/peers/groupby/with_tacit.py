@@ -15,7 +15,7 @@ if json.loads(sys.argv[1])["noise"] == "sql":
     os.environ["TACIT_KERNEL"] = "off"
 
 import tacit
-from tacit.engine import compiled
+from tacit.engine.kernel import compiled
 
 QUESTION = "SELECT item, COUNT(amount) AS n, SUM(amount) AS total, AVG(amount) AS mean FROM orders GROUP BY item"
 TURNS = count()

@@ -58,7 +58,7 @@ def gauntlet(
     setting = Setting(size=size, engine=engine, workers=workers or workers_by_default())
     typer.echo(f"{setting}\n")
     if engine == "kernel":
-        from tacit.engine.compiled import compile_now
+        from tacit.engine.kernel.compiled import compile_now
 
         compile_now()
     start = time.perf_counter()

@@ -11,16 +11,15 @@ from functools import lru_cache
 
 from flint import arb
 
-from tacit.accounting import hockey
+from tacit.accounting import cost
 from tacit.accounting.convert import require_chance, rho_within
 from tacit.accounting.cost import SEARCH_BITS, delta_at
-from tacit.accounting.digits import shortened, upward
 from tacit.accounting.search import crossing, crossing_between, log_excess
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import GaussianNoise
 from tacit.privacy.law import SCALE_MIN, GaussianLaw
 from tacit.privacy.number import positive, show
-from tacit.privacy.rounding import ball, working_precision
+from tacit.privacy.rounding import ball, shortened, upward, working_precision
 from tacit.privacy.symmetric import least_integer
 
 # From here on the grid's steps no longer show in delta beyond a relative 1e-9, and sigma is searched as a real number.
@@ -90,7 +89,7 @@ def gaussian_sigma_vector(sensitivity_squared: Fraction, epsilon: Fraction, delt
         return SCALE_MIN
     rho = rho_within(epsilon, delta)
     by_zcdp = math.sqrt(sensitivity_squared / (2 * rho)) if rho else math.inf
-    blur = hockey.smoothing(sensitivity_squared, epsilon).blur_squared
+    blur = cost.smoothing(sensitivity_squared, epsilon).blur_squared
     continuous = _continuous_sigma(lambda: ball(sensitivity_squared).sqrt(), epsilon, delta)
     found = min(by_zcdp, math.hypot(continuous, math.sqrt(blur)))
     return _verified(holds, found)
@@ -126,7 +125,7 @@ def _continuous_sigma(move: Callable[[], arb], epsilon: Fraction, delta: Fractio
     def excess(sigma: float) -> float:
         with working_precision(SEARCH_BITS):
             width = ball(Fraction(sigma))
-            return log_excess(hockey.continuous_gaussian_delta(move() / width, ball(epsilon)), ball(delta))
+            return log_excess(cost.continuous_gaussian_delta(move() / width, ball(epsilon)), ball(delta))
 
     with working_precision(SEARCH_BITS):
         # for a wide move's delta; where epsilon is next to nothing, delta alone asks for noise of about move/delta

@@ -9,12 +9,11 @@ from fractions import Fraction
 
 from flint import arb
 
-from tacit.accounting.digits import TINY, downward, upward
 from tacit.accounting.search import rising_root
 from tacit.errors import InvalidParameter
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
 from tacit.privacy.number import show
-from tacit.privacy.rounding import ball
+from tacit.privacy.rounding import TINY, ball, downward, upward
 
 
 def pure_to_zcdp(epsilon: Fraction) -> Fraction:

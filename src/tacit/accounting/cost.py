@@ -1,17 +1,21 @@
 """What one event costs, in every notion of loss: pure epsilon, zCDP, a Rényi curve, and (epsilon, delta).
 
 Exact where the law is known, rounded up where a function such as exp is involved. docs/proofs/losses.md derives each.
+
+The hockey-stick delta of noise at an epsilon, as balls: exact for one coordinate, a proved bound for several.
+
+Proofs: docs/proofs/losses.md (one coordinate, and Laplace vectors) and docs/proofs/gaussian-vector.md.
 """
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 
 from flint import arb
 
-from tacit.accounting import hockey
 from tacit.accounting.convert import pure_to_zcdp, require_chance, zcdp_to_delta, zcdp_to_epsilon
-from tacit.accounting.digits import shortened, upward
 from tacit.accounting.search import crossing, log_excess
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import (
@@ -23,9 +27,103 @@ from tacit.privacy.event import (
     PureChoice,
     StaircaseNoise,
 )
+from tacit.privacy.law import GaussianLaw, LaplaceLaw, scaled_erfc
 from tacit.privacy.loss import RenyiLoss, ZcdpLoss
 from tacit.privacy.number import show
-from tacit.privacy.rounding import ball, working_precision
+from tacit.privacy.rounding import ball, shortened, upward, working_precision
+
+
+def laplace_delta(event: LaplaceNoise, epsilon: Fraction) -> arb:
+    """Return the exact delta: for any vector the worst move is all of the sensitivity in one coordinate."""
+    return LaplaceLaw(event.scale).delta(math.floor(event.sensitivity), epsilon)
+
+
+def single_shift(event: GaussianNoise) -> int | None:
+    """Return the worst whole move where only one coordinate can move, or None where several can."""
+    if event.scalar or event.sensitivity_squared < 2:
+        return math.isqrt(math.floor(event.sensitivity_squared))
+    return None
+
+
+def gaussian_delta(event: GaussianNoise, shift: int, epsilon: Fraction) -> arb:
+    """Return the exact delta of a move by `shift` in one coordinate."""
+    return GaussianLaw(event.sigma).delta(shift, epsilon)
+
+
+def pure_delta(event: PureChoice | StaircaseNoise, epsilon: Fraction) -> arb:
+    """Return the largest delta at `epsilon` of anything event.epsilon-DP: that of randomized response."""
+    gap = ball(epsilon - event.epsilon)
+    return -gap.expm1() / (1 + (-ball(event.epsilon)).exp()) if epsilon < event.epsilon else arb(0)
+
+
+def exponential_delta(event: ExponentialChoice, epsilon: Fraction) -> arb:
+    """Return the largest delta at `epsilon` of a choice whose log-probabilities move in a range of event.epsilon."""
+    if epsilon >= event.epsilon:
+        return arb(0)
+    half_gap = ball((epsilon - event.epsilon) / 2)
+    return half_gap.expm1() ** 2 / -(-ball(event.epsilon)).expm1()
+
+
+def continuous_gaussian_delta(move: arb, epsilon: arb) -> arb:
+    """Return the delta of continuous Gaussian noise of deviation 1 for a move of length `move`."""
+    root = arb(2).sqrt()
+    near, far = (epsilon / move - move / 2) / root, (epsilon / move + move / 2) / root
+    # e^epsilon·erfc(far) = e^(-near²)·(e^(far²)·erfc(far)), as far² - near² = epsilon
+    less_likely = (-(near**2)).exp() * scaled_erfc(far**2)
+    likelier = (-(near**2)).exp() * scaled_erfc(near**2) if near > 9 else near.erfc()
+    return (likelier - less_likely) / 2
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """How a discrete Gaussian vector is seen as a continuous one, blurred: with what deviation, and at what price.
+
+    Noise of variance sigma² is, but for a factor within 1 ± ripple per coordinate, continuous noise of variance
+    sigma² - blur² rounded at random with blur².
+    """
+
+    blur_squared: Fraction
+    moved: int
+
+    def delta(self, sensitivity_squared: Fraction, sigma: Fraction, epsilon: Fraction) -> arb:
+        """Return a bound on the delta of every whole move within the sensitivity; 1 where the noise is too narrow."""
+        return self.joint_delta([(sensitivity_squared, sigma)], epsilon)
+
+    def joint_delta(self, noises: Sequence[tuple[Fraction, Fraction]], epsilon: Fraction) -> arb:
+        """Return the same bound for vectors released together, each by its sensitivity squared and its sigma."""
+        ripple = self.ripple()
+        if not ripple < 1 or any(sigma**2 <= self.blur_squared for _, sigma in noises):
+            return arb(1)
+        loss = ball(epsilon) - self.moved * (2 * ripple.log1p() - (-ripple).log1p())
+        move = ball(sum(squared / (sigma**2 - self.blur_squared) for squared, sigma in noises)).sqrt()
+        return (self.moved * ripple.log1p()).exp() * continuous_gaussian_delta(move, loss)
+
+    def ripple(self) -> arb:
+        """Return the bound of twice the sum of exp(-2 pi² blur² k²) over k >= 1."""
+        first = (-2 * arb.pi() ** 2 * ball(self.blur_squared)).exp()
+        return (2 * first / (1 - first)).upper()
+
+
+def smoothing(sensitivity_squared: Fraction, epsilon: Fraction, *, bits: int = 43) -> Smoothing:
+    """Return a blur at which the ripple over all the coordinates that can move is about 2^-bits of epsilon or of 1."""
+    moved = math.floor(sensitivity_squared)
+    size = moved.bit_length() + max(0, -_log2(epsilon)) + bits + 3
+    return Smoothing(Fraction(math.ceil(size * math.log(2) / (2 * math.pi**2) * 256), 256), moved)
+
+
+def joint_gaussian_delta(events: Iterable[GaussianNoise], epsilon: Fraction, *, bits: int) -> arb:
+    """Return a bound on the delta of Gaussian vectors released together; 1 where one of them is too narrow for it.
+
+    A blur with a larger ripple takes less of the noise away, which is better where sigma is a few steps.
+    """
+    noises = [(event.sensitivity_squared, event.sigma) for event in events]
+    moved = sum(math.floor(squared) for squared, _ in noises)
+    return smoothing(Fraction(moved), epsilon, bits=bits).joint_delta(noises, epsilon)
+
+
+def _log2(value: Fraction) -> int:
+    return value.numerator.bit_length() - value.denominator.bit_length() if value else -64
+
 
 SEARCH_BITS = 128
 # Blurs by which several Gaussian vectors are bounded: each bound holds, so the least does.
@@ -89,7 +187,7 @@ def delta_at(event: Event, epsilon: Fraction) -> Fraction:
     if not isinstance(event, GaussianNoise):
         raise TypeError(f"no delta is known for {type(event).__name__}")
     by_zcdp = zcdp_to_delta(zcdp(event).rho, epsilon)
-    smooth = hockey.smoothing(event.sensitivity_squared, epsilon)
+    smooth = smoothing(event.sensitivity_squared, epsilon)
     return min(by_zcdp, upward(lambda: smooth.delta(event.sensitivity_squared, event.sigma, epsilon)))
 
 
@@ -110,7 +208,7 @@ def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
         return by_zcdp
     if len(drawn) == 1 and exact_delta(drawn[0]) is not None:
         return min(by_zcdp, delta_at(drawn[0], epsilon))
-    return min(by_zcdp, *(upward(partial(hockey.joint_gaussian_delta, gaussian, epsilon, bits=b)) for b in RIPPLES))
+    return min(by_zcdp, *(upward(partial(joint_gaussian_delta, gaussian, epsilon, bits=b)) for b in RIPPLES))
 
 
 @lru_cache(maxsize=4096)
@@ -144,20 +242,20 @@ def epsilon_at(event: Event, delta: Fraction) -> Fraction:
 def exact_delta(event: Event) -> Callable[[Fraction], arb] | None:
     """Return the function from epsilon to the event's exact delta, or None where only a bound is known."""
     if isinstance(event, LaplaceNoise):
-        return lambda epsilon: hockey.laplace_delta(event, epsilon)
+        return lambda epsilon: laplace_delta(event, epsilon)
     if isinstance(event, PureChoice | StaircaseNoise):
-        return lambda epsilon: hockey.pure_delta(event, epsilon)
+        return lambda epsilon: pure_delta(event, epsilon)
     if isinstance(event, ExponentialChoice):
-        return lambda epsilon: hockey.exponential_delta(event, epsilon)
-    shift = hockey.single_shift(event) if isinstance(event, GaussianNoise) else None
+        return lambda epsilon: exponential_delta(event, epsilon)
+    shift = single_shift(event) if isinstance(event, GaussianNoise) else None
     if isinstance(event, GaussianNoise) and shift is not None:
-        return lambda epsilon: hockey.gaussian_delta(event, shift, epsilon)
+        return lambda epsilon: gaussian_delta(event, shift, epsilon)
     return None
 
 
 def _vector_epsilon(event: GaussianNoise, delta: Fraction) -> Fraction:
     by_zcdp = zcdp_to_epsilon(zcdp(event).rho, delta)
-    smooth = hockey.smoothing(event.sensitivity_squared, by_zcdp)
+    smooth = smoothing(event.sensitivity_squared, by_zcdp)
 
     def formula(epsilon: Fraction) -> arb:
         return smooth.delta(event.sensitivity_squared, event.sigma, epsilon)

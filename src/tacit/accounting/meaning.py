@@ -2,6 +2,8 @@
 
 All of it is arithmetic on epsilon and delta alone, so it holds for every attacker and every release that keeps to
 them (docs/proofs/tradeoff.md). Shown numbers are rounded up.
+
+What a loss for one unit means for a group of them (docs/proofs/losses.md).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,14 +12,48 @@ from decimal import ROUND_UP, Decimal
 from fractions import Fraction
 from math import inf
 
+from flint import arb
+
 from tacit.accounting.convert import to_approximate
-from tacit.accounting.digits import downward, upward
-from tacit.accounting.group import for_group
 from tacit.errors import InvalidParameter
 from tacit.privacy import loss as losses
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
 from tacit.privacy.number import Number, decimal_meaning, show, whole
-from tacit.privacy.rounding import ball
+from tacit.privacy.rounding import ball, downward, upward
+
+
+def for_group(loss: Loss, units: int) -> Loss:
+    """Return the loss for any `units` units together. A delta of 1 says that nothing is promised to so many.
+
+    >>> print(for_group(PureLoss(Fraction(1, 2)), 3))
+    ε = 1.5
+    """
+    whole(units, name="units")
+    if units == 1:
+        return loss
+    if isinstance(loss, PureLoss):
+        return PureLoss(units * loss.epsilon)
+    if isinstance(loss, ApproximateLoss):
+        return ApproximateLoss(units * loss.epsilon, _group_delta(loss, units))
+    if isinstance(loss, ZcdpLoss) and loss.delta == 0:
+        return ZcdpLoss(units**2 * loss.rho)
+    raise InvalidParameter(
+        "the loss of a group is known for pure, (epsilon, delta) and exact zCDP losses only"
+        "\nhint: convert it to (epsilon, delta) first"
+    )
+
+
+def _group_delta(loss: ApproximateLoss, units: int) -> Fraction:
+    """Return delta·(e^(units·epsilon) - 1)/(e^epsilon - 1), the sum of delta·e^(i·epsilon) over i below units."""
+    if loss.epsilon == 0:
+        return min(units * loss.delta, Fraction(1))
+
+    def delta() -> arb:
+        value = ball(loss.delta) * ball(units * loss.epsilon).expm1() / ball(loss.epsilon).expm1()
+        return value if value < 1 else arb(1)
+
+    return upward(delta)
+
 
 # Losses of other notions are read at this delta.
 DELTA_READ = Fraction(1, 10**6)

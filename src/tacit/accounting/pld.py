@@ -2,22 +2,275 @@
 
 Here the grid is chosen and the tilt found; `pair` says what one event's loss is, `gridded` puts it on the grid and
 `tilted` adds them up. docs/proofs/composition.md proves that each total is an upper bound.
+
+The loss of a whole batch near the epsilon that matters: tilted, transformed, raised to its powers, transformed back.
+
+Tilting by exp(rate·loss) moves the bulk of the chances to where the answer is, so that an error of rounding is small
+beside the answer and not only beside 1. Every error is bounded and added (docs/proofs/composition.md).
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from flint import arb
 
 from tacit.accounting.convert import require_chance
-from tacit.accounting.digits import shortened
-from tacit.accounting.gridded import BITS, on_grid
-from tacit.accounting.pair import Curve, Lattice, Normal, Pair, merged
-from tacit.accounting.tilted import EXPONENT_MOST, SIZE_WIDE, WINDOW, Parts, Tilted, infinite, tilted
+from tacit.accounting.fourier import (
+    POWER_ERROR,
+    PRODUCT_ERROR,
+    UNIT,
+    Reals,
+    Spectrum,
+    dot,
+    inverse,
+    powers,
+    relative_error,
+    transform,
+)
+from tacit.accounting.pair import BITS, Curve, Gridded, Lattice, Normal, Pair, TooFine, merged, on_grid
 from tacit.errors import InvalidParameter
 from tacit.privacy.number import show
-from tacit.privacy.rounding import working_precision
+from tacit.privacy.rounding import ball, exact_rational, shortened, upper_end, upward, working_precision
+
+TILTED_BITS = 128
+# Deviations of the tilted total that the window holds below its mean, and above. What is below it wraps around to its
+# top, where it weighs little if the tilt is steep (in tilt times deviation); otherwise more is held.
+BELOW, ABOVE = 3.0, 5.5
+WINDOW = BELOW + ABOVE
+STEEP, BELOW_FLAT = 4.0, 6.5
+# Points of the window: at least, at least where more is above it than may be lost, and at most.
+SIZE_LEAST, SIZE_WIDE, SIZE_MOST = 64, 1 << 14, 1 << 22
+SHOWS = 1e-6
+# The largest exponent: tilted chances neither vanish nor overflow.
+EXPONENT_MOST = 600.0
+
+Parts = Sequence[tuple[Gridded, int]]
+
+
+@dataclass(frozen=True)
+class Tilted:
+    """Chances of the total loss at the indices from `first` on, times exp(rate·step·index)/scale.
+
+    `error` bounds their error in Euclidean length; `above` is the chance of all that the window leaves out above.
+    """
+
+    step: Fraction
+    offset: Fraction
+    rate: Fraction
+    first: int
+    chances: Reals
+    scale: arb
+    error: float
+    above: arb
+    beyond: Fraction  # the part of `above` that no window holds
+    decay: Reals  # exp(-rate·step·i)
+    loss: Reals  # exp(-step·i)
+
+    def misses(self, chance: Fraction) -> bool:
+        """Whether so much may lie above the window that it shows in `chance`."""
+        with working_precision(TILTED_BITS):
+            return bool(self.above - ball(self.beyond) > ball(chance) * SHOWS)
+
+    def delta(self, index: int) -> Fraction:
+        """Return an upper bound of delta at the epsilon of a grid index."""
+        position = index - self.first
+        if position < 0:
+            return Fraction(1)
+        chances = self.chances[position + 1 :]
+        # 1 - exp(-loss over epsilon), with the tables' error added, is never below the true weight
+        weights = self.decay[1 : len(chances) + 1] * (1 - self.loss[1 : len(chances) + 1] + 4 * POWER_ERROR)
+        summed = dot(chances, weights) + self.error * math.sqrt(dot(weights, weights))
+        rounding = 1 + 4 * (len(chances) + 16) * UNIT
+        with working_precision(TILTED_BITS):
+            tilt_back = self.scale * (-ball(self.rate * self.step * index)).exp()
+            value = tilt_back * arb(summed * rounding) + self.above
+            return min(upper_end(value), Fraction(1))
+
+    def delta_between(self, epsilon: Fraction) -> Fraction:
+        """Return an upper bound of delta at any epsilon: it is convex in exp(epsilon), so it lies below a chord."""
+        index = min((epsilon - self.offset) // self.step, self.first + len(self.chances) - 2)
+        over = min(epsilon - self.offset - index * self.step, self.step)
+        before, after = self.delta(index), self.delta(index + 1)
+        with working_precision(TILTED_BITS):
+            share = ball(over).expm1() / ball(self.step).expm1()
+            return upper_end(ball(before) * (1 - share) + ball(after) * share)
+
+    def epsilon(self, delta: Fraction) -> Fraction | None:
+        """Return an epsilon at which the total is within delta, or None where the window does not reach it."""
+        index = self._guess(float(delta))
+        last = self.first + len(self.chances)
+        while index < last and (at := self.delta(index)) > delta:
+            index += 1
+        if index >= last:
+            return None
+        before = self.delta(index - 1)
+        while before <= delta and index > self.first:
+            index, at = index - 1, before
+            before = self.delta(index - 1)
+        epsilon = self.offset + index * self.step
+        if epsilon <= 0 or before <= delta:
+            return max(epsilon, Fraction(0))
+        # delta is convex in exp(epsilon), so it lies below the chord from the point before
+        share = (delta - at) / (before - at)
+        with working_precision(TILTED_BITS):
+            back = (ball(share) * (-ball(self.step)).expm1()).log1p()
+            return max(exact_rational((ball(epsilon) + back).upper()), Fraction(0))
+
+    def _guess(self, delta: float) -> int:
+        """Return about the first index at which delta is met: a float search over all of them at once."""
+        count = len(self.chances)
+        untilted, loss = self.chances * self.decay, np.maximum(self.loss, 1e-290)
+        sums = np.cumsum(untilted[::-1])[::-1]
+        discounted = np.cumsum((untilted * loss)[::-1])[::-1]
+        with working_precision(TILTED_BITS):
+            scale = float((self.scale * (-ball(self.rate * self.step * self.first)).exp()).mid())
+            allowed = delta - float(self.above.mid())
+        met = np.flatnonzero(scale * (sums - discounted / loss) <= allowed)
+        return self.first + (int(met[0]) if len(met) else count - 1)
+
+
+def infinite(parts: Parts) -> Fraction:
+    """Return the chance that any part's loss is beyond all bounds, rounded up: all chances, less the finite ones."""
+    if not any(part.beyond for part, _ in parts):
+        return Fraction(0)
+
+    def chance() -> arb:
+        whole, finite = arb(1), arb(1)
+        for part, count in parts:
+            held = ball(Fraction(math.fsum(part.masses)) * (1 + Fraction(1, 2**50)))  # never below: both grow with it
+            whole, finite = whole * (held + ball(part.beyond)) ** count, finite * held**count
+        return whole - finite
+
+    return upward(chance)
+
+
+def tilted(
+    parts: Parts, step: Fraction, offset: Fraction, rate: float, beyond: Fraction, *, least: int | None = None
+) -> Tilted:
+    """Return the batch's total near where tilting by `rate` puts its bulk; with chance `beyond` it has no end.
+
+    `least` is the least size of the window: a total may stray little most of the time, and far on rare occasions.
+    """
+    while True:
+        exact_rate = Fraction(rate)
+        tilts = [_tilt(part, exact_rate * step) for part, _ in parts]
+        counts = [count for _, count in parts]
+        first, size, width = _window(tilts, counts, float(step), rate, least or SIZE_LEAST)
+        if rate * float(step) * size <= EXPONENT_MOST * 1.01:
+            break
+        rate = EXPONENT_MOST / (float(step) * size)  # so that no power in the window vanishes
+    sums = arb(1)
+    with working_precision(TILTED_BITS):
+        for (_, count), tilt in zip(parts, tilts, strict=True):
+            sums = sums * ball(Fraction(tilt.total)) ** count
+        above = ball(beyond) + _above(parts, step, first + size, rate, width)
+    chances, error = _composed([(tilt.chances, count) for tilt, (_, count) in zip(tilts, parts, strict=True)], size)
+    in_order = np.roll(chances, -(first % size))
+    decay, loss = powers(-exact_rate * step, size), powers(-step, size)
+    return Tilted(step, offset, exact_rate, first, in_order, sums, error, above, beyond, decay, loss)
+
+
+@dataclass(frozen=True)
+class _Tilt:
+    """One event's chances, tilted and divided by `total`; never below the true ones."""
+
+    chances: Reals
+    total: float
+
+    def moments(self) -> tuple[float, float]:
+        """Return about the mean and the variance of the index."""
+        indices = np.arange(len(self.chances), dtype=np.float64)
+        mean = dot(self.chances, indices)
+        return mean, max(dot(self.chances, (indices - mean) ** 2), 0.0)
+
+
+def _tilt(part: Gridded, rate: Fraction) -> _Tilt:
+    raised = part.masses * powers(rate, len(part.masses))
+    total = float(raised.sum())
+    return _Tilt(raised / total * (1 + 2.0**-48), total)
+
+
+def _window(
+    tilts: Sequence[_Tilt], counts: Sequence[int], step: float, rate: float, least: int
+) -> tuple[int, int, float]:
+    """Return the first index of the window, its size, and the tilted total's deviation as a loss."""
+    moments = [tilt.moments() for tilt in tilts]
+    mean = sum(count * m for (m, _), count in zip(moments, counts, strict=True))
+    deviation = math.sqrt(sum(count * v for (_, v), count in zip(moments, counts, strict=True)))
+    whole = sum(count * (len(tilt.chances) - 1) for tilt, count in zip(tilts, counts, strict=True)) + 1
+    below = BELOW if rate * step * deviation >= STEEP else BELOW_FLAT
+    wanted = max((below + ABOVE) * deviation, least)
+    if wanted >= whole:
+        return 0, _power_of_two(whole), deviation * step
+    size = _power_of_two(math.ceil(wanted))
+    if size > SIZE_MOST:
+        raise TooFine
+    return max(0, math.floor(mean - size * below / (below + ABOVE))), size, deviation * step
+
+
+def _power_of_two(count: int) -> int:
+    return 1 << max(count - 1, 3).bit_length()
+
+
+def _above(parts: Parts, step: Fraction, index: int, rate: float, width: float) -> arb:
+    """Return a bound on the chance that the total reaches `index`: Markov's inequality at two rates, the smaller."""
+    if index > sum(count * (len(part.masses) - 1) for part, count in parts):
+        return arb(0)
+    longest = max(len(part.masses) for part, _ in parts)
+    steeper = min(rate + 5 / max(width, 1e-12), EXPONENT_MOST / (float(step) * longest))
+    bounds = []
+    for tried in (rate, steeper):
+        exact_rate = Fraction(tried) * step
+        bound = (-ball(exact_rate * index)).exp()
+        for part, count in parts:
+            sums = dot(part.masses, powers(exact_rate, len(part.masses)))
+            bound = bound * arb(sums * (1 + 4 * (len(part.masses) + 16) * UNIT)) ** count
+        bounds.append(bound)
+    return min(bounds, key=lambda bound: float(bound.log().mid()))
+
+
+def _composed(parts: Sequence[tuple[Reals, int]], size: int) -> tuple[Reals, float]:
+    """Return the cyclic convolution of all parts to their powers, and a bound of its error in Euclidean length."""
+    accuracy = relative_error(size)
+    product, slack, most, events = np.ones(size // 2 + 1, dtype=np.complex128), 0.0, 1.0, 0
+    for chances, count in parts:
+        spectrum = transform(_folded(chances, size))
+        length = math.sqrt(dot(chances, chances))
+        largest = max(float(np.abs(spectrum).max()), float(chances.sum())) * (1 + 1e-9 / max(count, 1))
+        slack += count * accuracy * length
+        most *= max(largest, 1.0) ** count
+        product = product * _power(spectrum, count)
+        events += count + 1
+    values = np.maximum(inverse(product), 0.0)
+    length = math.sqrt(
+        2 * dot(product.real, product.real) / size + 2 * dot(product.imag, product.imag) / size
+    )  # the half that is not kept mirrors this one
+    error = 1.01 * ((accuracy + PRODUCT_ERROR * events) * length + most * slack) + 1e-280
+    return values, error
+
+
+def _folded(chances: Reals, size: int) -> Reals:
+    """Return the chances on a circle of `size` places."""
+    padded = np.zeros(-(-len(chances) // size) * size)
+    padded[: len(chances)] = chances
+    folded: Reals = padded.reshape(-1, size).sum(axis=0)
+    return folded
+
+
+def _power(values: Spectrum, count: int) -> Spectrum:
+    """Return each value to the power `count`, by squaring: at most count - 1 roundings deep."""
+    result, square = None, values
+    while count:
+        if count & 1:
+            result = square if result is None else result * square
+        count >>= 1
+        if count:
+            square = square * square
+    return values if result is None else result
+
 
 # Points of the grid over the window, at least, for each root of the number of events; the window has some to spare.
 POINTS = 2600

@@ -15,9 +15,8 @@ from typing import Any, overload
 import pyarrow as pa
 
 from tacit.accounting.meaning import meaning_line
-from tacit.answer.show import html_table, text_table
-from tacit.errors import InvalidParameter
-from tacit.printable import json_text
+from tacit.answer.text import html_table, text_table
+from tacit.errors import InvalidParameter, json_text
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
 
 Row = Mapping[str, Any]

@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.answer.noise_sums import single_bound, unit_sum_bound
-from tacit.plan.integers import Wholes, combined
 from tacit.plan.plan import Measured, NoiseKind
+from tacit.privacy.arrays import Flags, Floats, Wholes, combined
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.rounding import nearest_float
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Ends = tuple[int | float, ...]
 
 # Means are bounded by a table over where in its range the mean lies, each cell rounded up to its wider end.

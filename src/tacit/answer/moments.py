@@ -17,12 +17,11 @@ from numpy.typing import NDArray
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
 from tacit.answer.noise_sums import weighted_bound, weighted_bounds
 from tacit.plan.bernstein import indices
-from tacit.plan.integers import wholes
 from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
+from tacit.privacy.arrays import Floats, wholes
 from tacit.release.noisy import NoisyTable
 
 Number = int | float | None
-Floats = NDArray[np.float64]
 NARROWINGS = 3
 # Of the chance to miss, what means get on the way to a variance or covariance, and all four that a correlation needs.
 MEAN_SHARE = Fraction(1, 10)

@@ -11,12 +11,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.plan.plan import NoiseKind
+from tacit.privacy.arrays import Floats
 from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law
-
-Floats = NDArray[np.float64]
 
 # A chance that counts as none, and what the arithmetic of a transform could add up to at most (1e-11), with room.
 NEVER = 1e-15

@@ -15,7 +15,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from tacit.answer.show import cell_text, key_text
+from tacit.answer.text import cell_text, key_text
 from tacit.pictures.chart import Cell, Order, Panel, Sheet, Spec, chart
 from tacit.pictures.write import CONFIG, as_chart, check_path, write
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from tacit.auditing.audit_result import AuditResult, Bar, Figure
+from tacit.auditing.result import AuditResult, Bar, Figure
 from tacit.pictures.chart import BLUE, INK, PALE
 from tacit.pictures.write import CONFIG, check_path, html_page, offline
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.auditing.lower_bound import Floats, Tally, chernoff_lower, chernoff_upper
-from tacit.auditing.outcome import Integers, Outcomes
+from tacit.auditing.lower_bound import Tally, chernoff_lower, chernoff_upper
+from tacit.auditing.outcome import Outcomes
+from tacit.privacy.arrays import Flags, Floats, Integers
 
 BINS_MOST = 256
 VALUES_MOST = 4096
@@ -29,7 +29,6 @@ CHOOSING_ALPHA_OF_GAUSSIAN = 1e-60
 # A plain threshold is taken before a union of many cells that promises no more than this above it.
 PLAINNESS = 0.02
 
-Flags = NDArray[np.bool_]
 # What bounds of the likelier and the rarer chance are worth
 Worth = Callable[[Floats, Floats], Floats]
 

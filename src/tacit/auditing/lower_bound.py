@@ -15,8 +15,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from tacit.accounting.hockey import continuous_gaussian_delta
+from tacit.accounting.cost import continuous_gaussian_delta
 from tacit.errors import InvalidParameter
+from tacit.privacy.arrays import Floats
 from tacit.privacy.rounding import ball, certainly_less, exact_rational, rounded_down, working_precision
 
 _PRECISION = 128
@@ -24,8 +25,6 @@ _SEARCHES = 40
 # A bound may be farther from what was seen by this fraction than the best one, which saves most of the search.
 _SLACK = 1e-4
 _EPSILON_MOST = 200.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

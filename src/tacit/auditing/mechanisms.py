@@ -15,25 +15,23 @@ import numpy as np
 
 import tacit
 from tacit.accounting.filter import FOR_KEYS
-from tacit.auditing.audit import Claim, judge
-from tacit.auditing.audit_result import AuditResult
+from tacit.auditing.drawing import draw_releases
+from tacit.auditing.function_audit import Claim, judge
 from tacit.auditing.lower_bound import gaussian_draws
-from tacit.auditing.repeat import draw_releases
+from tacit.auditing.result import AuditResult
 from tacit.errors import InvalidParameter
-from tacit.local.catalogue import FREQUENCIES, MEANS
-from tacit.local.permanent import Permanent
-from tacit.local.protocol import LocalProtocol
+from tacit.exact import ExactTable
+from tacit.local.choosing import FREQUENCIES, MEANS
+from tacit.local.protocols.protocol import LocalProtocol
+from tacit.local.protocols.unary import Permanent
 from tacit.noise.bits import Keystream
 from tacit.noise.gaussian import DiscreteGaussian
-from tacit.noise.mechanism import confidence_meaning
 from tacit.noise.staircase import DiscreteStaircase
-from tacit.plan.exact import ExactTable
-from tacit.plan.planner import make_plan
-from tacit.plan.spend import make_spend
+from tacit.plan.planner import make_plan, make_spend
+from tacit.privacy.law import staircase_for
 from tacit.privacy.loss import delta_meaning
 from tacit.privacy.loss import epsilon as loss_of
-from tacit.privacy.number import Number, decimal_meaning, positive, whole
-from tacit.privacy.staircase_law import staircase_for
+from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, whole
 from tacit.query.sql import parse_query
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 from tacit.selection.selection import Selection

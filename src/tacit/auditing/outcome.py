@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from tacit.privacy.arrays import Floats, Integers
 
 NUMBERS_MOST = 64
 KIND_LETTERS = 120

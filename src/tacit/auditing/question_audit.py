@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tacit.auditing.audit import Claim, judge
-from tacit.auditing.audit_result import AuditResult
+from tacit.auditing.drawing import draw_releases, more_people, only_groups
+from tacit.auditing.function_audit import Claim, judge
 from tacit.auditing.neighbours import make_tables
-from tacit.auditing.repeat import draw_releases, more_people, only_groups
 from tacit.auditing.replay import (
     Replay,
     Trace,
@@ -23,11 +22,11 @@ from tacit.auditing.replay import (
     share_used,
     trace_all_and_alone,
 )
-from tacit.noise.mechanism import confidence_meaning
-from tacit.plan.exact import ExactTable
+from tacit.auditing.result import AuditResult
+from tacit.errors import json_text
+from tacit.exact import ExactTable
 from tacit.plan.plan import Plan
-from tacit.printable import json_text
-from tacit.privacy.number import Number, whole
+from tacit.privacy.number import Number, confidence_meaning, whole
 from tacit.query.nodes import Query
 from tacit.tables.schema import Declaration
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
 from tacit.engine.engine import Engine, Path
 from tacit.errors import EngineError
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.plan.plan import Plan, Sensitivity
 from tacit.query.nodes import Query
 from tacit.release.noisy import NoisyTable, release

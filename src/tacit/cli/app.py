@@ -16,21 +16,7 @@ from typing import Annotated, Any
 import typer
 
 import tacit
-from tacit.cli import (
-    ask,
-    attack,
-    audit,
-    budget,
-    certificate,
-    demo,
-    explain,
-    init,
-    ledger,
-    local,
-    plan,
-    tables,
-    tradeoff,
-)
+from tacit.cli import ask, attack, audit, budget, catalog, demo, explain, ledger, local
 from tacit.cli.outside import Commands
 from tacit.cli.screen import say
 from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, TacitError
@@ -54,16 +40,16 @@ app = typer.Typer(
     ),
 )
 app.command(name="demo")(demo.demo)
-app.command(name="init")(init.init)
-app.command(name="tables")(tables.tables)
+app.command(name="init")(catalog.init)
+app.command(name="tables")(catalog.tables)
 app.command(name="ask")(ask.ask)
-app.command(name="plan")(plan.plan)
+app.command(name="plan")(ask.plan)
 app.add_typer(budget.app, name="budget")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(local.app, name="local")
-app.command(name="certificate")(certificate.certificate)
+app.command(name="certificate")(ledger.certificate)
 app.command(name="explain")(explain.explain)
-app.command(name="tradeoff")(tradeoff.tradeoff)
+app.command(name="tradeoff")(explain.tradeoff)
 app.add_typer(attack.app, name="attack")
 app.add_typer(audit.app, name="audit")
 

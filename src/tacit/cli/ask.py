@@ -1,4 +1,7 @@
-"""`tacit ask`: a private answer from the command line, charged to the ledger before a row is read."""
+"""`tacit ask`: a private answer from the command line, charged to the ledger before a row is read.
+
+`tacit plan`: what an answer would do, cost and give, with the same words as `tacit ask`. Free; no row is read.
+"""
 
 import os
 import sys
@@ -7,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tacit.cli.progress import working
-from tacit.cli.screen import say
-from tacit.cli.words import FORMATS, Words, open_question, opening, plan_question, spending, with_words
-from tacit.errors import InvalidParameter
-
-EXIT_CHARGED = 4
-EXIT_INTERRUPTED = 130
+from tacit.cli.options import FORMATS, Words, open_question, opening, plan_question, spending, with_words
+from tacit.cli.screen import say, working
+from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer
+
+
+EXIT_CHARGED = 4
+EXIT_INTERRUPTED = 130
 
 
 @with_words
@@ -100,3 +103,29 @@ def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
         say(text, nl=False)
     else:
         Path(output).write_text(text, encoding="utf-8")
+
+
+@with_words
+def plan(words: Words) -> None:
+    """Show what an answer would cost and how far off it may be: free, and no row is read.
+
+    It takes the same words as `tacit ask`. With --budget nothing is written to the ledger, so budgets can be tried;
+    without, it is planned under the budget that the ledger holds for the table.
+
+    With a tacit.toml in the folder: `tacit plan pay "SELECT COUNT(*) FROM pay" --epsilon 1`
+
+    Without one:
+
+    `tacit plan pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --rows-per-unit 1
+    --groups-per-unit 1 --between income=0:500000 --budget 3 --delta 1e-6 --epsilon 1`
+    """
+    check_output(words)
+    if words.format not in ("table", "json"):
+        raise InvalidParameter("a plan is words, not rows\nhint: --format table or --format json")
+    if words.plot is not None:
+        raise InvalidParameter("a plan has no numbers to draw\nhint: --plot belongs to tacit ask")
+    report = plan_question(words, opening())
+    text = str(report)
+    if words.format == "json":
+        text = json_text({"plan": text.splitlines(), "loss": str(report.loss)})
+    write_text(text, words.output)

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from tacit.cli.screen import say
-from tacit.errors import InvalidParameter
-from tacit.printable import json_text
+from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
     from tacit.auditing.attacks.people import People

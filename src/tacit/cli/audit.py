@@ -7,14 +7,12 @@ import typer
 from typer.core import TyperGroup
 
 from tacit.cli.ask import check_output, write_text
-from tacit.cli.progress import working
-from tacit.cli.screen import say
-from tacit.cli.words import Words, open_question, spending, with_words
-from tacit.errors import InvalidParameter
-from tacit.printable import json_text
+from tacit.cli.options import Words, open_question, spending, with_words
+from tacit.cli.screen import say, working
+from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
-    from tacit.auditing.audit_result import AuditResult
+    from tacit.auditing.result import AuditResult
 
 EXIT_VIOLATED = 5
 MECHANISM = "mechanism"
@@ -143,7 +141,7 @@ def audit_ask(words: Words) -> None:
     --rows-per-unit 3 --groups-per-unit 2 --budget 2 --delta 1e-6 --epsilon 1`
     """
     from tacit.auditing.question_audit import audit_plan
-    from tacit.noise.mechanism import confidence_meaning
+    from tacit.privacy.number import confidence_meaning
 
     check_output(words)
     if words.format not in ("table", "json"):

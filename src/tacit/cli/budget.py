@@ -9,9 +9,9 @@ from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from tacit.ledger.charging import Standing
     from tacit.ledger.ledger import Ledger
-    from tacit.ledger.naming import RegisteredTable
-    from tacit.ledger.standing import Standing
+    from tacit.ledger.registry import RegisteredTable
     from tacit.privacy.loss import Loss
 
 BAR = 20
@@ -34,7 +34,7 @@ def budget(context: typer.Context, *, ledger: LedgerPath = None) -> None:
     """
     context.obj = ledger
     if context.invoked_subcommand is None:
-        from tacit.ledger.opening import open_ledger
+        from tacit.ledger.home import open_ledger
 
         with open_ledger(ledger, create=False) as opened:
             say(describe(opened))
@@ -61,7 +61,7 @@ def grant(
 
     Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
     """
-    from tacit.ledger.opening import open_ledger
+    from tacit.ledger.home import open_ledger
     from tacit.privacy.loss import large_words
 
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
@@ -101,7 +101,7 @@ def describe(ledger: "Ledger") -> str:
 
 def _describe_table(ledger: "Ledger", table: "RegisteredTable", shared: list[str]) -> list[str]:
     from tacit.accounting.filter import rule_of
-    from tacit.ledger.standing import spent_words
+    from tacit.ledger.charging import spent_words
 
     title = f"{table.name} (version {table.version})" + (f", same people as {', '.join(shared)}" if shared else "")
     rows = []

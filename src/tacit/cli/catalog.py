@@ -1,130 +1,385 @@
-"""A table that a tacit.toml declares, from the command line: found by name, opened, and never contradicted.
+"""`tacit init`: a tacit.toml from a table's schema and a few answers; what nobody said is left in it to fill in.
 
-What the catalog says need not be said again; words that say otherwise are refused, since one of the two is a mistake.
+It reads column names and types, and no row. A range or a key set that it found in the data would be a leak, so it never
+looks for one.
+
+`tacit tables`: what a catalog declares of each table, held against its schema, and what its budget has left.
+
+No row is read. A table that could not be asked is listed with the reason, and the command then exits with 2.
 """
 
-from __future__ import annotations
-
+import json
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import re
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from tacit.errors import InvalidParameter, LedgerError, QueryRefused
+import typer
+
+from tacit.cli.column_options import known_table, named, read_ends, read_key_list
+from tacit.cli.screen import say
+from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
+from tacit.files import read_small
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tacit.cli.words import Words
-    from tacit.door import Table
     from tacit.ledger.ledger import Ledger
-    from tacit.ledger.naming import RegisteredTable
-    from tacit.tables.catalog import CatalogEntry, CatalogFile
-    from tacit.tables.schema import ColumnFacts
-    from tacit.tables.source import Source
+    from tacit.tables.catalog import CatalogEntry
 
-MEMORY = ":memory:"
+
+Repeated = list[str] | None
+NUMBERS = ("int", "float", "decimal")
+TOML_NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+BARE = re.compile(r"[A-Za-z0-9_-]+")
+HEAD = """\
+# What is declared of each table: whose privacy, how much may ever be learned, what is public. `tacit tables` lists it.
+# Fill in what is commented out, from what is known of the subject; nothing here may be read off the data.
+"""
 
 
 @dataclass(frozen=True)
-class FoundEntry:
-    """One table of a catalog, and the catalog it is in."""
+class Declared:
+    """What was said of a table, by flags or when asked; None is left to fill in."""
 
-    entry: CatalogEntry
-    file: CatalogFile
+    source: str
+    name: str
+    kinds: dict[str, str]
+    unit: str | None
+    rows_per_unit: str | None
+    groups_per_unit: str | None
+    budget: str | None
+    delta: str | None
+    between: dict[str, tuple[str, str]]
+    keys: dict[str, list[Any]]
+    types: dict[str, str]
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether the file leaves every column's type open."""
+        return ".csv" in Path(self.source).name.lower()
 
 
-def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
-    """Return the catalog's table of that name; None where there is no catalog, or the name is a file's."""
-    from tacit.query.suggest import did_you_mean
+def init(
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, a glob, or a.duckdb?table=t.")
+    ],
+    *,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN|ROW", help="The column that says whose row it is; ROW if each row is a person."),
+    ] = None,
+    rows_per_unit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most rows of one unit that count in a group.")
+    ] = None,
+    groups_per_unit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The most groups that one unit counts in.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(metavar="E", help="The epsilon that may ever be spent.")] = None,
+    delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
+    between: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=LOW:HIGH", help="A column's public range. Can be repeated.")
+    ] = None,
+    keys: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=A,B", help="A column's public groups. Can be repeated.")
+    ] = None,
+    type: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=TYPE", help="Read a column as this type; CSV is text. Can be repeated.")
+    ] = None,
+    output: Annotated[str, typer.Option(metavar="FILE", help="The catalog to write, or to add to.")] = "tacit.toml",
+    asking: Annotated[
+        bool, typer.Option("--ask/--no-ask", help="Ask for what the flags leave open; on a terminal alone.")
+    ] = True,
+) -> None:
+    """Write a tacit.toml that declares a table, so that a question needs no more than the table's name.
+
+    It asks for what the flags leave open, and leaves to fill in what you do not know. Only the schema is read, no row.
+    An existing tacit.toml gets the table added.
+
+    Example: `tacit init visits.parquet`, or without being asked:
+
+    `tacit init visits.parquet --unit patient_id --rows-per-unit 3 --groups-per-unit 2 --between days=0:30
+    --budget 2 --delta 1e-6`
+    """
+    types = dict(named(type, "--type", "age=int"))
+    kinds, stem = _schema(source, types)
+    said = Declared(
+        source=os.path.relpath(source, Path(output).resolve().parent),
+        name=name or stem,
+        kinds=kinds,
+        unit=unit,
+        rows_per_unit=None if rows_per_unit is None else str(rows_per_unit),
+        groups_per_unit=None if groups_per_unit is None else str(groups_per_unit),
+        budget=budget,
+        delta=delta,
+        between={column: read_ends(column, ends) for column, ends in named(between, "--between", "age=0:120")},
+        keys={c: read_key_list(c, text, kinds.get(c, "text")) for c, text in named(keys, "--keys", "ward=A,B")},
+        types=types,
+    )
+    before = _existing(Path(output), said.name)
+    check(said)
+    _write(ask_for_rest(said) if asking and sys.stdin.isatty() else said, before, output)
+
+
+def check(said: Declared) -> None:
+    """Refuse what the table's declaration would refuse later."""
+    from tacit.errors import did_you_mean
+    from tacit.privacy.loss import epsilon
+    from tacit.tables.schema import read_facts
+
+    for column in (*said.between, *said.keys, *([said.unit] if said.unit not in (None, "ROW") else [])):
+        if column not in said.kinds:
+            raise QueryRefused(f"the table has no column '{column}'{did_you_mean(column, said.kinds)}")
+    for column, ends in said.between.items():
+        read_facts(column, {"between": ends})
+    for column, keys in said.keys.items():
+        read_facts(column, {"keys": keys})
+    if said.budget is not None:
+        epsilon(said.budget, delta=said.delta or 0)
+    elif said.delta is not None:
+        raise InvalidParameter("--delta is a part of the budget\nhint: --budget 3 --delta 1e-6")
+    for bound in (said.rows_per_unit, said.groups_per_unit):
+        if bound is not None and not (bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
+            raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
+
+
+def ask_for_rest(said: Declared) -> Declared:
+    """Ask for each thing not yet said; an empty answer leaves it to fill in."""
+    say(f"Columns of {said.name}: {', '.join(f'{name} ({kind})' for name, kind in said.kinds.items())}")
+    say("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
+    if said.unit is None:
+        said = ask_once(said, "unit", "Whose privacy: the column that says whose row it is, or ROW")
+    if said.rows_per_unit is None:
+        said = ask_once(said, "rows_per_unit", "At most how many rows of one unit count in a group")
+    if said.groups_per_unit is None:
+        said = ask_once(said, "groups_per_unit", "In at most how many groups does one unit count")
+    if said.budget is None:
+        said = ask_once(said, "budget", "The epsilon that may ever be spent, for life (1 to 5 is common)")
+    if said.budget is not None and said.delta is None:
+        said = ask_once(said, "delta", "Its delta, far below one over the number of people (e.g. 1e-6)")
+    for column, kind in said.kinds.items():
+        if kind in NUMBERS and column != said.unit and column not in said.between and column not in said.keys:
+            said = ask_once(said, f"between {column}", f"The range of {column}, as LOW:HIGH")
+    return said
+
+
+def ask_once(said: Declared, what: str, question: str) -> Declared:
+    """Return the declaration with one more thing said, asking again until it is right or empty."""
+    while True:
+        given = str(typer.prompt(question, default="", show_default=False)).strip()
+        if not given:
+            return said
+        try:
+            if what.startswith("between "):
+                column = what.removeprefix("between ")
+                more = replace(said, between={**said.between, column: read_ends(column, given)})
+            else:
+                more = replace(said, **cast(Any, {what: given}))
+            check(more)
+        except TacitError as problem:
+            say(f"  {problem}")
+        else:
+            return more
+
+
+def _write(said: Declared, before: str, output: str) -> None:
+    """Write the catalog, after what was in it before, and say what is left to do."""
+    try:
+        Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(said), encoding="utf-8")
+    except OSError:
+        raise InvalidParameter(f"{output} cannot be written there\nhint: --output tacit.toml") from None
+    say(_closing(said, output))
+
+
+def to_toml(said: Declared) -> str:
+    """Return one table's part of a catalog, with what was not said as comments."""
+    header = f"tables.{_key(said.name)}"
+    delta = f", delta = {_number(said.delta)}" if said.delta is not None else ""
+    budget = None if said.budget is None else f"{{ epsilon = {_number(said.budget)}{delta} }}"
+    lines = [
+        f"[{header}]",
+        f"source = {_text(said.source)}",
+        _line("unit", None if said.unit is None else _text(said.unit), '"person_id"', "whose privacy; ROW: each row's"),
+        _line("rows_per_unit", said.rows_per_unit, "1", "the most rows of one unit that count in a group"),
+        _line("groups_per_unit", said.groups_per_unit, "1", "the most groups one unit counts in; GROUP BY needs it"),
+        _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "what may ever be learned of one unit, for life"),
+        '# neighbours = "add-remove"  # or "replace": what one unit may have done',
+        "# population = 100000  # about how many people; a delta too large for them is refused",
+    ]
+    for column, kind in said.kinds.items():
+        if column != said.unit:
+            lines += ["", *_column(said, column, kind, header)]
+    return "\n".join(lines) + "\n"
+
+
+def _column(said: Declared, column: str, kind: str, header: str) -> list[str]:
+    """Return a column's part: with comments alone where nothing was said of it."""
+    known: list[str] = []
+    if column in said.types:
+        known.append(f"type = {_text(said.types[column])}")
+    if column in said.between:
+        known.append(f"between = [{', '.join(_number(end) for end in said.between[column])}]")
+    if column in said.keys:
+        known.append(f"keys = [{', '.join(_value(key) for key in said.keys[column])}]")
+    title = f"[{header}.columns.{_key(column)}]"
+    if known:
+        return [title, *known]
+    if kind in NUMBERS:
+        return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # sums, means and quantiles need it"]
+    keys = "# keys = [A, B]  # if the groups are public; without, they are found privately"
+    if said.is_csv and kind == "text":
+        return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]
+    return [f"# {title}  # {kind}", keys]
+
+
+def _line(word: str, value: str | None, example: str, meaning: str) -> str:
+    return f"# {word} = {example}  # fill in: {meaning}" if value is None else f"{word} = {value}  # {meaning}"
+
+
+def _schema(source: str, types: dict[str, str]) -> tuple[dict[str, str], str]:
+    """Return the columns' types and the table's name, from the schema alone."""
+    from tacit.tables.schema import read_facts
+    from tacit.tables.source import open_source
+
+    opened = open_source(source, {column: read_facts(column, {"type": kind}) for column, kind in types.items()})
+    return {column: facts.type for column, facts in opened.columns.items()}, opened.stem
+
+
+def _existing(path: Path, name: str) -> str:
+    """Return the catalog that is there, which must not have the table yet."""
+    if not path.exists():
+        return ""
+    import tomllib
+
+    from tacit.tables.catalog import BYTES_MAX
+
+    try:
+        text = read_small(path, bytes_max=BYTES_MAX)
+        tables = tomllib.loads(text).get("tables", {})
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InvalidParameter(f"{path} is there and cannot be added to\nhint: mend it, or --output other.toml") from (
+            problem
+        )
+    if name in tables:
+        raise InvalidParameter(f"{path} declares '{name}' already\nhint: edit it there, or give another --name")
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _closing(said: Declared, output: str) -> str:
+    open_ends = [word for word in ("unit", "rows_per_unit", "groups_per_unit", "budget") if getattr(said, word) is None]
+    ranges = [c for c, kind in said.kinds.items() if kind in NUMBERS and c != said.unit and c not in said.between]
+    lines = [f"wrote {output}: table {said.name}, {len(said.kinds)} columns; no row was read"]
+    if open_ends:
+        lines.append(f"to fill in: {', '.join(open_ends)}")
+    if ranges:
+        lines.append(f"without a range, so not yet to be summed or averaged: {', '.join(ranges)}")
+    if said.is_csv:
+        lines.append("a CSV file's columns are text: give those of numbers and dates a type, by --type or in the file")
+    lines.append(f"then: tacit tables, and tacit plan {said.name} 'SELECT ...' --epsilon 1")
+    return "\n".join(lines)
+
+
+def _key(name: str) -> str:
+    return name if BARE.fullmatch(name) else _text(name)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _number(written: str) -> str:
+    return written if TOML_NUMBER.fullmatch(written) else _text(written)
+
+
+def _value(key: Any) -> str:
+    if isinstance(key, bool):
+        return str(key).lower()
+    return _text(key) if isinstance(key, str) else _number(str(key))
+
+
+MISTAKEN = "  mistake:   "
+CHECKED = ("unit", "columns", "neighbours", "rows_per_unit", "groups_per_unit", "population", "version")
+
+
+def tables(
+    *,
+    catalog: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", show_default=False)
+    ] = None,
+) -> None:
+    """List the tables of the tacit.toml: unit, bounds, what is public, budget and what is left of it.
+
+    Example: `tacit tables`
+    """
+    from tacit.ledger.home import open_ledger
     from tacit.tables.catalog import FILE_NAME, read_catalog
 
-    looks_like_files = os.path.exists(name) or any(mark in name for mark in "./*?[")
-    if catalog is None and (looks_like_files or not os.path.exists(FILE_NAME)):
-        return None
     file = read_catalog(FILE_NAME if catalog is None else catalog)
-    if name not in file.tables:
-        raise QueryRefused(f"{file.path} has no table '{name}'{did_you_mean(name, file.tables)}")
-    return FoundEntry(file.tables[name], file)
-
-
-def open_entry(found: FoundEntry, words: Words, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
-    """Return the catalog's table, after checking that the command line does not say otherwise."""
-    import tacit
-
-    entry, file = found.entry, found.file
-    _check_agreement(found, words)
-    forgets = words.try_out or (to_plan and not is_known(file.ledger, entry.name))
-    said = dict(entry.words)
-    if forgets:
-        said.pop("same_people_as", None)  # such a ledger knows no other table
     try:
-        table = tacit.table(opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **said)
-    except (InvalidParameter, QueryRefused) as problem:
-        raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
-    _check_columns(found, table.frame.declaration.columns, words)
-    return table
-
-
-def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:
-    """Return the table of that name in a ledger, or None."""
-    return ledger.table(name)
-
-
-def is_known(ledger: str | None, name: str) -> bool:
-    """Return whether a ledger exists and knows a table; nothing is made or written."""
-    from tacit.ledger.opening import open_ledger
-
-    try:
-        with open_ledger(ledger, create=False) as opened:
-            return known_table(opened, name) is not None
+        with open_ledger(file.ledger, create=False) as ledger:
+            shown = [describe(entry, ledger) for entry in file.tables.values()]
     except LedgerError:
-        return False
+        if file.ledger is not None and "://" in file.ledger:
+            raise  # it should be there
+        shown = [describe(entry, None) for entry in file.tables.values()]
+    say("\n\n".join(shown))
+    if any(MISTAKEN in each for each in shown):
+        raise typer.Exit(2)
 
 
-def _check_agreement(found: FoundEntry, words: Words) -> None:
+def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
+    """Return what a catalog and a ledger say of one table."""
     import tacit
 
-    said: dict[str, Any] = dict(found.entry.words)
-    unit = "ROW" if said["unit"] is tacit.ROW else said["unit"]
-    _agree(found, "--unit", words.unit, unit)
-    _agree(found, "--name", words.name, found.entry.name)
-    _agree(found, "--rows-per-unit", words.rows_per_unit, said.get("rows_per_unit"))
-    _agree(found, "--groups-per-unit", words.groups_per_unit, said.get("groups_per_unit"))
-    _agree(found, "--version", words.version, said.get("version"))
-    _agree(found, "--neighbours", words.neighbours, said.get("neighbours", "add-remove"))
-    _agree(found, "--same-people-as", words.same_people_as, said.get("same_people_as"))
-    if words.ledger is not None:
-        _agree(found, "--ledger", os.path.realpath(words.ledger), os.path.realpath(found.file.ledger or ""))
-    if words.budget is not None:
-        _agree(found, "--budget", tacit.epsilon(words.budget, delta=words.delta or 0), said.get("budget"))
+    words = entry.words
+    unit = "each row" if words["unit"] is tacit.ROW else f"all rows of one {words['unit']}"
+    lines = [
+        f"{entry.name}: {entry.source}",
+        f"  protected: {unit}; neighbours: {words.get('neighbours', 'add-remove')}",
+        f"  bounds:    {_bounds(words)}",
+    ]
+    facts = [text for column, said in words["columns"].items() if (text := _facts(column, said))]
+    if facts:
+        lines.append(f"  public:    {'; '.join(facts)}")
+    lines.append(f"  budget:    {_budget(entry, ledger)}")
+    mistake = _mistake(entry)
+    return "\n".join([*lines, f"{MISTAKEN}{mistake}"] if mistake else lines)
 
 
-def _check_columns(found: FoundEntry, columns: Any, words: Words) -> None:
-    from tacit.cli.facts import named, read_ends, read_key_list
-    from tacit.tables.schema import read_between
+def _mistake(entry: "CatalogEntry") -> str:
+    """Return why the table cannot be asked as it is declared, or nothing; its schema is read, and no row."""
+    from tacit.door.opening import declared
 
-    def facts(column: str, option: str) -> ColumnFacts:
-        if column not in columns:
-            raise QueryRefused(f"{option} names '{column}', which the table does not have")
-        known: ColumnFacts = columns[column]
-        return known
-
-    for column, kind in named(words.type, "--type", "age=int"):
-        _agree(found, f"--type {column}", kind, facts(column, "--type").type)
-    for column, text in named(words.keys, "--keys", "ward=A,B"):
-        known = facts(column, "--keys")
-        keys = tuple(read_key_list(column, text, known.type))
-        _agree(found, f"--keys {column}", keys, known.keys)
-    for name, text in named(words.between, "--between", "age=0:120"):
-        if name in columns and columns[name].between is not None:
-            _agree(found, f"--between {name}", read_between(name, read_ends(name, text)), columns[name].between)
+    try:
+        declared(entry.source, **{name: said for name, said in entry.words.items() if name in CHECKED})
+    except TacitError as problem:
+        return str(problem).replace("\n", "\n             ")
+    return ""
 
 
-def _agree(found: FoundEntry, option: str, given: Any, declared: Any) -> None:
-    if given is None or given == declared:
-        return
-    says = "says otherwise" if declared is not None else "does not say so"
-    raise InvalidParameter(
-        f"{option} is for the catalog to say, and [tables.{found.entry.name}] in {found.file.path} {says}"
-        "\nhint: leave it out, or have the curator change the catalog"
-    )
+def _bounds(words: Any) -> str:
+    rows, groups = words.get("rows_per_unit"), words.get("groups_per_unit")
+    parts = [f"at most {rows} rows of a unit in a group" if rows else "rows_per_unit is not set"]
+    parts.append(f"in at most {groups} groups" if groups else "groups_per_unit is not set, which GROUP BY needs")
+    return ", ".join(parts)
+
+
+def _facts(column: str, said: Any) -> str:
+    parts = []
+    if said.get("between") is not None:
+        parts.append(f"from {said['between'][0]} to {said['between'][1]}")
+    if said.get("keys") is not None:
+        parts.append(f"{len(said['keys'])} keys")
+    if said.get("type") is not None:
+        parts.append(f"read as {said['type']}")
+    return f"{column} {', '.join(parts)}" if parts else ""
+
+
+def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
+    table = None if ledger is None else known_table(ledger, entry.name)
+    if table is None or ledger is None:
+        declared = entry.words.get("budget")
+        return "not set, and the first question needs one" if declared is None else f"{declared}, nothing asked yet"
+    left = ledger.left(table)
+    return f"{table.budget}; left: {left}"

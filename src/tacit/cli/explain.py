@@ -1,10 +1,14 @@
-"""`tacit explain`: what an epsilon and a delta mean to a person."""
+"""`tacit explain`: what an epsilon and a delta mean to a person.
+
+`tacit tradeoff`: how many people, what error, which epsilon: any one from the other two.
+"""
 
 from typing import Annotated
 
 import typer
 
 from tacit.cli.screen import say
+from tacit.errors import InvalidParameter
 
 
 def explain(
@@ -24,3 +28,44 @@ def explain(
         epsilon, delta=delta, priors=prior or meaning.PRIORS, groups=group if group is not None else meaning.GROUPS
     )
     say(str(found))
+
+
+def tradeoff(
+    kind: Annotated[str, typer.Argument(help="mean, fraction, counts or maximum.")],
+    *,
+    people: Annotated[int | None, typer.Option(help="How many people there are.")] = None,
+    error: Annotated[str | None, typer.Option(help="The error to live with, as a share, e.g. 0.01 or 1%.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="The loss, e.g. 1.")] = None,
+    k: Annotated[int, typer.Option("--k", help="How many counts or options.")] = 1,
+    touched: Annotated[int | None, typer.Option(help="How many of the k one person can be in.")] = None,
+    delta: Annotated[str, typer.Option(help="The chance that Gaussian noise's promise fails.")] = "1e-6",
+    confidence: Annotated[str, typer.Option(help="How often the error holds.")] = "0.95",
+    plot: Annotated[str | None, typer.Option(help="Also draw it: a path that ends in .png, .svg or .html.")] = None,
+) -> None:
+    """Show what people, error and epsilon cost each other, central and local side by side. Leave one of them out.
+
+    Examples: `tacit tradeoff fraction --error 1% --epsilon 1` says how many people;
+    `tacit tradeoff counts --k 100 --people 100000 --epsilon 1` says what error.
+    """
+    from tacit.forecast.tradeoff import tradeoff as solve
+
+    share = error
+    if error is not None and error.strip().endswith("%"):
+        from tacit.privacy.number import decimal_meaning
+
+        share = str(decimal_meaning(error.strip().rstrip("%"), name="error") / 100)
+    if kind not in ("mean", "fraction", "counts", "maximum"):
+        raise InvalidParameter(f"kind must be mean, fraction, counts or maximum, not {kind!r}")
+    found = solve(
+        kind,  # type: ignore[arg-type]
+        people=people,
+        error=share,
+        epsilon=epsilon,
+        k=k,
+        touched=touched,
+        delta=delta,
+        confidence=confidence,
+    )
+    say(str(found))
+    if plot is not None:
+        say(f"drawn: {found.plot(plot)}")

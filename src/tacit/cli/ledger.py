@@ -1,4 +1,7 @@
-"""`tacit ledger`: show, verify and export the record of every charge, and accept an old copy of it."""
+"""`tacit ledger`: show, verify and export the record of every charge, and accept an old copy of it.
+
+`tacit certificate`: the signed certificate of an answer, and its check by whoever has the file.
+"""
 
 import json
 from contextlib import ExitStack
@@ -10,12 +13,14 @@ import typer
 from tacit.cli.budget import LedgerPath
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
+from tacit.files import read_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tacit.ledger.entry import Entry
-    from tacit.ledger.naming import RegisteredTable
+    from tacit.ledger.registry import RegisteredTable
+
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
@@ -35,7 +40,7 @@ def show(
 
     Example: `tacit ledger show --last 5`
     """
-    from tacit.ledger.opening import open_ledger
+    from tacit.ledger.home import open_ledger
 
     if last < 1:
         raise InvalidParameter("--last must be at least 1")
@@ -52,7 +57,7 @@ def verify(*, ledger: LedgerPath = None) -> None:
 
     Example: `tacit ledger verify --ledger study.db`
     """
-    from tacit.ledger.opening import open_ledger
+    from tacit.ledger.home import open_ledger
 
     with open_ledger(ledger, create=False) as opened:
         found = opened.verify()
@@ -72,7 +77,7 @@ def export(
     Example: `tacit ledger export --output ledger.jsonl`
     """
     from tacit.ledger.chain import BEGINNING
-    from tacit.ledger.opening import open_ledger
+    from tacit.ledger.home import open_ledger
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_ledger(ledger, create=False))
@@ -97,7 +102,7 @@ def accept(
 
     Example: `tacit ledger accept --reason "disk lost, restored last night's backup"`
     """
-    from tacit.ledger.opening import open_ledger
+    from tacit.ledger.home import open_ledger
 
     with open_ledger(ledger, create=False, accept=reason) as opened:
         say(f"accepted at entry {opened.length()}, for the record")
@@ -116,7 +121,7 @@ def clock(
 
     Example: `tacit ledger clock --reason "the battery was empty, the clock said 2099"`
     """
-    from tacit.ledger.opening import open_ledger
+    from tacit.ledger.home import open_ledger
 
     with open_ledger(ledger, create=False) as opened:
         opened.correct_clock(reason)
@@ -151,8 +156,8 @@ def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTa
 def _cost(record: dict[str, Any], table: "RegisteredTable | None") -> str:
     """Return a charge in the words of its answer, as the table's budget counts; bare amounts where there is none."""
     from tacit.accounting.filter import rule_of
+    from tacit.ledger.charging import spent_words
     from tacit.ledger.entry import charge_from
-    from tacit.ledger.standing import spent_words
     from tacit.privacy.number import from_text, show
 
     if table is not None:
@@ -166,3 +171,67 @@ def _budget(record: dict[str, Any]) -> str:
     from tacit.ledger.budget import budget_from
 
     return str(budget_from(record))
+
+
+CERTIFICATE_BYTES_MAX = 1 << 28
+
+
+def certificate(
+    what: Annotated[
+        str, typer.Argument(metavar="NUMBER|verify", help="The answer's entry (or its charge's); or verify.")
+    ],
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="With verify: the certificate.")] = None,
+    *,
+    registry: Annotated[
+        bool, typer.Option("--registry", help="Write the fields of the public registry of deployments, as YAML.")
+    ] = False,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Write the certificate of an answer as JSON, or verify one, without the ledger.
+
+    It says what was released, the unit, the neighbours, the noise and what it cost, with the entries that prove it.
+
+    Example: `tacit certificate 12 --output answer.json`, then anywhere: `tacit certificate verify answer.json`
+    """
+    if what == "verify":
+        if file is None:
+            raise InvalidParameter("verify needs a file\nhint: tacit certificate verify answer.json")
+        say(verified(Path(file)))
+        return
+    if not (what.isdecimal() and len(what) <= 18) or file is not None:
+        raise InvalidParameter("give the number of an answer, or verify and a file\nhint: tacit certificate 12")
+    from tacit.ledger.certificate import deployment, to_yaml
+    from tacit.ledger.home import open_ledger
+
+    with open_ledger(ledger, create=False) as opened:
+        record = opened.certificate(int(what))
+    text = to_yaml(deployment(record)) if registry else json.dumps(record, indent=2)
+    if output is None:
+        say(text)
+    else:
+        Path(output).write_text(text + "\n", encoding="utf-8")
+
+
+def verified(path: Path) -> str:
+    """Return what a certificate certifies, as text, after checking all of it."""
+    from tacit.ledger.certificate import verify_certificate
+    from tacit.privacy.number import from_text, read_json, show
+
+    try:
+        record = read_json(read_small(path, bytes_max=CERTIFICATE_BYTES_MAX))
+    except OSError as error:
+        raise InvalidParameter(f"{path} cannot be read ({error.strerror})") from error
+    except ValueError:
+        record = None
+    found = verify_certificate(record)
+    loss = found["loss"]
+    main = ("ε", loss["epsilon"]) if loss["epsilon"] is not None else ("ρ", loss["rho"])
+    delta = from_text(loss["delta"]) + (from_text(loss["delta_noise"]) if loss["epsilon"] is not None else 0)
+    cost = f"{main[0]} = {show(from_text(main[1]))}" + (f", δ = {show(delta)}" if delta else "")
+    return (
+        f"whole: entry {found['number']} of ledger {found['ledger']}, {found['time'][:19]}\n"
+        f"table {found['table']['name']} version {found['table']['version']}, unit {found['unit']}, "
+        f"neighbours {found['neighbours']}\n"
+        f"loss {cost}; {found['software']}; signed by {found['key']} (compare it with the curator's)"
+    )

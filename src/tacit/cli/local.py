@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.progress import working
-from tacit.cli.screen import say
-from tacit.errors import InvalidParameter
+from tacit.cli.screen import say, working
+from tacit.errors import InvalidParameter, json_text
 from tacit.files import read_small
-from tacit.printable import json_text
 
 if TYPE_CHECKING:
     from tacit.local.collector import Collector
@@ -87,9 +85,8 @@ def report(
 
     Example: `tacit local report --protocol auto --epsilon 1 --domain names.txt < values > reports.jsonl`
     """
-    from tacit.local.randomizer import Randomizer
-    from tacit.local.rows import write_reports
-    from tacit.local.wire import header_line, report_lines
+    from tacit.local.client import Randomizer
+    from tacit.local.wire import header_line, report_lines, write_reports
 
     client = Randomizer(epsilon=epsilon, protocol=protocol, epoch=epoch, **_question(domain, size, between))
     answers = _answers(client.survey, _lines(values))
@@ -145,7 +142,7 @@ class _NoCoins:
 
 def _collect(files: Sequence[Path], *, deduplicate: bool) -> "Collector":
     from tacit.local.collector import Collector
-    from tacit.local.rows import read_survey
+    from tacit.local.wire import read_survey
 
     collector = Collector(read_survey(files[0]), deduplicate=deduplicate)
     for file in files:
@@ -180,7 +177,7 @@ def _question(domain: str | None, size: int | None, between: str | None) -> dict
 
 def _answers(survey: "Survey", lines: list[str]) -> Any:
     """Return lines as what the question takes: text, whole numbers or numbers."""
-    from tacit.local.questions import Labels
+    from tacit.local.domain import Labels
 
     if isinstance(survey.question, Labels) and survey.question.names is not None:
         return lines

@@ -1,10 +1,44 @@
-"""What the commands print: names and keys come from files and ledgers that others wrote, and no terminal obeys them."""
+"""What the commands print: names and keys come from files and ledgers that others wrote, and no terminal obeys them.
+
+A sign of life for work over a second: on a terminal alone, on stderr, and without a count of anything.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 
 import typer
 
-from tacit.printable import printable
+from tacit.errors import printable
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines of text, with whatever a terminal would obey written out."""
     typer.echo(printable(text, keeping="\n"), err=err, nl=nl)
+
+
+PATIENCE = 1.0
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """Show that something is being worked on, from the second second until the block ends.
+
+    It says no more than `what`: how far the work is, or how much there is, could be read off the rows.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(f"{what} …")
+    timer = Timer(PATIENCE, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()

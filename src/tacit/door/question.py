@@ -10,21 +10,18 @@ from typing import Any
 from tacit.answer.answer import Answer, Facts, Rows, loss_record
 from tacit.answer.columns import noisy_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
-from tacit.answer.show import html_lines
-from tacit.errors import InvalidParameter, LargeEpsilonWarning
+from tacit.answer.text import html_lines
+from tacit.errors import InvalidParameter, LargeEpsilonWarning, printable
 from tacit.forecast.explain import explain, instead_words
 from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon
-from tacit.ledger.standing import Fit, Left
-from tacit.noise.mechanism import confidence_meaning
+from tacit.ledger.charging import Fit, Left
 from tacit.plan.plan import Plan, Spend
-from tacit.plan.planner import make_plan
-from tacit.plan.shares import read_weights
-from tacit.plan.spend import make_spend
-from tacit.printable import printable
+from tacit.plan.planner import make_plan, make_spend
+from tacit.plan.split import read_weights
 from tacit.privacy.loss import Loss, large_words
-from tacit.privacy.number import Number, rounded_down, show
-from tacit.query.after import apply_after, picks_by_noise
+from tacit.privacy.number import Number, confidence_meaning, rounded_down, show
 from tacit.query.nodes import After, Query
+from tacit.query.postprocess import apply_after, picks_by_noise
 from tacit.release.noisy import NoisyTable
 from tacit.session import Answered, Session
 

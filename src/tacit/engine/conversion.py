@@ -8,7 +8,7 @@ import ibis.expr.types as ir
 
 from tacit.errors import QueryRefused
 from tacit.query.kind import DIGITS_MAX, TIMESTAMP, Kind, phrase
-from tacit.tables.reading import FIRST_SECOND, LAST_SECOND
+from tacit.tables.cells import FIRST_SECOND, LAST_SECOND
 
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"

@@ -16,8 +16,9 @@ from weakref import WeakKeyDictionary
 import ibis.expr.types as ir
 import pyarrow as pa
 
-from tacit.engine import compiled, kernel_path, patient_path, row_path
-from tacit.engine.leaf import read_column
+from tacit.engine import patient_path
+from tacit.engine.expression import read_column
+from tacit.engine.kernel import compiled, kernel_path, row_path
 from tacit.engine.prepared import PreparedRelations, listed_keys
 from tacit.engine.relation import (
     DIGEST_BYTES,
@@ -27,17 +28,17 @@ from tacit.engine.relation import (
     exact_relation,
     texts_relation,
     values_relation,
+    with_distinct,
+    with_values,
 )
-from tacit.engine.values import with_distinct, with_values
 from tacit.errors import EngineError
-from tacit.plan.exact import ExactTable, GroupedSteps
+from tacit.exact import ExactTable, GroupedSteps
+from tacit.memory import memory_limit, refuse_without_folder, spill_folder
 from tacit.plan.plan import Plan
 from tacit.query.kind import kind_of_column
 from tacit.query.nodes import Scalar
-from tacit.tables.arrow import to_scalar
-from tacit.tables.memory import memory_limit
+from tacit.tables.frames import to_scalar
 from tacit.tables.source import Source
-from tacit.tables.spill import refuse_without_folder, spill_folder
 
 # What the class of an error is may depend on rows: it goes to handlers that were put on this very logger.
 log = logging.getLogger("tacit.curator")
@@ -189,11 +190,11 @@ class Engine:
         asked = self._prepared.get(plan, "each row", relation)
         return self._source.fetch(asked.relation, asked.sql)
 
-    def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.Asked]:
+    def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.KernelColumns]:
         joined = None if kernel_path.finds_places(plan) else listed
         return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
 
-    def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.Asked]:
+    def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.RowColumns]:
         rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
         return row_path.relation_of(plan, rows)
 

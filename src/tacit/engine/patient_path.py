@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.engine import coding, fixed_width, kernel, kernel_path
+from tacit.engine import external_sort
 from tacit.engine.external_sort import SortedRecords
+from tacit.engine.kernel import coding, kernel_path, summing
 from tacit.engine.patient import (
     NO_VALUE,
     Beginnings,
@@ -33,13 +34,13 @@ from tacit.engine.patient import (
     sums_of,
 )
 from tacit.engine.relation import GROUP_ORDER, KEY_PLACE, ROW_ORDER, UNIT, VALUE, counted_rows, value_rows, with_orders
-from tacit.plan.exact import ExactTable, GroupedSteps
+from tacit.exact import ExactTable, GroupedSteps
 from tacit.plan.plan import Plan
+from tacit.privacy.arrays import Words
 from tacit.query.kind import Kind
-from tacit.tables.arrow import to_scalar
+from tacit.tables.frames import to_scalar
 from tacit.tables.source import Source
 
-Words = NDArray[np.uint64]
 Orders = Literal["kernel", "sql"]
 
 # Of the memory limit: what sorting rows may take, and what sorting groups, values and different values may.
@@ -120,7 +121,7 @@ class _Read:
             self.values[place] = self._files.enter_context(closing(kept))
 
     def _bounded(
-        self, relation: ir.Table, columns: kernel.Columns, limits: tuple[int, int]
+        self, relation: ir.Table, columns: summing.Columns, limits: tuple[int, int]
     ) -> Iterator[tuple[Words, Words, NDArray[np.bool_]]]:
         """Yield the keys, values and first rows of what is kept."""
         plan, asked = self.asked.plan, self.asked
@@ -150,16 +151,16 @@ class _Read:
         with asked.source.stream(relation, self._batch_rows(relation)) as batches:
             schema = batches.schema
             self._describe(schema, keys)
-            value_words = fixed_width.word_count(schema.field(VALUE).type)
+            value_words = external_sort.word_count(schema.field(VALUE).type)
             of_key = SortedRecords(words=self.key_words + value_words, memory=memory, folder=asked.folder)
             self._files.enter_context(closing(of_key))
             if plan.unit is None:
                 for batch in batches:
-                    words = fixed_width.encode(batch.column(VALUE))
+                    words = external_sort.encode(batch.column(VALUE))
                     known = words[:, 0] == 0
                     of_key.add(np.hstack([self._key_words(batch, keys), words])[known])
             else:
-                layout = Layout(fixed_width.word_count(schema.field(UNIT).type), self.key_words, value_words)
+                layout = Layout(external_sort.word_count(schema.field(UNIT).type), self.key_words, value_words)
                 records = SortedRecords(words=layout.words, memory=asked.memory // ROWS_SHARE, folder=asked.folder)
                 self._files.enter_context(closing(records))
                 for batch in batches:
@@ -186,16 +187,16 @@ class _Read:
     def _describe(self, schema: pa.Schema, keys: Any) -> None:
         if self.asked.plan.public_keys is None:
             self.key_kinds = [schema.field(key).type for key in keys]
-            self.key_words = sum(map(fixed_width.word_count, self.key_kinds))
+            self.key_words = sum(map(external_sort.word_count, self.key_kinds))
 
     def _key_words(self, batch: pa.RecordBatch, keys: list[str]) -> Words:
         if self.asked.plan.public_keys is None:
-            return fixed_width.encode_all([batch.column(key) for key in keys], len(batch))
+            return external_sort.encode_all([batch.column(key) for key in keys], len(batch))
         return place_words(batch.column(KEY_PLACE) if KEY_PLACE in keys else None, len(batch))
 
     def _batch_rows(self, relation: ir.Table) -> int:
         """Return how many rows a batch has: their words, and copies, take a small part of the memory limit."""
-        size = 8 * fixed_width.TEXT_BYTES_MOST * len(relation.columns)
+        size = 8 * external_sort.TEXT_BYTES_MOST * len(relation.columns)
         return min(BATCH_ROWS_MOST, max(BATCH_ROWS_LEAST, self.asked.memory // BATCH_BYTES_SHARE // size))
 
 
@@ -209,17 +210,17 @@ def place_words(places: pa.Array | None, rows: int) -> Words:
 class _Cells:
     """Makes batches into records, in the order of the path that stopped."""
 
-    def __init__(self, schema: pa.Schema, columns: kernel.Columns, asked: Asked) -> None:
+    def __init__(self, schema: pa.Schema, columns: summing.Columns, asked: Asked) -> None:
         self._columns = columns
         self._asked = asked
-        self._places = kernel.place_finder(columns, asked.salt) if asked.orders == "kernel" else None
-        self.unit_words = 0 if asked.plan.unit is None else fixed_width.word_count(schema.field(UNIT).type)
+        self._places = summing.place_finder(columns, asked.salt) if asked.orders == "kernel" else None
+        self.unit_words = 0 if asked.plan.unit is None else external_sort.word_count(schema.field(UNIT).type)
 
     def keys(self, batch: pa.RecordBatch) -> Words:
         """Return the rows' keys as words."""
         columns = [batch.column(key) for key in self._columns.keys]
         if self._columns.listed is None:
-            return fixed_width.encode_all(columns, len(batch))
+            return external_sort.encode_all(columns, len(batch))
         return place_words(columns[0] if columns else None, len(batch))
 
     def values(self, batch: pa.RecordBatch) -> Words:
@@ -227,8 +228,8 @@ class _Cells:
         values = np.empty((len(batch), len(self._columns.values)), dtype=np.uint64)
         for place, limbs in enumerate(self._columns.values):
             words = [coding.cells_of(batch.column(limb)).astype(np.uint64) for limb in limbs]
-            whole = words[0] if len(words) == 1 else (words[0] << np.uint64(kernel.LIMB_BITS)) | words[1]
-            values[:, place] = np.where(words[-1] == kernel.NOTHING, NO_VALUE, whole)
+            whole = words[0] if len(words) == 1 else (words[0] << np.uint64(summing.LIMB_BITS)) | words[1]
+            values[:, place] = np.where(words[-1] == summing.NOTHING, NO_VALUE, whole)
         return values
 
     def records(self, batch: pa.RecordBatch) -> Words:
@@ -240,7 +241,7 @@ class _Cells:
         else:
             keys = self.keys(batch)
         group_order, row_order = self._orders(batch, keys)
-        units = fixed_width.encode(batch.column(UNIT))
+        units = external_sort.encode(batch.column(UNIT))
         return np.column_stack([units, group_order, keys, row_order, self.values(batch)])
 
     def _orders(self, batch: pa.RecordBatch, keys: Words) -> tuple[Words, Words]:
@@ -249,7 +250,7 @@ class _Cells:
         salt, listed = self._asked.salt, self._columns.listed is not None
         units = hashes_of(batch.column(UNIT), coding.make_secret(salt, "unit"))
         if listed:
-            of_keys = coding.hashed(keys[:, 0].astype(np.int64), kernel.place_secret(salt))
+            of_keys = coding.hashed(keys[:, 0].astype(np.int64), summing.place_secret(salt))
         else:
             of_keys = hashes_of(batch.column(self._columns.keys[0]), coding.key_secret(salt, 0))
             for place, key in enumerate(self._columns.keys[1:], 1):
@@ -262,7 +263,7 @@ class _Cells:
 
 def hashes_of(column: pa.Array, secret: coding.Secret) -> Words:
     """Return the keyed hash of each cell, as the coders of the kernel have it."""
-    from tacit.engine import coding_loops as loops
+    from tacit.engine.kernel import coding_loops as loops
 
     if coding.is_number(column.type):
         hashes = coding.hashed(coding.as_words(column), secret)
@@ -277,13 +278,13 @@ def hashes_of(column: pa.Array, secret: coding.Secret) -> Words:
 
 def _order(batch: pa.RecordBatch, name: str) -> Words:
     """Return the words of an order, which is never NULL."""
-    return fixed_width.encode(batch.column(name))[:, 1]
+    return external_sort.encode(batch.column(name))[:, 1]
 
 
 def _value_records(batch: pa.RecordBatch, keys: Words) -> Words:
-    value = fixed_width.encode(batch.column(VALUE))
+    value = external_sort.encode(batch.column(VALUE))
     order = np.where(value[:, 0] == 0, _order(batch, ROW_ORDER), NO_VALUE)  # NULL is no value, and comes last
-    units = fixed_width.encode(batch.column(UNIT))
+    units = external_sort.encode(batch.column(UNIT))
     return np.column_stack([units, _order(batch, GROUP_ORDER), keys, order, value])
 
 
@@ -315,7 +316,7 @@ def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
         yield ExactTable([], sums, {place: GroupedSteps.joined([]) for place in drawn})
         return
     for words, parts in read.sums.groups():
-        keys = [tuple(to_scalar(part) for part in key) for key in fixed_width.decode_all(words, read.key_kinds)]
+        keys = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(words, read.key_kinds)]
         sums = dict(zip(_names(plan), sums_of(parts), strict=True))
         for place, counts in enumerate(distinct):
             sums[f"distinct_{place}"] = counts.find(words)[1].tolist()

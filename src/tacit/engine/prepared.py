@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tacit.engine.relation import KEY_PLACE
 from tacit.plan.plan import Plan
-from tacit.tables.arrow import keys_to_arrow
+from tacit.tables.frames import keys_to_arrow
 from tacit.tables.source import Source
 
 KEPT_MOST = 16

@@ -2,8 +2,7 @@
 
 from fractions import Fraction
 
-from tacit.accounting.group import for_group
-from tacit.accounting.meaning import meaning_line
+from tacit.accounting.meaning import for_group, meaning_line
 from tacit.forecast.target import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
 from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
 from tacit.privacy.event import StaircaseNoise

@@ -12,16 +12,15 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Literal
 
+from tacit.accounting.amplify import LOCAL_MOST, Randomizer, local_epsilon, shuffled
 from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
-from tacit.accounting.shuffle import LOCAL_MOST, Randomizer, local_epsilon, shuffled
 from tacit.errors import InvalidParameter
-from tacit.local.estimate import ReportLaw
-from tacit.noise.mechanism import confidence_meaning
+from tacit.local.interval import ReportLaw
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.loss import delta_meaning
-from tacit.privacy.number import Number, decimal_meaning, positive, show, whole, within
+from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, show, whole, within
 from tacit.privacy.symmetric import least_integer
-from tacit.selection.noisy_max import NoisyMax
+from tacit.selection.selection import NoisyMax
 
 Kind = Literal["mean", "fraction", "counts", "maximum"]
 

@@ -5,8 +5,8 @@ row is read, which charges it, and committed before its answer leaves, which sto
 """
 
 from tacit.ledger.charging import Receipt, StoredAnswer
+from tacit.ledger.home import open_ledger
 from tacit.ledger.ledger import Ledger, Reservation
-from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.opening import open_ledger
+from tacit.ledger.registry import RegisteredTable
 
 __all__ = ["Ledger", "Receipt", "RegisteredTable", "Reservation", "StoredAnswer", "open_ledger"]

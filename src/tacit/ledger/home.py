@@ -1,10 +1,34 @@
-"""The home folder: where the signing key, the anchors and, by default, the ledger live."""
+"""The home folder: where the signing key, the anchors and, by default, the ledger live.
+
+Opening: from a name to a ledger that is known to be ours, whole at its end, and not an old copy.
+"""
 
 import os
 from pathlib import Path
 
-from tacit.errors import LedgerError
-from tacit.ownership import make_folder, others_may_write
+from tacit.errors import InvalidParameter, LedgerError
+from tacit.files import make_folder, others_may_write
+from tacit.ledger.anchor import Anchor, anchored_at
+from tacit.ledger.chain import (
+    BEGINNING,
+    SigningKey,
+    fingerprint,
+    fresh_id,
+    is_fresh_id,
+    is_whole_text,
+    link,
+    load_key,
+    load_or_make_key,
+    new_key,
+    verify_signature,
+)
+from tacit.ledger.clock import Clock, system_clock, time_text
+from tacit.ledger.draft import first_draft
+from tacit.ledger.entry import SCHEMA, Head, Writes
+from tacit.ledger.ledger import Ledger
+from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
+from tacit.ledger.store import NotAsSigned, Rows, Store
+from tacit.ledger.verify import verify
 
 
 def home_folder() -> Path:
@@ -51,3 +75,179 @@ def _named_folder() -> Path:
     named = os.environ.get("TACIT_HOME")
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(named) if named else Path(state) / "tacit"
+
+
+class TryOut:
+    """`tacit.TRYOUT`, in place of a ledger: everything as in earnest, in a ledger that ends with the process.
+
+    Nothing is kept, so the budget protects nobody beyond this process, and every answer says so.
+    """
+
+    def __repr__(self) -> str:
+        return "tacit.TRYOUT"
+
+
+TRYOUT = TryOut()
+POSTGRES = ("postgresql://", "postgres://")
+
+
+def open_ledger(
+    where: str | os.PathLike[str] | None = None,
+    *,
+    create: bool = True,
+    accept: str | None = None,
+    clock: Clock = system_clock,
+    connect: Connect = connect_to_file,
+) -> Ledger:
+    """Return the ledger at a path, in PostgreSQL (`postgresql://...`), or in memory (`:memory:`, not durable).
+
+    With no `where` it is `ledger.db` in $TACIT_HOME. One that does not exist is made, unless `create` is False. One
+    that is behind its anchor is refused unless `accept` gives the curator's reason, which is kept as an entry.
+
+    >>> open_ledger(":memory:").durable
+    False
+    """
+    store = _store(where, connect, create=create)
+    try:
+        return _open_durable(store, clock, accept, create=create) if store.durable else _open_in_memory(store, clock)
+    except BaseException as error:
+        if isinstance(error.__cause__, NotAsSigned):
+            _name_the_damage(store)
+        store.close()
+        raise
+
+
+def _store(where: str | os.PathLike[str] | None, connect: Connect, *, create: bool) -> Store:
+    text = os.fspath(default_ledger() if where is None else where)
+    if not isinstance(text, str) or not text:
+        raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
+    if "\0" in text or not is_whole_text(text):
+        raise InvalidParameter("ledger names a path that no file can have\nhint: leave out NUL and half characters")
+    if text.startswith(POSTGRES):
+        from tacit.ledger.postgres import PostgresStore
+
+        return PostgresStore(text)
+    path = None if text == MEMORY else Path(text)
+    if path is not None and not create and not path.exists():
+        raise _no_ledger(os.path.realpath(path))
+    return SqliteStore(path, connect)
+
+
+def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: bool) -> Ledger:
+    with store.reading() as rows:
+        is_new = rows.head() is None
+    if is_new:
+        _refuse_if_lost(store)
+        if not create:
+            raise _no_ledger(store.place)
+        _begin(store, load_or_make_key(key_file()), clock)
+    with store.reading() as rows:
+        head, public = _checked_ends(rows)
+    _refuse_if_replaced(store, head.ledger)
+    anchor = Anchor(anchors_folder(), head.ledger)
+    ledger = Ledger(store, id=head.ledger, public_key=public, key=lambda: _own_key(public), anchor=anchor, clock=clock)
+    if accept is None:
+        ledger.check_anchor()
+    else:
+        ledger.accept(accept)
+    if is_new:
+        ledger.anchor_now()
+    return ledger
+
+
+def _open_in_memory(store: Store, clock: Clock) -> Ledger:
+    key = new_key()
+    _begin(store, key, clock)
+    with store.reading() as rows:
+        head, public = _checked_ends(rows)
+    return Ledger(store, id=head.ledger, public_key=public, key=lambda: key, anchor=None, clock=clock)
+
+
+def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
+    """Write the first entry, which names the ledger and its key, unless another process did so first."""
+
+    def work(rows: Rows) -> Writes | None:
+        if rows.head() is not None:
+            return None
+        ledger = fresh_id()
+        draft = first_draft(rows, ledger=ledger, time=time_text(clock))
+        draft.append({"kind": "ledger", "ledger": ledger, "public_key": key.public, "schema": SCHEMA})
+        return draft.seal(key)
+
+    store.transact((), work)
+
+
+def _name_the_damage(store: Store) -> None:
+    """Raise what is wrong with a ledger, where reading all of it tells."""
+    try:
+        with store.reading() as rows:
+            verify(rows)
+    except LedgerError:
+        store.close()
+        raise
+
+
+def _no_ledger(place: str) -> LedgerError:
+    return LedgerError(f"there is no ledger at {place}\nhint: say where it is, with --ledger PATH or TACIT_HOME")
+
+
+def _refuse_if_lost(store: Store) -> None:
+    """Refuse an empty place that an anchor remembers. The anchor is read before the place is looked at again, since
+    another process may have made the ledger, and anchored it, after we saw the place empty."""
+    remembered = anchored_at(anchors_folder(), store.places)
+    if remembered is None:
+        return
+    with store.reading() as rows:
+        if rows.head() is not None:
+            return
+    raise LedgerError(
+        f"there was a ledger at {store.place} and it is gone; a new one would forget what was spent"
+        f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
+    )
+
+
+def _refuse_if_replaced(store: Store, ledger: str) -> None:
+    """Refuse a ledger where another one used to be: whole and signed by our key it may be, and know nothing of what
+    the other has spent."""
+    remembered = anchored_at(anchors_folder(), store.places, other_than=ledger)
+    if remembered is not None:
+        raise LedgerError(
+            f"there was another ledger at {store.place} than the one there now, which knows nothing of what that one "
+            "has spent; nothing was answered"
+            f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
+        )
+
+
+def _checked_ends(rows: Rows) -> tuple[Head, str]:
+    """Return the head and the public key, after checking both ends of the chain and the signature."""
+    head, first = rows.head(), rows.entry(1)
+    last = None if head is None else rows.entry(head.number)
+    try:
+        whole = (
+            head is not None
+            and first is not None
+            and last is not None
+            and link(BEGINNING, first.body) == first.hash
+            and (first.kind, first.record["ledger"]) == ("ledger", head.ledger)
+            and is_fresh_id(head.ledger)
+            and last.hash == head.hash
+            and verify_signature(head.signed(), signature=head.signature, public=first.record["public_key"])
+        )
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole or head is None or first is None:
+        raise NotAsSigned
+    return head, str(first.record["public_key"])
+
+
+def _own_key(public: str) -> SigningKey:
+    """Return the signing key of this home, if it is the one the ledger is signed by."""
+    path = key_file()
+    key = load_key(path)
+    if key is not None and key.public == public:
+        return key
+    fault = "there is none" if key is None else f"the one there is {fingerprint(key.public)}"
+    raise LedgerError(
+        f"this ledger is signed by the key {fingerprint(public)}, and at {path} {fault}; nothing was answered"
+        "\nhint: copy the key from the machine that made the ledger, or set TACIT_HOME to where it is"
+    )

@@ -13,21 +13,18 @@ from typing import Self
 
 from tacit.accounting.filter import Charge
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import certificate, charging, naming
+from tacit.ledger import certificate, charging, registry
 from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
-from tacit.ledger.charging import Receipt, StoredAnswer
+from tacit.ledger.charging import Fit, Left, Receipt, Standing, StoredAnswer, first_without_room, smallest, standings
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import NAME, Draft
 from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
-from tacit.ledger.naming import RegisteredTable
-from tacit.ledger.rows import BY_CHARGE, Likely, Rows
-from tacit.ledger.rulebook import NAME
-from tacit.ledger.standing import Fit, Left, Standing, first_without_room, smallest, standings
+from tacit.ledger.group_commit import Ticket, Turnstile
+from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.state import Pieces
-from tacit.ledger.store import NotAsSigned, Store
-from tacit.ledger.turnstile import Ticket, Turnstile
+from tacit.ledger.store import BY_CHARGE, Likely, NotAsSigned, Rows, Store
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy.event import Event
 from tacit.privacy.loss import ApproximateLoss, Loss
@@ -104,7 +101,7 @@ class Ledger:
         `declaration` holds what is public about it (unit, neighbours, columns, bounds, version), `source` tells one
         source from another, `marks` are what else its parts are known by, and nothing here is computed from rows.
         """
-        said = naming.registration(
+        said = registry.registration(
             name=name,
             declaration=declaration,
             source=source,
@@ -114,7 +111,7 @@ class Ledger:
             insist=insist,
             same_people_as=same_people_as,
         )
-        return self._turnstile.take(lambda draft: naming.register(draft, said, ledger=self.id))
+        return self._turnstile.take(lambda draft: registry.register(draft, said, ledger=self.id))
 
     def reserve(
         self,
@@ -188,7 +185,7 @@ class Ledger:
         Only with the signing key, and for the record. What was spent stays spent; a charge must fit every budget.
         """
         return self._turnstile.take(
-            lambda draft: naming.grant(
+            lambda draft: registry.grant(
                 draft,
                 name,
                 budget,
@@ -209,22 +206,22 @@ class Ledger:
 
     def known_as(self, *, name: str, source: str | None, marks: Sequence[str], by_name: bool = True) -> str | None:
         """Return the name under which this ledger knows a source, or a table of that name; None if it does not."""
-        said = naming.registration(name=name, declaration={}, source=source, marks=marks)
+        said = registry.registration(name=name, declaration={}, source=source, marks=marks)
         with self._view() as draft:
-            return naming.known_as(draft.book, said, ledger=self.id, by_name=by_name)
+            return registry.known_as(draft.book, said, ledger=self.id, by_name=by_name)
 
     def tables(self) -> tuple[RegisteredTable, ...]:
         """Return every table, by name, as last declared."""
         with self._view() as draft:
             names = sorted(json.loads(name.removeprefix(NAME)) for name in draft.rows.names(NAME))
             found = [draft.book.named(name) for name in names]
-            return tuple(naming.registered(draft.book, table) for table in found if table is not None)
+            return tuple(registry.registered(draft.book, table) for table in found if table is not None)
 
     def table(self, name: str) -> RegisteredTable | None:
         """Return the table of that name, as last declared, or None."""
         with self._view() as draft:
             found = draft.book.named(name)
-            return None if found is None else naming.registered(draft.book, found)
+            return None if found is None else registry.registered(draft.book, found)
 
     def standings(self, table: RegisteredTable, analyst: str | None = None) -> tuple[Standing, ...]:
         """Return where each budget stands that applies to the table, and to an analyst if one is named."""

@@ -27,7 +27,8 @@ except ImportError as missing:
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import SCHEMA, Head, Writes
-from tacit.ledger.rows import (
+from tacit.ledger.state import place_of
+from tacit.ledger.store import (
     BUCKET,
     BY_CHARGE,
     BY_QUESTION,
@@ -37,12 +38,17 @@ from tacit.ledger.rows import (
     NODE,
     TABLES,
     Likely,
+    NotAsSigned,
     Query,
     Rows,
+    Work,
+    damaged,
+    newer_layout,
+    not_a_ledger,
+    older_layout,
+    unexpected,
     write_statements,
 )
-from tacit.ledger.state import place_of
-from tacit.ledger.store import NotAsSigned, Work, damaged, newer_layout, not_a_ledger, older_layout, unexpected
 
 TRIES_MAX = 50
 LOCK_SECONDS = 60

@@ -19,8 +19,18 @@ from typing import Any, Protocol
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, Writes
-from tacit.ledger.rows import TABLES, Likely, Rows, write_statements
-from tacit.ledger.store import Work, damaged, newer_layout, not_a_ledger, older_layout, unexpected
+from tacit.ledger.store import (
+    TABLES,
+    Likely,
+    Rows,
+    Work,
+    damaged,
+    newer_layout,
+    not_a_ledger,
+    older_layout,
+    unexpected,
+    write_statements,
+)
 
 BUSY_SECONDS = 60.0
 # "Tcit": says in the file's header whose file it is

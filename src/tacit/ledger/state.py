@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import Entry
-from tacit.ledger.rows import Rows
-from tacit.ledger.store import NotAsSigned
+from tacit.ledger.store import NotAsSigned, Rows
 
 # So many names share a bucket; with one more it becomes sixteen.
 BUCKET_MAX = 16

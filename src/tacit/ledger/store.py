@@ -1,13 +1,164 @@
-"""What the ledger asks of a store: durable transactions on its tables, one at a time."""
+"""What the ledger asks of a store: durable transactions on its tables, one at a time.
 
-from collections.abc import Callable, Sequence
+The ledger's tables and every query on them, once for all stores: a store supplies only how a statement runs.
+
+Nothing read here is to be believed as it is: the head is signed, and drafts check the rest against it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from threading import RLock
-from typing import Protocol
+from typing import Any, Protocol
 
 from tacit.errors import LedgerError
-from tacit.ledger.entry import Writes
-from tacit.ledger.rows import Likely, Rows
+from tacit.ledger.entry import Entry, Head, Writes
+
+Query = tuple[str, tuple[Any, ...]]
+Run = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
+
+# `body` is what the hash covers; `request`, `question` and `answers` are copies from it to be found by. `body` is the
+# last, so that a long one is not read for the others' sake.
+TABLES = (
+    "CREATE TABLE tacit_head (one INTEGER PRIMARY KEY CHECK (one = 1), ledger TEXT NOT NULL, number BIGINT NOT NULL,"
+    " hash TEXT NOT NULL, root TEXT NOT NULL, time TEXT NOT NULL, signature TEXT NOT NULL)",
+    "CREATE TABLE tacit_entry (number INTEGER PRIMARY KEY, hash TEXT NOT NULL, request TEXT, question TEXT,"
+    " answers BIGINT, body TEXT NOT NULL)",
+    "CREATE TABLE tacit_state (name TEXT PRIMARY KEY, place TEXT NOT NULL, value TEXT NOT NULL)",
+    "CREATE TABLE tacit_node (place TEXT PRIMARY KEY, children TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX tacit_request ON tacit_entry (request) WHERE request IS NOT NULL",
+    "CREATE INDEX tacit_question ON tacit_entry (question) WHERE question IS NOT NULL",
+    "CREATE UNIQUE INDEX tacit_answers ON tacit_entry (answers) WHERE answers IS NOT NULL",
+    "CREATE INDEX tacit_place ON tacit_state (place)",
+)
+
+HEAD = "SELECT ledger, number, hash, root, time, signature FROM tacit_head WHERE one = 1"
+_ENTRY = "SELECT number, body, hash, request, question, answers FROM tacit_entry"
+ENTRY = f"{_ENTRY} WHERE number = ?"
+ENTRIES = f"{_ENTRY} WHERE number >= ? ORDER BY number"
+BETWEEN = f"{_ENTRY} WHERE number BETWEEN ? AND ? ORDER BY number"
+HASHES = "SELECT number, hash FROM tacit_entry WHERE number BETWEEN ? AND ? ORDER BY number"
+BY_REQUEST = f"{_ENTRY} WHERE request = ?"
+BY_QUESTION = f"{_ENTRY} WHERE question = ? ORDER BY number LIMIT 1"
+BY_CHARGE = f"{_ENTRY} WHERE answers = ?"
+NODE = "SELECT children FROM tacit_node WHERE place = ?"
+NODES = "SELECT place, children FROM tacit_node"
+BUCKET = "SELECT name, value FROM tacit_state WHERE place >= ? AND place < ?"
+STATE = "SELECT name, place, value FROM tacit_state"
+NAMES = "SELECT name FROM tacit_state WHERE name >= ? AND name < ? ORDER BY name"
+
+ADD_HEAD = "INSERT INTO tacit_head (one, ledger, number, hash, root, time, signature) VALUES (1, ?, ?, ?, ?, ?, ?)"
+# the one conditional write: it changes nothing unless the head is still the one the decision was made on
+MOVE_HEAD = (
+    "UPDATE tacit_head SET number = ?, hash = ?, root = ?, time = ?, signature = ?"
+    " WHERE one = 1 AND number = ? AND hash = ?"
+)
+ADD_ENTRY = "INSERT INTO tacit_entry (number, body, hash, request, question, answers) VALUES (?, ?, ?, ?, ?, ?)"
+PUT_VALUE = (
+    "INSERT INTO tacit_state (name, place, value) VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET"
+    " place = excluded.place, value = excluded.value"
+)
+PUT_NODE = (
+    "INSERT INTO tacit_node (place, children) VALUES (?, ?) ON CONFLICT (place) DO UPDATE SET"
+    " children = excluded.children"
+)
+
+
+class Rows:
+    """What the store holds, read inside one transaction."""
+
+    def __init__(self, run: Run, scan: Callable[[str, tuple[Any, ...]], Iterator[tuple[Any, ...]]]) -> None:
+        self._run = run
+        self._scan = scan
+
+    def head(self) -> Head | None:
+        """Return the head, or None in a ledger that has no entry yet."""
+        found = self._run(HEAD, ())
+        return Head(*found[0]) if found else None
+
+    def entry(self, number: int) -> Entry | None:
+        """Return one entry."""
+        return self._one(ENTRY, number)
+
+    def between(self, first: int, last: int) -> list[Entry]:
+        """Return the entries of these numbers, both ends included."""
+        return [Entry(*row) for row in self._run(BETWEEN, (first, last))]
+
+    def hashes(self, first: int, last: int) -> dict[int, str]:
+        """Return the hashes of the entries of these numbers, both ends included."""
+        return dict(self._run(HASHES, (first, last)))
+
+    def charge_for(self, request: str) -> Entry | None:
+        """Return the charge made for a request."""
+        return self._one(BY_REQUEST, request)
+
+    def answer_to(self, question: str) -> Entry | None:
+        """Return the first answer to a question."""
+        return self._one(BY_QUESTION, question)
+
+    def answer_paid_by(self, charge: int) -> Entry | None:
+        """Return the answer that a charge paid for."""
+        return self._one(BY_CHARGE, charge)
+
+    def node(self, place: str) -> str | None:
+        """Return the children of the state's node at a place, if one is there."""
+        found = self._run(NODE, (place,))
+        return str(found[0][0]) if found else None
+
+    def nodes(self) -> dict[str, str]:
+        """Return every node of the state."""
+        return dict(self._run(NODES, ()))
+
+    def bucket(self, place: str) -> list[tuple[str, str]]:
+        """Return the names and values of the state whose place begins with `place`."""
+        return [(str(name), str(value)) for name, value in self._run(BUCKET, (place, place + "g"))]
+
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """Yield every name, place and value of the state."""
+        return self._scan(STATE, ())
+
+    def names(self, beginning: str) -> list[str]:
+        """Return every name of the state that begins so; what is missing here, nothing tells."""
+        after = beginning[:-1] + chr(ord(beginning[-1]) + 1)
+        return [str(name) for (name,) in self._run(NAMES, (beginning, after))]
+
+    def columns(self, first: int = 1) -> Iterator[tuple[Any, ...]]:
+        """Yield entries in order as bare columns, a few at a time."""
+        return self._scan(ENTRIES, (first,))
+
+    def _one(self, query: str, key: int | str) -> Entry | None:
+        found = self._run(query, (key,))
+        return Entry(*found[0]) if found else None
+
+
+@dataclass(frozen=True)
+class Likely:
+    """What a step will probably read: rows it hopes are not there, and names of the state."""
+
+    absent: tuple[Query, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def looks_for(*, request: str | None, questions: Iterable[str]) -> tuple[Query, ...]:
+    """Return the queries by which a charge looks for what it hopes is not there."""
+    by_question = ((BY_QUESTION, (question,)) for question in questions)
+    return (*(() if request is None else ((BY_REQUEST, (request,)),)), *by_question)
+
+
+def write_statements(writes: Writes) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """Yield the statements that write a transaction, each with its rows; the head is the last and moves one row."""
+    yield ADD_ENTRY, [(e.number, e.body, e.hash, e.request, e.question, e.answers) for e in writes.entries]
+    if writes.values:
+        yield PUT_VALUE, list(writes.values)
+    if writes.nodes:
+        yield PUT_NODE, list(writes.nodes)
+    head, before = writes.head, writes.before
+    moved = (head.number, head.hash, head.root, head.time, head.signature)
+    if before is None:
+        yield ADD_HEAD, [(head.ledger, *moved)]
+    else:
+        yield MOVE_HEAD, [(*moved, before.number, before.hash)]
+
 
 Work = Callable[[Rows], Writes | None]
 

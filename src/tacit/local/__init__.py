@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.local.central import central_guarantee, release_estimate
     from tacit.local.choosing import choose
+    from tacit.local.client import LongitudinalClient, Randomizer, Report, Reports
     from tacit.local.collector import Collector, collect_file, merge_states
-    from tacit.local.longitudinal import LongitudinalClient
-    from tacit.local.randomizer import Randomizer
-    from tacit.local.report import Report, Reports
-    from tacit.local.rows import read_survey, write_reports
     from tacit.local.survey import Survey, make_survey
+    from tacit.local.wire import read_survey, write_reports
 
 __all__ = [
     "Collector",
@@ -37,19 +35,19 @@ __all__ = [
 
 _HOMES = {
     "Collector": "tacit.local.collector",
-    "LongitudinalClient": "tacit.local.longitudinal",
-    "Randomizer": "tacit.local.randomizer",
-    "Report": "tacit.local.report",
-    "Reports": "tacit.local.report",
+    "LongitudinalClient": "tacit.local.client",
+    "Randomizer": "tacit.local.client",
+    "Report": "tacit.local.client",
+    "Reports": "tacit.local.client",
     "Survey": "tacit.local.survey",
     "central_guarantee": "tacit.local.central",
     "choose": "tacit.local.choosing",
     "collect_file": "tacit.local.collector",
     "make_survey": "tacit.local.survey",
     "merge_states": "tacit.local.collector",
-    "read_survey": "tacit.local.rows",
+    "read_survey": "tacit.local.wire",
     "release_estimate": "tacit.local.central",
-    "write_reports": "tacit.local.rows",
+    "write_reports": "tacit.local.wire",
 }
 
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tacit.accounting.shuffle import shuffled
+from tacit.accounting.amplify import shuffled
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.local.collector import Collector
-from tacit.local.response import Response
+from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
 from tacit.privacy.event import Event, KeyThreshold, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss

@@ -2,20 +2,65 @@
 
 The variance of an estimated count is exact: averaged over the domain's answers it is the same whoever the people are.
 For a mean it depends on the values, and the largest is taken.
+
+Every protocol by its public name, and how each is built for a question and an epsilon.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
 from tacit.errors import InvalidParameter
-from tacit.local.catalogue import FREQUENCIES, MEANS, frequency_protocol, mean_protocol
-from tacit.local.protocol import spread_of
-from tacit.local.questions import read_labels, read_range
+from tacit.local.domain import read_labels, read_range
+from tacit.local.protocols.hadamard import Hadamard
+from tacit.local.protocols.hashing import LocalHashing
+from tacit.local.protocols.means import MeanResponse
+from tacit.local.protocols.protocol import FrequencyProtocol, Response, spread_of
+from tacit.local.protocols.subset import Subset
+from tacit.local.protocols.unary import Unary
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import Number, decimal_meaning, positive, whole
+
+AUTO = "auto"
+
+FREQUENCIES: dict[str, Callable[[int, Fraction], FrequencyProtocol]] = {
+    "response": Response,
+    "subset": Subset,
+    "optimised-unary": lambda size, epsilon: Unary(size, epsilon, "optimised"),
+    "symmetric-unary": lambda size, epsilon: Unary(size, epsilon, "symmetric"),
+    "local-hashing": LocalHashing,
+    "hadamard": Hadamard,
+}
+MEANS: dict[str, Callable[[Fraction], MeanResponse]] = {
+    "hybrid": lambda epsilon: MeanResponse(epsilon, "hybrid"),
+    "piecewise": lambda epsilon: MeanResponse(epsilon, "piecewise"),
+    "duchi": lambda epsilon: MeanResponse(epsilon, "duchi"),
+}
+
+
+def frequency_protocol(name: str, size: int, epsilon: Fraction) -> FrequencyProtocol:
+    """Return the protocol of this name for counts of `size` answers."""
+    if name not in FREQUENCIES:
+        raise _unknown(name, (AUTO, *FREQUENCIES, "longitudinal"))
+    return FREQUENCIES[name](size, epsilon)
+
+
+def mean_protocol(name: str, epsilon: Fraction) -> MeanResponse:
+    """Return the protocol of this name for a mean."""
+    if name not in MEANS:
+        raise _unknown(name, (AUTO, *MEANS))
+    return MEANS[name](epsilon)
+
+
+def _unknown(name: object, known: tuple[str, ...]) -> InvalidParameter:
+    shown = repr(name) if isinstance(name, str) and len(name) < 40 else "this"
+    return InvalidParameter(
+        f"there is no protocol {shown} for this question\nhint: protocol is one of {', '.join(known)}"
+    )
+
 
 # Within this much of the least variance the shortest report is chosen: the error differs by a quarter of a percent.
 TIE = 1.005

@@ -2,12 +2,17 @@
 
 Its memory is that of the domain; counters of shards merge in any order. Asked to, it remembers on disk which ids it
 has counted and whose, so that a report counts once. Every step is all or nothing for each report.
+
+A uniform sample of the payloads seen so far, kept while they stream by, and mergeable like the counters.
+
+Each payload gets a random number of our own and the smallest are kept, so that no sender can arrange to be left out.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,30 +21,105 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.local.attributes import Attributes
-from tacit.local.estimating import (
+from tacit.local.client import ID_BYTES, Report, Reports
+from tacit.local.domain import Range, Record, Text
+from tacit.local.estimate import (
     AttributesEstimate,
     Basis,
     FrequencyEstimate,
     MeanEstimate,
+    StringsEstimate,
     estimate_counts,
     estimate_mean,
+    find_strings,
 )
-from tacit.local.heavy import StringsEstimate, find_strings
-from tacit.local.intervals import Counting
-from tacit.local.means import MeanResponse
+from tacit.local.interval import Counting
 from tacit.local.poisoning import find_patterns, leaves_patterns
-from tacit.local.prefixes import PrefixHashing
-from tacit.local.questions import Range
-from tacit.local.records import Record, Text
-from tacit.local.report import ID_BYTES, Report, Reports
-from tacit.local.rows import read_pieces, read_survey
-from tacit.local.sampling import Sample
-from tacit.local.store import Store
+from tacit.local.protocols.attributes import Attributes
+from tacit.local.protocols.hashing import PrefixHashing
+from tacit.local.protocols.means import MeanResponse
+from tacit.local.protocols.protocol import Payloads
 from tacit.local.survey import Survey, survey_of
-from tacit.local.wire import DUPLICATE, OUT_OF_RANGE, OVER_CAP, REASONS, check_report, mismatch
-from tacit.noise.mechanism import confidence_meaning
-from tacit.privacy.number import Number, read_json, whole
+from tacit.local.tally_file import Store
+from tacit.local.wire import (
+    DUPLICATE,
+    OUT_OF_RANGE,
+    OVER_CAP,
+    REASONS,
+    check_report,
+    mismatch,
+    read_pieces,
+    read_survey,
+)
+from tacit.noise.bits import Keystream
+from tacit.privacy.arrays import Words
+from tacit.privacy.number import Number, confidence_meaning, read_json, whole
+
+ROWS_MOST = 1 << 16
+BYTES_MOST = 1 << 23
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Payloads and the random number of each, in parts; those with a number of at least `limit` have been let go.
+
+    Privacy: keeps reports alone, each already perturbed by its sender.
+    """
+
+    payload_bytes: int
+    parts: tuple[tuple[Words, Payloads], ...] = ()
+    limit: int = 1 << 64
+
+    @property
+    def payloads(self) -> Payloads:
+        """The sampled payloads: all that were seen, or as many as are kept."""
+        return self._trimmed(rows_most(self.payload_bytes))._joined()[1]
+
+    def with_more(self, payloads: Payloads) -> "Sample":
+        """Return the sample of what was seen before and these."""
+        numbers = Keystream().words(len(payloads))
+        if self.limit < 1 << 64:
+            low = np.flatnonzero(numbers < np.uint64(self.limit))
+            numbers, payloads = numbers[low], payloads[low]
+        if len(numbers) > 2 * rows_most(self.payload_bytes):  # sorted out before anything is copied
+            alone = Sample(self.payload_bytes, ((numbers, payloads),), self.limit)._trimmed(
+                rows_most(self.payload_bytes)
+            )
+            return self.merged(alone)
+        # twice as many are let pile up before they are sorted out, so that most batches only add to the pile
+        return replace(self, parts=(*self.parts, (numbers, payloads.copy())))._trimmed(
+            2 * rows_most(self.payload_bytes)
+        )
+
+    def merged(self, other: "Sample") -> "Sample":
+        """Return the sample of what both have seen."""
+        limit = min(self.limit, other.limit)
+        both = Sample(self.payload_bytes, (*self.parts, *other.parts), limit)
+        numbers, payloads = both._joined()
+        low = np.flatnonzero(numbers < np.uint64(limit)) if limit < 1 << 64 else np.arange(len(numbers))
+        kept = Sample(self.payload_bytes, ((numbers[low], payloads[low]),), limit)
+        return kept._trimmed(2 * rows_most(self.payload_bytes))
+
+    def _joined(self) -> tuple[Words, Payloads]:
+        if not self.parts:
+            return np.empty(0, dtype=np.uint64), np.empty((0, self.payload_bytes), dtype=np.uint8)
+        return np.concatenate([part[0] for part in self.parts]), np.concatenate([part[1] for part in self.parts])
+
+    def _trimmed(self, most: int) -> "Sample":
+        """Keep the smallest numbers alone, if there are more than this."""
+        if sum(len(part[0]) for part in self.parts) <= most:
+            return self
+        numbers, payloads = self._joined()
+        count = rows_most(self.payload_bytes)
+        order = np.argpartition(numbers, count)
+        kept = order[:count]
+        return Sample(self.payload_bytes, ((numbers[kept], payloads[kept]),), int(numbers[order[count]]))
+
+
+def rows_most(payload_bytes: int) -> int:
+    """Return how many payloads are kept: 8 MB of them at most."""
+    return max(256, min(ROWS_MOST, BYTES_MOST // payload_bytes))
+
 
 Estimate = FrequencyEstimate | MeanEstimate | AttributesEstimate | StringsEstimate
 

@@ -1,123 +1,279 @@
-"""Read answers and reports as codes 0, …, k-1 of a public domain; what lies outside it is refused and never quoted."""
+"""What a survey asks, and how a person's answer becomes a code: one of a list, or a number in a range.
 
-from collections.abc import Hashable, Iterable
-from numbers import Integral
+An answer outside is refused on the person's own side, before anything is drawn or sent, and is never quoted.
+
+Questions with more to them: several attributes of one person, and strings of an alphabet.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.noise.threshold import Integers
+from tacit.local.protocols.hashing import SYMBOLS_MAX
+from tacit.noise.bits import Bits
+from tacit.privacy.arrays import Integers
+from tacit.privacy.number import Number, binary_meaning, show, whole
 
-CATEGORIES_MAX = 2**31
+SIZE_MAX = 1 << 28
+FLOAT_MOST = Fraction(float(np.finfo(np.float64).max))
+Label = str | int
 
-Codes = tuple[Integers, tuple[int, ...] | None]
+
+@dataclass(frozen=True)
+class Labels:
+    """A public list of answers; `names` is None for the whole numbers 0, …, size - 1."""
+
+    size: int
+    names: tuple[Label, ...] | None = None
+
+    @cached_property
+    def _codes(self) -> dict[Label, int]:
+        return {name: code for code, name in enumerate(self.names or ())}
+
+    @property
+    def values(self) -> tuple[Label, ...]:
+        """The answers in order."""
+        return tuple(range(self.size)) if self.names is None else self.names
+
+    def read_one(self, value: Any) -> int:
+        """Return the code of one answer."""
+        if self.names is None:
+            if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < self.size:
+                return int(value)
+        elif isinstance(value, str | int | np.integer | np.str_) and not isinstance(value, bool):
+            code = self._codes.get(value if isinstance(value, str) else int(value))
+            if code is not None:
+                return code
+        raise _outside()
+
+    def read(self, values: Any, bits: Bits | None = None) -> Integers:  # noqa: ARG002 (a range needs coins)
+        """Return the code of each answer."""
+        if self.names is None and isinstance(values, np.ndarray | range):
+            array = np.asarray(values)
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise _outside()
+            if array.size and not (int(array.min()) >= 0 and int(array.max()) < self.size):
+                raise _outside()
+            return array.astype(np.int64)
+        if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+            raise InvalidParameter("values must be a list or an array of answers\nhint: report(value) is for one")
+        if isinstance(values, np.ndarray) and values.dtype.kind in "iuU":
+            distinct, places = np.unique(values, return_inverse=True)
+            return np.array([self.read_one(value) for value in distinct.tolist()], dtype=np.int64)[places.ravel()]
+        return np.array([self.read_one(value) for value in values], dtype=np.int64)
+
+    def said(self) -> dict[str, Any]:
+        """Return what the header says of it."""
+        return {"size": self.size} if self.names is None else {"labels": list(self.names)}
 
 
-def read_categories(categories: Iterable[Hashable] | None) -> tuple[Hashable, ...] | None:
-    """Return the categories in the order given, at least two and all different; None stands for 0 and 1."""
-    if categories is None:
-        return None
-    if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
-        raise InvalidParameter("categories must be a list\nhint: e.g. categories=['red', 'green', 'blue']")
-    listed = tuple(categories)
-    try:
-        different = len(set(listed))
-    except TypeError:
-        raise InvalidParameter("categories must be plain values, such as text or numbers") from None
-    if different < len(listed):
-        raise InvalidParameter("categories must differ from each other\nhint: True is 1, and 1.0 too")
-    if not 2 <= different <= CATEGORIES_MAX:
+@dataclass(frozen=True)
+class Range:
+    """A public range of numbers, of which a mean is wanted."""
+
+    low: Fraction
+    high: Fraction
+    grid_bits: int
+
+    def read_one(self, value: Any) -> NDArray[np.float64]:
+        """Return one number, checked, as a fraction of the range."""
+        return self.fractions([value])
+
+    def read(self, values: Any, bits: Bits) -> Integers:
+        """Return a grid point for each number, up or down by a coin, so that it is right on average."""
+        scaled = self.fractions(values) * (1 << self.grid_bits)
+        below = np.floor(scaled)
+        up = bits.words(len(scaled)) * 2.0**-64 < scaled - below
+        return np.minimum(below.astype(np.int64) + up, 1 << self.grid_bits)
+
+    def fractions(self, values: Any) -> NDArray[np.float64]:
+        """Return each number as a fraction of the range; what is no number or lies outside is refused."""
+        try:
+            array = np.asarray(values)
+            plain = not array.size or (array.ndim == 1 and array.dtype.kind in "iuf")
+            numbers = array.astype(np.float64) if plain else None
+        except (TypeError, ValueError, OverflowError):
+            numbers = None
+        if numbers is None:
+            raise InvalidParameter(f"each value must be a number from {show(self.low)} to {show(self.high)}")
+        if not ((numbers >= float(self.low)) & (numbers <= float(self.high))).all():
+            raise InvalidParameter(
+                f"each value must be a number from {show(self.low)} to {show(self.high)}"
+                "\nhint: clamp values to the public range before they are reported"
+            )
+        return np.clip((numbers - float(self.low)) / float(self.high - self.low), 0.0, 1.0)
+
+    def said(self) -> dict[str, Any]:
+        """Return what the header says of it."""
+        return {"between": [str(self.low), str(self.high)]}
+
+
+def read_labels(domain: Any) -> Labels:
+    """Return the public list of answers: a list of different texts or whole numbers, or how many there are."""
+    if isinstance(domain, Labels):
+        return domain
+    if isinstance(domain, int | np.integer) and not isinstance(domain, bool):
+        size = whole(domain, name="domain", least=0)
+        names = None
+    else:
+        if isinstance(domain, str | bytes | Mapping) or not isinstance(domain, Iterable):
+            raise InvalidParameter(
+                "domain must be a list of answers, or how many there are\nhint: e.g. domain=['yes', 'no']"
+            )
+        names = tuple(_label(name) for name in domain)
+        size = len(names)
+        if len(set(names)) < size:
+            raise InvalidParameter("domain must list different answers; one is there twice")
+        if names == tuple(range(size)):
+            names = None
+    if size < 2:
         raise InvalidParameter(
-            f"categories must be at least two, not {different}\nhint: with one category there is nothing to hide"
+            f"domain must have at least two answers, not {size}: with fewer there is nothing to hide or to learn"
+            "\nhint: list every answer a person can give; a last one can be 'other'"
         )
-    return listed
+    if size > SIZE_MAX:
+        raise InvalidParameter(f"domain must have at most 2^28 answers, not {size}\nhint: ask for strings, by prefix")
+    return Labels(size, names)
 
 
-def read_bits(given: Any, name: str) -> Codes:
-    """Return zeros and ones, bools included, and their shape (None for one alone)."""
-    if isinstance(given, bool | np.bool_ | Integral):
-        values, shape = np.array([int(given)], dtype=object), None
-    else:
-        array = _array(given, name)
-        if array.dtype.kind == "O" and not all(isinstance(value, bool | np.bool_ | Integral) for value in array.flat):
-            raise _outside_bits(name)
-        if array.dtype.kind not in "biuO" and array.size:
-            raise _outside_bits(name)
-        values, shape = array.ravel(), array.shape
-    if len(values) and not ((values == 0) | (values == 1)).all():
-        raise _outside_bits(name)
-    return values.astype(np.int64), shape
+def read_range(between: Any, grid_bits: int) -> Range:
+    """Return a public range from its two ends."""
+    if isinstance(between, str | bytes) or not isinstance(between, Iterable):
+        raise InvalidParameter("between must be two numbers\nhint: e.g. between=(0, 100)")
+    ends = tuple(between)
+    if len(ends) != 2:
+        raise InvalidParameter(f"between must be two numbers, not {len(ends)}\nhint: e.g. between=(0, 100)")
+    low, high = (_end(end) for end in ends)
+    if not low < high or max(abs(low), abs(high), high - low) > FLOAT_MOST or float(high) == float(low):
+        raise InvalidParameter(f"between must go from a lower to a higher number, not {show(low)} to {show(high)}")
+    return Range(low, high, grid_bits)
 
 
-def read_members(given: Any, categories: tuple[Hashable, ...], name: str) -> Codes:
-    """Return each value's place among the categories, and their shape (None for one alone)."""
-    code = {category: place for place, category in enumerate(categories)}
-    if _is_one(given, code):
-        return np.array([code[given]], dtype=np.int64), None
-    array = _array(given, name)
-    if array.dtype.kind in "iu" and categories == tuple(range(len(categories))):
-        if array.size and not 0 <= int(array.min()) <= int(array.max()) < len(categories):
-            raise _outside(name)
-        return array.ravel().astype(np.int64), array.shape
-    if array.dtype.kind in "iuU":
-        distinct, places = np.unique(array, return_inverse=True)
-        codes = _look_up(distinct.tolist(), code, name)[places.ravel()]
-    else:
-        codes = _look_up(array.ravel().tolist(), code, name)
-    return codes, array.shape
+def _end(end: Number) -> Fraction:
+    return binary_meaning(end, name="between")
 
 
-def as_array(categories: tuple[Hashable, ...]) -> NDArray[Any]:
-    """Return the categories as an array to pick from: of integers or text where all are, of objects otherwise."""
-    kinds = set(map(type, categories))
-    if kinds == {str} or (kinds == {int} and max(map(abs, categories)) < 2**63):  # type: ignore[arg-type]
-        return np.array(categories)
-    array = np.empty(len(categories), dtype=object)
-    array[:] = categories
-    return array
+def _label(name: Any) -> Label:
+    if isinstance(name, str):
+        return str(name)
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        return int(name)
+    raise InvalidParameter("each answer of the domain must be text or a whole number\nhint: e.g. domain=['yes', 'no']")
 
 
-def _look_up(values: list[Any], code: dict[Hashable, int], name: str) -> Integers:
-    try:
-        return np.array([code[value] for value in values], dtype=np.int64)
-    except (KeyError, TypeError):
-        raise _outside(name) from None
-
-
-def _is_one(given: Any, code: dict[Hashable, int]) -> bool:
-    try:
-        return given in code
-    except TypeError:
-        return False
-
-
-def _array(given: Any, name: str) -> NDArray[Any]:
-    if isinstance(given, list | tuple):
-        kinds = set(map(type, given))
-        if kinds <= {int} or kinds <= {bool} or kinds <= {str}:
-            return np.array(given, dtype=object if kinds == {int} and _is_wide(given) else None)
-        array = np.empty(len(given), dtype=object)
-        array[:] = given
-        return array
-    if isinstance(given, str | bytes | np.generic) or not hasattr(given, "__array__"):
-        raise _outside(name)
-    return np.asarray(given)
-
-
-def _is_wide(given: Any) -> bool:
-    return any(abs(value) >> 62 for value in given)
-
-
-def _outside_bits(name: str) -> InvalidParameter:
+def _outside() -> InvalidParameter:
     return InvalidParameter(
-        f"each {name} must be 0 or 1 (or False or True)"
-        "\nhint: name other answers, e.g. categories=['no', 'yes', 'unsure']"
+        "each value must be one of the domain's answers\nhint: list every possible answer; a last one can be 'other'"
     )
 
 
-def _outside(name: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"each {name} must be one of the categories\nhint: list every possible answer; a last one can be 'other'"
-    )
+LENGTH_MAX = 64
+
+
+@dataclass(frozen=True)
+class Record:
+    """Several named attributes, each with its own public list of answers."""
+
+    names: tuple[str, ...]
+    parts: tuple[Labels, ...]
+
+    def read_one(self, value: Any) -> tuple[int, ...]:
+        """Return the codes of one person's answers, given by attribute."""
+        if not isinstance(value, Mapping) or set(value) != set(self.names):
+            raise InvalidParameter(
+                f"each value must give an answer to every attribute: {', '.join(self.names)}"
+                "\nhint: e.g. report({'sex': 'f', 'region': 'north'})"
+            )
+        return tuple(part.read_one(value[name]) for name, part in zip(self.names, self.parts, strict=True))
+
+    def read(self, values: Any, bits: Bits | None = None) -> Integers:  # noqa: ARG002 (a range needs coins)
+        """Return rows of codes: of a list of mappings, or of a mapping of columns."""
+        if isinstance(values, Mapping):
+            if set(values) != set(self.names):
+                raise InvalidParameter(f"values must have the columns {', '.join(self.names)}")
+            columns = [part.read(values[name]) for name, part in zip(self.names, self.parts, strict=True)]
+            if len({len(column) for column in columns}) > 1:
+                raise InvalidParameter("every column of values must have the same length")
+            return np.stack(columns, axis=1)
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise InvalidParameter("values must be a list of mappings, or a mapping of columns")
+        rows = [self.read_one(value) for value in values]
+        return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
+
+    def said(self) -> dict[str, Any]:
+        """Return what the header says of it."""
+        return {"attributes": {name: part.said() for name, part in zip(self.names, self.parts, strict=True)}}
+
+
+@dataclass(frozen=True)
+class Text:
+    """Strings of a public alphabet up to a public length."""
+
+    alphabet: str
+    length: int
+    step: int
+
+    @cached_property
+    def _symbols(self) -> dict[str, int]:
+        return {character: place + 1 for place, character in enumerate(self.alphabet)}
+
+    def read_one(self, value: Any) -> NDArray[np.uint8]:
+        """Return the symbols of one string, 0 past its end."""
+        if not isinstance(value, str) or len(value) > self.length or not set(value) <= set(self._symbols):
+            raise InvalidParameter(
+                f"each value must be a string of the alphabet of at most {self.length} characters"
+                "\nhint: cut and clean strings before they are reported"
+            )
+        row = np.zeros(self.length, dtype=np.uint8)
+        row[: len(value)] = [self._symbols[character] for character in value]
+        return row
+
+    def read(self, values: Any, bits: Bits | None = None) -> NDArray[np.uint8]:  # noqa: ARG002 (a range needs coins)
+        """Return the symbols of each string: (strings, length)."""
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise InvalidParameter("values must be a list of strings\nhint: report(value) is for one")
+        rows = [self.read_one(str(value) if isinstance(value, np.str_) else value) for value in values]
+        return np.array(rows, dtype=np.uint8).reshape(len(rows), self.length)
+
+    def string_of(self, symbols: NDArray[np.uint8]) -> str:
+        """Return the string that symbols stand for."""
+        return "".join(self.alphabet[symbol - 1] for symbol in symbols if symbol)
+
+    def said(self) -> dict[str, Any]:
+        """Return what the header says of it."""
+        return {"alphabet": self.alphabet, "length": self.length, "step": self.step}
+
+
+def read_attributes(attributes: Any) -> Record:
+    """Return several named attributes from a mapping of names to lists of answers."""
+    if (
+        not isinstance(attributes, Mapping)
+        or len(attributes) < 2
+        or not all(isinstance(name, str) for name in attributes)
+    ):
+        raise InvalidParameter(
+            "attributes must be two or more names with their answers"
+            "\nhint: e.g. attributes={'sex': ['f', 'm'], 'region': ['north', 'south']}"
+        )
+    return Record(tuple(attributes), tuple(read_labels(domain) for domain in attributes.values()))
+
+
+def read_text(alphabet: Any, length: Any, step: Any) -> Text:
+    """Return strings of an alphabet, up to a length, found `step` characters at a time."""
+    if not isinstance(alphabet, str) or not alphabet or len(set(alphabet)) < len(alphabet):
+        raise InvalidParameter("alphabet must be a text of different characters\nhint: e.g. alphabet='abcdefgh'")
+    if len(alphabet) > SYMBOLS_MAX:
+        raise InvalidParameter(f"alphabet must have at most {SYMBOLS_MAX} characters, not {len(alphabet)}")
+    exact_length = whole(length, name="length")
+    if exact_length > LENGTH_MAX:
+        raise InvalidParameter(f"length must be at most {LENGTH_MAX}, not {exact_length}")
+    exact_step = whole(step, name="step")
+    if exact_step > 3:
+        raise InvalidParameter(f"step must be at most 3 characters, not {exact_step}: every extension is tried")
+    return Text(alphabet, exact_length, min(exact_step, exact_length))

@@ -1,118 +1,354 @@
-"""What the reports say about the truth: unbiased estimates and intervals that cover at the stated rate.
+"""What the counters say: estimates with intervals, what was used and rejected, and what fakes could have done.
 
-Of n people m hold a category. The number S of reports of it is the sum of two binomials, of m at `keep` and of n - m
-at `stray`. An interval holds every m that a test of size 1 - confidence, half on each side, does not reject: so it
-covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md).
-Floats here are for showing; the reports are already private.
+Everything here is computed from reports that are already private, so it costs nothing.
+
+Frequent strings from reports of prefixes: level by level, only what many share is extended.
+
+A level's candidates are the kept prefixes with every next symbol, and the most frequent are kept, few enough to extend.
+Other people then confirm the whole strings: shown are those whose support is beyond what chance gives any of them.
+
+A chart of estimated counts with their intervals, written as PNG or SVG.
 """
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InvalidParameter, printable
+from tacit.local.domain import Label, Range, Text
+from tacit.local.interval import Counting, ReportLaw, mean_interval, norm_sub
+from tacit.local.protocols.hashing import PrefixHashing
+from tacit.local.protocols.means import MeanResponse
+from tacit.privacy.arrays import Floats, Integers
+from tacit.privacy.loss import PureLoss
 from tacit.privacy.symmetric import least_integer
 
-Floats = NDArray[np.float64]
+SHOWN_ROWS = 20
 
 
 @dataclass(frozen=True)
-class FractionEstimate:
-    """The estimated fraction of ones, unbiased (so it may lie outside 0 to 1), and an interval for the true one."""
+class Basis:
+    """What an estimate rests on: the loss of one report, how many were used, and how many were rejected and why."""
 
-    value: float
-    low: float
-    high: float
-    confidence: float
-    people: int
+    loss: PureLoss
+    used: int
+    rejected: Mapping[str, int] = field(default_factory=Counter)
+    confidence: float = 0.95
 
-    def __str__(self) -> str:
-        interval = f"{self.confidence:.4g} interval {self.low:.4g} to {self.high:.4g}"
-        return f"{self.value:.4g} ({interval}, {self.people:,} people)"
-
-
-@dataclass(frozen=True)
-class CountEstimate:
-    """The estimated count of each category, unbiased (so it may lie below 0), and an interval for each true one."""
-
-    categories: tuple[object, ...]
-    values: tuple[float, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
-    confidence: float
-    people: int
-
-    def __str__(self) -> str:
-        rows = zip(self.categories, self.values, self.low, self.high, strict=True)
-        return "\n".join(f"{name}: {value:.6g} ({low:,} to {high:,})" for name, value, low, high in rows)
+    def line(self) -> str:
+        """Return it as a line to print."""
+        total = sum(self.rejected.values())
+        why = ", ".join(f"{count:,} {reason}" for reason, count in self.rejected.items() if count)
+        rejected = f"{total:,} rejected ({why})" if total else "none rejected"
+        return f"{self.used:,} reports used, {rejected}; {self.loss} for each person's report."
 
 
 @dataclass(frozen=True)
-class ReportLaw:
-    """The law of how many of `people` reports name a category: kept with chance `keep`, strayed to with `stray`."""
+class Shift:
+    """How far fakes can move one estimate, at most: below and above what the honest reports alone would give."""
 
-    people: int
-    keep: float
-    stray: float
-
-    def unbiased(self, reports: int) -> float:
-        """Return the estimate of how many hold the category, right on average."""
-        return (reports - self.people * self.stray) / (self.keep - self.stray)
-
-    def interval(self, reports: int, confidence: float) -> tuple[int, int]:
-        """Return the fewest and the most holders that so many reports do not speak against."""
-        side = (1 - confidence) / 2
-        mirror = ReportLaw(self.people, 1 - self.stray, 1 - self.keep)
-        low = self._fewest(reports, side)
-        high = self.people - mirror._fewest(self.people - reports, side)
-        return min(low, self.people), max(high, 0, min(low, self.people))
-
-    def at_least(self, holders: int, reports: int) -> float:
-        """Return the chance of at least so many reports, given how many hold the category."""
-        first, kept = _binomial(holders, self.keep)
-        start, strayed = _binomial(self.people - holders, self.stray)
-        above = np.append(np.cumsum(strayed[::-1])[::-1], 0.0)  # Pr[strays >= start + i]
-        wanted = np.clip(reports - first - start - np.arange(len(kept)), 0, len(strayed))
-        return float(kept @ above[wanted])
-
-    def _fewest(self, reports: int, side: float) -> int:
-        """Return the least number of holders at which at least so many reports have more than this chance."""
-        deviation = math.sqrt(self.people) * 0.5 / (self.keep - self.stray)
-        guess = self.unbiased(reports) - NormalDist().inv_cdf(1 - side) * min(deviation, self._deviation(reports))
-
-        def holds(holders: int) -> bool:
-            return holders >= self.people or self.at_least(holders, reports) > side
-
-        return least_integer(holds, min(max(0, round(guess)), self.people))
-
-    def _deviation(self, reports: int) -> float:
-        """About the standard deviation of the estimate: only where to begin a search."""
-        holders = min(max(self.unbiased(reports), 0), self.people)
-        variance = holders * self.keep * (1 - self.keep) + (self.people - holders) * self.stray * (1 - self.stray)
-        return math.sqrt(variance) / (self.keep - self.stray)
+    down: float
+    up: float
 
 
-def intervals(law: ReportLaw, counts: NDArray[np.int64], confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the ends of the interval of each count of reports; equal counts are worked out once."""
-    found = {count: law.interval(count, confidence) for count in set(counts.tolist())}
-    ends = [found[count] for count in counts.tolist()]
-    return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+class FromReports:
+    """What every estimate can say of the reports it was made from."""
+
+    basis: Basis
+
+    @property
+    def used(self) -> int:
+        """How many reports were counted."""
+        return self.basis.used
+
+    @property
+    def rejected(self) -> int:
+        """How many reports were rejected, for whatever reason."""
+        return sum(self.basis.rejected.values())
 
 
-def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
-    """Return the masses of a binomial and their first place; what is left out weighs less than 1e-18.
+@dataclass(frozen=True)
+class FrequencyEstimate(FromReports):
+    """The count of each answer: unbiased with an interval, and beside it counts that are whole together.
 
-    Each mass comes from its neighbour's by their ratio, outward from the mode, and all are divided by their sum.
+    `consistent` are at least 0 and add up to everyone; they err less on small counts and are biased there.
     """
-    deviation = math.sqrt(trials * chance * (1 - chance))
-    mode = min(int((trials + 1) * chance), trials)
-    reach = int(10 * deviation) + 45
-    low, high = max(0, mode - reach), min(trials, mode + reach)
-    odds = chance / (1 - chance)
-    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
-    above = np.cumprod((trials - up) / (up + 1) * odds)
-    below = np.cumprod(down / (trials - down + 1) / odds)
-    masses = np.concatenate([below[::-1], [1.0], above])
-    return low, masses / masses.sum()
+
+    values: tuple[Label, ...]
+    counts: Floats
+    low: Floats
+    high: Floats
+    consistent: Floats
+    counting: Counting
+    basis: Basis
+    inspect: Callable[[Floats], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def flags(self) -> tuple[str, ...]:
+        """Signs that fakes push some answers; looked for when first asked."""
+        return () if self.inspect is None else self.inspect(self.consistent)
+
+    def poisoning(self, fraction: float) -> Shift:
+        """Return the worst shift of one answer's count if this fraction of the reports were sent to move it.
+
+        A fake that supports an answer adds (1 - q)/(p - q) to its count, one that does not takes q/(p - q) away.
+        """
+        fakes = fraction * self.counting.people
+        gain = float(self.counting.keep - self.counting.stray)
+        return Shift(-fakes * float(self.counting.stray) / gain, fakes * float(1 - self.counting.stray) / gain)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        rows = [
+            {"value": value, "count": count, "count_low": low, "count_high": high, "consistent": consistent}
+            for value, count, low, high, consistent in zip(
+                self.values,
+                self.counts.tolist(),
+                self.low.tolist(),
+                self.high.tolist(),
+                self.consistent.tolist(),
+                strict=True,
+            )
+        ]
+        return {"rows": rows, **_about(self.basis), "flags": list(self.flags)}
+
+    def __str__(self) -> str:
+        order = np.argsort(-self.counts, kind="stable")[:SHOWN_ROWS]
+        names = {place: printable(str(self.values[place])) for place in order}
+        width = max([5, *map(len, names.values())])
+        level = f"{self.basis.confidence * 100:g} %"
+        head = f"{'value':{width}} {'count':>12} {level + ' interval':>25}"
+        rows = [
+            f"{names[place]:{width}} {self.counts[place]:12,.0f} "
+            f"{f'{self.low[place]:,.0f} to {self.high[place]:,.0f}':>25}"
+            for place in order
+        ]
+        left = len(self.values) - len(rows)
+        more = [f"… and {left:,} more"] if left else []
+        return "\n".join([head, *rows, *more, self.basis.line(), *self.flags])
+
+    __repr__ = __str__
+
+    def plot(self, path: str) -> None:
+        """Write a chart of the largest counts with their intervals, as PNG or SVG by the path's ending."""
+
+        plot_counts(self, path)
+
+
+@dataclass(frozen=True)
+class MeanEstimate(FromReports):
+    """The mean of a number: unbiased, with an interval; None where no report was used."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    question: Range
+    protocol: MeanResponse
+    basis: Basis
+
+    def poisoning(self, fraction: float) -> Shift:
+        """Return the worst shift of the mean if this fraction of the reports were sent to move it."""
+        least, most = self.protocol.extremes()
+        width = float(self.question.high - self.question.low) * fraction
+        # the honest mean is at least the one end and at most the other
+        return Shift((least - 1) * width, most * width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        row = {"mean": self.mean, "mean_low": self.low, "mean_high": self.high}
+        return {"rows": [row] if self.mean is not None else [], **_about(self.basis)}
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            return f"no mean: there is no report to estimate it from\n{self.basis.line()}"
+        level = f"{self.basis.confidence * 100:g} %"
+        return f"mean {self.mean:,.6g}, {level} interval {self.low:,.6g} to {self.high:,.6g}\n{self.basis.line()}"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class AttributesEstimate(FromReports):
+    """The counts of each attribute, by name."""
+
+    attributes: Mapping[str, FrequencyEstimate]
+    basis: Basis
+
+    def __getitem__(self, name: str) -> FrequencyEstimate:
+        return self.attributes[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON: a row for each answer of each attribute."""
+        rows = [{"attribute": name, **row} for name, each in self.attributes.items() for row in each.to_dict()["rows"]]
+        return {"rows": rows, **_about(self.basis)}
+
+    def __str__(self) -> str:
+        parts = [f"{name}\n" + "\n".join(str(each).splitlines()[:-1]) for name, each in self.attributes.items()]
+        return "\n\n".join([*parts, self.basis.line()])
+
+    __repr__ = __str__
+
+
+def estimate_counts(
+    values: tuple[Label, ...],
+    supports: Integers,
+    counting: Counting,
+    basis: Basis,
+    inspect: Callable[[Floats], tuple[str, ...]] | None = None,
+) -> FrequencyEstimate:
+    """Return the estimate that supports give."""
+    counts = counting.unbiased(supports)
+    low, high = counting.bounds(supports, basis.confidence)
+    consistent = norm_sub(counts, float(counting.people)) if counting.reports else np.zeros(len(counts))
+    return FrequencyEstimate(values, counts, low, high, consistent, counting, basis, inspect)
+
+
+def estimate_mean(question: Range, protocol: MeanResponse, tally: NDArray[Any], basis: Basis) -> MeanEstimate:
+    """Return the estimate that a mean's counters give."""
+    found = mean_interval(protocol, tally, basis.confidence)
+    if found is None:
+        return MeanEstimate(None, None, None, question, protocol, basis)
+    low, width = float(question.low), float(question.high - question.low)
+    mean, least, most = (low + width * part for part in found)
+    return MeanEstimate(mean, least, most, question, protocol, basis)
+
+
+def _about(basis: Basis) -> dict[str, Any]:
+    return {
+        "used": basis.used,
+        "rejected": sum(basis.rejected.values()),
+        "rejected_by_reason": {reason: count for reason, count in basis.rejected.items() if count},
+        "epsilon": str(basis.loss.epsilon),
+        "confidence": basis.confidence,
+    }
+
+
+KEPT_MOST = 64
+# A prefix is extended from so many standard deviations above chance on.
+DEVIATIONS_LEAST = 1.0
+# The chance that any string is shown that nobody has.
+FALSE_SHOWN = 0.01
+
+
+@dataclass(frozen=True)
+class StringsEstimate(FromReports):
+    """The strings that many share, most frequent first, with counts and intervals."""
+
+    found: FrequencyEstimate
+    basis: Basis
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """The strings, most frequent first."""
+        return tuple(str(value) for value in self.found.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values, for JSON."""
+        return self.found.to_dict()
+
+    def __str__(self) -> str:
+        return str(self.found) if self.found.values else f"no string is frequent enough to show\n{self.basis.line()}"
+
+    __repr__ = __str__
+
+
+def find_strings(question: Text, protocol: PrefixHashing, tally: NDArray[Any], basis: Basis) -> StringsEstimate:
+    """Return the frequent strings that the reports show.
+
+    Which strings are tried depends on other people's reports than those that confirm them.
+    """
+    prefixes = np.zeros((1, question.length), dtype=np.uint8)
+    for level in range(protocol.levels - 1):
+        candidates = _with_middle(prefixes, protocol, level)
+        reports, counts = protocol.count_extensions(tally, level, candidates)
+        prefixes = _kept(candidates, counts, reports, protocol, level)
+        if not len(prefixes):
+            break
+    reports, supports = protocol.count_strings(tally, prefixes)
+    shown = np.flatnonzero(supports >= _threshold(reports, len(prefixes), protocol))
+    shown = shown[np.argsort(-supports[shown], kind="stable")]
+    values = tuple(question.string_of(row) for row in prefixes[shown])
+    counting = Counting(protocol.keep, protocol.stray, reports, basis.used)
+    return StringsEstimate(estimate_counts(values, supports[shown], counting, basis), basis)
+
+
+def _threshold(reports: int, tried: int, protocol: PrefixHashing) -> int:
+    """Return the least support that none of the strings tried reaches by chance, but for `FALSE_SHOWN`."""
+    law, allowed = ReportLaw(reports, float(protocol.keep), float(protocol.stray)), FALSE_SHOWN / max(tried, 1)
+    expected = reports * law.stray
+    guess = expected + NormalDist().inv_cdf(1 - allowed) * math.sqrt(expected * (1 - law.stray))
+    return least_integer(lambda support: support > reports or law.at_least(0, support) <= allowed, round(guess))
+
+
+def _with_middle(prefixes: NDArray[np.uint8], protocol: PrefixHashing, level: int) -> NDArray[np.uint8]:
+    """Return prefixes with every choice of a level's symbols but the last; past a string's end only its end follows."""
+    first = protocol.ends[level - 1] if level else 0
+    middle = protocol.ends[level] - 1 - first
+    rows = []
+    for prefix in prefixes:
+        for symbols in product(range(protocol.symbols + 1), repeat=middle):
+            row = prefix.copy()
+            row[first : first + middle] = symbols
+            if _ends_once(row, first + middle):
+                rows.append(row)
+    return np.array(rows, dtype=np.uint8).reshape(len(rows), protocol.length)
+
+
+def _kept(
+    candidates: NDArray[np.uint8], counts: Integers, reports: int, protocol: PrefixHashing, level: int
+) -> NDArray[np.uint8]:
+    """Return the extended prefixes with the most support."""
+    last = protocol.ends[level] - 1
+    rows = np.repeat(candidates, protocol.symbols + 1, axis=0)
+    rows[:, last] = np.tile(np.arange(protocol.symbols + 1, dtype=np.uint8), len(candidates))
+    possible = np.array([_ends_once(row, last + 1) for row in rows], dtype=np.bool_)
+    rows, supports = rows[possible], counts.ravel()[possible]
+    stray = float(protocol.stray)
+    least = reports * stray + DEVIATIONS_LEAST * math.sqrt(reports * stray * (1 - stray))
+    order = np.argsort(-supports, kind="stable")[:KEPT_MOST]
+    return rows[order[supports[order] > least]]
+
+
+def _ends_once(row: NDArray[np.uint8], length: int) -> bool:
+    """Whether no symbol follows a string's end within this length."""
+    ended = np.flatnonzero(row[:length] == 0)
+    return not ended.size or not row[ended[0] : length].any()
+
+
+BARS_MOST = 30
+
+
+def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
+    """Write the largest counts with their intervals to a file that ends in .png or .svg."""
+    if Path(path).suffix not in (".png", ".svg"):
+        raise InvalidParameter("a chart is written as .png or .svg\nhint: e.g. --plot counts.png")
+    try:
+        import altair as alt
+    except ImportError:
+        raise InvalidParameter("a chart needs altair\nhint: pip install 'tacit[plots]'") from None
+    order = np.argsort(-estimate.counts, kind="stable")[:BARS_MOST]
+    rows = [
+        {
+            "value": str(estimate.values[place]),
+            "count": float(estimate.counts[place]),
+            "low": float(estimate.low[place]),
+            "high": float(estimate.high[place]),
+        }
+        for place in order
+    ]
+    names = [str(row["value"]) for row in rows]
+    across = alt.Y("value:N", sort=names, title=None)
+    data = alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+    bars = data.mark_bar(opacity=0.6).encode(x=alt.X("count:Q", title="estimated count"), y=across)
+    rules = data.mark_rule().encode(x="low:Q", x2="high:Q", y=across)
+    level = f"{estimate.basis.confidence * 100:g} % intervals, {estimate.used:,} reports, {estimate.basis.loss} each"
+    (bars + rules).properties(title=level).save(path)

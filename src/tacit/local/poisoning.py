@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.hadamard import Hadamard
-from tacit.local.hashing import LocalHashing
-from tacit.local.intervals import Floats
-from tacit.local.permanent import Permanent
-from tacit.local.protocol import Flags, FrequencyProtocol, LocalProtocol, Payloads
-from tacit.local.subset import Subset
-from tacit.local.unary import Unary
-from tacit.noise import uniform
+from tacit.local.protocols.hadamard import Hadamard
+from tacit.local.protocols.hashing import LocalHashing
+from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
+from tacit.local.protocols.subset import Subset
+from tacit.local.protocols.unary import Permanent, Unary
+from tacit.noise import coins
 from tacit.noise.bits import Keystream
+from tacit.privacy.arrays import Flags, Floats
 
 LOOKED_AT = 24
 ROWS_LEAST = 200
@@ -57,7 +56,7 @@ def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Float
 def _honest(protocol: FrequencyProtocol, counts: Floats, rows: int) -> Payloads:
     """Return made-up reports of people who answer as the estimate says."""
     edges = np.cumsum(np.floor(counts / counts.sum() * (1 << 40)).astype(np.int64))
-    answers = np.searchsorted(edges, uniform.draw_below(int(edges[-1]), rows, Keystream()), side="right")
+    answers = np.searchsorted(edges, coins.draw_below(int(edges[-1]), rows, Keystream()), side="right")
     return protocol.draw(answers.astype(np.int64), Keystream())
 
 

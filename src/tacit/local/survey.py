@@ -13,17 +13,15 @@ from functools import cached_property
 from typing import Any
 
 from tacit.errors import InvalidParameter
-from tacit.local.attributes import METHODS, Attributes, Method
-from tacit.local.catalogue import AUTO, frequency_protocol, mean_protocol
-from tacit.local.choosing import choose
-from tacit.local.coins import EPSILON_MOST, reveals
-from tacit.local.means import GRID_BITS, MeanResponse
-from tacit.local.permanent import Permanent
-from tacit.local.prefixes import PrefixHashing
-from tacit.local.protocol import FrequencyProtocol, LocalProtocol, Payloads
-from tacit.local.questions import Labels, Range, read_labels, read_range
-from tacit.local.records import Record, Text, read_attributes, read_text
+from tacit.local.choosing import AUTO, choose, frequency_protocol, mean_protocol
+from tacit.local.domain import Labels, Range, Record, Text, read_attributes, read_labels, read_range, read_text
+from tacit.local.protocols.attributes import METHODS, Attributes, Method
+from tacit.local.protocols.hashing import PrefixHashing
+from tacit.local.protocols.means import GRID_BITS, MeanResponse
+from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
+from tacit.local.protocols.unary import Permanent
 from tacit.noise.bits import Bits
+from tacit.noise.coins import EPSILON_MOST, reveals
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import Number, decimal_meaning, from_text, positive

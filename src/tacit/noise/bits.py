@@ -10,17 +10,15 @@ from typing import Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numpy.typing import NDArray
 
 from tacit.errors import NoRandomness
+from tacit.privacy.arrays import Words
 
 KEY_BYTES = 32
 MARK_BYTES = 16
 # One keystream request: large enough to amortise the call, small enough for the second-level cache.
 BLOCK_BYTES = 1 << 18
 _ZEROS = bytes(BLOCK_BYTES)
-
-Words = NDArray[np.uint64]
 
 
 class Bits(Protocol):

@@ -12,11 +12,11 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from tacit.noise.bernoulli import exp_digits, settle_below
-from tacit.noise.bits import Bits, Words
-from tacit.noise.integer_noise import IntegerNoise
+from tacit.noise.bits import Bits
+from tacit.noise.coins import exp_digits, settle_below
 from tacit.noise.laplace import check_scale
-from tacit.noise.threshold import SEARCH_MOST, WIDTH, Bounds, Integers, ThresholdTable, certain_thresholds
+from tacit.noise.threshold import SEARCH_MOST, WIDTH, Bounds, IntegerNoise, ThresholdTable, certain_thresholds
+from tacit.privacy.arrays import Integers, Words
 from tacit.privacy.law import GaussianLaw
 from tacit.privacy.number import Number, show
 from tacit.privacy.rounding import ball, certain_floor, close_below

@@ -16,7 +16,15 @@ from tacit.noise.laplace import DiscreteLaplace
 from tacit.privacy.event import GaussianNoise, LaplaceNoise
 from tacit.privacy.law import SCALE_MAX
 from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning, large_words
-from tacit.privacy.number import Number, binary_meaning, decimal_meaning, is_long, positive, show, whole
+from tacit.privacy.number import (
+    Number,
+    confidence_meaning,
+    decimal_meaning,
+    positive,
+    sensitivity_meaning,
+    show,
+    whole,
+)
 
 FRACTIONAL = "A sensitivity that is no whole number is of floats: they get noise in whole steps of a public grid."
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
@@ -211,22 +219,6 @@ class _GaussianDraw:
     step: Fraction
     sensitivity_squared: Fraction
     sigma: Fraction
-
-
-def sensitivity_meaning(value: Number) -> Fraction:
-    """Return a sensitivity as a rational at least as large as the float and the decimal that were written."""
-    larger = max(decimal_meaning(value, name="sensitivity"), binary_meaning(value, name="sensitivity"))
-    return positive(larger, name="sensitivity")
-
-
-def confidence_meaning(value: Number) -> Fraction:
-    """Return a confidence as a rational strictly between 0 and 1."""
-    exact = decimal_meaning(value, name="confidence")
-    if is_long(exact):
-        raise InvalidParameter("confidence has more than 300 digits\nhint: e.g. confidence=0.95")
-    if not 0 < exact < 1:
-        raise InvalidParameter(f"confidence must lie between 0 and 1, not {show(exact)}\nhint: e.g. confidence=0.95")
-    return exact
 
 
 def warning(epsilon: Fraction) -> list[str]:

@@ -12,9 +12,9 @@ from flint import arb
 
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
-from tacit.noise.integer_noise import IntegerNoise
-from tacit.noise.threshold import WIDTH, Integers, ThresholdTable
-from tacit.noise.uniform import draw_below
+from tacit.noise.coins import draw_below
+from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
+from tacit.privacy.arrays import Integers
 from tacit.privacy.law import SCALE_MAX, StaircaseLaw
 from tacit.privacy.number import show
 from tacit.privacy.rounding import certain_floor

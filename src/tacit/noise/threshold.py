@@ -4,8 +4,11 @@ For a law on consecutive integers with distribution function F, the table keeps 
 U of w bits stands for a real number u in [U, U+1)/2^w. If U equals no t_i, the first i with U < t_i is the answer for
 every such u. If it equals one, the same u is extended by more bits and compared with more digits of F until decided:
 never redrawn, never truncated (docs/proofs/thresholds.md). Which law it is, is the caller's business.
+
+What integer noise does, whichever its law is: it is drawn, and it tells of its law.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,8 +19,12 @@ from flint import arb
 from numpy.typing import NDArray
 
 from tacit.errors import TacitError
-from tacit.noise.bits import Bits, Words
-from tacit.privacy.rounding import working_precision
+from tacit.memory import reuse_freed_memory
+from tacit.noise.bits import Bits, Keystream
+from tacit.privacy.arrays import Integers, Words
+from tacit.privacy.law import Law
+from tacit.privacy.number import Number, binary_meaning, whole
+from tacit.privacy.rounding import nearest_float, working_precision
 
 WIDTH = 64
 GUIDE_BITS_MAX = 16
@@ -31,7 +38,6 @@ _CROWDED = 1 << 62
 _HIGHEST = np.uint64(2**64 - 1)
 GUARD_BITS_FIRST = 128
 
-Integers = NDArray[np.int64]
 # Bounds of F(i)·2^(width + guard) for i = first, first + 1, …: below and above, as integers.
 Bounds = Iterator[tuple[int, int]]
 
@@ -194,3 +200,38 @@ def powers(ratio: int, length: int) -> Iterator[tuple[int, int]]:
         yield power, error
         power = power * ratio >> length
         error += 2
+
+
+class IntegerNoise(ABC):
+    """Noise on the integers, with the exact law it is drawn from."""
+
+    law: Law
+
+    def sample(self, n: int) -> Integers:
+        """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).
+
+        Privacy: exactly the law, from a key used for this call alone.
+        """
+        count = whole(n, name="n", least=0)
+        reuse_freed_memory()
+        return self._draw(count, Keystream())
+
+    @abstractmethod
+    def _draw(self, n: int, bits: Bits) -> Integers: ...
+
+    def pmf(self, x: int) -> float:
+        """Return Pr[Z = x], to the nearest float."""
+        return nearest_float(lambda: self.law.pmf(x))
+
+    def tail(self, x: int) -> float:
+        """Return Pr[|Z| > x], to the nearest float."""
+        return nearest_float(lambda: self.law.tail(x))
+
+    def quantile(self, p: Number) -> int:
+        """Return the least integer x with Pr[Z <= x] >= p, exactly."""
+        return self.law.quantile(binary_meaning(p, name="p"))
+
+    @property
+    def variance(self) -> float:
+        """The law's variance, to the nearest float."""
+        return nearest_float(self.law.variance)

@@ -2,8 +2,13 @@
 
 The engine reads from it what to add up, the release what noise to add, the ledger what to charge, and a person what
 to expect. Nothing in it comes from rows.
+
+Which questions are the same: those whose plans add the same noise to the same sums.
+
+Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-processing and do not count.
 """
 
+import hashlib
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
@@ -256,3 +261,26 @@ class Plan:
         """Whether anything is asked of rows, and not only of units."""
         kinds = {part.kind for release in self.releases for part in release.parts}
         return bool(self.quantiles) or bool(kinds - {"units", "distinct"})
+
+
+def question_key(plan: Plan) -> str:
+    """Return a text that two plans share just when they release the same integers of the same table version."""
+    parts = (
+        plan.table,
+        plan.version,
+        plan.unit,
+        plan.neighbours,
+        plan.where,
+        tuple((key.expression, key.type) for key in plan.keys),
+        plan.public_keys,
+        plan.rows_per_unit,
+        plan.groups_per_unit,
+        plan.measured,
+        plan.products,
+        plan.releases,
+        plan.quantiles,
+        plan.distincts,
+        plan.choice,
+        plan.threshold,
+    )
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -226,3 +226,19 @@ def _six_digits(value: Fraction, *, up: bool) -> str:
     digits = -(-scaled // 1) if up else scaled // 1
     shown = Decimal(int(digits)).scaleb(exponent - 5)
     return f"{sign}{shown.normalize():g}" if -5 <= exponent < 12 else f"{sign}{shown.normalize():.6g}"
+
+
+def sensitivity_meaning(value: Number) -> Fraction:
+    """Return a sensitivity as a rational at least as large as the float and the decimal that were written."""
+    larger = max(decimal_meaning(value, name="sensitivity"), binary_meaning(value, name="sensitivity"))
+    return positive(larger, name="sensitivity")
+
+
+def confidence_meaning(value: Number) -> Fraction:
+    """Return a confidence as a rational strictly between 0 and 1."""
+    exact = decimal_meaning(value, name="confidence")
+    if is_long(exact):
+        raise InvalidParameter("confidence has more than 300 digits\nhint: e.g. confidence=0.95")
+    if not 0 < exact < 1:
+        raise InvalidParameter(f"confidence must lie between 0 and 1, not {show(exact)}\nhint: e.g. confidence=0.95")
+    return exact

@@ -18,9 +18,9 @@ function is total: it has a result, perhaps NULL, for every row, and never an er
 """
 
 from tacit.errors import QueryRefused
-from tacit.query import number_functions, text_functions, time_functions
+from tacit.query import functions
+from tacit.query.functions import Function, Kinds, Rule, number, numbers, one_kind, refuse_null, text
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, fits, phrase
-from tacit.query.rule import Function, Kinds, Rule, number, numbers, one_kind, refuse_null, text
 
 
 def _comparison(kinds: Kinds, where: object) -> Kind:
@@ -199,7 +199,7 @@ _ENTRIES = (
     ),
 )
 
-_ALL = (*_ENTRIES, *number_functions.ENTRIES, *text_functions.ENTRIES, *time_functions.ENTRIES)
+_ALL = (*_ENTRIES, *functions.NUMBER_ENTRIES, *functions.TEXT_ENTRIES, *functions.TIME_ENTRIES)
 CATALOGUE = {entry.name: entry for entry in _ALL}
 
 

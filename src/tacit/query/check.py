@@ -2,17 +2,15 @@
 
 from dataclasses import replace
 
-from tacit.errors import QueryRefused
-from tacit.query.after import EVALUATED
-from tacit.query.canonical import Kinds, canonical, column_kinds, columns_of, functions_of, kind_of
+from tacit.errors import QueryRefused, did_you_mean
+from tacit.query.canonical_form import Kinds, canonical, column_kinds, columns_of, functions_of, kind_of
+from tacit.query.expressions import UNIT_HINT, UNIT_REASON
 from tacit.query.kind import FLOAT, INT, Kind, phrase
-from tacit.query.limits import KEYS_MAX, OUTPUTS_MAX, PUBLIC_KEYS_MAX, limit_expression
+from tacit.query.limits import KEYS_MAX, OUTPUTS_MAX, PUBLIC_KEYS_MAX, limit_expression, limit_work
 from tacit.query.literal import key_value
-from tacit.query.names import UNIT_HINT, UNIT_REASON
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Output, Query, Scalar, Type, Value
-from tacit.query.show import show
-from tacit.query.suggest import did_you_mean
-from tacit.query.work import limit_work
+from tacit.query.postprocess import EVALUATED
+from tacit.query.sql_text import show
 from tacit.tables.schema import Declaration, RowUnit
 
 __all__ = ["check", "columns_of", "type_of"]

@@ -1,7 +1,18 @@
-"""How large a question may be: static limits, so that no question can be a bomb, whatever the rows."""
+"""How large a question may be: static limits, so that no question can be a bomb, whatever the rows.
+
+How much a question can be to do, for one row and for all its groups: public bounds, checked before the charge.
+
+Limits on each part do not limit their product. A text that a guard lets grow for one person alone, searched a hundred
+times, would show in the time that person is there; a hundred quantiles of a million groups would never end.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 
 from tacit.errors import QueryRefused
-from tacit.query.nodes import Call, Expression, Value
+from tacit.query.kind import Kind
+from tacit.query.literal import Wild, pattern_parts
+from tacit.query.nodes import Call, Column, Expression, Query, Value
+from tacit.tables.cells import TEXT_BYTES_MAX
 
 STATEMENT_CHARACTERS_MAX = 20_000
 BRACKETS_DEEP_MAX = 30
@@ -134,3 +145,105 @@ def _limit_call(call: Call) -> None:
             raise QueryRefused(
                 f"a LIKE pattern has more than {PATTERN_WILDCARDS_MAX} wildcards\nhint: use fewer % and _ in it"
             )
+
+
+# All expressions of a question together.
+QUESTION_NODES_MAX = 2 * NODES_MAX
+# A step is a byte of text that some function looks at: at most some tens of milliseconds for a row.
+STEPS_MAX = 64 * TEXT_BYTES_MAX
+# Groups times aggregates, where a plain one takes some microseconds and 300 bytes.
+CELLS_MAX = 5_000_000
+CELLS_OF = {"quantile": 20, "covariance": 100, "correlation": 100, "variance": 40, "std": 40, "count_distinct": 2}
+# How many groups are counted where nobody listed them.
+FOUND_GROUPS = 1_000
+
+_CHARACTER_BYTES, _NUMBER_BYTES = 4, 50
+_LOOKS = {"lower": 2, "upper": 2, "trim": 1, "length": 1, "substring": 1, "concat": 1, "replace": 3}
+_CASTS = "cast_"
+_PASSES = ("quantile", "count_distinct")
+
+
+def limit_work(query: Query, kinds: Mapping[str, Kind]) -> None:
+    """Refuse a checked question whose expressions are too much to do for a single row."""
+    shared = [*([] if query.where is None else [query.where]), *(key.expression for key in query.keys)]
+    asked = [output.aggregate for output in query.outputs]
+    own = [part for each in asked for part in (each.expression, each.other) if part is not None]
+    if sum(map(nodes_of, (*shared, *own))) > QUESTION_NODES_MAX:
+        raise QueryRefused(
+            f"the question has more than {QUESTION_NODES_MAX} parts in all\nhint: ask for less at once, or use IN"
+        )
+    again = {(each.kind, each.expression) for each in asked if each.kind in _PASSES}  # rows are read again for each
+    if steps(own, kinds) + steps(shared, kinds) * (1 + len(again)) > STEPS_MAX:
+        raise QueryRefused(
+            "the question looks at a row's texts too often, or with too long LIKE patterns that have _ or ESCAPE"
+            "\nhint: take SUBSTRING(x, 1, 100) first, use IN or shorter patterns, or ask several questions"
+        )
+
+
+def limit_cells(query: Query, groups: int | None) -> None:
+    """Refuse a question whose groups and aggregates are too many together; `groups` is None where they are found."""
+    each = sum(CELLS_OF.get(output.aggregate.kind, 1) for output in query.outputs)
+    if each * (FOUND_GROUPS if groups is None else groups) > CELLS_MAX:
+        counted = "groups that nobody listed" if groups is None else f"{groups:,} groups"
+        raise QueryRefused(
+            f"{len(query.outputs)} aggregates for {counted} are too much for one question\nhint: ask for fewer of"
+            f" either at once; {CELLS_MAX:,} cells are the most, where a quantile takes {CELLS_OF['quantile']}, a"
+            f" variance {CELLS_OF['variance']} and a correlation {CELLS_OF['correlation']}"
+        )
+
+
+def steps(expressions: Iterable[Expression], kinds: Mapping[str, Kind]) -> int:
+    """Return how many bytes of text are looked at for one row, at most; what is there twice counts once."""
+    return sum(_looked_at(call, kinds) for call in {call for each in expressions for call in _calls(each)})
+
+
+def text_bytes(expression: Expression, kinds: Mapping[str, Kind]) -> int:
+    """Return how long the text of an expression can be, in bytes; 0 where it is none."""
+    if isinstance(expression, Column):
+        return TEXT_BYTES_MAX if kinds[expression.name].type == "text" else 0
+    if isinstance(expression, Value):
+        return len(expression.value.encode("utf-8", "surrogatepass")) if isinstance(expression.value, str) else 0
+    inner = [text_bytes(argument, kinds) for argument in expression.arguments]
+    if expression.function == "cast_text":
+        return _NUMBER_BYTES
+    if expression.function == "substring":
+        length = expression.arguments[2] if len(expression.arguments) == 3 else None
+        most = length.value if isinstance(length, Value) and isinstance(length.value, int) else TEXT_BYTES_MAX
+        return min(inner[0], _CHARACTER_BYTES * most)
+    if expression.function == "concat":
+        return min(sum(inner), TEXT_BYTES_MAX)
+    if expression.function == "replace":
+        return min(inner[0] * max(1, -(-inner[2] // max(inner[1], 1))), TEXT_BYTES_MAX)
+    return max(inner, default=0) if expression.function in _KEEP_TEXT else 0
+
+
+_KEEP_TEXT = ("lower", "upper", "trim", "case", "coalesce", "nullif", "least", "greatest")
+
+
+def _looked_at(call: Call, kinds: Mapping[str, Kind]) -> int:
+    if call.function == "like":
+        return text_bytes(call.arguments[0], kinds) * _pattern_cost(call)
+    if call.function.startswith(_CASTS):
+        return text_bytes(call.arguments[0], kinds)
+    looks = _LOOKS.get(call.function, 0)
+    return looks * sum(text_bytes(argument, kinds) for argument in call.arguments) if looks else 0
+
+
+def _pattern_cost(call: Call) -> int:
+    """Plain runs between % are found in one pass; those of a pattern with _ or ESCAPE may be tried at every place."""
+    _, pattern, *escape = call.arguments
+    found = pattern_parts(pattern, escape[0] if escape else None)
+    if found.escape is None and Wild.ONE not in found.parts:
+        return 1
+    longest = run = 0
+    for part in found.parts:
+        run = 0 if part is Wild.ANY else run + (len(part) if isinstance(part, str) else 1)
+        longest = max(longest, run)
+    return max(longest, 1)
+
+
+def _calls(expression: Expression) -> Iterator[Call]:
+    if isinstance(expression, Call):
+        yield expression
+        for argument in expression.arguments:
+            yield from _calls(argument)

@@ -1,8 +1,13 @@
-"""Constants as people write them in a question, read strictly: numbers, dates, timestamps and public keys."""
+"""Constants as people write them in a question, read strictly: numbers, dates, timestamps and public keys.
+
+A LIKE pattern as its parts, so that every engine matches the same way.
+"""
 
 import re
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from enum import Enum
 from fractions import Fraction
 from math import isinf
 from typing import Any
@@ -10,7 +15,7 @@ from typing import Any
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.privacy.number import decimal_meaning
 from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, phrase, value_of
-from tacit.query.nodes import Scalar, Value
+from tacit.query.nodes import Expression, Scalar, Value
 
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE | re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -156,3 +161,71 @@ def _as_key(value: Value, kind: Kind, column: str) -> Scalar:
 def _quoted(text: str) -> str:
     """The analyst's own constant, shortened; it comes from the question, never from a row."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+class Wild(Enum):
+    """What a wildcard stands for."""
+
+    ANY = "%"
+    ONE = "_"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The parts in order, plain text between wildcards, and the escape where the pattern uses one."""
+
+    parts: tuple[str | Wild, ...]
+    escape: str | None
+
+
+def pattern_parts(pattern: Expression, escape: Expression | None) -> Pattern:
+    """Return the parts of a pattern; refuse one that is not a constant or that escapes nothing.
+
+    >>> pattern_parts(Value("a%b!_", "text"), Value("!", "text")).parts
+    ('a', <Wild.ANY: '%'>, 'b_')
+    """
+    text, mark = _constant(pattern), None if escape is None else _constant(escape)
+    if mark is not None and len(mark) != 1:
+        raise QueryRefused("an ESCAPE must be one character\nhint: x LIKE '50!%' ESCAPE '!'")
+    parts: list[str | Wild] = []
+    position = 0
+    while position < len(text):
+        part: str | Wild = text[position]
+        if part == mark:
+            position += 1
+            if position == len(text):
+                raise QueryRefused("a LIKE pattern ends in its escape\nhint: write the escape twice to mean itself")
+            part = text[position]
+        elif part in ("%", "_"):
+            part = Wild(part)
+        if isinstance(part, str) and parts and isinstance(parts[-1], str):
+            parts[-1] += part
+        else:
+            parts.append(part)
+        position += 1
+    return Pattern(tuple(parts), mark if mark is not None and mark in text else None)
+
+
+def _constant(expression: Expression) -> str:
+    if isinstance(expression, Value) and isinstance(expression.value, str):
+        return expression.value
+    raise QueryRefused("a LIKE pattern must be a constant\nhint: x LIKE 'A%'")
+
+
+def like(text: str, pattern: Pattern) -> bool:
+    """Return whether all of the text matches, in time proportional to text times pattern at most."""
+    units: list[str | Wild] = [unit for part in pattern.parts for unit in (part if isinstance(part, str) else (part,))]
+    here = place = 0
+    star, resume = -1, 0
+    while here < len(text):
+        if place < len(units) and units[place] is Wild.ANY:
+            star, resume = place, here
+            place += 1
+        elif place < len(units) and (units[place] is Wild.ONE or units[place] == text[here]):
+            here, place = here + 1, place + 1
+        elif star >= 0:
+            resume += 1
+            here, place = resume, star + 1
+        else:
+            return False
+    return all(unit is Wild.ANY for unit in units[place:])

@@ -16,14 +16,12 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
 from tacit.privacy.number import decimal_meaning
-from tacit.query.aggregates import AGGREGATES, FRACTIONS, KINDS, PAIRS, fraction_meant
-from tacit.query.calls import PLAIN_NAMES
-from tacit.query.canonical import canonical, column_kinds
+from tacit.query.canonical_form import canonical, column_kinds
 from tacit.query.check import check
+from tacit.query.expressions import PLAIN_NAMES, Reader, column_resolver, match, only, refusal, table_column
 from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
-from tacit.query.names import column_resolver, match, table_column
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
-from tacit.query.reading import Reader, only, refusal
+from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, fraction_meant
 from tacit.tables.schema import Declaration
 
 _CLAUSES = {

@@ -13,13 +13,13 @@ from itertools import chain
 from typing import Any
 
 from tacit.errors import LedgerError
+from tacit.exact import ExactTable
 from tacit.noise.gaussian import DiscreteGaussian
-from tacit.noise.integer_noise import IntegerNoise
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.noise.staircase import DiscreteStaircase
-from tacit.plan.exact import ExactTable
-from tacit.plan.integers import combined
+from tacit.noise.threshold import IntegerNoise
 from tacit.plan.plan import Choice, NoisyRelease, Plan, QuantileDraw
+from tacit.privacy.arrays import combined
 from tacit.privacy.law import LaplaceLaw, StaircaseLaw
 from tacit.selection.quantile import Rate, Target, draw_quantiles
 from tacit.selection.top_k import TopK

@@ -13,7 +13,7 @@ from math import ceil, log
 import numpy as np
 
 from tacit.noise.bits import Bits
-from tacit.noise.threshold import Integers
+from tacit.privacy.arrays import Integers
 from tacit.selection.weights import places_in_each, settle
 
 # What lies outside the rows that are looked at has less than this part of the weight.

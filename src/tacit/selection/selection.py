@@ -1,20 +1,120 @@
 """What every choice of one candidate shares: its terms, its loss, its release, its error and its words.
 
 A mechanism adds how one candidate is picked and what that costs.
+
+How far the chosen score can fall short of the best: for each mechanism the worst case over all scores, exactly.
+
+In every mechanism here raising a bad candidate or lowering a good one makes a bad choice likelier. So the chance that
+the choice falls short by more than a steps is largest when one candidate is best and all others are a + 1 steps below
+it, and that chance is known (docs/proofs/selection.md).
+
+The exponential mechanism: a candidate with chance proportional to e to its score.
+
+Report noisy max: discrete Laplace noise on every score, then only the place of the largest.
+
+Permute-and-flip: visit the candidates in random order and take the first whose coin, biased by its score, says yes.
+
+Flipping every coin at once and choosing evenly among the yeses is the same law: the first yes of a random order is an
+even choice among them. It needs no permutation, and its time depends on the number of candidates alone.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
+from flint import arb
+
+from tacit.noise import grid
 from tacit.noise.bits import Bits, Keystream
-from tacit.noise.mechanism import confidence_meaning, warning
-from tacit.noise.threshold import Integers
+from tacit.noise.coins import draw_below, draw_flips
+from tacit.noise.laplace import laplace_tables
+from tacit.noise.mechanism import warning
+from tacit.noise.threshold import WIDTH
+from tacit.privacy.arrays import Integers
 from tacit.privacy.event import ExponentialChoice, PureChoice
+from tacit.privacy.law import LaplaceLaw
 from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, whole
-from tacit.selection.scores import read_scores
-from tacit.selection.shortfall import Lost, least_shortfall
-from tacit.selection.terms import Terms
+from tacit.privacy.number import Number, confidence_meaning, whole
+from tacit.privacy.rounding import ball, working_precision
+from tacit.privacy.symmetric import least_integer
+from tacit.selection.scores import Terms, read_scores, read_terms
+from tacit.selection.weights import draw_weighted
+
+# Chances that agree to this many bits are taken as equal, and then as too large.
+PRECISION_MOST = 4096
+# A noisy maximum's chance is a sum of about `a` terms; beyond this many they are taken together, on the safe side.
+BLOCKS_MOST = 4096
+
+# steps a -> the chance that the best of `candidates`, all others a + 1 steps lower, is not chosen
+Lost = Callable[[int], arb]
+
+
+def least_shortfall(lost: Lost, rate: Fraction, candidates: int, chance: Fraction) -> int:
+    """Return the least number of steps by which the choice falls short but for `chance`."""
+    if candidates == 1:
+        return 0
+
+    def holds(steps: int) -> bool:
+        bits = 128
+        while bits <= PRECISION_MOST:
+            with working_precision(bits):
+                loss, allowed = lost(steps), ball(chance)
+                if loss < allowed:
+                    return True
+                if loss > allowed:
+                    return False
+            bits *= 2
+        return False
+
+    with working_precision(64):
+        guess = (candidates / ball(chance)).log() / ball(rate)
+        begin = guess.mid().floor().unique_fmpz()
+    return least_integer(holds, max(0, int(begin) if begin is not None else 0))
+
+
+def exponential_lost(rate: Fraction, candidates: int) -> Lost:
+    """Return the chance of the exponential mechanism: (k-1)p / (1 + (k-1)p), p = exp(-rate·(a+1))."""
+
+    def lost(steps: int) -> arb:
+        others = (candidates - 1) * ball(-rate * (steps + 1)).exp()
+        return others / (1 + others)
+
+    return lost
+
+
+def permute_and_flip_lost(rate: Fraction, candidates: int) -> Lost:
+    """Return the chance of permute-and-flip: 1 - (1 - (1-p)^k)/(kp), p = exp(-rate·(a+1))."""
+
+    def lost(steps: int) -> arb:
+        p = ball(-rate * (steps + 1)).exp()
+        return 1 + (candidates * (-p).log1p()).expm1() / (candidates * p)
+
+    return lost
+
+
+def noisy_max_lost(rate: Fraction, candidates: int) -> Lost:
+    """Return the chance of a noisy maximum with discrete Laplace noise, ties broken evenly (or a bound just above it).
+
+    The best wins with chance Σ_z P(z)/P(z+a+1) · (F(z+a+1)^k - F(z+a)^k)/k. The first factor is q^-(a+1) from z = 0
+    on, q^(a+1) up to z = -(a+1), and falls from the one to the other between: so both ends add up at once.
+    """
+    law = LaplaceLaw(1 / rate)
+
+    def lost(steps: int) -> arb:
+        reach = steps + 1
+        power = law.cdf(0) ** candidates
+        won = ball(-rate * reach).exp() * power
+        block = -(-steps // BLOCKS_MOST) or 1
+        for start in range(-steps, 0, block):
+            end = min(start + block, 0)  # z = start, …, end - 1; the factor is least at z = start
+            above = law.cdf(end - 1 + reach) ** candidates
+            won += ball(rate * (reach + 2 * start)).exp() * (above - power)
+            power = above
+        return 1 - (won + ball(rate * reach).exp() * (1 - power)) / candidates
+
+    return lost
 
 
 class Selection(ABC):
@@ -72,3 +172,103 @@ class Selection(ABC):
     @abstractmethod
     def _lost(self, candidates: int) -> Lost:
         """Return the chance of falling short, for the error."""
+
+
+class Exponential(Selection):
+    """The place of a candidate drawn with chance proportional to exp(epsilon·score / (2·sensitivity)).
+
+    Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each, and epsilon²/8 under zCDP. With
+    `monotone`, where one unit moves all scores in the same direction, the 2 is left out. Exact: chances neither
+    overflow nor vanish, however many candidates tie (docs/proofs/selection.md).
+
+    >>> import tacit
+    >>> tacit.Exponential(epsilon=10).release([3, 980, 12])
+    1
+    """
+
+    title = "Exponential mechanism"
+
+    def __init__(
+        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
+    ) -> None:
+        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
+
+    @property
+    def event(self) -> ExponentialChoice:
+        """What one release is recorded as: its log-chances move within a range of epsilon."""
+        return ExponentialChoice(self.terms.epsilon)
+
+    def _pick(self, steps: Integers, bits: Bits) -> int:
+        return draw_weighted(steps.max() - steps, self.terms.rate, bits)
+
+    def _lost(self, candidates: int) -> Lost:
+        return exponential_lost(self.terms.rate, candidates)
+
+
+class NoisyMax(Selection):
+    """The place of the largest score after Laplace noise; ties between noisy scores are broken evenly.
+
+    Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each. With `monotone` they must all move
+    in the same direction, as counts do when a unit is added or removed, and the noise's scale is sensitivity / epsilon;
+    for scores that may move both ways (or units that are replaced) say monotone=False, and it is twice that
+    (docs/proofs/selection.md).
+
+    >>> import tacit
+    >>> tacit.NoisyMax(epsilon=1).release([3, 980, 12])
+    1
+    >>> tacit.NoisyMax(epsilon=1).error(candidates=10_000)
+    12
+    """
+
+    title = "Report noisy max"
+
+    def __init__(
+        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = True, step: Number | None = None
+    ) -> None:
+        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
+
+    @property
+    def event(self) -> PureChoice:
+        """What one release is recorded as: pure epsilon and nothing tighter, since the noise is Laplace's."""
+        return PureChoice(self.terms.epsilon)
+
+    def _pick(self, steps: Integers, bits: Bits) -> int:
+        noise = laplace_tables(1 / self.terms.rate, WIDTH).draw(len(steps), bits)
+        noisy = grid.add_steps(steps, noise)
+        best = np.flatnonzero(noisy == noisy.max())
+        return int(best[draw_below(len(best), 1, bits)[0]])
+
+    def _lost(self, candidates: int) -> Lost:
+        return noisy_max_lost(self.terms.rate, candidates)
+
+
+class PermuteAndFlip(Selection):
+    """The place of the first candidate, in random order, whose coin of chance exp(-rate·(best - score)) says yes.
+
+    Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each; the rate is epsilon over twice
+    that, or over that alone with `monotone`. Never farther from the best than the exponential mechanism at the same
+    epsilon, but under zCDP only what every epsilon-DP release costs, not epsilon²/8 (docs/proofs/selection.md).
+
+    >>> import tacit
+    >>> tacit.PermuteAndFlip(epsilon=1).error(candidates=1000), tacit.Exponential(epsilon=1).error(candidates=1000)
+    (18, 19)
+    """
+
+    title = "Permute-and-flip"
+
+    def __init__(
+        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
+    ) -> None:
+        self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
+
+    @property
+    def event(self) -> PureChoice:
+        """What one release is recorded as: pure epsilon and nothing tighter."""
+        return PureChoice(self.terms.epsilon)
+
+    def _pick(self, steps: Integers, bits: Bits) -> int:
+        heads = np.flatnonzero(draw_flips(steps.max() - steps, self.terms.rate, bits))
+        return int(heads[draw_below(len(heads), 1, bits)[0]])
+
+    def _lost(self, candidates: int) -> Lost:
+        return permute_and_flip_lost(self.terms.rate, candidates)

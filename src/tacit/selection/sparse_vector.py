@@ -17,14 +17,14 @@ from tacit.errors import BudgetExceeded, InvalidParameter, TacitError
 from tacit.noise import grid
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.laplace import laplace_tables
-from tacit.noise.mechanism import confidence_meaning, warning
-from tacit.noise.threshold import WIDTH, Integers
+from tacit.noise.mechanism import warning
+from tacit.noise.threshold import WIDTH
+from tacit.privacy.arrays import Integers
 from tacit.privacy.event import PureChoice
-from tacit.privacy.laplace_law import LaplaceLaw
+from tacit.privacy.law import LaplaceLaw
 from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, decimal_meaning, show, whole
-from tacit.selection.scores import read_score, read_scores
-from tacit.selection.terms import check_rate, read_terms
+from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, show, whole
+from tacit.selection.scores import check_rate, read_score, read_scores, read_terms
 
 # One more in every forked child, so that a copy of an open watch is known as one.
 _forks = 0

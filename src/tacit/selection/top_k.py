@@ -6,16 +6,13 @@ import numpy as np
 
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits, Keystream
-from tacit.noise.mechanism import confidence_meaning, warning
-from tacit.noise.threshold import Integers
+from tacit.noise.mechanism import warning
+from tacit.privacy.arrays import Integers
 from tacit.privacy.event import ExponentialChoice, PureChoice
 from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, whole
-from tacit.selection.exponential import Exponential
-from tacit.selection.permute_and_flip import PermuteAndFlip
-from tacit.selection.scores import read_scores
-from tacit.selection.shortfall import least_shortfall
-from tacit.selection.terms import read_terms
+from tacit.privacy.number import Number, confidence_meaning, whole
+from tacit.selection.scores import read_scores, read_terms
+from tacit.selection.selection import Exponential, PermuteAndFlip, least_shortfall
 
 By = Literal["permute-and-flip", "exponential"]
 ROUNDS: dict[str, type[PermuteAndFlip] | type[Exponential]] = {

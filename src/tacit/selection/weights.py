@@ -14,11 +14,9 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from tacit.noise.bits import Bits
-from tacit.noise.threshold import WIDTH, Integers
+from tacit.noise.threshold import WIDTH
+from tacit.privacy.arrays import Flags, Floats, Integers
 from tacit.privacy.rounding import ball, certainly_less
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 # The relative error of a weight is below 2^-41 and that of a running sum of n below 2^-41 + n·2^-53.
 WEIGHT_MARGIN = 2.0**-39

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.errors import QueryRefused
+from tacit.tables.cells import WIDE, Reading, quoted, reading_of, select, stored_column
 from tacit.tables.connection import literal
-from tacit.tables.decimals import WIDE
-from tacit.tables.reading import Reading, quoted, reading_of, select, stored_column
 
 BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 26
 NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"

@@ -23,15 +23,13 @@ import pyarrow as pa
 
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.memory import reuse_freed_memory
-from tacit.tables.arrow import frame_to_arrow
-from tacit.tables.connection import lock, our_connection, stopping
-from tacit.tables.database import is_database, named_table, open_database
-from tacit.tables.delimited import read_csv, read_header
-from tacit.tables.opened import OpenedFiles, opened_files, written_stamp
+from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of, select, stored_column
+from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection, stopping
+from tacit.tables.csv import read_csv, read_header
+from tacit.tables.frames import frame_to_arrow
+from tacit.tables.identity import OpenedFiles, StoredTable, file_marks, opened_files, stored_table, written_stamp
 from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
-from tacit.tables.reading import TEXT_BYTES_MAX, Reading, reading_of, select, stored_column
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
-from tacit.tables.stored import StoredTable, file_marks, stored_table
 
 OURS, GIVEN = "protected", "given_frame"
 PARQUET = {".parquet", ".pq"}

@@ -5,7 +5,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from tacit.accounting import convert, cost
-from tacit.accounting.batch import compose
+from tacit.accounting.composition import compose
 from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit_gauntlet.accounting import oracle
 from tacit_gauntlet.frame.case import Evidence, Size, case

@@ -6,7 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tacit.accounting import batch, convert, cost, digits, gridded, hockey, pair
+from tacit.accounting import composition, convert, cost, pair
+from tacit.privacy import rounding
 from tacit.privacy.event import GaussianNoise, KeyThreshold
 from tacit.privacy.rounding import ball
 from tacit_gauntlet.frame.mutant import mutant, planted
@@ -28,13 +29,13 @@ def _forgetful(owner: object, name: str, replacement: object) -> Planted:
 @mutant("a conversion rounded down", killed_by="L14", published="float conversions that round to nearest")
 def rounded_down() -> Any:
     """Round a converted delta or rho towards zero."""
-    return _forgetful(convert, "upward", digits.downward)
+    return _forgetful(convert, "upward", rounding.downward)
 
 
 @mutant("a delta rounded down", killed_by="L14", published="tail probabilities that round to nearest")
 def delta_rounded_down() -> Any:
     """Round an event's exact delta towards zero."""
-    return _forgetful(cost, "upward", digits.downward)
+    return _forgetful(cost, "upward", rounding.downward)
 
 
 @mutant("the continuous law for the discrete", killed_by="L14", published="analytic Gaussian calibration of grid noise")
@@ -42,27 +43,27 @@ def continuous_law() -> Any:
     """Read the discrete Gaussian's delta off the continuous formula."""
 
     def delta(event: GaussianNoise, shift: int, epsilon: Fraction) -> Any:
-        return hockey.continuous_gaussian_delta(ball(shift / event.sigma), ball(epsilon))
+        return cost.continuous_gaussian_delta(ball(shift / event.sigma), ball(epsilon))
 
-    return _forgetful(hockey, "gaussian_delta", delta)
+    return _forgetful(cost, "gaussian_delta", delta)
 
 
 @mutant("a threshold's delta forgotten in a batch", killed_by="L14", published="deltas dropped on composition")
 def delta_forgotten() -> Any:
     """Compose as though thresholds never failed."""
-    counted = batch._counted
+    counted = composition._counted
 
     def without(events: Any) -> Any:
         counts, releases = counted(events)
         return {event: count for event, count in counts.items() if not isinstance(event, KeyThreshold)}, releases
 
-    return _forgetful(batch, "_counted", without)
+    return _forgetful(composition, "_counted", without)
 
 
 @mutant("losses put on the grid from above", killed_by="L14", published="optimistic discretisation taken for a bound")
 def rounded_to_the_grid_below() -> Any:
     """Give every chance to the grid point below it."""
-    on_grid: Callable[..., Any] = gridded.on_grid
+    on_grid: Callable[..., Any] = pair.on_grid
 
     def below(given: Any, step: Fraction) -> Any:
         found = on_grid(given, step)
@@ -83,7 +84,7 @@ def tail_forgotten() -> Any:
             return replace(found, masses=found.masses[:keep], beyond=found.beyond * 0)
         return found
 
-    return _forgetful(batch, "pair_of", cut)
+    return _forgetful(composition, "pair_of", cut)
 
 
 @contextmanager

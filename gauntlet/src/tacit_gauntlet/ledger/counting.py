@@ -16,8 +16,8 @@ from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, StoredAnswer, chain, open_ledger
 from tacit.ledger.draft import PAGE, Draft
 from tacit.ledger.entry import SCHEMA, Account, Entry, Writes, account_name, account_text, charge_from, scope_of
-from tacit.ledger.rows import Rows
 from tacit.ledger.sqlite import Connection
+from tacit.ledger.store import Rows
 from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import PureLoss, epsilon
 from tacit.privacy.number import Number, decimal_meaning

@@ -9,17 +9,15 @@ from typing import Any
 
 from tacit.accounting.filter import Charge
 from tacit.errors import DeadRequest
-from tacit.ledger import certificate, chain, charging, draft, naming, opening, verify
+from tacit.ledger import certificate, chain, charging, draft, home, registry, verify
 from tacit.ledger.anchor import Anchor
 from tacit.ledger.charging import Keys, Receipt, StoredAnswer
-from tacit.ledger.draft import Draft
+from tacit.ledger.draft import Declared, Draft
 from tacit.ledger.entry import Account, Entry, Head, account_from, account_name, charge_from, scope_of
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.rows import Likely, Rows
-from tacit.ledger.rulebook import Declared
 from tacit.ledger.sqlite import SqliteStore, _rows, _write
 from tacit.ledger.state import State
-from tacit.ledger.store import Work
+from tacit.ledger.store import Likely, Rows, Work
 from tacit_gauntlet.frame.mutant import mutant, planted
 
 
@@ -126,7 +124,7 @@ def unchained() -> Iterator[None]:
         return hashlib.sha256(body.encode()).hexdigest()
 
     with ExitStack() as stack:
-        for module in (chain, certificate, draft, opening, verify):
+        for module in (chain, certificate, draft, home, verify):
             stack.enter_context(planted(module, "link", link))
         yield
 
@@ -161,7 +159,7 @@ def budget_by_name() -> Iterator[None]:
     def people(_draft: object, _said: object, known: Declared | None, _source: object) -> str | None:
         return None if known is None else known.people
 
-    with planted(naming, "_people", people):
+    with planted(registry, "_people", people):
         yield
 
 

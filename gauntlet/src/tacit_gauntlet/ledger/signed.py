@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.ledger import anchor, chain, open_ledger, opening, state
+from tacit.ledger import anchor, chain, open_ledger, state
+from tacit.ledger import home as opening
 from tacit.ledger.draft import Draft, first_draft
 from tacit.ledger.entry import SCHEMA, Entry, Writes
-from tacit.ledger.rows import Rows
 from tacit.ledger.sqlite import SqliteStore
 from tacit.ledger.state import State, children_of
+from tacit.ledger.store import Rows
 from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted

@@ -12,7 +12,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.ledger import Ledger, StoredAnswer, charging, open_ledger, opening
+from tacit.ledger import Ledger, StoredAnswer, charging, open_ledger
+from tacit.ledger import home as opening
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case

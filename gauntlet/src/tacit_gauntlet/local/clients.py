@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 import tacit.local as local
-from tacit.local import coins, wire
-from tacit.local.permanent import Permanent
-from tacit.local.protocol import FrequencyProtocol, Law, Payloads
-from tacit.noise import uniform
+from tacit.local import wire
+from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads
+from tacit.local.protocols.unary import Permanent
+from tacit.noise import coins
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
 from tacit_gauntlet.frame.case import Evidence, Size, case
@@ -87,8 +87,8 @@ def _unfair_choices() -> Iterator[str]:
     """Run the even choice on every 8-bit word: each outcome must come up equally often among the words it keeps."""
     for most in (3, 5, 7, 99):
         kept = 256 - 256 % most
-        chosen = uniform.draw_below(most, kept, EveryWord(np.arange(kept, dtype=np.uint64)), width=8)
-        left = uniform.draw_below(most, 256 - kept, EveryWord(np.arange(kept, 256, dtype=np.uint64)), width=8)
+        chosen = coins.draw_below(most, kept, EveryWord(np.arange(kept, dtype=np.uint64)), width=8)
+        left = coins.draw_below(most, 256 - kept, EveryWord(np.arange(kept, 256, dtype=np.uint64)), width=8)
         counts = np.bincount(chosen, minlength=most)
         # words left over are drawn again: here from zeros, so they all become 0
         if counts.min() != counts.max() or left.any():

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tacit.local as local
-from tacit.local.catalogue import FREQUENCIES
-from tacit.local.estimating import FrequencyEstimate
-from tacit.local.protocol import FrequencyProtocol, Payloads, spread_of
-from tacit.local.randomizer import label_reports
-from tacit.local.unary import as_bytes, as_words
+from tacit.local.choosing import FREQUENCIES
+from tacit.local.client import label_reports
+from tacit.local.estimate import FrequencyEstimate
+from tacit.local.protocols.protocol import FrequencyProtocol, Payloads, spread_of
+from tacit.local.protocols.unary import as_bytes, as_words
 from tacit.noise.bits import Keystream
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.local import people

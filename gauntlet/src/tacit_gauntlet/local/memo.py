@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import tacit.local as local
-from tacit.local.longitudinal import LongitudinalClient
+from tacit.local.client import LongitudinalClient
 from tacit.noise.bits import Keystream
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted

@@ -10,23 +10,10 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from tacit.local import (
-    attributes,
-    catalogue,
-    coins,
-    collector,
-    intervals,
-    longitudinal,
-    poisoning,
-    questions,
-    report,
-    store,
-    survey,
-    unary,
-    wire,
-)
-from tacit.local.randomizer import label_reports
-from tacit.noise import uniform
+from tacit.local import choosing, client, collector, domain, interval, poisoning, survey, tally_file, wire
+from tacit.local.client import label_reports
+from tacit.local.protocols import attributes, unary
+from tacit.noise import coins
 from tacit.noise.bits import Bits, Keystream
 from tacit.privacy.rounding import ball, certain_floor, rounded_up
 from tacit_gauntlet.frame.mutant import mutant, planted
@@ -43,7 +30,7 @@ def modulo_bias() -> AbstractContextManager[None]:
     def fold(most: int, n: int, bits: Bits, width: int = 64) -> Any:
         return (bits.words(n, width) % np.uint64(most)).astype(np.int64)
 
-    return planted(uniform, "draw_below", fold)
+    return planted(coins, "draw_below", fold)
 
 
 @mutant("each bit at the whole epsilon", killed_by="T01", published="unary encodings that forget that two bits differ")
@@ -83,7 +70,7 @@ def amplified_with_fakes() -> AbstractContextManager[None]:
             return honest
         count = len(question.parts)
         larger = rounded_up(lambda: arb.log(count * ball(epsilon).expm1() + 1))
-        parts = tuple(catalogue.frequency_protocol("response", part.size, larger) for part in question.parts)
+        parts = tuple(choosing.frequency_protocol("response", part.size, larger) for part in question.parts)
         return attributes.Attributes(epsilon, "fake", parts)
 
     return planted(survey, "_attributes", amplified)
@@ -95,7 +82,7 @@ def amplified_with_fakes() -> AbstractContextManager[None]:
 @mutant("memo forgotten", killed_by="T02", published="permanent answers kept in memory alone, drawn anew at each start")
 def memo_forgotten() -> AbstractContextManager[None]:
     """Do not write the memo."""
-    return planted(longitudinal.LongitudinalClient, "_save", lambda *_: None)
+    return planted(client.LongitudinalClient, "_save", lambda *_: None)
 
 
 @mutant("fresh noise each time", killed_by="T02", published="one-time reports sent again and again, and averaged")
@@ -106,19 +93,19 @@ def fresh_noise_each_time() -> AbstractContextManager[None]:
         codes = np.full(times, self._labels.read_one(value))
         return label_reports(self.survey, self._protocol.draw(codes, Keystream()), tokens)
 
-    return planted(longitudinal.LongitudinalClient, "reports", reports)
+    return planted(client.LongitudinalClient, "reports", reports)
 
 
 @mutant("a new answer for a new value, without limit", killed_by="T02", published="memos whose loss is not capped")
 def no_limit_of_values() -> AbstractContextManager[None]:
     """Draw another permanent answer for every value."""
-    permanent = longitudinal.LongitudinalClient._permanent
+    permanent = client.LongitudinalClient._permanent
 
     def unlimited(self: Any, code: int) -> Any:
         self.values_most = 10**9
         return permanent(self, code)
 
-    return planted(longitudinal.LongitudinalClient, "_permanent", unlimited)
+    return planted(client.LongitudinalClient, "_permanent", unlimited)
 
 
 # ---- poisoning -----------------------------------------------------------------------------------------------------
@@ -144,12 +131,12 @@ def sample_of_the_first() -> AbstractContextManager[None]:
 @mutant("worst shift without debiasing", killed_by="T03", published="poisoning bounds for the raw counts")
 def worst_shift_without_debiasing() -> AbstractContextManager[None]:
     """State that a fake moves a count by one."""
-    from tacit.local import estimating
+    from tacit.local import estimate
 
     return planted(
-        estimating.FrequencyEstimate,
+        estimate.FrequencyEstimate,
         "poisoning",
-        lambda self, fraction: estimating.Shift(-fraction * self.used, fraction * self.used),
+        lambda self, fraction: estimate.Shift(-fraction * self.used, fraction * self.used),
     )
 
 
@@ -159,15 +146,15 @@ def worst_shift_without_debiasing() -> AbstractContextManager[None]:
 @mutant("duplicates counted", killed_by="T04", published="replayed reports")
 def duplicates_counted() -> AbstractContextManager[None]:
     """Take every id for a new one."""
-    return planted(store.Store, "first_seen", lambda _, ids: np.ones(len(ids), dtype=np.bool_))
+    return planted(tally_file.Store, "first_seen", lambda _, ids: np.ones(len(ids), dtype=np.bool_))
 
 
 @mutant("ids forgotten at a restart", killed_by="T04", published="replay after a crash")
 @contextmanager
 def ids_forgotten() -> Planted:
     """Remember ids in memory alone."""
-    opened = store.Store.__init__
-    with planted(store.Store, "__init__", lambda self, _: opened(self, None)):
+    opened = tally_file.Store.__init__
+    with planted(tally_file.Store, "__init__", lambda self, _: opened(self, None)):
         yield
 
 
@@ -176,7 +163,7 @@ def old_epochs_accepted() -> AbstractContextManager[None]:
     """Do not look at the epoch."""
     check = wire.check_report
 
-    def careless(one: report.Report, wanted: survey.Survey) -> str | None:
+    def careless(one: client.Report, wanted: survey.Survey) -> str | None:
         reason = check(one, wanted)
         return None if reason == wire.WRONG_EPOCH else reason
 
@@ -203,20 +190,20 @@ def half_added() -> AbstractContextManager[None]:
 @mutant("naive mean without debiasing", killed_by="T05", published="the raw share of reports taken for the truth")
 def naive_mean() -> AbstractContextManager[None]:
     """Return the reports' own counts."""
-    return planted(intervals.Counting, "unbiased", lambda self, supports: supports * (self.people / self.reports))
+    return planted(interval.Counting, "unbiased", lambda self, supports: supports * (self.people / self.reports))
 
 
 @mutant("intervals of the wrong variance", killed_by="T05", published="error bars as if reports were answers")
 def intervals_of_the_wrong_variance() -> AbstractContextManager[None]:
     """Forget that the noise is divided by p - q too."""
-    bounds = intervals.Counting.bounds
+    bounds = interval.Counting.bounds
 
     def narrow(self: Any, supports: Any, confidence: float) -> Any:
         low, high = bounds(self, supports, confidence)
         middle, gain = (low + high) / 2, float(self.keep - self.stray)
         return middle - gain * (high - low) / 2, middle + gain * (high - low) / 2
 
-    return planted(intervals.Counting, "bounds", narrow)
+    return planted(interval.Counting, "bounds", narrow)
 
 
 # ---- size and time -------------------------------------------------------------------------------------------------
@@ -227,7 +214,7 @@ def length_depends_on_the_value() -> AbstractContextManager[None]:
     """Write a report without its leading zeros."""
     write = wire.report_line
 
-    def shorter(one: report.Report) -> str:
+    def shorter(one: client.Report) -> str:
         line = write(one)
         data = one.payload.hex()
         return line.replace(data, data.lstrip("0") or "0")
@@ -238,7 +225,7 @@ def length_depends_on_the_value() -> AbstractContextManager[None]:
 @mutant("answers looked up one by one", killed_by="T06", published="time that grows with the answer's place")
 def answers_looked_up_one_by_one() -> AbstractContextManager[None]:
     """Search the list of answers from its start."""
-    read = questions.Labels.read_one
+    read = domain.Labels.read_one
 
     def search(self: Any, value: Any) -> int:
         code = read(self, value)
@@ -247,4 +234,4 @@ def answers_looked_up_one_by_one() -> AbstractContextManager[None]:
             pass
         return code
 
-    return planted(questions.Labels, "read_one", search)
+    return planted(domain.Labels, "read_one", search)

@@ -8,9 +8,9 @@ import numpy as np
 from tacit.local import randomized_response
 from tacit.local.randomized_response import RandomizedResponse
 from tacit.noise.bits import Bits
-from tacit.noise.flips import draw_chance
-from tacit.noise.threshold import WIDTH, Integers
-from tacit.noise.uniform import draw_below
+from tacit.noise.coins import draw_below, draw_chance
+from tacit.noise.threshold import WIDTH
+from tacit.privacy.arrays import Integers
 from tacit_gauntlet.frame.mutant import mutant, planted
 
 Planted = AbstractContextManager[None]

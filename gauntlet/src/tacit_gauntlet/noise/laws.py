@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.noise import grid
-from tacit.noise.bernoulli import Bernoulli, BernoulliExp
 from tacit.noise.bits import Bits
+from tacit.noise.coins import Bernoulli, BernoulliExp
 from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, DiscreteLaplace, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST, ThresholdTable

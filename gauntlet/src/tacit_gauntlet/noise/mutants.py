@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import NoRandomness
-from tacit.noise import bernoulli, bits, gaussian, grid, laplace, mechanism
-from tacit.noise.bits import Bits, Words
-from tacit.noise.threshold import Integers, ThresholdTable
+from tacit.noise import bits, coins, gaussian, grid, laplace, mechanism
+from tacit.noise.bits import Bits
+from tacit.noise.threshold import ThresholdTable
+from tacit.privacy.arrays import Integers, Words
 from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.noise.randomness import THREAD_CALLS, THREADS
 
@@ -146,7 +147,7 @@ def tail_cut() -> AbstractContextManager[None]:
 @mutant("chance as a float", killed_by="N04", published="Bernoulli(exp(-x)) by comparing doubles")
 def chance_as_a_float() -> AbstractContextManager[None]:
     """Call a tie between a word and a chance a no."""
-    return planted(bernoulli, "settle_below", lambda *_: False)
+    return planted(coins, "settle_below", lambda *_: False)
 
 
 @mutant("lookup off by one", killed_by="N04", published="guide table that returns the cell below its threshold")

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from tacit.errors import NoRandomness
-from tacit.noise.bernoulli import Bernoulli
+from tacit.noise.coins import Bernoulli
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit_gauntlet.frame.case import Evidence, Size, case

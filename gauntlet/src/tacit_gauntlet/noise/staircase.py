@@ -19,13 +19,13 @@ from tacit import sum as sum_of
 from tacit.accounting.cost import pure_epsilon
 from tacit.noise import staircase
 from tacit.noise.bits import Bits, Keystream
+from tacit.noise.coins import draw_below
 from tacit.noise.staircase import level_table
-from tacit.noise.threshold import Integers
-from tacit.noise.uniform import draw_below
 from tacit.plan import split
+from tacit.privacy.arrays import Integers
 from tacit.privacy.event import StaircaseNoise
+from tacit.privacy.law import StaircaseLaw
 from tacit.privacy.rounding import ball, nearest_float, working_precision
-from tacit.privacy.staircase_law import StaircaseLaw
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tacit.engine.expression import TRANSLATIONS
 from tacit.errors import QueryRefused
-from tacit.query import show
-from tacit.query.canonical import canonical, column_kinds, columns_of, functions_of
+from tacit.query import sql_text
+from tacit.query.canonical_form import canonical, column_kinds, columns_of, functions_of
 from tacit.query.catalogue import CATALOGUE
 from tacit.query.kind import TEXT, value_of
 from tacit.query.nodes import Call, Column, Expression, Query
@@ -63,7 +63,7 @@ def engine_beliefs(size: Size) -> Evidence:
             for row, cell in zip(plain_rows, found[f"x{place}"], strict=True):
                 cells += 1
                 if not same_cell(cell, meaning(each, row, KINDS)):
-                    wrong.append(f"{name}: {show.show(each)}")
+                    wrong.append(f"{name}: {sql_text.show(each)}")
     missing = set(CATALOGUE) - set(forms)
     return Evidence(not wrong and not missing, {"cells": cells, "wrong": wrong[:5], "functions not tried": missing})
 
@@ -155,7 +155,7 @@ def quoting(size: Size) -> Evidence:
     broken = []
     for text in hostile:
         written: Expression = canonical(Call("=", (Column(text), value_of(text))), kinds)
-        if parse_expression(show.show(written), _declared(hostile)) != written:
+        if parse_expression(sql_text.show(written), _declared(hostile)) != written:
             broken.append(text)
     unlike = [name for name in _distinct_in_any_case(hostile) if name and "\x00" not in name]
     table = pa.table({name: [name, "other"] for name in unlike})

@@ -5,9 +5,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tacit.engine import conversion, expression, number, product, time
-from tacit.query import calls, check, limits, names, reading, show, sql
-from tacit.query.canonical import canonical
+from tacit.engine import conversion, expression, translations
+from tacit.query import check, expressions, limits, sql, sql_text
+from tacit.query.canonical_form import canonical
 from tacit.query.kind import value_of
 from tacit.query.nodes import Call, Column
 from tacit_gauntlet.frame.mutant import mutant, planted
@@ -25,7 +25,7 @@ def nan_is_a_number() -> Iterator[None]:
 @contextmanager
 def narrow_products() -> Iterator[None]:
     """Decimals are multiplied as narrow as they come."""
-    with planted(product, "_WIDE", 1):
+    with planted(translations, "_WIDE", 1):
         yield
 
 
@@ -41,7 +41,11 @@ def engine_lower() -> Iterator[None]:
 @contextmanager
 def round_halves_up() -> Iterator[None]:
     """ROUND takes halves up, not away from 0."""
-    with planted(number, "_whole", lambda value: number.floor_of(value + number._float(number._BELOW_HALF))):
+    with planted(
+        translations,
+        "_whole",
+        lambda value: translations.floor_of(value + translations._float(translations._BELOW_HALF)),
+    ):
         yield
 
 
@@ -49,7 +53,7 @@ def round_halves_up() -> Iterator[None]:
 @contextmanager
 def half_added() -> Iterator[None]:
     """ROUND adds a whole half before it takes the floor."""
-    with planted(number, "_BELOW_HALF", "0.5"):
+    with planted(translations, "_BELOW_HALF", "0.5"):
         yield
 
 
@@ -78,7 +82,7 @@ def text_by_bytes() -> Iterator[None]:
 @contextmanager
 def date_out_of_range() -> Iterator[None]:
     """Times are moved wherever they go."""
-    with planted(time, "_limit", lambda number, _: time._LAST if number >= 0 else time._FIRST):
+    with planted(translations, "_limit", lambda number, _: translations._LAST if number >= 0 else translations._FIRST):
         yield
 
 
@@ -136,7 +140,7 @@ def overflow_that_raises() -> Iterator[None]:
 @contextmanager
 def function_let_through() -> Iterator[None]:
     """A function outside the catalogue is read as if it were in it."""
-    with planted(reading, "_UNARY", {**reading._UNARY, vars(reading)["exp"].Sqrt: "abs"}):
+    with planted(expressions, "_UNARY", {**expressions._UNARY, vars(expressions)["exp"].Sqrt: "abs"}):
         yield
 
 
@@ -157,7 +161,7 @@ def unit_as_key() -> Iterator[None]:
     """The unit is a column like any other."""
 
     def resolver(declaration: Any, table_names: frozenset[str], derived: Any = ()) -> Any:
-        return lambda node: Column(names.table_column(node, declaration, table_names, derived))
+        return lambda node: Column(expressions.table_column(node, declaration, table_names, derived))
 
     def row(each: Any, _declaration: Any, kinds: Any) -> Any:
         return canonical(each, kinds)
@@ -173,7 +177,7 @@ def unit_as_key() -> Iterator[None]:
 def parts_ignored() -> Iterator[None]:
     """Parts of a node that are not known are left out in silence."""
     with ExitStack() as stack:
-        for module in (sql, reading, calls):
+        for module in (sql, expressions, expressions):
             stack.enter_context(planted(module, "only", lambda *_: None))
         yield
 
@@ -198,8 +202,8 @@ def file_as_table() -> Iterator[None]:
 @contextmanager
 def quotes_not_doubled() -> Iterator[None]:
     """Text is put in quotes as it is."""
-    plain = show._show_value
-    with planted(show, "_show_value", lambda value: f"'{value}'" if isinstance(value, str) else plain(value)):
+    plain = sql_text._show_value
+    with planted(sql_text, "_show_value", lambda value: f"'{value}'" if isinstance(value, str) else plain(value)):
         yield
 
 

@@ -15,8 +15,8 @@ from tacit.errors import TacitError
 from tacit.plan import planner
 from tacit.query import check
 from tacit.query.frame import correlation, count, count_distinct, mean, quantile
-from tacit.query.work import STEPS_MAX, limit_cells, limit_work
-from tacit.tables.reading import TEXT_BYTES_MAX
+from tacit.query.limits import STEPS_MAX, limit_cells, limit_work
+from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import exact_cells, plan_of, protected

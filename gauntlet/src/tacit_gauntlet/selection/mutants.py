@@ -10,14 +10,13 @@ import numpy as np
 from tacit.noise import grid
 from tacit.noise.bits import Bits
 from tacit.noise.laplace import laplace_tables
-from tacit.noise.threshold import WIDTH, Integers
+from tacit.noise.threshold import WIDTH
+from tacit.privacy.arrays import Integers
 from tacit.privacy.event import ExponentialChoice
-from tacit.selection import permute_and_flip, sparse_vector, weights
-from tacit.selection.exponential import Exponential
-from tacit.selection.noisy_max import NoisyMax
-from tacit.selection.permute_and_flip import PermuteAndFlip
+from tacit.selection import selection, sparse_vector, weights
+from tacit.selection.scores import Terms
+from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip
 from tacit.selection.sparse_vector import AboveThreshold, Split
-from tacit.selection.terms import Terms
 from tacit_gauntlet.frame.mutant import mutant, planted
 
 Planted = AbstractContextManager[None]
@@ -81,7 +80,7 @@ def ties_go_to_the_first() -> Planted:
 @mutant("the best always taken", killed_by="N09", published="flips whose chance rounds to 1")
 def the_best_always_taken() -> Planted:
     """Stop at the first candidate in order whose coin says yes, instead of in random order."""
-    return planted(permute_and_flip, "draw_below", lambda *arguments: np.zeros(arguments[1], dtype=np.int64))
+    return planted(selection, "draw_below", lambda *arguments: np.zeros(arguments[1], dtype=np.int64))
 
 
 # ---- sparse vectors ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.release import noisy
 from tacit.selection.top_k import TopK
 from tacit_gauntlet.frame.case import Evidence, Size, case

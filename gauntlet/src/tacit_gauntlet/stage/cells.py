@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical import canonical
+from tacit.query.canonical_form import canonical
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, value_of
 from tacit.query.nodes import Call, Column, Expression
 from tacit_gauntlet.stage.forms import function_forms

@@ -11,7 +11,8 @@ import numpy as np
 from flint import arb
 
 from tacit.errors import TacitError
-from tacit.noise.bits import Bits, Words
+from tacit.noise.bits import Bits
+from tacit.privacy.arrays import Words
 from tacit.privacy.rounding import exact_rational, working_precision
 
 _PRECISION = 512

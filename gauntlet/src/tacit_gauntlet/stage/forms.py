@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
+from tacit.query.functions import PARTS, REACH, UNITS
 from tacit.query.kind import value_of
 from tacit.query.nodes import Call, Expression
-from tacit.query.time_functions import PARTS, REACH, UNITS
 
 _PLACES = (1, 2, 5, 15, -1, -2, -5, -15)
 _PIECES = ((1,), (2,), (1, 0), (1, 1), (1, 3), (2, 2), (4, 1000), (7,), (1_000_000, 1_000_000))

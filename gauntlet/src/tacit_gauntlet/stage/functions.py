@@ -7,7 +7,7 @@ from functools import cmp_to_key
 from typing import Any
 
 from tacit.query.kind import Kind
-from tacit.tables.reading import TEXT_BYTES_MAX
+from tacit.tables.cells import TEXT_BYTES_MAX
 
 
 def extreme(name: str, arguments: Sequence[Any], order: Callable[[Any, Any], int]) -> Any:

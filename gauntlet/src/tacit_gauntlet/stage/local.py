@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.attributes import METHODS
-from tacit.local.catalogue import FREQUENCIES, MEANS, frequency_protocol
-from tacit.local.means import MeanResponse
-from tacit.local.permanent import Permanent
-from tacit.local.prefixes import PrefixHashing
-from tacit.local.protocol import FrequencyProtocol, Law
+from tacit.local.choosing import FREQUENCIES, MEANS, frequency_protocol
+from tacit.local.protocols.attributes import METHODS
+from tacit.local.protocols.hashing import PrefixHashing
+from tacit.local.protocols.means import MeanResponse
+from tacit.local.protocols.protocol import FrequencyProtocol, Law
+from tacit.local.protocols.unary import Permanent
 from tacit.local.survey import make_survey
-from tacit.noise.bits import Words
+from tacit.privacy.arrays import Words
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(4))
 SMALL = 4

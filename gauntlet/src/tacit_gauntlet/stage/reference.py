@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
-from tacit.query.canonical import kind_of
+from tacit.query.canonical_form import kind_of
 from tacit.query.kind import Kind
 from tacit.query.nodes import Call, Column, Expression, Value
 from tacit_gauntlet.stage.functions import MEANINGS, extreme

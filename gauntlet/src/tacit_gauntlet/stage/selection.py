@@ -10,7 +10,7 @@ from itertools import permutations
 
 from flint import arb, ctx
 
-from tacit.privacy.laplace_law import LaplaceLaw
+from tacit.privacy.law import LaplaceLaw
 from tacit.privacy.rounding import ball
 
 # scores in steps -> the chance of each candidate

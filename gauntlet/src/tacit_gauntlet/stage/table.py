@@ -18,12 +18,11 @@ from tacit import epsilon as pure_or_approximate
 from tacit import session
 from tacit.auditing import replay
 from tacit.door import Question, Table, table
-from tacit.noise import integer_noise
-from tacit.noise.bits import Words
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
+from tacit.noise import threshold
 from tacit.plan.plan import NoiseKind, Plan
-from tacit.plan.planner import make_plan
-from tacit.plan.spend import make_spend
+from tacit.plan.planner import make_plan, make_spend
+from tacit.privacy.arrays import Words
 from tacit_gauntlet.frame.mutant import planted
 
 SALT = replay.SALT
@@ -124,7 +123,7 @@ class FrozenBits:
 def frozen() -> Iterator[None]:
     """Freeze the noise and the salt while open, so that two runs differ by their rows alone."""
     with (
-        planted(integer_noise, "Keystream", FrozenBits),
+        planted(threshold, "Keystream", FrozenBits),
         planted(session, "fresh_bytes", bytes),
     ):
         yield

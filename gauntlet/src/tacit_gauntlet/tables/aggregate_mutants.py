@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.engine import fixed_point, relation
-from tacit.plan import planner, ranks, split
+from tacit.plan import choices as ranks
+from tacit.plan import planner, split
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.release import noisy
 from tacit.selection.quantile import BEYOND, Rate, draw_quantiles

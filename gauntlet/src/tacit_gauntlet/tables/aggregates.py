@@ -5,14 +5,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tacit.auditing.repeat import draw_releases
+from tacit.auditing.drawing import draw_releases
 from tacit.door import Question, Table
 from tacit.query.frame import correlation, count, count_distinct, covariance, mean, variance
 from tacit.release import noisy
 from tacit.selection import quantile
 from tacit.selection.points import Aim
-from tacit.selection.quantile import Target
-from tacit.selection.widths import Reach, ladder, prior_weights
+from tacit.selection.quantile import Reach, Target, ladder, prior_weights
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.neighbours import Row, asked_of, crowd, newcomers, one_person
 from tacit_gauntlet.stage.statistic import log_ratio_lower

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tacit.door import Table
 from tacit.engine.engine import Engine
-from tacit.plan.exact import ExactTable
+from tacit.exact import ExactTable
 from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from tacit.engine import compiled
+from tacit.engine.kernel import compiled
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted
 

@@ -18,7 +18,7 @@ from tacit.door import Table
 from tacit.errors import DeadRequest, EngineError
 from tacit.ledger import Ledger, charging, open_ledger
 from tacit.ledger.chain import digest
-from tacit.plan.identity import question_key
+from tacit.plan.plan import question_key
 from tacit.query.frame import count
 from tacit.session import Session
 from tacit_gauntlet.frame.case import Evidence, Size, case

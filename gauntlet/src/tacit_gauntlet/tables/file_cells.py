@@ -22,7 +22,8 @@ from tacit.engine.engine import Path as Way
 from tacit.errors import TacitError
 from tacit.query.frame import count, count_distinct, mean, median
 from tacit.query.frame import sum as sum_of
-from tacit.tables import arrow, connection
+from tacit.tables import connection
+from tacit.tables import frames as arrow
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS
 from tacit_gauntlet.stage.table import SALT, pandas, plan_of, protected, too_far

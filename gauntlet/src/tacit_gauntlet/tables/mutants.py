@@ -14,14 +14,14 @@ from tacit.engine import engine, fixed_point, relation
 from tacit.errors import EngineError, QueryRefused
 from tacit.noise.bits import fresh_bytes
 from tacit.plan import groups, layout, measure, planner, sensitivity, split
-from tacit.plan.identity import question_key
+from tacit.plan.plan import question_key
 from tacit.plan.planner import make_plan
 from tacit.query import frame
 from tacit.release import noisy
 from tacit.session import Answered, Session
-from tacit.tables import arrow, delimited, reading, source
-from tacit.tables.delimited import read_header
-from tacit.tables.reading import PER_SECOND
+from tacit.tables import cells, csv, frames, source
+from tacit.tables.cells import PER_SECOND
+from tacit.tables.csv import read_header
 from tacit_gauntlet.frame.mutant import Plant, mutant, planted
 from tacit_gauntlet.stage.table import in_sql
 
@@ -220,7 +220,7 @@ bug(
     "lines end as the first one does",
     killed_by="S16",
     published="one \\r too many at the end of a line becomes part of the next person's row",
-    swap=lambda: [(delimited, "LINE_END", r"'\r\n'")],
+    swap=lambda: [(csv, "LINE_END", r"'\r\n'")],
 )
 bug(
     "bounded by a limit on all units together",
@@ -299,13 +299,13 @@ bug(
     "text trusted to be UTF-8",
     killed_by="S05",
     published="DuckDB: a text that is not UTF-8 fails the scan, and quotes the cell",
-    swap=lambda: [(reading, "_text", lambda column: f"decode({column})")],
+    swap=lambda: [(cells, "_text", lambda column: f"decode({column})")],
 )
 bug(
     "times converted without a look",
     killed_by="S05",
     published="DuckDB: a time in milliseconds beyond its microseconds fails the scan (duckdb 23821)",
-    swap=lambda: [(reading, "_time", lambda column, unit: f"make_timestamp({column} * {10**6 // PER_SECOND[unit]})")],
+    swap=lambda: [(cells, "_time", lambda column, unit: f"make_timestamp({column} * {10**6 // PER_SECOND[unit]})")],
 )
 
 # What the plan promises.
@@ -410,7 +410,7 @@ bug(
     "cells guessed from a frame",
     killed_by="Q05",
     published="Arrow infers an object column's type from its cells, and quotes one that does not fit",
-    swap=lambda: [(arrow, "_text", lambda cell: cell)],
+    swap=lambda: [(frames, "_text", lambda cell: cell)],
 )
 bug(
     "noise forgotten",

@@ -12,8 +12,8 @@ import pyarrow as pa
 from tacit.door import Question, table
 from tacit.engine.engine import Engine
 from tacit.errors import EngineError, TacitError
+from tacit.ledger.home import open_ledger
 from tacit.ledger.ledger import Ledger
-from tacit.ledger.opening import open_ledger
 from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of

@@ -13,7 +13,7 @@ from tacit.door import Question, Table
 from tacit.engine.engine import Engine
 from tacit.errors import EngineError, LargeEpsilonWarning
 from tacit.ledger.ledger import Ledger, Reservation
-from tacit.noise import integer_noise
+from tacit.noise import threshold
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release import noisy
@@ -182,7 +182,7 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 
     with (
         frozen(),
-        planted(integer_noise, "Keystream", Heard),
+        planted(threshold, "Keystream", Heard),
         planted(Ledger, "reserve", reserving),
         planted(Engine, "parts", aggregating),
         planted(Reservation, "commit", committing),

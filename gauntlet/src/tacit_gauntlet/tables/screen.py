@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tacit.answer import show
+from tacit.answer import text as show
 from tacit.errors import TacitError
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted

@@ -14,12 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tacit import memory
 from tacit.door import Question
-from tacit.engine import coding, engine, kernel_path, relation
+from tacit.engine import engine, relation
+from tacit.engine.kernel import coding, kernel_path
 from tacit.errors import EngineError, QueryRefused, TacitError
+from tacit.privacy.arrays import Words
 from tacit.query.frame import count, count_distinct, mean, median
-from tacit.tables import memory, source, spill
-from tacit.tables.reading import TEXT_BYTES_MAX
+from tacit.tables import source
+from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import protected, too_far
@@ -147,7 +150,7 @@ def chosen_hashes(_: Size) -> Evidence:
 )
 def need_of_a_disk(_: Size) -> Evidence:
     small, large = _heavy("nobody"), _heavy("many rows")
-    with planted(spill, "_mine", None), planted(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
+    with planted(memory, "_mine", None), planted(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
         said = [_said(small), _with_patience(large)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -172,10 +175,10 @@ def _with_patience(question: Question) -> str:
         return _said(question)
 
 
-def _unhashed(hashes: coding.Words, secret: coding.Secret) -> coding.Words:
+def _unhashed(hashes: Words, secret: coding.Secret) -> Words:
     """Return the words that have these hashes, as somebody who knew the secret would."""
 
-    def divided(word: coding.Words, factor: np.uint64) -> coding.Words:
+    def divided(word: Words, factor: np.uint64) -> Words:
         return word * np.uint64(pow(int(factor), -1, 1 << 64))
 
     word = hashes ^ (hashes >> np.uint64(32))

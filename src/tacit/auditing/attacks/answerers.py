@@ -2,22 +2,58 @@
 
 All are asked the same questions about the same people. An answer is a number for each block and question; NaN is one
 that was withheld. The budget is a real one: a table behind `tacit.table`, with a ledger in memory.
+
+The questions of a reconstruction: how many people with a secret yes are there in these places of every block?
+
+Each question is one GROUP BY: a random half of the places, counted block by block. Everybody who sees the public list
+can ask it. A count depends on one block alone, so the whole system is sparse.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.auditing.attacks.people import PLACES, People
-from tacit.auditing.attacks.questions import Questions
-from tacit.auditing.attacks.sizes import Progress, silent
+from tacit.auditing.attacks.people import PLACES, Choices, People, Progress, silent, size
 from tacit.door import Table, table
 from tacit.noise.bits import Keystream
-from tacit.noise.uniform import draw_below
+from tacit.noise.coins import draw_below
+from tacit.privacy.arrays import Integers
 from tacit.privacy.loss import epsilon as pure_loss
 from tacit.query.frame import count
+
+QUESTIONS_MOST = 1_000
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Which places each question counts: inside[question, place]."""
+
+    inside: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.inside)
+
+    def first(self, count: int) -> "Questions":
+        """Return the first so many questions."""
+        return Questions(self.inside[:count])
+
+    def asked_of(self, people: People) -> Integers:
+        """Return how many people each question is about, in each block: public."""
+        return people.sizes @ self.inside.T.astype(np.int64)
+
+    def exact_answers(self, people: People) -> Integers:
+        """Return the exact count of each question in each block."""
+        return people.exact_yes @ self.inside.T.astype(np.int64)
+
+
+def random_questions(count: int, *, seed: int) -> Questions:
+    """Return `count` questions, each about a random half of the places."""
+    asked = size(count, name="questions", least=1, most=QUESTIONS_MOST)
+    return Questions(Choices(seed).coins("questions", asked * PLACES).reshape(asked, PLACES))
+
 
 Answers = NDArray[np.float64]
 

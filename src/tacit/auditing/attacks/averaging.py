@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tacit.auditing.attacks.choices import Choices
-from tacit.auditing.attacks.sizes import Progress, loss_to_try, percent, silent, size
+from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size
 from tacit.door import Table, table
 from tacit.errors import BudgetExceeded
 from tacit.noise.mechanism import Laplace

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from tacit.accounting.meaning import explain
-from tacit.auditing.attacks.answerers import budgeted_answers
-from tacit.auditing.attacks.people import PLACES, made_up
-from tacit.auditing.attacks.questions import Questions
-from tacit.auditing.attacks.sizes import Progress, loss_to_try, percent, silent, size
+from tacit.auditing.attacks.answerers import Questions, budgeted_answers
+from tacit.auditing.attacks.people import PLACES, Progress, loss_to_try, made_up, percent, silent, size
 from tacit.privacy.number import Number
 
 STREETS, STREETS_LEAST, STREETS_MOST = 2_000, 10, 50_000

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.auditing.attacks.sizes import Progress, silent, size
+from tacit.auditing.attacks.people import Progress, silent, size
 from tacit.door import table
 from tacit.errors import InvalidParameter
-from tacit.noise.bernoulli import Bernoulli
+from tacit.noise.coins import Bernoulli
 from tacit.privacy.loss import epsilon as loss_of
 from tacit.privacy.number import show
 

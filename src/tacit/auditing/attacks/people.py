@@ -2,10 +2,18 @@
 
 Everybody can see the list: who lives in which block, and at which place there. Rows that the list cannot tell apart
 share a place. The curator's own table becomes such a list by its public columns; a made-up one is at hand.
+
+How large an attack may be asked to be, how far it is, and how its shares are written.
+
+What an attacker, or whoever makes up a table, chooses: the same for the same seed, on every machine.
+
+These are choices and made-up people, never noise. Noise has no seed and comes from `tacit.noise` alone.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,11 +21,74 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.auditing.attacks.choices import Choices
-from tacit.auditing.attacks.sizes import size
 from tacit.errors import InvalidParameter
+from tacit.privacy.arrays import Integers
+from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
 
-Integers = NDArray[np.int64]
+EPSILON_MOST = 1000
+
+# what is being done, and how much of the whole is done, from 0 to 1
+Progress = Callable[[str, float], None]
+
+
+def size(value: int, *, name: str, least: int, most: int) -> int:
+    """Return a whole number between two ends, or refuse it."""
+    whole(value, name=name, least=least)
+    if value > most:
+        raise InvalidParameter(f"{name} must be at most {most:,}, not {value:,}\nhint: a smaller attack shows the same")
+    return value
+
+
+def loss_to_try(epsilon: Number) -> Fraction:
+    """Return an epsilon an attack can be shown at."""
+    exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    if exact > EPSILON_MOST:
+        raise InvalidParameter(
+            f"epsilon must be at most {EPSILON_MOST}, not {show(exact)}\nhint: above 10 the promise is close to none"
+        )
+    return exact
+
+
+def silent(_: str, __: float) -> None:
+    """Show no progress."""
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; 100 % only where it is all of it.
+
+    >>> percent(1), percent(0.99999), percent(0.5)
+    ('100 %', '99.9 %', '50.0 %')
+    """
+    return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
+
+
+BYTES_OF_WORD = 8
+SEED_MOST = 10**18
+
+
+class Choices:
+    """Choices that follow from a seed: each kind of choice has a label, and labels do not disturb each other.
+
+    >>> bool((Choices(1).coins("a", 5) == Choices(1).coins("a", 5)).all())
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = size(seed, name="seed", least=0, most=SEED_MOST)
+
+    def coins(self, label: str, n: int) -> NDArray[np.bool_]:
+        """Return `n` coins, heads and tails alike."""
+        heads: NDArray[np.bool_] = (self._words(label, n) >> np.uint64(63)).astype(bool)
+        return heads
+
+    def fractions(self, label: str, n: int) -> NDArray[np.float64]:
+        """Return `n` numbers between 0 and 1, spread evenly."""
+        return self._words(label, n).astype(np.float64) / 2.0**64
+
+    def _words(self, label: str, n: int) -> NDArray[np.uint64]:
+        stretched = hashlib.shake_256(f"{label}:{self.seed}".encode()).digest(BYTES_OF_WORD * n)
+        return np.frombuffer(stretched, dtype="<u8").astype(np.uint64)
+
 
 PLACES = 20  # on the list of one block
 ROWS_LEAST, ROWS_MOST = 2 * PLACES, 1_000_000

@@ -1,0 +1,254 @@
+"""`tacit.audit`: try to prove a mechanism wrong, on two neighbouring inputs, by what it says.
+
+The draws of each input are split: half of them choose events that tell the inputs apart, half test what was chosen.
+A verdict of "violated" is wrong with chance at most 1 - confidence; the other verdict says only that this look, on
+this pair of inputs, found nothing above the claim.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.auditing import drawing
+from tacit.auditing.distinguish import Event, Worth, choose_events, gaussian_move, loss_at
+from tacit.auditing.lower_bound import Proved, gaussian_epsilon, gaussian_exceeds, mu_lower, prove
+from tacit.auditing.outcome import Outcomes, read_outcomes
+from tacit.auditing.result import AuditResult, Finding, make_figure
+from tacit.auditing.sequential import Bets
+from tacit.errors import InvalidParameter
+from tacit.privacy.loss import delta_meaning
+from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, whole
+
+EVENTS_TESTED = 3
+# A slow callable's bets are shared by so many events.
+EVENTS_BET_ON = 2
+DRAWS_LEAST = 100
+PILOT, PILOT_OF_BATCH = 10, 100
+# Of the time a slow callable is given, the part in which events are chosen.
+CHOOSING_SHARE = 0.3
+# Plain numbers are sorted in one way, other outputs in another; all draws decide which, so each has a part of alpha.
+PLAIN_SHARE = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is to be refuted, and how sure a refutation must be."""
+
+    epsilon: Fraction
+    delta: Fraction
+    confidence: Fraction
+
+    @property
+    def alpha(self) -> Fraction:
+        """The chance that a refutation may be wrong."""
+        return 1 - self.confidence
+
+    def alpha_for(self, outcomes: Outcomes) -> Fraction:
+        """The part of alpha for outputs of this kind."""
+        return self.alpha * (PLAIN_SHARE if outcomes.plain else 1 - PLAIN_SHARE)
+
+
+def audit(
+    fn: Callable[..., Any],
+    d0: Any,
+    d1: Any,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    draws: int = 120_000,
+    confidence: Number = "0.999999",
+    batch: bool = False,
+    noise: Literal["gaussian"] | None = None,
+    seconds: float | None = 60.0,
+) -> AuditResult:
+    """Return what can be demonstrated against the claim that `fn` is (epsilon, delta)-DP for the neighbours d0, d1.
+
+    `fn(d)` gives one output, anything made of numbers, text and None; an error it raises is an output too. With
+    `batch`, `fn(d, n)` gives n independent outputs at once. `noise="gaussian"` takes for granted that the noise is
+    Gaussian, and needs far fewer draws to see too little of it. A callable too slow for `draws` in `seconds` is
+    audited as long as that with bets that may stop at any time, or in a batch with fewer draws; None: as long as it
+    takes.
+
+    >>> import tacit
+    >>> honest = tacit.RandomizedResponse(epsilon=1)
+    >>> tacit.audit(lambda bit, n: honest.release([bit] * n), 0, 1, epsilon=1, draws=20_000, batch=True).violated
+    False
+    >>> tacit.audit(lambda bit, n: honest.release([bit] * n), 0, 1, epsilon=0.5, draws=20_000, batch=True).violated
+    True
+    """
+    claim = _read_claim(epsilon, delta, confidence)
+    count = whole(draws, name="draws", least=DRAWS_LEAST)
+    _check(fn, noise, claim, seconds)
+    notes: tuple[str, ...] = ()
+    if seconds is not None:
+        pace = _pace(fn, d0, d1, batch=batch)
+        if pace * count > seconds and not batch:
+            return _sequential(fn, d0, d1, claim, count, seconds)
+        fitting = max(DRAWS_LEAST, int(seconds / pace)) if pace > 0 else count
+        if fitting < count:  # decided before any draw that counts
+            notes, count = (f"{fitting:,} of the {count:,} draws asked for fit in {seconds:g} seconds",), fitting
+    with drawing.progress("drawing", 2 * count) as tick:
+        sides = [drawing.draw_outputs(fn, data, count, batch=batch, tick=tick) for data in (d0, d1)]
+    found = judge(sides[0], sides[1], claim, noise=noise)
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def judge(one: Any, other: Any, claim: Claim, *, noise: Literal["gaussian"] | None = None) -> AuditResult:
+    """Return the verdict on outputs already drawn, the same number on each input."""
+    outcomes = read_outcomes(one, other)
+    _refuse_only_errors(outcomes)
+    count = min(outcomes.first, outcomes.second)
+    worth: Worth = loss_at(float(claim.delta)) if noise is None else gaussian_move
+    events = choose_events(outcomes, learned=count // 4, chosen=count // 2, worth=worth, most=EVENTS_TESTED)
+    tested = [_test(event, outcomes, count // 2, claim.alpha_for(outcomes) / EVENTS_TESTED) for event in events]
+    tested.sort(key=lambda each: -each.proved.epsilon(claim.delta))
+    best = tested[0] if tested else None
+    violated = any(each.proved.exceeds(claim.epsilon, claim.delta) for each in tested)
+    demonstrated = best.proved.epsilon(claim.delta) if best else 0.0
+    notes = [] if noise is None else ["the noise is taken to be Gaussian"]
+    if noise == "gaussian":
+        mus = sorted(((mu_lower(each.proved), each) for each in tested), key=lambda pair: -pair[0])
+        if mus and gaussian_epsilon(mus[0][0], claim.delta) > demonstrated:
+            demonstrated, best = gaussian_epsilon(mus[0][0], claim.delta), mus[0][1]
+            violated = violated or gaussian_exceeds(mus[0][0], claim.epsilon, claim.delta)
+    return AuditResult(
+        violated=violated,
+        claimed=float(claim.epsilon),
+        delta=float(claim.delta),
+        demonstrated=demonstrated,
+        event=best.event.words if best and demonstrated > 0 else "none found",
+        draws=count,
+        confidence=float(claim.confidence),
+        method="split sample",
+        deterministic=all(outcomes.constant),
+        notes=tuple(notes),
+        tested=tuple(Finding(each.event.words, each.event.likelier_first, each.tally, each.proved) for each in tested),
+        figure=make_figure(outcomes, best.event if best else None),
+    )
+
+
+@dataclass(frozen=True)
+class _Tested:
+    event: Event
+    tally: Any
+    proved: Proved
+
+
+def _test(event: Event, outcomes: Outcomes, start: int, alpha: Fraction) -> _Tested:
+    tally = event.tally(outcomes, start)
+    return _Tested(event, tally, prove(tally, alpha=alpha))
+
+
+# ---- slow callables ------------------------------------------------------------------------------------------------
+
+
+def _pace(fn: Callable[..., Any], d0: Any, d1: Any, *, batch: bool) -> float:
+    """Return how long a pair of draws takes, after a first that may be slower; the outputs are not used."""
+
+    def draw(count: int) -> None:
+        for data in (d0, d1):
+            drawing.draw_outputs(fn, data, count, batch=batch, tick=lambda _: None)
+
+    count = PILOT_OF_BATCH if batch else PILOT
+    draw(1)
+    start = drawing.clock()
+    draw(count)
+    return (drawing.clock() - start) / count
+
+
+def _sequential(fn: Callable[..., Any], d0: Any, d1: Any, claim: Claim, most: int, seconds: float) -> AuditResult:
+    """Choose events for a part of the time, then bet on them until the claim falls or the time is up."""
+    start = drawing.clock()
+    outputs: tuple[list[Any], list[Any]] = ([], [])
+
+    def draw_until(count: int, end: float) -> None:
+        while len(outputs[0]) < count and (drawing.clock() < end or len(outputs[0]) < PILOT):
+            outputs[0].append(drawing.call(fn, d0))
+            outputs[1].append(drawing.call(fn, d1))
+            tick(2)
+
+    with drawing.progress("drawing, as long as the time given", 2 * most) as tick:
+        draw_until(most // 2, start + CHOOSING_SHARE * seconds)
+        chosen = len(outputs[0])
+        bets: list[Bets] = []
+        fallen = False
+        while not fallen and len(outputs[0]) < most and drawing.clock() < start + seconds:
+            draw_until(max(len(outputs[0]) + 16, len(outputs[0]) * 5 // 4), start + seconds)
+            outcomes = read_outcomes(*outputs)
+            events = _bet_events(outcomes, chosen, claim)
+            bets = [_bets(event, outcomes, chosen) for event in events]
+            alpha = claim.alpha_for(outcomes) / EVENTS_BET_ON
+            fallen = any(each.refutes(claim.epsilon, claim.delta, alpha) for each in bets)
+    return _sequential_result(outputs, chosen, claim)
+
+
+def _bet_events(outcomes: Outcomes, chosen: int, claim: Claim) -> list[Event]:
+    """Return the events that the first draws chose: the same ones, whatever was drawn since."""
+    worth = loss_at(float(claim.delta))
+    return choose_events(outcomes, learned=chosen // 2, chosen=chosen, worth=worth, most=EVENTS_BET_ON)
+
+
+def _bets(event: Event, outcomes: Outcomes, start: int) -> Bets:
+    one, other = event.inside[start : outcomes.first], event.inside[outcomes.first + start :]
+    return Bets().seen(one, other) if event.likelier_first else Bets().seen(other, one)
+
+
+def _sequential_result(outputs: tuple[list[Any], list[Any]], chosen: int, claim: Claim) -> AuditResult:
+    outcomes = read_outcomes(*outputs)
+    _refuse_only_errors(outcomes)
+    alpha = claim.alpha_for(outcomes) / EVENTS_BET_ON
+    events = _bet_events(outcomes, chosen, claim)
+    bets = [_bets(event, outcomes, chosen) for event in events]
+    losses = [each.epsilon(claim.delta, alpha) for each in bets]
+    place = int(np.argmax(losses)) if losses else -1
+    demonstrated = losses[place] if losses else 0.0
+    return AuditResult(
+        violated=any(each.refutes(claim.epsilon, claim.delta, alpha) for each in bets),
+        claimed=float(claim.epsilon),
+        delta=float(claim.delta),
+        demonstrated=demonstrated,
+        event=events[place].words if demonstrated > 0 else "none found",
+        draws=outcomes.first,
+        confidence=float(claim.confidence),
+        method="bets",
+        deterministic=all(outcomes.constant),
+        notes=("the callable is slow: it was audited with bets for the time given",),
+        tested=(),
+        figure=make_figure(outcomes, events[place] if losses else None),
+    )
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------
+
+
+def _read_claim(epsilon: Number, delta: Number, confidence: Number) -> Claim:
+    exact = decimal_meaning(epsilon, name="epsilon")
+    if exact < 0:
+        raise InvalidParameter("epsilon must be at least 0: it is the loss that is claimed\nhint: e.g. epsilon=1")
+    return Claim(exact, delta_meaning(delta), confidence_meaning(confidence))
+
+
+def _check(fn: object, noise: object, claim: Claim, seconds: float | None) -> None:
+    if not callable(fn):
+        raise InvalidParameter(
+            f"fn must be a function of one input, not a {type(fn).__name__}\nhint: e.g. lambda rows: noisy_count(rows)"
+        )
+    if noise not in (None, "gaussian"):
+        raise InvalidParameter("noise must be 'gaussian', or left out to take nothing for granted")
+    if noise == "gaussian" and claim.delta == 0:
+        raise InvalidParameter("Gaussian noise has no pure loss\nhint: give the delta that is claimed, e.g. delta=1e-6")
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+        raise InvalidParameter("seconds must be above 0, or None for as long as it takes")
+
+
+def _refuse_only_errors(outcomes: Outcomes) -> None:
+    names = set(outcomes.kind_names)
+    if all(name.startswith("raised ") for name in names):
+        classes = ", ".join(sorted(name.removeprefix("raised ") for name in names))
+        raise InvalidParameter(
+            f"fn raised {classes} on every draw of both inputs, so there is nothing to compare"
+            "\nhint: call fn(d0) once by hand to see the error"
+        )

@@ -1,0 +1,183 @@
+"""COLUMN=VALUE on a command line: what it says is public about a column, read as the column's own type.
+
+A table that a tacit.toml declares, from the command line: found by name, opened, and never contradicted.
+
+What the catalog says need not be said again; words that say otherwise are refused, since one of the two is a mistake.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InvalidParameter, LedgerError, QueryRefused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tacit.cli.options import Words
+    from tacit.door import Table
+    from tacit.ledger.ledger import Ledger
+    from tacit.ledger.registry import RegisteredTable
+    from tacit.tables.catalog import CatalogEntry, CatalogFile
+    from tacit.tables.schema import ColumnFacts
+    from tacit.tables.source import Source
+
+
+def read_ends(name: str, written: str) -> tuple[str, str]:
+    """Return the two ends of LOW:HIGH."""
+    low, colon, high = written.partition(":")
+    if not colon:
+        raise InvalidParameter(f"--between {name}=... needs two ends\nhint: --between {name}=0:100")
+    return low, high
+
+
+def named(written: Iterable[str] | None, option: str, example: str) -> list[tuple[str, str]]:
+    """Return each COLUMN=VALUE as a pair; a column may be named once."""
+    pairs: list[tuple[str, str]] = []
+    for text in written or ():
+        column, equals, value = text.partition("=")
+        if not (column and equals and value):
+            raise InvalidParameter(f"{option} must be COLUMN=VALUE\nhint: {option} {example}")
+        if column in dict(pairs):
+            raise InvalidParameter(f"{option} names '{column}' twice\nhint: say it once, e.g. {option} {example}")
+        pairs.append((column, value))
+    return pairs
+
+
+def column_kinds(source: Source, columns: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Return every column's public type, as declared or as the file's schema says."""
+    from tacit.tables.schema import read_facts
+    from tacit.tables.source import open_source
+
+    described = open_source(source, {column: read_facts(column, said) for column, said in columns.items()})
+    return {column: facts.type for column, facts in described.columns.items()}
+
+
+def read_key(column: str, text: str, kind: str) -> Any:
+    """Return a key as its column's type: the words of a command line are all text."""
+    from tacit.privacy.number import decimal_meaning
+
+    if kind == "bool" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if kind in ("int", "decimal", "float"):
+        number = decimal_meaning(text, name=f"a key of '{column}'")
+        if kind == "float":
+            return float(number)
+        return int(number) if number.denominator == 1 else number
+    return text
+
+
+def read_key_list(column: str, text: str, kind: str) -> list[Any]:
+    """Return the keys in a comma-separated list, which may quote, as their column's type."""
+    return [read_key(column, key, kind) for key in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+MEMORY = ":memory:"
+
+
+@dataclass(frozen=True)
+class FoundEntry:
+    """One table of a catalog, and the catalog it is in."""
+
+    entry: CatalogEntry
+    file: CatalogFile
+
+
+def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
+    """Return the catalog's table of that name; None where there is no catalog, or the name is a file's."""
+    from tacit.errors import did_you_mean
+    from tacit.tables.catalog import FILE_NAME, read_catalog
+
+    looks_like_files = os.path.exists(name) or any(mark in name for mark in "./*?[")
+    if catalog is None and (looks_like_files or not os.path.exists(FILE_NAME)):
+        return None
+    file = read_catalog(FILE_NAME if catalog is None else catalog)
+    if name not in file.tables:
+        raise QueryRefused(f"{file.path} has no table '{name}'{did_you_mean(name, file.tables)}")
+    return FoundEntry(file.tables[name], file)
+
+
+def open_entry(found: FoundEntry, words: Words, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
+    """Return the catalog's table, after checking that the command line does not say otherwise."""
+    import tacit
+
+    entry, file = found.entry, found.file
+    _check_agreement(found, words)
+    forgets = words.try_out or (to_plan and not is_known(file.ledger, entry.name))
+    said = dict(entry.words)
+    if forgets:
+        said.pop("same_people_as", None)  # such a ledger knows no other table
+    try:
+        table = tacit.table(opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **said)
+    except (InvalidParameter, QueryRefused) as problem:
+        raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
+    _check_columns(found, table.frame.declaration.columns, words)
+    return table
+
+
+def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:
+    """Return the table of that name in a ledger, or None."""
+    return ledger.table(name)
+
+
+def is_known(ledger: str | None, name: str) -> bool:
+    """Return whether a ledger exists and knows a table; nothing is made or written."""
+    from tacit.ledger.home import open_ledger
+
+    try:
+        with open_ledger(ledger, create=False) as opened:
+            return known_table(opened, name) is not None
+    except LedgerError:
+        return False
+
+
+def _check_agreement(found: FoundEntry, words: Words) -> None:
+    import tacit
+
+    said: dict[str, Any] = dict(found.entry.words)
+    unit = "ROW" if said["unit"] is tacit.ROW else said["unit"]
+    _agree(found, "--unit", words.unit, unit)
+    _agree(found, "--name", words.name, found.entry.name)
+    _agree(found, "--rows-per-unit", words.rows_per_unit, said.get("rows_per_unit"))
+    _agree(found, "--groups-per-unit", words.groups_per_unit, said.get("groups_per_unit"))
+    _agree(found, "--version", words.version, said.get("version"))
+    _agree(found, "--neighbours", words.neighbours, said.get("neighbours", "add-remove"))
+    _agree(found, "--same-people-as", words.same_people_as, said.get("same_people_as"))
+    if words.ledger is not None:
+        _agree(found, "--ledger", os.path.realpath(words.ledger), os.path.realpath(found.file.ledger or ""))
+    if words.budget is not None:
+        _agree(found, "--budget", tacit.epsilon(words.budget, delta=words.delta or 0), said.get("budget"))
+
+
+def _check_columns(found: FoundEntry, columns: Any, words: Words) -> None:
+    from tacit.tables.schema import read_between
+
+    def facts(column: str, option: str) -> ColumnFacts:
+        if column not in columns:
+            raise QueryRefused(f"{option} names '{column}', which the table does not have")
+        known: ColumnFacts = columns[column]
+        return known
+
+    for column, kind in named(words.type, "--type", "age=int"):
+        _agree(found, f"--type {column}", kind, facts(column, "--type").type)
+    for column, text in named(words.keys, "--keys", "ward=A,B"):
+        known = facts(column, "--keys")
+        keys = tuple(read_key_list(column, text, known.type))
+        _agree(found, f"--keys {column}", keys, known.keys)
+    for name, text in named(words.between, "--between", "age=0:120"):
+        if name in columns and columns[name].between is not None:
+            _agree(found, f"--between {name}", read_between(name, read_ends(name, text)), columns[name].between)
+
+
+def _agree(found: FoundEntry, option: str, given: Any, declared: Any) -> None:
+    if given is None or given == declared:
+        return
+    says = "says otherwise" if declared is not None else "does not say so"
+    raise InvalidParameter(
+        f"{option} is for the catalog to say, and [tables.{found.entry.name}] in {found.file.path} {says}"
+        "\nhint: leave it out, or have the curator change the catalog"
+    )

@@ -1,0 +1,320 @@
+"""The words that `tacit ask` and `tacit plan` share, and how they become a declared table and a question.
+
+Both commands take exactly these, so that a plan becomes an answer by changing one word. Numbers stay text until the
+product reads them, since 0.1 on a command line means 1/10.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.column_options import column_kinds, find_entry, named, open_entry, read_ends, read_key_list
+from tacit.errors import InvalidParameter, QueryRefused
+
+if TYPE_CHECKING:
+    from tacit.door import PlanReport, Question
+    from tacit.tables.source import Source
+
+    Opened = Callable[[Any], Source]
+
+ROW_WORD = "ROW"
+MEMORY = ":memory:"
+FORMATS = ("table", "json", "csv", "parquet")
+TABLE = "The table"
+ANSWER = "The answer"
+LEDGER = "The ledger"
+
+Repeated = list[str] | None
+
+
+@dataclass(frozen=True)
+class Words:
+    """One command line of `ask` or `plan`, as written."""
+
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE|SOURCE",
+            help="A table of the tacit.toml; or a Parquet or CSV file, a quoted glob, or air.duckdb?table=NAME.",
+        ),
+    ]
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="What this whole call may cost.", rich_help_panel=ANSWER)
+    ] = None
+    error: Annotated[
+        Repeated,
+        typer.Option(
+            metavar="[NAME=]2%|N",
+            help="Or how far off it may be: the least epsilon is found for it, from public facts. Can be repeated.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = None
+    for_groups_of: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="With --error: how many rows a group has that it must hold for.", rich_help_panel=ANSWER
+        ),
+    ] = None
+    catalog: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE),
+    ] = None
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|ROW",
+            help="The column that says whose row it is; ROW if each row is its own person. A catalog says it already.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            metavar="D",
+            help="With --budget, the budget's delta, of which a call takes its share; without, this call's own.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = None
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="E",
+            help="How much may ever be learned of one unit; needed once, when the ledger does not know the table.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = None
+    same_people_as: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Another table of the ledger about the same people, whose budget this one shares.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = None
+    rows_per_unit: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The most rows of one unit that count in a group.", rich_help_panel=TABLE),
+    ] = None
+    groups_per_unit: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="The most groups that one unit counts in.", rich_help_panel=TABLE),
+    ] = None
+    between: Annotated[
+        Repeated,
+        typer.Option(
+            metavar="NAME=LOW:HIGH",
+            help="The public range of a column, or of a name in the SELECT; values outside count as its ends. "
+            "Can be repeated.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    keys: Annotated[
+        Repeated,
+        typer.Option(
+            metavar="COLUMN=A,B",
+            help="A column's public groups; all are shown. Without, groups are found privately. Can be repeated.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    type: Annotated[
+        Repeated,
+        typer.Option(
+            metavar="COLUMN=TYPE",
+            help="Read a column as bool, int, float, decimal, text, date or timestamp; CSV is text. Can be repeated.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The table's name, if not the file's.", rich_help_panel=TABLE),
+    ] = None
+    version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Which state of the data it is; raise it when rows were added. As before, if not said.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    neighbours: Annotated[
+        str | None,
+        typer.Option(
+            metavar="add-remove|replace",
+            help="What one unit may have done; add-remove if not said.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="laplace|gaussian", help="The noise, if not the one that errs less.", rich_help_panel=ANSWER
+        ),
+    ] = None
+    confidence: Annotated[
+        str, typer.Option(metavar="P", help="How often an error bar holds the truth.", rich_help_panel=ANSWER)
+    ] = "0.95"
+    consistent: Annotated[
+        bool,
+        typer.Option(
+            "--consistent",
+            help="Make the numbers possible ones, at no cost: counts not negative, quantiles rising.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = False
+    format: Annotated[
+        str,
+        typer.Option(metavar="|".join(FORMATS), help="How it is written.", rich_help_panel=ANSWER),
+    ] = "table"
+    output: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write it to a file; parquet needs one.", rich_help_panel=ANSWER),
+    ] = None
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Draw the answer too, as .png, .svg or .html by its ending.", rich_help_panel=ANSWER
+        ),
+    ] = None
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where charges are kept; $TACIT_HOME/ledger.db if left out.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = None
+    try_out: Annotated[
+        bool,
+        typer.Option(
+            "--try",
+            help="Keep nothing: a ledger in memory, gone when the command ends. For made-up data.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = False
+    analyst: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who asks, for the record.", rich_help_panel=LEDGER)
+    ] = None
+    request_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="One id is charged once: sent again, it gets the answer it already has.",
+            rich_help_panel=LEDGER,
+        ),
+    ] = None
+
+    @property
+    def call_delta(self) -> str | None:
+        """The delta of this call alone; None where --delta speaks of the budget, and the call takes its share."""
+        return self.delta if self.budget is None else None
+
+
+def with_words(command: Callable[[Words], None]) -> Callable[..., None]:
+    """Return the command with every field of `Words` as an argument or option of its own, as typer reads them."""
+
+    def spread(**given: Any) -> None:
+        command(Words(**given))
+
+    spread.__doc__ = command.__doc__
+    spread.__signature__ = inspect.signature(Words)  # type: ignore[attr-defined]
+    return spread
+
+
+def opening() -> "Opened":
+    """Return a function that opens a source, once however often it is called; no row is read."""
+    from tacit.tables.source import open_source
+
+    return cache(lambda source: open_source(source, {}))
+
+
+def open_question(words: Words, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
+    """Return the question these words ask of the table they name or declare; no row is read.
+
+    To plan, a table that the ledger does not know is declared in one that is forgotten, so that nothing is written.
+    """
+    opened = opened or opening()
+    if words.try_out and words.ledger is not None:
+        raise InvalidParameter("--try keeps nothing, and --ledger says where\nhint: give one of the two")
+    entry = find_entry(words.source, words.catalog)
+    if entry is not None:
+        table = open_entry(entry, words, opened, to_plan=to_plan)
+        ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
+        declared = table.frame.declaration.columns
+        return table.sql(
+            words.sql,
+            between={name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between},
+        )
+    forgets = words.try_out or (to_plan and words.budget is not None)
+    return _open_source_question(words, opened, ledger=MEMORY if forgets else words.ledger)
+
+
+def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None) -> "Question":
+    import tacit
+
+    if words.unit is None:
+        raise InvalidParameter(
+            "--unit is missing: whose privacy is protected"
+            "\nhint: --unit person_id, or --unit ROW if each row is a person; or declare the table once: tacit init"
+        )
+    columns, ranges = _public_facts(words, opened)
+    table = tacit.table(
+        opened(words.source),
+        unit=tacit.ROW if words.unit == ROW_WORD else words.unit,
+        budget=None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0),
+        name=words.name,
+        ledger=ledger,
+        same_people_as=None if ledger == MEMORY else words.same_people_as,  # such a ledger knows no other table
+        neighbours=words.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
+        columns=columns,
+        rows_per_unit=words.rows_per_unit,
+        groups_per_unit=words.groups_per_unit,
+        version=words.version,
+    )
+    if words.unit == ROW_WORD and ROW_WORD in table.frame.declaration.columns:
+        raise QueryRefused(
+            "--unit ROW means that each row is its own person, and this table has a column of that name"
+            "\nhint: rename the column, or say tacit.ROW in Python"
+        )
+    return table.sql(words.sql, between=ranges)
+
+
+def plan_question(words: Words, opened: "Opened") -> "PlanReport":
+    """Return what answering would do; nothing is declared by it."""
+    question = open_question(words, opened, to_plan=True)
+    return question.plan(
+        delta=words.call_delta, analyst=words.analyst, noise=words.noise, confidence=words.confidence, **spending(words)
+    )
+
+
+def spending(words: Words) -> dict[str, Any]:
+    """Return what the call may cost: its epsilon, or the error it must stay within."""
+    if (words.epsilon is None) == (words.error is None):
+        raise InvalidParameter(
+            "say what the call may cost or how far off it may be, one of the two\nhint: --epsilon 1, or --error 2%"
+        )
+    if words.error is None:
+        return {"epsilon": words.epsilon}
+    groups = {} if words.for_groups_of is None else {"for_groups_of": words.for_groups_of}
+    if len(words.error) == 1 and "=" not in words.error[0]:
+        return {"error": words.error[0], **groups}
+    return {"error": dict(named(words.error, "--error", "stay=2%")), **groups}
+
+
+def _public_facts(words: Words, opened: "Opened") -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
+    """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
+    columns: dict[str, dict[str, Any]] = {
+        column: {"type": kind} for column, kind in named(words.type, "--type", "age=int")
+    }
+    listed = named(words.keys, "--keys", "ward=A,B")
+    ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
+    kinds = column_kinds(opened(words.source), columns) if listed or ranges else {}
+    for name in [name for name in ranges if name in kinds]:
+        columns.setdefault(name, {})["between"] = ranges.pop(name)
+    for column, text in listed:
+        columns.setdefault(column, {})["keys"] = read_key_list(column, text, kinds.get(column, "text"))
+    return columns, ranges

@@ -1,0 +1,155 @@
+"""The Python door and the way to the SQL door: a protected table, filtered and grouped until it is a question."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.door.question import Question, what_is_left
+from tacit.errors import QueryRefused, printable
+from tacit.ledger.charging import Left
+from tacit.privacy.number import Number
+from tacit.query import frame as words
+from tacit.query.frame import Asked, Frame, binned, ranked
+from tacit.query.sql import parse_query
+from tacit.session import Session
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """A protected table, perhaps filtered and grouped: ask it for a count, a sum, a mean, or several at once.
+
+    Every step returns a new one; nothing is read until `.answer()`.
+    """
+
+    session: Session
+    frame: Frame
+
+    def where(self, condition: str) -> "Table":
+        """Return the table's rows where a condition holds, e.g. "age >= 18 AND ward = 'A'"."""
+        return Table(self.session, words.add_where(self.frame, condition))
+
+    def derive(self, **expressions: str) -> "Table":
+        """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
+        return Table(self.session, words.add_derived(self.frame, expressions))
+
+    def group_by(self, *names: str, keys: Any = None) -> "Table":
+        """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame."""
+        return Table(self.session, words.add_keys(self.frame, names, keys))
+
+    def agg(self, **aggregates: Asked) -> Question:
+        """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days"))."""
+        return Question(self.session, words.make_query(self.frame, aggregates))
+
+    def count(self, column: str | None = None) -> Question:
+        """Return the question how many rows; with a column, how many have a value there."""
+        return self._one(words.count(column))
+
+    def count_units(self) -> Question:
+        """Return the question how many units."""
+        return self._one(words.count_units())
+
+    def sum(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for the sum of a column; `between` is its public range where none is declared."""
+        return self._one(words.sum(column, between=between, step=step))
+
+    def mean(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for the mean of a column; `between` is its public range where none is declared."""
+        return self._one(words.mean(column, between=between, step=step))
+
+    def variance(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for the variance of a column."""
+        return self._one(words.variance(column, between=between, step=step))
+
+    def std(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for the standard deviation of a column."""
+        return self._one(words.std(column, between=between, step=step))
+
+    def median(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for the median of a column; its interval is paid for in the same call."""
+        return self._one(words.median(column, between=between, step=step))
+
+    def quantile(self, column: str, fractions: Any, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for one quantile, named as the column, or for a list of them, named e.g. days_p90."""
+        if not isinstance(fractions, list | tuple):
+            return self._one(words.quantile(column, fractions, between=between, step=step))
+        asked = {
+            words.quantile_name(column, fraction): words.quantile(column, fraction, between=between, step=step)
+            for fraction in fractions
+        }
+        return self.agg(**asked)
+
+    def min(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for about the least value of a column: a low quantile."""
+        return self._one(words.min(column, between=between, step=step))
+
+    def max(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+        """Return the question for about the greatest value of a column: a high quantile."""
+        return self._one(words.max(column, between=between, step=step))
+
+    def covariance(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
+        """Return the question for the covariance of two columns."""
+        asked = words.covariance(column, other, between=between, other_between=other_between)
+        return self.agg(covariance=asked)
+
+    def correlation(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
+        """Return the question for the correlation of two columns."""
+        asked = words.correlation(column, other, between=between, other_between=other_between)
+        return self.agg(correlation=asked)
+
+    def count_distinct(self, column: str, *, per_unit: int | None = None) -> Question:
+        """Return the question how many different values a column has, of each unit at most `per_unit`."""
+        return self._one(words.count_distinct(column, per_unit=per_unit))
+
+    def histogram(self, column: str, bins: Any, *, between: Any = None) -> Question:
+        """Return the question how many rows fall in each bin: so many even ones over the range, or between edges.
+
+        A bin is named by its lower end and reaches up to the next; what lies outside is in the first or the last.
+        """
+        return Question(self.session, binned(self.frame, column, bins, between))
+
+    def top(self, column: str, k: int, *, keys: Any = None) -> Question:
+        """Return the question for the k most common values of a column: those that most units have.
+
+        A unit counts once for each value it has, however many of its rows have it. Of public keys only their order is
+        chosen, which costs far less than counts, and every value of a unit counts. Keys that are found are shown with
+        their counts, and a unit counts for at most `groups_per_unit` of its values, picked at random.
+        """
+        return Question(self.session, ranked(self.frame, column, k, keys))
+
+    def mode(self, column: str, *, keys: Any = None) -> Question:
+        """Return the question for the mode of people: the value that most units have, as `top` counts them.
+
+        It is not the mode of rows: a unit with a hundred rows of one value counts once for it. Where each row is its
+        own unit, the two are the same.
+        """
+        return self.top(column, 1, keys=keys)
+
+    def sql(
+        self, text: str, *, between: Mapping[str, Any] | None = None, per_unit: Mapping[str, int] | None = None
+    ) -> Question:
+        """Return the question a SELECT asks; FROM names this table.
+
+        `between` gives the public range of what an aggregate adds up, by its name in the SELECT, where no column has
+        one: sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}). `per_unit` gives the
+        bound of a COUNT(DISTINCT x), by its name.
+        """
+        if self.frame != Frame(self.frame.declaration):
+            raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
+        query = words.with_bounds(parse_query(text, self.frame.declaration), {} if per_unit is None else per_unit)
+        return Question(self.session, words.with_ranges(query, {} if between is None else between))
+
+    @property
+    def left(self) -> Left:
+        """How much may still be asked; it prints as words, and has the amounts as exact numbers."""
+        return what_is_left(self.session, None)
+
+    def _one(self, asked: Asked) -> Question:
+        return Question(self.session, words.make_query(self.frame, [asked]))
+
+    def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
+        return sorted(name for name in dir(type(self)) if not name.startswith("_"))
+
+    def __repr__(self) -> str:
+        declared = self.frame.declaration
+        budget = self.session.registered.budget
+        return printable(f"<protected table '{declared.name}', unit {declared.unit}, budget {budget}>")

@@ -1,0 +1,1 @@
+"""The quick way through rows: packed columns, compiled loops."""

@@ -1,0 +1,320 @@
+"""The kernel's loops, compiled ahead: by a process of its own, into a private folder, and loaded from there.
+
+Compiling takes seconds and nobody should wait for it, nor for it to end when Python does. So a separate process, begun
+when a question first wants the kernel, compiles the loops into numba's cache; until that is complete the SQL path
+answers. The folder is named by everything the machine code depends on, and holds code that will be run. So it is used
+only where nobody else can change it, on the whole way there, and only if every file is what was compiled, byte for
+byte. What is damaged is compiled anew, without a look at it. TACIT_KERNEL=off leaves the kernel out.
+"""
+
+import fcntl
+import hashlib
+import importlib.metadata
+import json
+import logging
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import IO
+
+from tacit.files import fault_of, make_folder, others_may_write
+from tacit.privacy.number import read_json
+
+log = logging.getLogger("tacit.engine")
+
+LOOPS = tuple(Path(__file__).with_name(f"{name}_loops.py") for name in ("coding", "kernel", "row"))
+COMPLETE, LOCK = "complete", "lock"
+KEPT_DAYS = 30
+_COMPILE = "import sys; sys.path.insert(0, sys.argv[1]); from tacit.engine import compiled; compiled.compile_now()"
+
+_turn = threading.Lock()
+_loaded = False
+_broken = False
+_compiling: subprocess.Popen[bytes] | None = None
+_warned = False
+
+
+def is_ready() -> bool:
+    """Return whether the kernel can be used without compiling anything; it depends on no data."""
+    if _is_off() or _broken:
+        return False
+    return _loaded or _is_complete(cache_folder())
+
+
+def is_loaded() -> bool:
+    """Return whether this process has the loops at hand already."""
+    return _loaded and not _is_off()
+
+
+def load() -> bool:
+    """Load the compiled loops, which takes a moment the first time; return whether they may be used."""
+    global _loaded, _broken
+    with _turn:
+        if not _loaded and is_ready():
+            try:
+                _import_loops(cache_folder())
+                _loaded = True
+            except Exception as problem:  # noqa: BLE001 - a damaged cache only costs the quick path
+                log.warning("the compiled kernel cannot be loaded: %s", type(problem).__name__)
+                _broken = True
+        return _loaded and not _is_off()
+
+
+def start() -> None:
+    """Have the loops compiled in the background, unless they are or that is under way."""
+    global _compiling
+    with _turn:
+        if _is_off() or _broken or _loaded or not sys.executable:
+            return
+        if _compiling is not None and _compiling.poll() is not None:
+            return  # it was tried in this process; what went wrong would go wrong again
+        if _compiling is None and _is_private(cache_folder()) and not _is_complete(cache_folder()):
+            package_parent = str(Path(__file__).resolve().parents[2])
+            _compiling = subprocess.Popen(
+                [sys.executable, *_own_flags(), "-P", "-c", _COMPILE, package_parent],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd="/",  # numba takes settings from a file in the folder it is started in
+            )
+
+
+def compile_now() -> None:
+    """Compile the loops and wait for it: what the background process does; one at a time.
+
+    Nothing is compiled where others could change what comes of it.
+    """
+    folder = cache_folder()
+    make_folder(folder)
+    if not _is_private(folder):
+        return
+    with _open_new(folder / LOCK) as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_complete(folder):
+            _clear(folder)  # what is there may be damaged or planted, and numba would unpickle it
+            _import_loops(folder)
+            _seal(folder)
+            _remove_old(folder)
+
+
+def cache_folder() -> Path:
+    """Return the folder for this version's machine code on this kind of processor.
+
+    It is in XDG_CACHE_HOME where that is set. Otherwise in the home's .cache; where that cannot be ours alone, as in
+    homes that a group may write to, in a folder of the user's own beside other temporary files.
+    """
+    said = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(said):
+        return Path(said) / "tacit" / _folder_name()
+    usual = Path(os.path.expanduser("~")) / ".cache" / "tacit"
+    if usual.is_absolute() and _could_be_ours(usual):
+        return usual / _folder_name()
+    return Path(tempfile.gettempdir()) / f"tacit-{os.geteuid()}" / _folder_name()
+
+
+@cache
+def _folder_name() -> str:
+    """Name everything the machine code depends on."""
+    sources = [(str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in LOOPS]
+    facts = (
+        *(importlib.metadata.version(package) for package in ("numba", "llvmlite", "numpy")),
+        *(sys.version, platform.machine(), _processor()),
+        *sources,
+    )
+    return "kernel-" + hashlib.blake2b(repr(facts).encode(), digest_size=10).hexdigest()
+
+
+def _is_off() -> bool:
+    return os.environ.get("TACIT_KERNEL", "").lower() == "off"
+
+
+def _could_be_ours(folder: Path) -> bool:
+    try:
+        existing = next(each for each in (folder, *folder.parents) if each.exists())
+        return fault_of(existing) is None and os.access(existing, os.W_OK | os.X_OK)
+    except OSError:
+        return False
+
+
+def _own_flags() -> list[str]:
+    """Return the flags by which this interpreter leaves things out, so that the compiling one does too."""
+    flags = sys.flags
+    return ["-I"] if flags.isolated else ["-E"] * flags.ignore_environment + ["-s"] * flags.no_user_site
+
+
+def _is_private(folder: Path) -> bool:
+    """Whether nobody else can change what is in the folder; said once where others can."""
+    global _warned
+    try:
+        fault = fault_of(folder)
+    except OSError as problem:
+        fault = f"it cannot be looked at ({problem.strerror})"
+    if fault is not None and not _warned:
+        _warned = True
+        log.info("no kernel is kept in %s: %s; answers are computed in SQL, more slowly", folder, fault)
+    return fault is None
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether all that was compiled is there, as it was and ours alone: only then may it be unpickled and run."""
+    try:
+        return folder.is_dir() and _is_private(folder) and read_json(_content(folder / COMPLETE)) == _digests(folder)
+    except (OSError, ValueError):
+        return False
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    """Return the digest of every file in the folder; ValueError where one is no plain file of ours."""
+    found = {}
+    for place, folders, files in os.walk(folder, onerror=_raise):
+        for name in folders:
+            _require_ours(os.lstat(Path(place, name)), stat.S_IFDIR)
+        for name in files:
+            path = Path(place, name)
+            if path not in (folder / COMPLETE, folder / LOCK):
+                found[str(path.relative_to(folder))] = hashlib.sha256(_content(path)).hexdigest()
+    return found
+
+
+def _content(path: Path) -> bytes:
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+        _require_ours(os.fstat(file.fileno()), stat.S_IFREG)
+        return file.read()
+
+
+def _require_ours(found: os.stat_result, kind: int) -> None:
+    if stat.S_IFMT(found.st_mode) != kind or found.st_uid not in (0, os.geteuid()) or others_may_write(found):
+        raise ValueError("not a file of ours alone")
+
+
+def _raise(problem: OSError) -> None:
+    raise problem
+
+
+def _open_new(path: Path) -> IO[str]:
+    """Open a file for writing that is for its owner alone and no link."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "w")
+
+
+def _clear(folder: Path) -> None:
+    """Remove all but the lock."""
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path)
+        elif entry.name != LOCK:
+            os.unlink(entry.path)
+
+
+def _seal(folder: Path) -> None:
+    """Write down what was compiled, once all of it is there."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            os.chmod(Path(place, name), 0o700 if name in folders else 0o600)  # whatever the umask was
+    compiled, unfinished = _digests(folder), folder / f"{COMPLETE}.new"
+    with _open_new(unfinished) as file:
+        json.dump(compiled, file)
+    unfinished.replace(folder / COMPLETE)
+
+
+def _processor() -> str:
+    """Return what the machine code is made for: it uses what this processor can do."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next((line for line in lines if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        return platform.processor()
+
+
+def _import_loops(folder: Path) -> None:
+    """Import the loops with numba's cache in this folder, and run each once, which loads or compiles it."""
+    from numba.core import config
+
+    ours = {"CACHE_DIR": str(folder), "CACHE_LOCATOR_CLASSES": ""}  # the environment may name other folders, and code
+    before = {name: value for name, value in vars(config).items() if name in ours}
+    vars(config).update(ours)
+    try:
+        from tacit.engine.kernel import coding_loops
+        from tacit.engine.kernel import loops as kernel_loops
+        from tacit.engine.kernel import loops as row_loops
+    finally:
+        vars(config).update(before)
+    for loops in (coding_loops, kernel_loops, row_loops):
+        _require_kept_in(folder, loops)
+    _run_coding(coding_loops)
+    _run_kernel(kernel_loops)
+    _run_rows(row_loops)
+
+
+def _require_kept_in(folder: Path, loops: ModuleType) -> None:
+    """Refuse loops whose machine code numba would look for elsewhere."""
+    paths = [loop._cache.cache_path for loop in vars(loops).values() if hasattr(loop, "_cache")]
+    kept = [path for path in paths if path is not None]  # those that are compiled into others are not kept
+    if not kept or not all(Path(path).is_relative_to(folder) for path in kept):
+        raise ImportError("numba keeps machine code elsewhere")
+
+
+# Each loop is run on next to nothing, with arrays of the types that it is given in use.
+
+
+def _run_coding(loops: ModuleType) -> None:
+    import numpy as np
+
+    from tacit.engine.kernel.coding import as_input, make_secret
+
+    secret, one = make_secret("", ""), as_input(np.ones(1, dtype=np.int64))
+    hashes, slots, known = np.zeros(1, dtype=np.uint64), np.full(4, -1, dtype=np.int32), np.zeros(3, dtype=np.int64)
+    loops.hash_words(one, secret, hashes)
+    loops.refill(slots.copy(), hashes, 1)
+    words = np.zeros(1, dtype=np.int64)
+    loops.code_words(one, 0, secret, slots.copy(), words.copy(), known.copy(), words.copy())
+    loops.find_words(one, secret, slots.copy(), words.copy(), words.copy())
+    loops.find_near(one, 0, one, np.zeros(1, dtype=np.int64))
+    letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
+    loops.hash_texts(letter, as_input(ends), secret, hashes)
+    loops.code_texts(letter, ends, 0, secret, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
+
+
+def _run_kernel(loops: ModuleType) -> None:
+    import numpy as np
+
+    from tacit.engine.kernel.coding import as_input
+
+    hashes, one = np.zeros(1, dtype=np.uint64), as_input(np.ones(1, dtype=np.int64))
+    rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)
+    loops.scatter(hashes, one, one, np.zeros((1, 1), dtype=np.uint32), 1, starts, rows)
+    rows[0, 2] = 0
+    rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
+    out = loops.Out(np.zeros((1, 4), dtype=np.int64), np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64))
+    loops.sum_rows(rows, 8, 0, rule, out)
+
+
+def _run_rows(loops: ModuleType) -> None:
+    import numpy as np
+
+    from tacit.engine.kernel.coding import as_input
+
+    starts, bits = as_input(np.zeros(1, dtype=np.uint64)), as_input(np.ones(1, dtype=np.uint8))
+    sums, first, grid = np.zeros(3, dtype=np.int64), np.uint64(1), loops.Grid(0.0, 1.0, 1.0, 0, 1, True)
+    for keys in (as_input(np.zeros(1, dtype=np.int16)), as_input(np.zeros(1, dtype=np.int32))):
+        groups = loops.Groups(keys, 0, starts)
+        loops.count_rows(groups, sums)
+        loops.add_floats(groups, as_input(np.zeros(1)), bits, 0, grid, first, sums)
+        loops.add_words(groups, as_input(np.zeros(1, dtype=np.uint32)), first, sums)
+
+
+def _remove_old(folder: Path) -> None:
+    for other in folder.parent.glob("kernel-*"):
+        with suppress(FileNotFoundError):  # another process removes it too
+            if other != folder and time.time() - other.stat().st_mtime > KEPT_DAYS * 86400:
+                shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,162 @@
+"""A plan on the kernel: what is asked of DuckDB, in what form, and what comes of it.
+
+DuckDB filters, derives, puts values on their grids and finds the place of public keys; rows then leave as Arrow, values
+as unsigned words of 32 bits. Whether a plan can run here depends on public facts: the types of its unit and keys.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+import numpy as np
+
+from tacit.engine.kernel import summing
+from tacit.engine.prepared import Readable
+from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving
+from tacit.exact import ExactTable
+from tacit.memory import spill_folder
+from tacit.plan.plan import Plan
+from tacit.query.nodes import Scalar
+from tacit.tables.frames import to_scalar
+from tacit.tables.source import Source
+
+BATCH_ROWS = 1 << 20
+# No text that leaves is longer than a digest, so that a batch of them is far from Arrow's 2^31 bytes.
+TEXT_BATCH_ROWS = 1 << 16
+BATCH_ROWS_LEAST = 1 << 12
+# Of the memory limit, what a batch may take; there are a few copies of it.
+BATCH_SHARE = 64
+
+
+def suits(plan: Plan, source: Source) -> bool:
+    """Return whether the kernel can run this plan once it is compiled; a matter of public facts."""
+    if plan.unit is None or plan.distincts:
+        return False
+    return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
+
+
+def finds_places(plan: Plan) -> bool:
+    """Return whether the kernel finds listed keys' places, sooner than a join: where a key is one whole number."""
+    if plan.public_keys is None or len(plan.keys) != 1 or plan.keys[0].type != "int":
+        return False
+    return len(set(plan.public_keys)) == len(plan.public_keys)
+
+
+@dataclass(frozen=True)
+class KernelColumns:
+    """What the columns of a relation are to the kernel, and in how large batches they are read."""
+
+    columns: summing.Columns
+    batch_rows: int
+
+
+def relation_of(
+    plan: Plan, rows: ir.Table, keys: list[str], more: Sequence[str] = ()
+) -> tuple[ir.Table, KernelColumns]:
+    """Return what DuckDB is asked for; `rows` are those that count, as (unit, keys, values in steps), and `more`."""
+    words = {f"x{place}": _limbs(rows[f"x{place}"], height) for place, height in enumerate(_heights(plan))}
+    named = {
+        name: [f"{name}_{place}" for place in range(len(some))] for name, some in words.items()
+    }  # the highest limb first
+    unit = {UNIT: _as_unit(rows[UNIT])} if plan.unit is not None else {}
+    limbs = {limb: word for name, some in named.items() for limb, word in zip(some, words[name], strict=True)}
+    asked = rows.select(*keys, *more, **unit, **limbs) if keys or more or unit or limbs else rows
+    texts = any(not _is_small(asked[name].type()) for name in asked.columns)
+    listed = None if plan.public_keys is None else len(plan.public_keys)
+    drawn = sorted({draw.column for draw in plan.quantiles})
+    columns = summing.Columns(UNIT, keys, list(named.values()), listed, drawn, _found_here(plan))
+    return asked, KernelColumns(columns, TEXT_BATCH_ROWS if texts else BATCH_ROWS)
+
+
+def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory: int) -> ExactTable:
+    """Return each group's exact sums, every unit bounded."""
+    bounded = summing.Bounded(
+        rows_most=plan.rows_per_unit if plan.needs_rows else summing.ROWS_AT_ONCE,
+        groups_most=plan.groups_per_unit,
+        salt=salt,
+    )
+    form: KernelColumns = asked.more
+    width = sum(_bytes_of(kind) for kind in asked.relation.schema().types)
+    with source.stream(asked.relation, batch_rows(form.batch_rows, width, memory), asked.sql) as batches:
+        summed = summing.sum_batches(
+            batches, batches.schema, form.columns, bounded, memory=memory, folder=spill_folder()
+        )
+    return _as_exact(summed, plan)
+
+
+def batch_rows(most: int, width: int, memory: int) -> int:
+    """Return how many rows of so many bytes are read at a time: what they take follows the memory limit."""
+    return max(BATCH_ROWS_LEAST, min(most, memory // BATCH_SHARE // width))
+
+
+def _bytes_of(kind: dt.DataType) -> int:
+    return 8 if _is_small(kind) else DIGEST_BYTES
+
+
+def _as_exact(summed: summing.Summed, plan: Plan) -> ExactTable:
+    names = ["rows", "units"]
+    for place in range(plan.value_count):
+        names += [f"counted_{place}", f"total_{place}"]
+    sums = dict(zip(names, summed.sums, strict=True))
+    if summed.keys is None:
+        listed = plan.public_keys or ((),)
+        made = {} if plan.sums_nothing else {name: each.tolist() for name, each in sums.items()}
+        return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in summed.drawn.items()})
+    kept = summed.sums[1] > 0  # a group that bounding has emptied does not exist, as in SQL
+    keys: Sequence[tuple[Scalar, ...]] = [
+        tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
+    ]
+    place_of = np.cumsum(kept) - 1
+    values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in summed.drawn.items()}
+    return ExactTable(keys, {name: each[kept].tolist() for name, each in sums.items()}, values)
+
+
+def _found_here(plan: Plan) -> list[int | None] | None:
+    """Return the public list of whole numbers that the kernel looks keys up in, or None where DuckDB has joined it."""
+    if not finds_places(plan) or plan.public_keys is None:
+        return None
+    return [None if key is None else int(key) for (key,) in plan.public_keys]  # type: ignore[arg-type]
+
+
+def _heights(plan: Plan) -> list[int]:
+    """Return the most that each value can be, in steps."""
+    heights = [0 if column.counts_only else column.height for column in plan.measured]
+    return heights + [prod(heights[column] ** exponent for column, exponent in product) for product in plan.products]
+
+
+def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
+    """Return a value as unsigned words, the highest first, NULL as a word that no value has."""
+    if height < summing.NOTHING:
+        return [as_word(value)]
+    return [as_word(value >> summing.LIMB_BITS), as_word(value & ibis.literal((1 << summing.LIMB_BITS) - 1, "int64"))]
+
+
+def as_word(value: ir.IntegerValue) -> ir.Value:
+    """Return a value as an unsigned word of 32 bits, NULL as one that no value has."""
+    return value.fill_null(ibis.literal(summing.NOTHING, "int64")).cast("uint32")
+
+
+def _as_unit(unit: ir.Value) -> ir.Value:
+    """Return a unit of a type that is told apart here: as it is, or its text."""
+    return unit if _is_codable(unit.type()) and not unit.type().is_uuid() else leaving(unit.cast("string"))
+
+
+def _is_small(kind: Any) -> bool:
+    return not (kind.is_string() or kind.is_decimal())
+
+
+def _is_codable(kind: dt.DataType) -> bool:
+    return bool(
+        kind.is_integer()
+        or kind.is_floating()
+        or kind.is_boolean()
+        or kind.is_date()
+        or kind.is_timestamp()
+        or kind.is_string()
+        or kind.is_decimal()
+        or kind.is_uuid()
+    )

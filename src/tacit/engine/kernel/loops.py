@@ -1,0 +1,442 @@
+"""The kernel's loops, compiled by numba: scatter rows by unit, bound each unit in cache, add up.
+
+Whole numbers only. Which rows and groups of a unit are kept follows the same rule as the SQL path, with a hash of its
+own: groups in the order of (hash of unit and key; key), rows in the order of (hash of unit, key and values; values).
+Hashes are of values and a salt, never of codes. Units are compared whole: for numbers the hash is one-to-one, and other
+units carry a code beside it, equal just when they are.
+
+A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code where it has one, and the
+values from word `first` on; a value of NOTHING is NULL. Importing numba takes a while, so only `compiled` imports this.
+
+Loops that add up rows of which each is its own unit, compiled by numba: one pass over a batch for each value.
+
+`sums` is a flat array with a stretch for each group: how many rows, then for each value how many rows lack it and the
+total of the others, in steps above its low end. A row's stretch begins at start_of[key - base]; what is not listed has
+one too, after the last. Places are unsigned: numba would look for negative ones at every step.
+Importing numba takes a while, so only `compiled` imports this.
+"""
+
+from math import floor
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from tacit.engine.kernel.coding_loops import mix
+
+NOTHING = np.uint32(0xFFFFFFFF)
+# Up to so many groups the first are found in one pass, without sorting them all.
+FEW = 64
+
+
+class Rule(NamedTuple):
+    """What is done with the rows of one question."""
+
+    first: Any  # the word of a row's first value: 4 where units have codes, else 3
+    key_hash: Any  # (key,) uint64: a hash of each key's value
+    key_rank: Any  # (key,) int64: where each key is in the order of keys
+    rows_most: Any
+    groups_most: Any
+    drawn: Any  # (word,) int64: which words of a row are handed on for quantiles, row by row
+
+
+class Out(NamedTuple):
+    """Where what is kept goes."""
+
+    sums: Any  # (key, sum) int64: rows, units, and counted and total of each value
+    kept: Any  # (row, 1 + word) uint32: the key and the drawn words of each kept row, where any are drawn
+    count: Any  # (1,) int64: how many rows `kept` has
+
+
+@numba.njit(cache=True, nogil=True)
+def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
+    """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end.
+
+    Rows whose key is negative are left out: it is not listed.
+    """
+    shift = np.uint64(64 - bits)
+    at = np.zeros((1 << bits) + 1, np.int64)
+    for row in range(len(hashes)):
+        if keys[row] >= 0:
+            at[np.int64(hashes[row] >> shift) + 1] += 1
+    for part in range(1 << bits):
+        at[part + 1] += at[part]
+    starts[:] = at
+    first = rows.shape[1] - values.shape[0]
+    for row in range(len(hashes)):
+        if keys[row] < 0:
+            continue
+        word = hashes[row]
+        place = at[np.int64(word >> shift)]
+        at[np.int64(word >> shift)] = place + 1
+        rows[place, 0] = np.uint32(word & np.uint64(0xFFFFFFFF))
+        rows[place, 1] = np.uint32(word >> np.uint64(32))
+        rows[place, 2] = np.uint32(keys[row])
+        if first == 4:
+            rows[place, 3] = np.uint32(codes[row])
+        for column in range(values.shape[0]):
+            rows[place, first + column] = values[column, row]
+
+
+@numba.njit(cache=True, nogil=True)
+def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
+    """Bound whole units, add them up by key, and hand on the words that quantiles are drawn from.
+
+    The rows are first split by the `bits` of their units' hashes after the top `skip`, so that a part stays in cache.
+    """
+    parted, starts = _split(rows, skip, bits)
+    for part in range(1 << bits):
+        some = parted[starts[part] : starts[part + 1]]
+        if len(some):
+            _sum_part(some, rule, out)
+
+
+@numba.njit
+def _split(rows: Any, skip: Any, bits: Any) -> Any:
+    at = np.zeros((1 << bits) + 1, np.int64)
+    if bits == 0:
+        at[1] = len(rows)
+        return rows, at
+    shift, mask = 32 - skip - bits, (1 << bits) - 1
+    for row in range(len(rows)):
+        at[((np.int64(rows[row, 1]) >> shift) & mask) + 1] += 1
+    for part in range(1 << bits):
+        at[part + 1] += at[part]
+    starts = at.copy()
+    parted = np.empty_like(rows)
+    for row in range(len(rows)):
+        part = (np.int64(rows[row, 1]) >> shift) & mask
+        place = at[part]
+        at[part] = place + 1
+        for word in range(rows.shape[1]):
+            parted[place, word] = rows[row, word]
+    return parted, starts
+
+
+@numba.njit
+def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
+    """Bound and add up each unit of a part."""
+    places, ends, units = _by_unit(rows, rule.first)
+    orders = np.empty(len(rows), np.uint64)
+    spare = np.empty(len(rows), np.int32)
+    best = np.empty(rule.groups_most if rule.groups_most <= FEW else 0, np.uint64)
+    begin = 0
+    for unit in range(units):
+        end = ends[unit]
+        if end - begin == 1:
+            key = np.int64(rows[places[begin], 2])
+            out.sums[key, 0] += 1
+            out.sums[key, 1] += 1
+            _add_row(rows, rule, places[begin], 1, out)
+        else:
+            _sum_unit(rows, rule, places[begin:end], orders, spare, best, out)
+        begin = end
+
+
+@numba.njit
+def _by_unit(rows: Any, first: Any) -> Any:
+    """Return the rows' places sorted by unit, where each unit's end, and how many units there are."""
+    mask = 15
+    while mask + 1 < 2 * len(rows):
+        mask = 2 * mask + 1
+    slots = np.full(mask + 1, -1, np.int32)
+    unit_of = np.empty(len(rows), np.int32)
+    one_row = np.empty(len(rows), np.int32)
+    ends = np.zeros(len(rows) + 1, np.int32)
+    units = 0
+    for row in range(len(rows)):
+        slot = np.int64(rows[row, 0]) & mask
+        while True:
+            unit = slots[slot]
+            if unit < 0:
+                unit = np.int32(units)
+                slots[slot] = unit
+                one_row[unit] = row
+                units += 1
+                break
+            other = one_row[unit]
+            same = rows[other, 0] == rows[row, 0] and rows[other, 1] == rows[row, 1]
+            if same and (first == 3 or rows[other, 3] == rows[row, 3]):
+                break
+            slot = (slot + 1) & mask
+        unit_of[row] = unit
+        ends[unit + 1] += 1
+    for unit in range(units):
+        ends[unit + 1] += ends[unit]
+    places = one_row  # no longer needed as what it was
+    for row in range(len(rows)):
+        unit = unit_of[row]
+        places[ends[unit]] = row
+        ends[unit] += 1
+    return places, ends, units
+
+
+@numba.njit
+def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, spare: Any, best: Any, out: Out) -> None:
+    """Add up those of a unit's groups that come first in the order of (hash, key), each cut to its first rows."""
+    word = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
+    count = len(places)
+    for place in range(count):
+        orders[place] = mix(word, rule.key_hash[rows[places[place], 2]])
+    if len(best) and count > 4 * len(best):  # most groups will not be kept: leave them out before sorting
+        held = _first_orders(orders, count, best)
+        last, kept = best[held - 1], 0
+        for place in range(count):
+            if orders[place] <= last:
+                orders[kept] = orders[place]
+                places[kept] = places[place]
+                kept += 1
+        count = kept
+        if not _by_order(rows, places, orders, spare, best[:held], count):
+            _sort(rows, rule, places, orders, count)
+    else:
+        _sort(rows, rule, places, orders, count)
+    begin, groups = 0, 0
+    while begin < count and groups < rule.groups_most:
+        key = np.int64(rows[places[begin], 2])
+        end = begin + 1
+        while end < count and rows[places[end], 2] == key:
+            end += 1
+        out.sums[key, 0] += min(end - begin, rule.rows_most)
+        out.sums[key, 1] += 1
+        if end - begin > rule.rows_most:
+            _add_first_rows(rows, rule, places[begin:end], orders, out)
+        else:
+            for place in range(begin, end):
+                _add_row(rows, rule, places[place], 1, out)
+        groups += 1
+        begin = end
+
+
+@numba.njit
+def _first_orders(orders: Any, count: Any, best: Any) -> Any:
+    """Put the smallest distinct orders into `best`, rising, and return how many: as many as it holds, or all."""
+    held = 0
+    for place in range(count):
+        order = orders[place]
+        if held == len(best) and order >= best[held - 1]:
+            continue
+        at = held
+        while at > 0 and best[at - 1] > order:
+            at -= 1
+        if at > 0 and best[at - 1] == order:
+            continue
+        held = min(held + 1, len(best))
+        for other in range(held - 1, at, -1):
+            best[other] = best[other - 1]
+        best[at] = order
+    return held
+
+
+@numba.njit
+def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count: Any) -> Any:
+    """Put rows in the order of their groups by counting; return whether it was done: not where two groups tie.
+
+    Every order is one of `best`. Whoever has few groups and many rows would wait long for them to be sorted.
+    """
+    at = np.zeros(len(best) + 1, np.int64)
+    key = np.empty(len(best), np.uint32)
+    for place in range(count):
+        low, high = 0, len(best) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if best[middle] < orders[place]:
+                low = middle + 1
+            else:
+                high = middle
+        if at[low + 1] == 0:
+            key[low] = rows[places[place], 2]
+        elif key[low] != rows[places[place], 2]:
+            for other in range(place):  # they are orders again
+                orders[other] = best[orders[other]]
+            return False
+        at[low + 1] += 1
+        orders[place] = np.uint64(low)
+    for group in range(len(best)):
+        at[group + 1] += at[group]
+    for place in range(count):
+        bucket = np.int64(orders[place])
+        spare[at[bucket]] = places[place]
+        at[bucket] += 1
+    for place in range(count):
+        places[place] = spare[place]
+    return True
+
+
+@numba.njit
+def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
+    """Sort by (order, rank of the key), by insertion at ever smaller gaps."""
+    gap = 1
+    while gap < count // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for start in range(gap, count):
+            order, row, at = orders[start], places[start], start
+            while at >= gap and (
+                orders[at - gap] > order
+                or (
+                    orders[at - gap] == order and rule.key_rank[rows[places[at - gap], 2]] > rule.key_rank[rows[row, 2]]
+                )
+            ):
+                orders[at] = orders[at - gap]
+                places[at] = places[at - gap]
+                at -= gap
+            orders[at] = order
+            places[at] = row
+        gap //= 3
+
+
+@numba.njit
+def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, out: Out) -> None:
+    """Add those of a group's rows that come first in the order of (hash, values); `orders` is only room to work in."""
+    for place in range(len(places)):
+        orders[place] = _row_hash(rows, rule, places[place])
+    last = _smallest(orders, 0, len(places), rule.rows_most)
+    tied = rule.rows_most
+    for place in range(len(places)):
+        if _row_hash(rows, rule, places[place]) < last:
+            _add_row(rows, rule, places[place], 1, out)
+            tied -= 1
+    done = np.int64(-1)
+    while tied > 0:  # nearly always once: rows that tie are identical
+        best, times = np.int64(-1), 0
+        for place in range(len(places)):
+            row = np.int64(places[place])
+            if _row_hash(rows, rule, row) != last or (done >= 0 and _compare(rows, rule, row, done) <= 0):
+                continue
+            order = -1 if best < 0 else _compare(rows, rule, row, best)
+            if order < 0:
+                best, times = row, 1
+            elif order == 0:
+                times += 1
+        _add_row(rows, rule, best, min(times, tied), out)
+        tied -= times
+        done = best
+
+
+@numba.njit
+def _smallest(words: Any, low: Any, high: Any, count: Any) -> Any:
+    """Return the count-th smallest of words[low:high], which are put in another order."""
+    wanted = low + count - 1
+    high -= 1
+    while low < high:
+        pivot = words[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while words[left] < pivot:
+                left += 1
+            while words[right] > pivot:
+                right -= 1
+            if left <= right:
+                words[left], words[right] = words[right], words[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    return words[wanted]
+
+
+@numba.njit
+def _row_hash(rows: Any, rule: Rule, row: Any) -> Any:
+    word = np.uint64(rows[row, 0]) | (np.uint64(rows[row, 1]) << np.uint64(32))
+    order = mix(word, rule.key_hash[rows[row, 2]])
+    for column in range(rule.first, rows.shape[1]):
+        order = mix(order, np.uint64(rows[row, column]))
+    return order
+
+
+@numba.njit
+def _compare(rows: Any, rule: Rule, one: Any, two: Any) -> Any:
+    for column in range(rule.first, rows.shape[1]):
+        if rows[one, column] != rows[two, column]:
+            return -1 if rows[one, column] < rows[two, column] else 1
+    return 0
+
+
+@numba.njit
+def _add_row(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
+    sums = out.sums[rows[row, 2]]
+    for column in range(rows.shape[1] - rule.first):
+        value = rows[row, rule.first + column]
+        if value != NOTHING:
+            sums[2 + 2 * column] += times
+            sums[3 + 2 * column] += np.int64(value) * times
+    if len(rule.drawn):
+        for _ in range(times):
+            kept = out.kept[out.count[0]]
+            kept[0] = rows[row, 2]
+            for place in range(len(rule.drawn)):
+                kept[1 + place] = rows[row, rule.drawn[place]]
+            out.count[0] += 1
+
+
+ONE = np.uint64(1)
+
+
+class Groups(NamedTuple):
+    """Where each row goes."""
+
+    keys: Any  # (row,) int16 or int32
+    base: Any
+    start_of: Any  # (key - base,) uint64
+
+
+class Grid(NamedTuple):
+    """How a float is put on its grid; what SQL does with `fixed_point.FloatGrid`."""
+
+    start: Any
+    end: Any
+    scale: Any
+    low: Any
+    high: Any
+    keeps_ends: Any
+
+
+@numba.njit(cache=True, nogil=True)
+def count_rows(groups: Groups, sums: Any) -> None:
+    """Count each group's rows."""
+    for row in range(len(groups.keys)):
+        sums[groups.start_of[np.uint64(groups.keys[row] - groups.base)]] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at: Any, sums: Any) -> None:
+    """Put floats on their grid and add them up, from `at` on; with the first value rows are counted too.
+
+    Where `valid` has any bytes, bit skip + i says whether row i has a value. NaN is none.
+    """
+    for row in range(len(groups.keys)):
+        start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
+        if at == ONE:
+            sums[start] += 1
+        cell = cells[row]
+        known = cell == cell  # NaN is not
+        if len(valid):
+            bit = row + skip
+            known = known and (valid[bit >> 3] >> (bit & 7)) & 1 == 1
+        if known:
+            inside = min(max(cell, grid.start), grid.end)
+            steps = np.int64(floor(inside * grid.scale + 0.5))
+            if not grid.keeps_ends:
+                steps = min(max(steps, grid.low), grid.high)
+            sums[start + at + ONE] += steps - grid.low
+        else:
+            sums[start + at] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def add_words(groups: Groups, words: Any, at: Any, sums: Any) -> None:
+    """Add up values that are steps already, NOTHING being none; with the first value rows are counted too."""
+    for row in range(len(groups.keys)):
+        start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
+        if at == ONE:
+            sums[start] += 1
+        word = words[row]
+        if word == NOTHING:
+            sums[start + at] += 1
+        else:
+            sums[start + at + ONE] += np.int64(word)

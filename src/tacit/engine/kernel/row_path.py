@@ -1,0 +1,128 @@
+"""A plan whose units are rows, added up as DuckDB reads them: nothing is to be bounded.
+
+Where groups are listed small whole numbers, DuckDB's own GROUP BY is so quick that putting a float on its grid, exactly
+and for every value there is, takes half as long again in SQL. So rows leave as a narrow key and the float itself, and
+one compiled loop does the rest. Every other plan of such units is a GROUP BY. Which it is depends on public facts.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import ibis.expr.types as ir
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tacit.engine.fixed_point import FloatGrid, float_grid
+from tacit.engine.kernel.coding import SPAN_MOST, as_input, cells_of
+from tacit.engine.kernel.kernel_path import as_word, batch_rows
+from tacit.engine.kernel.summing import NOTHING, ROWS_AT_ONCE
+from tacit.engine.prepared import Readable
+from tacit.exact import ExactTable
+from tacit.plan.plan import Plan
+from tacit.tables.source import Source
+
+BATCH_ROWS = 1 << 20
+KEY, BITS = "key", (16, 32)
+ALL_VALID = np.empty(0, dtype=np.uint8)
+
+
+def suits(plan: Plan) -> bool:
+    """Return whether rows of this plan can be added up as they come; a matter of public facts."""
+    if plan.unit is not None or plan.products or plan.quantiles or plan.distincts or plan.sums_nothing:
+        return False
+    return _listed(plan) is not None and all(column.counts_only or column.height < NOTHING for column in plan.measured)
+
+
+@dataclass(frozen=True)
+class RowColumns:
+    """What the columns of a relation are: a narrow key, then floats, or words of values that are on their grids."""
+
+    least: int  # stands for every key outside the listed ones, and for none
+    start_of: NDArray[np.uint64]  # from `least` on, where a key's sums begin
+    grids: tuple[FloatGrid | None, ...]
+
+
+def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, RowColumns]:
+    """Return what DuckDB is asked for; `rows` are those that count, as (key, values), floats as they are."""
+    listed = _listed(plan) or []
+    least, most = _span(listed)
+    bits = next(bits for bits in BITS if _fits(least, most, bits))
+    # The loops look keys up unchecked. No function is used for this: a macro of the user's own may stand in for it.
+    inside = rows["k0"].between(ibis.literal(least, "int64"), ibis.literal(most, "int64"))
+    narrow = ibis.cases((inside, rows["k0"]), else_=ibis.literal(least, "int64"))
+    grids = tuple(None if column.counts_only else float_grid(column) for column in plan.measured)
+    values = {
+        f"x{place}": rows[f"x{place}"] if grid is not None else as_word(rows[f"x{place}"])
+        for place, grid in enumerate(grids)
+    }
+    place_of = np.full(most - least + 1, len(listed), dtype=np.uint64)
+    place_of[np.array(listed) - least] = np.arange(len(listed))
+    asked = RowColumns(least, place_of * np.uint64(1 + 2 * len(grids)), grids)
+    return rows.select(**{KEY: narrow.cast(f"int{bits}")}, **values), asked
+
+
+def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> ExactTable:
+    """Return each listed group's exact sums."""
+    form: RowColumns = asked.more
+    listed = plan.public_keys or ()
+    width = 1 + 2 * len(form.grids)
+    total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
+    sums, added = np.zeros_like(total), 0
+    with source.stream(asked.relation, batch_rows(BATCH_ROWS, 8 * width, memory), asked.sql) as batches:
+        for batch in batches:
+            if added + len(batch) > ROWS_AT_ONCE:
+                total, added = total.astype(object) + sums, 0
+                sums[:] = 0
+            added += len(batch)
+            _add(batch, form, sums)
+    columns = (total + sums).reshape(-1, width)[:-1].T
+    rows = columns[0]
+    found = {"rows": rows, "units": rows}
+    for place in range(len(form.grids)):
+        missing, steps = columns[1 + 2 * place], columns[2 + 2 * place]
+        found |= {f"counted_{place}": rows - missing, f"total_{place}": steps}
+    return ExactTable(listed, {name: each.tolist() for name, each in found.items()})
+
+
+def _add(batch: pa.RecordBatch, form: RowColumns, sums: NDArray[np.int64]) -> None:
+    from tacit.engine.kernel import loops
+
+    groups = loops.Groups(as_input(cells_of(batch.column(KEY))), form.least, as_input(form.start_of))
+    if not form.grids:
+        loops.count_rows(groups, sums)
+    for place, grid in enumerate(form.grids):
+        column, at = batch.column(f"x{place}"), np.uint64(1 + 2 * place)
+        cells = as_input(cells_of(column))
+        if grid is None:
+            loops.add_words(groups, cells, at, sums)
+        else:
+            on = loops.Grid(grid.start, grid.end, grid.scale, grid.low, grid.high, grid.keeps_ends)
+            loops.add_floats(groups, cells, as_input(_validity(column)), column.offset, on, at, sums)
+
+
+def _validity(column: pa.Array) -> NDArray[np.uint8]:
+    bits = column.buffers()[0]
+    return ALL_VALID if bits is None or not column.null_count else np.frombuffer(bits, dtype=np.uint8)
+
+
+def _listed(plan: Plan) -> list[int] | None:
+    """Return the public keys where they are whole numbers near each other and none of them is NULL, or None."""
+    if not plan.public_keys or len(plan.keys) != 1 or plan.keys[0].type != "int":
+        return None
+    if len(set(plan.public_keys)) != len(plan.public_keys):
+        return None
+    listed = [key for (key,) in plan.public_keys if isinstance(key, int) and not isinstance(key, bool)]
+    if len(listed) != len(plan.public_keys):
+        return None
+    least, most = _span(listed)
+    return listed if most - least < SPAN_MOST and _fits(least, most, BITS[-1]) else None
+
+
+def _span(listed: list[int]) -> tuple[int, int]:
+    return min(listed) - 1, max(listed)
+
+
+def _fits(least: int, most: int, bits: int) -> bool:
+    return -(1 << (bits - 1)) <= least and most < 1 << (bits - 1)

@@ -1,0 +1,340 @@
+"""Rows held until all have come, sorted by part, in memory or in a private file that has no name.
+
+A run is one batch of rows, sorted by the part its units belong to. Runs that no longer fit the memory limit are written
+to a file that only this process can open: it has no name, so a killed run leaves nothing behind.
+
+The embedded engine's quick path: rows out of DuckDB as Arrow, bounded and summed in compiled loops.
+
+It keeps rows by the same rule as the SQL path and gives the same integers where nothing is over its bound. Rows come in
+batches; while one is hashed and sorted by its units' parts, DuckDB makes the next. When all have come, each part, which
+has all rows of its units, is bounded and added up on its own. `compiled` says when the loops are ready.
+
+Where rows would need more than their share of the memory limit (one unit with very many, keys without end) it stops
+with `OverMemory`, and the patient path gives the same integers.
+"""
+
+import os
+import tempfile
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from tacit.engine.kernel import coding
+
+Rows = NDArray[np.uint32]
+
+
+class Runs:
+    """All rows of one question, by part."""
+
+    def __init__(self, *, width: int, parts: int, memory: int, folder: Path | None) -> None:
+        self._width = width
+        self._memory = memory
+        self._folder = folder
+        self._held: list[tuple[Rows, NDArray[np.int64]]] = []
+        self._written: list[tuple[int, NDArray[np.int64]]] = []  # where in the file a run begins, and its parts
+        self._file: IO[bytes] | None = None
+        self.sizes = np.zeros(parts, dtype=np.int64)
+
+    def add(self, rows: Rows, starts: NDArray[np.int64]) -> None:
+        """Take a run; part p is rows[starts[p] : starts[p + 1]]."""
+        self.sizes += np.diff(starts)
+        self._held.append((rows, starts))
+        if sum(held.nbytes for held, _ in self._held) > self._memory:
+            self._spill()
+
+    def part(self, part: int) -> Rows:
+        """Return all rows of a part."""
+        rows = np.empty((int(self.sizes[part]), self._width), dtype=np.uint32)
+        done = 0
+        for held, starts in self._held:
+            count = int(starts[part + 1] - starts[part])
+            rows[done : done + count] = held[starts[part] : starts[part + 1]]
+            done += count
+        for begin, starts in self._written:
+            count = int(starts[part + 1] - starts[part])
+            self._read(rows[done : done + count], begin + int(starts[part]) * self._width * rows.itemsize)
+            done += count
+        return rows
+
+    def close(self) -> None:
+        """Let go of memory and file."""
+        self._held.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - closed by close()
+        for rows, starts in self._held:
+            begin = self._file.tell()
+            waiting = rows.reshape(-1).view(np.uint8).data
+            while waiting.nbytes:
+                waiting = waiting[self._file.write(waiting) :]
+            self._written.append((begin, starts))
+        self._held.clear()
+
+    def _read(self, rows: Rows, begin: int) -> None:
+        waiting = rows.reshape(-1).view(np.uint8).data
+        while waiting.nbytes and self._file is not None:
+            got = os.preadv(self._file.fileno(), [waiting], begin)
+            if got == 0:
+                raise OSError("the spill file ended early")
+            waiting, begin = waiting[got:], begin + got
+
+
+THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+# Rows are sorted into this many parts as they come, and each of those into smaller ones when all have.
+PART_BITS = 8
+PART_ROWS = 1 << 13
+# One limb of a value fits 32 bits, so that this many rows add up inside 64.
+ROWS_AT_ONCE = 1 << 30
+LIMB_BITS = 31
+NOTHING = (1 << 32) - 1
+# Kept rows that quantiles are drawn from are joined and sorted.
+KEPT_COPIES = 5
+# Of the memory limit half is DuckDB's. Of the rest, rows may take a half before they are written to a file; tables of
+# codes, the parts that are being added up, and what is handed on have a part each.
+HELD_SHARE, TABLES_SHARE, PARTS_SHARE, KEPT_SHARE = 4, 8, 8, 8
+# What a found key, and each of its sums, takes once it is Python's.
+KEY_BYTES, SUM_BYTES = 200, 40
+
+Drawn = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What one unit may have, and the salt that decides what is kept."""
+
+    rows_most: int
+    groups_most: int
+    salt: str
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a batch are what; a value is one or more limbs of LIMB_BITS, the highest first."""
+
+    unit: str
+    keys: Sequence[str]
+    values: Sequence[Sequence[str]]
+    listed: int | None  # how many keys the public list has, the key being its place there; None where keys are found
+    drawn: Sequence[int] = ()  # which values quantiles are drawn from: those of kept rows are handed on
+    # the public list, where keys come as they are and are looked up in it here
+    found: Sequence[int | None] | None = None
+
+    @property
+    def limbs(self) -> list[str]:
+        """All limbs of all values."""
+        return [limb for value in self.values for limb in value]
+
+    @property
+    def drawn_limbs(self) -> list[int]:
+        """The places among all limbs of those that are handed on; a drawn value has one."""
+        return [self.limbs.index(limb) for value in self.drawn for (limb,) in (self.values[value],)]
+
+
+@dataclass(frozen=True)
+class Summed:
+    """For each key rows, units, and counted and total of each value; and the drawn values of the kept rows."""
+
+    keys: list[tuple[Any, ...]] | None  # None: the public list
+    sums: list[NDArray[Any]]
+    drawn: Mapping[int, Drawn]  # for a drawn value: the key's place and the value of each kept row that has one
+
+
+def sum_batches(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    columns: Columns,
+    bounded: Bounded,
+    *,
+    memory: int,
+    folder: Path | None = None,
+) -> Summed:
+    """Return each key's exact sums, every unit bounded."""
+    packer = Packer(schema, columns, bounded.salt, memory)
+    with Runs(width=packer.width, parts=1 << PART_BITS, memory=memory // HELD_SHARE, folder=folder) as runs:
+        with ThreadPoolExecutor(1, "tacit-kernel") as worker:
+            waiting: Future[None] | None = None
+            for batch in batches:  # the next batch is made while the last is sorted
+                if waiting is not None:
+                    waiting.result()
+                waiting = worker.submit(_take, runs, packer, batch)
+            if waiting is not None:
+                waiting.result()
+        keys, hashes, order = packer.keys()
+        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, _joined(table, columns), _drawn(kept, columns))
+
+
+def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
+    runs.add(*packer.pack(batch))
+
+
+class Packer:
+    """Makes batches into sorted lines of words."""
+
+    def __init__(self, schema: pa.Schema, columns: Columns, salt: str, memory: int) -> None:
+        self._columns = columns
+        self._salt = salt
+        self._memory = memory
+        self._unit_secret = coding.make_secret(salt, "unit")
+        unit_kind = schema.field(columns.unit).type
+        self._units = None if coding.is_number(unit_kind) else coding.TextCoder(self._unit_secret)
+        kinds = [schema.field(key).type for key in columns.keys]
+        self._keys = coding.KeyCoder(kinds, salt) if columns.listed is None else None
+        self._places = place_finder(columns, salt)
+        self.finds_keys = columns.listed is None
+        self.first = 3 if self._units is None else 4
+        self.drawn = np.array(columns.drawn_limbs, dtype=np.int64)
+        self.width = self.first + len(columns.limbs)
+
+    def pack(self, batch: pa.RecordBatch) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+        """Return the batch's rows sorted by part, and where each part begins."""
+        from tacit.engine.kernel import loops
+
+        hashes, codes = self._hash_units(batch.column(self._columns.unit))
+        keys = self._code_keys(batch)
+        values = np.empty((len(self._columns.limbs), len(batch)), dtype=np.uint32)
+        for place, limb in enumerate(self._columns.limbs):
+            values[place] = coding.cells_of(batch.column(limb))
+        rows = np.empty((len(batch), self.width), dtype=np.uint32)
+        starts = np.empty((1 << PART_BITS) + 1, dtype=np.int64)
+        loops.scatter(hashes, coding.as_input(codes), coding.as_input(keys), values, PART_BITS, starts, rows)
+        held = sum(coder.bytes_held for coder in (self._units, self._keys) if coder is not None)
+        if held > self._memory // TABLES_SHARE:
+            raise coding.OverMemory
+        return rows[: starts[-1]], starts
+
+    def keys(self) -> tuple[list[tuple[Any, ...]] | None, NDArray[np.uint64], NDArray[np.int64]]:
+        """Return the keys of all codes, a hash of each one's value, and where each is in the order of keys."""
+        if self._keys is not None:
+            keys, hashes = self._keys.keys(), self._keys.hashes
+            return keys, hashes, coding.ranks(keys, hashes)
+        places = np.arange(self._columns.listed or 1, dtype=np.int64)
+        return None, coding.hashed(places, place_secret(self._salt)), places
+
+    def _hash_units(self, units: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        if self._units is not None:
+            codes = self._units.code(units)
+            return self._units.hashes_of(codes), codes
+        return coding.hashed(coding.as_words(units), self._unit_secret), np.empty(0, dtype=np.int64)
+
+    def _code_keys(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
+        columns = [batch.column(key) for key in self._columns.keys]
+        if self._keys is not None:
+            return self._keys.code(columns)
+        if self._places is not None:
+            return self._places.find(columns[0])
+        return coding.as_words(columns[0]) if columns else np.zeros(len(batch), dtype=np.int64)
+
+
+def place_secret(salt: str) -> coding.Secret:
+    """Return what the places of listed keys are hashed by."""
+    return coding.make_secret(salt, "place")
+
+
+def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | None:
+    """Return what finds the listed keys' places, where rows come with the keys themselves."""
+    return None if columns.found is None else coding.PlaceFinder(columns.found, coding.make_secret(salt, "listed"))
+
+
+def _threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int) -> int:
+    """Return how many parts are added up at once; what the rows decide and does not fit is another path's."""
+    found = packer.finds_keys
+    widest = rows * packer.width * 4 * 4  # two copies, and entries of about that size
+    table = shape[0] * shape[1] * 8
+    room = memory // PARTS_SHARE
+    listed = shape[0] * (KEY_BYTES + SUM_BYTES * shape[1])
+    if rows > ROWS_AT_ONCE or widest > room or (found and max(table, listed) > room):
+        raise coding.OverMemory
+    return max(1, min(THREADS, room // max(1, widest + table)))  # a public list's table is as large as it is
+
+
+def _sum_parts(
+    runs: Runs,
+    packer: Packer,
+    hashes: NDArray[np.uint64],
+    order: NDArray[np.int64],
+    bounded: Bounded,
+    memory: int,
+) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Return (key, sum) integers: rows, units, and counted and total of each limb; and the drawn limbs of kept rows."""
+    from tacit.engine.kernel import loops
+
+    shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
+    threads = _threads_for(int(runs.sizes.max(initial=0)), packer, shape, memory)
+    rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
+    rule = loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
+    kept: list[NDArray[np.uint32]] = []
+    waiting = iter(np.argsort(-runs.sizes, kind="stable").tolist())  # the largest first, so that no thread ends late
+    turn = threading.Lock()
+
+    def work(_: int) -> NDArray[Any]:
+        total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
+        sums, added = np.zeros(shape, dtype=np.int64), 0
+        while True:
+            with turn:
+                part = next(waiting, None)
+            if part is None or not runs.sizes[part]:
+                return total + sums
+            rows = runs.part(part)
+            if added + len(rows) > ROWS_AT_ONCE:
+                total, added = total.astype(object) + sums, 0
+                sums[:] = 0
+            added += len(rows)
+            room = np.empty((len(rows) if len(rule.drawn) else 0, 1 + len(rule.drawn)), dtype=np.uint32)
+            count = np.zeros(1, dtype=np.int64)
+            loops.sum_rows(rows, PART_BITS, _bits(len(rows)), rule, loops.Out(sums, room, count))
+            if count[0]:
+                kept.append(room[: count[0]].copy())
+                if KEPT_COPIES * sum(each.nbytes for each in kept) > memory // KEPT_SHARE:
+                    raise coding.OverMemory
+
+    with ThreadPoolExecutor(threads, "tacit-kernel") as workers:
+        tables = list(workers.map(work, range(threads)))
+    table = tables[0]
+    many = int(runs.sizes.sum()) > ROWS_AT_ONCE
+    for other in tables[1:]:
+        table = table.astype(object) + other if many else table + other
+    return table, np.concatenate(kept) if kept else np.empty((0, 1 + len(rule.drawn)), dtype=np.uint32)
+
+
+def _bits(rows: int) -> int:
+    return min((rows // PART_ROWS).bit_length(), 32 - PART_BITS)
+
+
+def _joined(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
+    """Return rows, units, and counted and total of each value, its limbs put together again."""
+    sums = [table[:, 0], table[:, 1]]
+    at = 2
+    for value in columns.values:
+        counted, total = table[:, at], table[:, at + 1]
+        for limb in range(1, len(value)):
+            total = total.astype(object) * (1 << LIMB_BITS) + table[:, at + 2 * limb + 1]
+        sums += [counted, total]
+        at += 2 * len(value)
+    return sums
+
+
+def _drawn(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
+    """Return the keys' places and the values of kept rows, for each drawn value, NULL left out."""
+    drawn = {}
+    for at, place in enumerate(columns.drawn):
+        known = kept[kept[:, 1 + at] != NOTHING]
+        drawn[place] = known[:, 0], known[:, 1 + at]
+    return drawn

@@ -1,0 +1,114 @@
+"""The exact, bounded integers of each group: secret until noise is added, and shown to nobody."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.plan.bernstein import weights_of_part
+from tacit.plan.plan import Measured, Part, PartKind, Plan
+from tacit.privacy.arrays import Integers, Wholes, combined, wholes
+from tacit.query.nodes import Scalar
+
+Steps = NDArray[Any]  # whole numbers of 32 bits or more
+
+
+@dataclass(frozen=True, repr=False)
+class GroupedSteps:
+    """One column's values in steps: group g has steps[starts[g] : ends[g]], rising."""
+
+    steps: Steps
+    starts: Integers
+    ends: Integers
+
+    @classmethod
+    def joined(cls, groups: Iterable[Steps]) -> "GroupedSteps":
+        """Return groups that are given one by one."""
+        each = list(groups)
+        sizes = np.array([len(one) for one in each], dtype=np.int64)
+        ends = np.cumsum(sizes, dtype=np.int64)
+        return cls(np.concatenate(each) if each else np.empty(0, dtype=np.int64), ends - sizes, ends)
+
+    def only(self, places: Sequence[int]) -> "GroupedSteps":
+        """Return the groups at these places, in this order."""
+        chosen = np.array(places, dtype=np.int64)
+        return GroupedSteps(self.steps, self.starts[chosen], self.ends[chosen])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, group: int) -> Steps:
+        return self.steps[self.starts[group] : self.ends[group]]
+
+    def __iter__(self) -> Iterator[Steps]:
+        return (self[group] for group in range(len(self)))
+
+    def __repr__(self) -> str:
+        return "GroupedSteps(withheld)"
+
+
+@dataclass(frozen=True, repr=False)
+class ExactTable:
+    """What an engine hands to the release, group by group; it prints as withheld.
+
+    `sums` has, for each group, rows and units, and for measured column i counted_i (rows where it is not NULL) and
+    total_i (the sum of x - low over them, in steps).
+    """
+
+    keys: Sequence[tuple[Scalar, ...]]
+    sums: Mapping[str, Sequence[int]]
+    # for a measured column that quantiles are asked of: each group's values in steps, rising
+    values: Mapping[int, GroupedSteps] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return "ExactTable(withheld)"
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def part(self, part: Part, plan: Plan) -> list[int]:
+        """Return one part for every group, still exact."""
+        exact: list[int] = self.wholes_of(part, plan).tolist()
+        return exact
+
+    def wholes_of(self, part: Part, plan: Plan) -> Wholes:
+        """Return one part for every group as an array."""
+        if part.kind == "distinct":
+            return wholes(self.sums[f"distinct_{part.index[0]}"])
+        if part.column is None:
+            return wholes(self.sums[part.kind])
+        if part.kind == "moment":
+            heights = [plan.measured[place].height for place in part.columns]
+            weights = weights_of_part(part.index, part.degrees, heights)
+            return combined(*((weight, self._power(power, part, plan)) for power, weight in weights.items()))
+        if part.degrees:  # the rows where a column of a moment is NULL
+            height = prod(plan.measured[place].height ** d for place, d in zip(part.columns, part.degrees, strict=True))
+            counted = self._power((0,) * len(part.columns), part, plan)
+            return combined((height, self.sums["rows"]), (-height, counted))
+        return self._of_column(part.kind, part.column, plan.measured[part.column])
+
+    def _of_column(self, kind: PartKind, place: int, column: Measured) -> Wholes:
+        counted = self.sums[f"counted_{place}"]
+        if kind == "counted":
+            return wholes(counted)
+        if kind == "missing":
+            return combined((column.height, self.sums["rows"]), (-column.height, counted))
+        total = self.sums[f"total_{place}"]
+        if kind == "above":
+            return wholes(total)
+        if kind == "below":
+            return combined((column.height, counted), (-1, total))
+        return combined((1, total), (column.low, counted))
+
+    def _power(self, power: tuple[int, ...], part: Part, plan: Plan) -> Sequence[int]:
+        """Return every group's sum of a power, over the rows where no column of the part is NULL."""
+        if len(power) == 1 and power[0] < 2:
+            return self.sums[f"{('counted', 'total')[power[0]]}_{part.column}"]
+        product = tuple(zip(part.columns, power, strict=True))
+        if not any(power):  # counted with any of the part's products
+            product = tuple((place, 1) for place in part.columns)
+            return self.sums[f"counted_{len(plan.measured) + plan.products.index(product)}"]
+        return self.sums[f"total_{len(plan.measured) + plan.products.index(product)}"]

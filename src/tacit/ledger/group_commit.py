@@ -1,0 +1,179 @@
+"""The turnstile: callers queue, and the one who leads takes all who wait through in one durable transaction.
+
+Many callers then share one sync of the disk. Each still gets its own decision, made in order on the same draft; a
+failure of the disk fails them all. It also keeps a fork from sharing a connection with its parent.
+"""
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from tacit.errors import LedgerError, TacitError
+from tacit.ledger.draft import Draft
+from tacit.ledger.store import Likely, Store, unexpected
+
+# More in one transaction would make the first wait for the last.
+TOGETHER_MAX = 64
+
+NOTHING_LIKELY = Likely()
+
+Outcome = TypeVar("Outcome")
+
+
+class Ticket(Generic[Outcome]):
+    """One caller's step, and what became of it. A step decides first and adds entries last, so it adds all or none."""
+
+    def __init__(self, step: Callable[[Draft], Outcome], likely: Likely, *, publishes: bool, sets_clock: bool) -> None:
+        self.step = step
+        self.likely = likely
+        self.publishes = publishes
+        self.sets_clock = sets_clock
+        self.outcome: Outcome | None = None
+        self.error: BaseException | None = None
+        self.done = False
+        self.called = threading.Event()
+
+    def attempt(self, draft: Draft) -> None:
+        """Take the step on a draft; a refusal is an outcome, and what it added to the draft stays."""
+        self.outcome, self.error = None, None
+        try:
+            self.outcome = self.step(draft)
+        except TacitError as refusal:
+            self.error = refusal
+
+    def fail(self, error: BaseException) -> None:
+        """Record that the transaction did not happen, or is not known to have."""
+        self.outcome, self.error = None, error
+
+    def finish(self) -> None:
+        """Tell the caller that there is an outcome."""
+        self.done = True
+        self.called.set()
+
+    def result(self) -> Outcome:
+        """Return the outcome, or raise what happened instead."""
+        if self.error is not None:
+            raise self.error
+        return self.outcome  # type: ignore[return-value]
+
+
+Serve = Callable[[Sequence[Ticket[Any]]], None]
+
+
+class Turnstile:
+    """Takes steps through a store, several in one transaction where callers wait.
+
+    One caller at a time leads: it serves all who wait, itself among them, and then calls the first of those who came
+    meanwhile to lead.
+    """
+
+    def __init__(self, store: Store, serve: Serve) -> None:
+        self._store = store
+        self._serve = serve
+        self._door = threading.Lock()
+        self._waiting: deque[Ticket[Any]] = deque()
+        self._leader: Ticket[Any] | None = None
+        with _fork_lock:  # a fork in another thread goes through them all
+            _turnstiles.add(self)
+
+    def take(
+        self,
+        step: Callable[[Draft], Outcome],
+        *,
+        likely: Likely = NOTHING_LIKELY,
+        publishes: bool = False,
+        sets_clock: bool = False,
+    ) -> Outcome:
+        """Take one step and return its outcome once it is durable.
+
+        `publishes` has the anchor moved as well; `sets_clock` is for the one step that a wrong clock does not stop.
+        """
+        ticket: Ticket[Outcome] = Ticket(step, likely, publishes=publishes, sets_clock=sets_clock)
+        try:
+            with self._door:
+                self._waiting.append(ticket)
+                if self._leader is None:
+                    self._leader = ticket
+            if self._leader is not ticket:
+                ticket.called.wait()
+            if not ticket.done:
+                self._serve_waiting()
+        finally:
+            self._leave(ticket)
+        return ticket.result()
+
+    def _serve_waiting(self) -> None:
+        with self._door:
+            tickets = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
+        try:
+            with self._store.turn:
+                self._serve(tickets)
+        except Exception as error:  # noqa: BLE001 (the callers who wait must hear of any failure)
+            for ticket in tickets:
+                ticket.fail(type(error)(*error.args) if isinstance(error, TacitError) else unexpected(error))
+        except BaseException:
+            for ticket in tickets:
+                ticket.fail(LedgerError("the ledger was interrupted; nothing was answered\nhint: ask again"))
+            raise
+        finally:
+            for ticket in tickets:
+                ticket.finish()
+
+    def _leave(self, ticket: Ticket[Any]) -> None:
+        """Call the next to lead, if this caller did; a caller interrupted while it waits takes its step with it."""
+        with self._door:
+            if not ticket.done and ticket in self._waiting:
+                self._waiting.remove(ticket)
+            if self._leader is ticket:
+                self._leader = self._waiting[0] if self._waiting else None
+                if self._leader is not None:
+                    self._leader.called.set()
+
+    def before_fork(self) -> None:
+        """Wait for the transaction under way and let go of the connection."""
+        self._store.turn.acquire()
+        self._store.disconnect()
+
+    def after_fork_in_parent(self) -> None:
+        """Go on; the next use connects again."""
+        self._store.turn.release()
+
+    def after_fork_in_child(self) -> None:
+        """Go on without what the parent's threads had queued: it is theirs to finish."""
+        self._door = threading.Lock()
+        self._waiting = deque()
+        self._leader = None
+        self._store.enter_child()
+        self._store.turn.release()
+
+
+_turnstiles: "weakref.WeakSet[Turnstile]" = weakref.WeakSet()
+_forking: list[Turnstile] = []
+_fork_lock = threading.Lock()
+
+
+def _before_fork() -> None:
+    _fork_lock.acquire()
+    _forking[:] = list(_turnstiles)
+    for turnstile in _forking:
+        turnstile.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for turnstile in _forking:
+        turnstile.after_fork_in_parent()
+    _forking.clear()
+    _fork_lock.release()
+
+
+def _after_fork_in_child() -> None:
+    for turnstile in _forking:
+        turnstile.after_fork_in_child()
+    _forking.clear()
+    _fork_lock.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,320 @@
+"""A report, and many at once: a random id and a payload of fixed length, with what survey and epoch they belong to.
+
+The client: one person's answer in, one report out, perturbed where the person is and before anything is sent.
+
+The client that reports over time: it remembers its permanent answers, so that repeated reports cannot be averaged.
+
+The memo is this person's own and is written before the report leaves: a client that forgets would draw anew, and each
+new draw costs epsilon again. After as many different values as allowed it goes on reporting the last one's answer, so
+that its loss never grows beyond what was stated and nobody sees the change. Clients that share a memo, in threads or
+processes, take turns at it: the first to report a value draws its permanent answer, and the others use that one.
+"""
+
+import fcntl
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InvalidParameter
+from tacit.local.domain import Labels
+from tacit.local.protocols.protocol import Payloads
+from tacit.local.protocols.unary import Permanent, width_of
+from tacit.local.survey import VERSION, Survey, make_survey
+from tacit.noise.bits import Keystream, fresh_bytes
+from tacit.privacy.arrays import Words
+from tacit.privacy.loss import PureLoss
+from tacit.privacy.number import read_json, whole
+
+ID_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Report:
+    """One person's report, ready to send: it says nothing that its sender has not perturbed.
+
+    `survey` and `epoch` say what it belongs to; `token`, where the survey uses them, whose it is.
+    """
+
+    survey: str
+    epoch: str
+    id: bytes
+    payload: bytes
+    token: str | None = None
+    version: int = VERSION
+
+
+@dataclass(frozen=True)
+class Reports:
+    """Many reports of one survey: ids and payloads as rows of bytes, tokens where there are any."""
+
+    survey: Survey
+    ids: NDArray[np.uint8]
+    payloads: Payloads
+    tokens: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        shapes = (len(self.payloads), ID_BYTES), (len(self.ids), self.survey.protocol.payload_bytes)
+        if (self.ids.shape, self.payloads.shape) != shapes:
+            raise InvalidParameter(
+                "ids and payloads must be rows of bytes, as many of each and as long as they should be"
+            )
+        if self.tokens is not None and len(self.tokens) != len(self.ids):
+            raise InvalidParameter("there must be as many tokens as reports")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, place: int) -> Report:
+        token = None if self.tokens is None else self.tokens[place]
+        return Report(
+            self.survey.tag, self.survey.epoch, self.ids[place].tobytes(), self.payloads[place].tobytes(), token
+        )
+
+    def __iter__(self) -> Iterator[Report]:
+        return (self[place] for place in range(len(self)))
+
+
+TOKEN_MAX = 128
+
+
+class Randomizer:
+    """Turns answers into reports of one survey; takes a survey, or the words of `make_survey`.
+
+    Privacy: each report is epsilon-DP for the answer behind it, against everyone, whoever collects it; its length and
+    form are the same for every answer. Two reports on the same answer cost twice (docs/proofs/local.md).
+
+    >>> asking = Randomizer(["yes", "no"], epsilon=1)
+    >>> len(asking.report("yes").payload), print(asking.loss)
+    ε = 1
+    (1, None)
+    """
+
+    def __init__(self, domain: Any = None, **words: Any) -> None:
+        self.survey = domain if isinstance(domain, Survey) and not words else make_survey(domain, **words)
+        if isinstance(self.survey.protocol, Permanent):
+            raise InvalidParameter(
+                "longitudinal reports need a client that remembers its permanent answer"
+                "\nhint: use LongitudinalClient(survey, memo=path)"
+            )
+
+    @property
+    def loss(self) -> PureLoss:
+        """What one report costs the person who sends it."""
+        return self.survey.loss
+
+    def report(self, value: Any, *, token: str | None = None) -> Report:
+        """Return a report of one answer, with a token of whose it is where the survey uses tokens.
+
+        Privacy: epsilon-DP for the answer. One outside the domain is refused here, before anything is sent.
+        """
+        self.survey.question.read_one(value)
+        payload = self.survey.draw_payloads([value], Keystream())
+        tokens = self._tokens(None if token is None else [token], 1)
+        return Report(
+            self.survey.tag,
+            self.survey.epoch,
+            fresh_bytes(ID_BYTES),
+            payload.tobytes(),
+            None if tokens is None else tokens[0],
+        )
+
+    def reports(self, values: Any, *, tokens: Sequence[str] | None = None) -> Reports:
+        """Return a report of each answer, from a key used for this call alone.
+
+        Privacy: epsilon-DP for each answer.
+        """
+        payloads = self.survey.draw_payloads(values, Keystream())
+        return label_reports(self.survey, payloads, self._tokens(tokens, len(payloads)))
+
+    def _tokens(self, tokens: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
+        if (tokens is not None) != self.survey.tokens:
+            rule = (
+                "needs a token of whose it is" if self.survey.tokens else "carries no token, so that it is unlinkable"
+            )
+            raise InvalidParameter(f"each report of this survey {rule}\nhint: see make_survey(tokens=...)")
+        if tokens is None:
+            return None
+        listed = tuple(tokens)
+        if len(listed) != count or not all(is_token(token) for token in listed):
+            raise InvalidParameter(f"tokens must be a short text for each value, of 1 to {TOKEN_MAX} characters")
+        return listed
+
+    def __repr__(self) -> str:
+        return f"Randomizer({self.survey.protocol.name}, {self.loss})"
+
+
+def label_reports(survey: Survey, payloads: Payloads, tokens: tuple[str, ...] | None = None) -> Reports:
+    """Return payloads as reports, each with a random id of 128 bits that says nothing about it."""
+    ids = Keystream().words(2 * len(payloads)).view(np.uint8).reshape(len(payloads), ID_BYTES)
+    return Reports(survey, ids, payloads, tokens)
+
+
+def is_token(token: object) -> bool:
+    """Whether this may stand for a person: a short printable text."""
+    return isinstance(token, str) and 1 <= len(token) <= TOKEN_MAX and token.isprintable()
+
+
+MEMO_BYTES_MAX = 1 << 28
+
+Answers = dict[int, Words]
+
+
+class LongitudinalClient:
+    """One person's side of a longitudinal survey; `memo` is a file that only this person's device has.
+
+    Privacy: all reports that will ever be made with one memo are together epsilon·values_most-DP for all the values
+    behind them, and one report is epsilon_first-DP. The memo holds permanent answers by value, so it is as private as
+    the value itself. Without a memo that is true of this client alone, in the process that made it.
+    """
+
+    def __init__(self, survey: Survey, *, memo: str | Path | None = None, values_most: int = 1) -> None:
+        if not isinstance(survey.protocol, Permanent) or not isinstance(survey.question, Labels):
+            raise InvalidParameter("survey must be longitudinal\nhint: make_survey(domain, epsilon=2, epsilon_first=1)")
+        self.survey = survey
+        self.values_most = whole(values_most, name="values_most")
+        self._protocol, self._labels = survey.protocol, survey.question
+        # a link is followed once, now: replaced later, it would leave two memos
+        self._path = None if memo is None else Path(os.path.realpath(memo))
+        self._turn = threading.Lock()
+        self._process = os.getpid()
+        self._answers: Answers = self._load() or {}
+
+    @property
+    def loss(self) -> PureLoss:
+        """What all reports together may ever cost this person."""
+        return PureLoss(self.survey.epsilon * self.values_most)
+
+    @property
+    def loss_so_far(self) -> PureLoss:
+        """What reports on the values so far cost, however many there were and will be."""
+        return PureLoss(self.survey.epsilon * len(self._answers) if self._answers else Fraction(0))
+
+    def report(self, value: Any, *, token: str | None = None) -> Report:
+        """Return a report of the value as it is now.
+
+        Privacy: within `loss`, with every other report of this client.
+        """
+        tokens = None if token is None else (token,)
+        return self.reports(value, 1, tokens=tokens)[0]
+
+    def reports(self, value: Any, times: int, *, tokens: tuple[str, ...] | None = None) -> Reports:
+        """Return several reports of one value.
+
+        Privacy: within `loss`, however many they are.
+        """
+        permanent = self._permanent(self._labels.read_one(value))
+        rows = np.repeat(permanent, whole(times, name="times"), axis=0)
+        return label_reports(self.survey, self._protocol.draw_instant(rows, Keystream()), tokens)
+
+    def _permanent(self, code: int) -> Words:
+        """Return the permanent answer of a value: the one kept, a new one kept first, or at the limit the last."""
+        with self._alone():
+            # what the memo says now counts; one that was deleted is written again, since drawing anew would cost again
+            kept = self._load()
+            answers = dict(self._answers if kept is None else kept)
+            if code not in answers and len(answers) < self.values_most:
+                answers[code] = self._protocol.draw_permanent(np.array([code]), Keystream())
+            if kept is None or len(answers) > len(kept):
+                self._save(answers)
+            self._answers = answers
+            return answers[code] if code in answers else next(reversed(answers.values()))
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads, and other processes that use this memo, from answering meanwhile."""
+        with self._turn:
+            if self._path is None:
+                if self._process != os.getpid():
+                    raise InvalidParameter(
+                        "this client was made in another process, where it may have answered otherwise"
+                        "\nhint: give it a memo, which processes can share"
+                    )
+                yield
+                return
+            try:
+                beside = self._path.with_name(self._path.name + ".lock")
+                lock = os.fdopen(os.open(beside, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            except OSError:
+                raise _unwritten() from None
+            with lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+                except OSError:  # a file system without locks
+                    raise _unwritten() from None
+                yield
+
+    def _save(self, answers: Answers) -> None:
+        """Write the memo so that it is there, whole, before any report made from it."""
+        if self._path is None:
+            return
+        said = {
+            "survey": self.survey.tag,
+            "values_most": self.values_most,
+            "answers": [[code, answer.astype("<u8").tobytes().hex()] for code, answer in answers.items()],
+        }
+        try:
+            descriptor, beside = tempfile.mkstemp(prefix=self._path.name + ".", dir=self._path.parent)
+            try:
+                with os.fdopen(descriptor, "w") as file:
+                    file.write(json.dumps(said))
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(beside, self._path)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(beside)
+                raise
+            folder = os.open(self._path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError:
+            raise _unwritten() from None
+
+    def _load(self) -> Answers | None:
+        """Return the answers of the memo, None where there is none; a damaged one is refused, never drawn anew."""
+        if self._path is None:
+            return None
+        try:
+            with self._path.open("rb") as file:
+                names = os.fstat(file.fileno()).st_nlink
+                said = read_json(file.read(MEMO_BYTES_MAX))
+            tag, most, listed = str(said["survey"]), said.get("values_most", self.values_most), list(said["answers"])
+            answers = {whole(code, name="code", least=0): self._words(text) for code, text in listed}
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, InvalidParameter):
+            raise InvalidParameter(
+                "the memo is damaged, and drawing anew would cost its owner epsilon again"
+                "\nhint: restore it, or delete it to accept that loss"
+            ) from None
+        if tag != self.survey.tag:
+            raise InvalidParameter("this memo belongs to another survey\nhint: give each survey a memo of its own")
+        if most != self.values_most or len(answers) > self.values_most:
+            raise InvalidParameter(
+                f"this memo is kept for another values_most\nhint: give values_most={most}, as its owner was told"
+            )
+        if names > 1:
+            raise InvalidParameter(
+                "this memo is a file of two names, which would become two memos\nhint: keep one of its names"
+            )
+        return answers
+
+    def _words(self, text: str) -> Words:
+        words: Words = np.frombuffer(bytes.fromhex(text), dtype="<u8").astype(np.uint64)
+        return words.reshape(1, width_of(self._labels.size))
+
+
+def _unwritten() -> InvalidParameter:
+    return InvalidParameter("the memo cannot be written, so nothing is reported\nhint: check its path")

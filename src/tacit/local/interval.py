@@ -1,0 +1,234 @@
+"""What the reports say about the truth: unbiased estimates and intervals that cover at the stated rate.
+
+Of n people m hold a category. The number S of reports of it is the sum of two binomials, of m at `keep` and of n - m
+at `stray`. An interval holds every m that a test of size 1 - confidence, half on each side, does not reject: so it
+covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md).
+Floats here are for showing; the reports are already private.
+
+Intervals for counts behind perturbed reports, all answers of a domain at once, and totals that fit together.
+
+Of n reports, each speaking for one of N people, S support an answer that m of the N hold: n·(q + (p - q)·m/N) on
+average. For few reports an interval is exact, by trying every m; for many it holds every m from which S is within a
+normal quantile of standard deviations, half a report allowed for whole numbers (docs/proofs/local.md).
+
+The interval of a mean behind perturbed reports, in fractions of the range.
+
+One-bit reports are ones with a chance that is linear in the value; their sum varies at most as a binomial of the same
+mean does, so Wilson's interval covers. Otherwise the spread of the reports' own estimates is used, which is at least
+that of the noise; for few reports Hoeffding's, which holds for any number (docs/proofs/local.md).
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.local.protocols.means import CELLS, ONE_BIT, ONES, PIECEWISE, SQUARES, MeanResponse
+from tacit.privacy.arrays import Floats, Integers
+from tacit.privacy.symmetric import least_integer
+
+
+@dataclass(frozen=True)
+class FractionEstimate:
+    """The estimated fraction of ones, unbiased (so it may lie outside 0 to 1), and an interval for the true one."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    people: int
+
+    def __str__(self) -> str:
+        interval = f"{self.confidence:.4g} interval {self.low:.4g} to {self.high:.4g}"
+        return f"{self.value:.4g} ({interval}, {self.people:,} people)"
+
+
+@dataclass(frozen=True)
+class CountEstimate:
+    """The estimated count of each category, unbiased (so it may lie below 0), and an interval for each true one."""
+
+    categories: tuple[object, ...]
+    values: tuple[float, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    confidence: float
+    people: int
+
+    def __str__(self) -> str:
+        rows = zip(self.categories, self.values, self.low, self.high, strict=True)
+        return "\n".join(f"{name}: {value:.6g} ({low:,} to {high:,})" for name, value, low, high in rows)
+
+
+@dataclass(frozen=True)
+class ReportLaw:
+    """The law of how many of `people` reports name a category: kept with chance `keep`, strayed to with `stray`."""
+
+    people: int
+    keep: float
+    stray: float
+
+    def unbiased(self, reports: int) -> float:
+        """Return the estimate of how many hold the category, right on average."""
+        return (reports - self.people * self.stray) / (self.keep - self.stray)
+
+    def interval(self, reports: int, confidence: float) -> tuple[int, int]:
+        """Return the fewest and the most holders that so many reports do not speak against."""
+        side = (1 - confidence) / 2
+        mirror = ReportLaw(self.people, 1 - self.stray, 1 - self.keep)
+        low = self._fewest(reports, side)
+        high = self.people - mirror._fewest(self.people - reports, side)
+        return min(low, self.people), max(high, 0, min(low, self.people))
+
+    def at_least(self, holders: int, reports: int) -> float:
+        """Return the chance of at least so many reports, given how many hold the category."""
+        first, kept = _binomial(holders, self.keep)
+        start, strayed = _binomial(self.people - holders, self.stray)
+        above = np.append(np.cumsum(strayed[::-1])[::-1], 0.0)  # Pr[strays >= start + i]
+        wanted = np.clip(reports - first - start - np.arange(len(kept)), 0, len(strayed))
+        return float(kept @ above[wanted])
+
+    def _fewest(self, reports: int, side: float) -> int:
+        """Return the least number of holders at which at least so many reports have more than this chance."""
+        deviation = math.sqrt(self.people) * 0.5 / (self.keep - self.stray)
+        guess = self.unbiased(reports) - NormalDist().inv_cdf(1 - side) * min(deviation, self._deviation(reports))
+
+        def holds(holders: int) -> bool:
+            return holders >= self.people or self.at_least(holders, reports) > side
+
+        return least_integer(holds, min(max(0, round(guess)), self.people))
+
+    def _deviation(self, reports: int) -> float:
+        """About the standard deviation of the estimate: only where to begin a search."""
+        holders = min(max(self.unbiased(reports), 0), self.people)
+        variance = holders * self.keep * (1 - self.keep) + (self.people - holders) * self.stray * (1 - self.stray)
+        return math.sqrt(variance) / (self.keep - self.stray)
+
+
+def intervals(law: ReportLaw, counts: NDArray[np.int64], confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the ends of the interval of each count of reports; equal counts are worked out once."""
+    found = {count: law.interval(count, confidence) for count in set(counts.tolist())}
+    ends = [found[count] for count in counts.tolist()]
+    return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+
+
+def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
+    """Return the masses of a binomial and their first place; what is left out weighs less than 1e-18.
+
+    Each mass comes from its neighbour's by their ratio, outward from the mode, and all are divided by their sum.
+    """
+    deviation = math.sqrt(trials * chance * (1 - chance))
+    mode = min(int((trials + 1) * chance), trials)
+    reach = int(10 * deviation) + 45
+    low, high = max(0, mode - reach), min(trials, mode + reach)
+    odds = chance / (1 - chance)
+    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
+    above = np.cumprod((trials - up) / (up + 1) * odds)
+    below = np.cumprod(down / (trials - down + 1) / odds)
+    masses = np.concatenate([below[::-1], [1.0], above])
+    return low, masses / masses.sum()
+
+
+# Up to here every number of holders is tried with its exact law.
+EXACT_MOST = 400
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How supports become counts: p and q for a holder and another, n reports that speak for N people."""
+
+    keep: Fraction
+    stray: Fraction
+    reports: int
+    people: int
+
+    def unbiased(self, supports: Integers) -> Floats:
+        """Return the estimated count of each answer, right on average; it may lie below 0 or above N."""
+        if not self.reports:
+            return np.zeros(len(supports))
+        gain = float(self.keep - self.stray)
+        centred = supports - self.reports * float(self.stray)
+        return np.asarray(centred / gain * (self.people / self.reports), dtype=np.float64)
+
+    def bounds(self, supports: Integers, confidence: float) -> tuple[Floats, Floats]:
+        """Return the lower and the upper end of the interval of each answer."""
+        if not self.reports:
+            return np.zeros(len(supports)), np.full(len(supports), float(self.people))
+        if self.reports == self.people <= EXACT_MOST:
+            law = ReportLaw(self.reports, float(self.keep), float(self.stray))
+            lows, highs = intervals(law, supports, confidence)
+            estimates = self.unbiased(supports)
+            return np.minimum(lows, estimates), np.maximum(highs, estimates)
+        z = NormalDist().inv_cdf(0.5 + confidence / 2)
+        low = self._root(supports.astype(np.float64) - 0.5, z, -1.0)
+        high = self._root(supports.astype(np.float64) + 0.5, z, 1.0)
+        return low * self.people, high * self.people
+
+    def _root(self, supports: Floats, z: float, side: float) -> Floats:
+        """Return the share m/N at which these supports are z standard deviations off: a root of a quadratic."""
+        n, p, q = float(self.reports), float(self.keep), float(self.stray)
+        gain, excess = p - q, supports - n * q
+        drawn = gain**2 * n * (1 - self.reports / self.people)  # who of the people speak is random too
+        slope = n * (p * (1 - p) - q * (1 - q)) + drawn
+        a = (gain * n) ** 2 + z**2 * drawn
+        b = 2 * excess * gain * n + z**2 * slope
+        c = excess**2 - z**2 * n * q * (1 - q)
+        return np.asarray((b + side * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))) / (2 * a), dtype=np.float64)
+
+
+def norm_sub(counts: Floats, total: float) -> Floats:
+    """Return the nearest counts that are at least 0 and add up to the total: what is left after a common shift.
+
+    >>> norm_sub(np.array([7.0, 5.0, -2.0]), 10.0).tolist()
+    [6.0, 4.0, 0.0]
+    """
+    if total <= 0 or not len(counts):
+        return np.zeros(len(counts))
+    falling = np.sort(counts)[::-1]
+    shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
+    shift = shifts[np.flatnonzero(falling > shifts)[-1]]
+    return np.asarray(np.maximum(counts - shift, 0.0), dtype=np.float64)
+
+
+# Below this the mean of bounded reports is not yet near a normal one.
+NORMAL_FROM = 100
+
+
+def mean_interval(protocol: MeanResponse, tally: NDArray[Any], confidence: float) -> tuple[float, float, float] | None:
+    """Return the unbiased mean and the ends of its interval; None without a report."""
+    one_bit, ones, piecewise, cells, squares = (
+        int(tally[place]) for place in (ONE_BIT, ONES, PIECEWISE, CELLS, SQUARES)
+    )
+    n = one_bit + piecewise
+    if not n:
+        return None
+    slope, start = protocol.bit_line
+    total = (ones - one_bit * start) / slope
+    if not piecewise:
+        low, high = _wilson(ones, n, confidence)
+        return float(total / n), float((low - start) / slope), float((high - start) / slope)
+    square = (ones * (1 - start) ** 2 + (one_bit - ones) * start**2) / slope**2
+    slope, start = protocol.cell_line
+    total += (cells - piecewise * start) / slope
+    square += (squares - 2 * start * cells + piecewise * start**2) / slope**2
+    mean = total / n
+    if n < NORMAL_FROM:
+        least, most = protocol.extremes()
+        half = (most - least) * math.sqrt(math.log(2 / (1 - confidence)) / (2 * n))
+    else:
+        half = NormalDist().inv_cdf(0.5 + confidence / 2) * math.sqrt(float((square - n * mean**2) / (n - 1) / n))
+    return float(mean), float(mean) - half, float(mean) + half
+
+
+def _wilson(ones: int, n: int, confidence: float) -> tuple[Fraction, Fraction]:
+    """Return Wilson's interval for a chance, half a report allowed for whole numbers."""
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+
+    def end(seen: float, side: float) -> Fraction:
+        root = math.sqrt(max(z**2 / 4 + seen * (1 - seen / n), 0.0))
+        return Fraction((seen + z**2 / 2 + side * z * root) / (n + z**2))
+
+    return end(max(ones - 0.5, 0.0), -1.0), end(min(ones + 0.5, float(n)), 1.0)

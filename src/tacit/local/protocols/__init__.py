@@ -1,0 +1,1 @@
+"""The ways one report is drawn and counted: one file a protocol."""

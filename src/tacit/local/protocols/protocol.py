@@ -1,0 +1,211 @@
+"""What every protocol is: how an answer's code becomes a payload of fixed length, and how payloads are counted.
+
+A protocol knows no labels, no files and no people. Payloads are rows of bytes, all of one length, so that a report's
+size says nothing; every chance is an exact rational. What the counts say is `estimating.py`'s business.
+
+Randomized response on k codes: the code itself with chance e^ε/(e^ε + k - 1), and else any other, evenly.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.noise import coins
+from tacit.noise.bits import Bits
+from tacit.noise.coins import draw_heads, kept_chance
+from tacit.privacy.arrays import Flags, Integers
+
+# One row of bytes for each report: (reports, payload_bytes)
+Payloads = NDArray[np.uint8]
+# The chance of each payload, for one answer
+Law = dict[bytes, Fraction]
+
+
+class LocalProtocol(Protocol):
+    """A randomizer of codes and the counting of its payloads."""
+
+    @property
+    def name(self) -> str:
+        """Its public name."""
+        ...
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one report costs the person who sends it."""
+        ...
+
+    @property
+    def payload_bytes(self) -> int:
+        """How long every payload is."""
+        ...
+
+    def draw(self, codes: Any, bits: Bits) -> Payloads:
+        """Return a payload for each code.
+
+        Privacy: epsilon-DP for each code.
+        """
+        ...
+
+    def valid(self, payloads: Payloads) -> Flags:
+        """Return which payloads this protocol could have made."""
+        ...
+
+    def tally(self, payloads: Payloads) -> NDArray[Any]:
+        """Return the counters of these valid payloads; counters of two batches merge into those of both."""
+        ...
+
+    def merge(self, one: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+        """Return the counters of two batches together."""
+        ...
+
+    def parameters(self) -> dict[str, str | int]:
+        """Return what the header says of it, chances as exact text."""
+        ...
+
+
+class FrequencyProtocol(LocalProtocol, Protocol):
+    """A protocol on codes 0, …, size - 1 whose report supports some of them, its own oftener than any other.
+
+    A report supports its sender's code with chance `keep` and each other code with chance `stray`, whichever the
+    sender's is: that is all an estimate needs.
+    """
+
+    @property
+    def size(self) -> int:
+        """How many codes there are."""
+        ...
+
+    @property
+    def keep(self) -> Fraction:
+        """The chance that a report supports its sender's code."""
+        ...
+
+    @property
+    def stray(self) -> Fraction:
+        """The chance that a report supports any one other code."""
+        ...
+
+    def supports(self, tally: NDArray[Any]) -> Integers:
+        """Return how many reports support each code."""
+        ...
+
+    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
+        """Return whether each report supports each of these codes: (reports, codes)."""
+        ...
+
+    def law(self, code: int) -> Law:
+        """Return the chance of every payload, for a small domain."""
+        ...
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What a protocol's estimates of counts vary by, for one report: enough to compare protocols by."""
+
+    holder: Fraction
+    other: Fraction
+
+    def mean_over(self, size: int) -> float:
+        """The variance of one report's estimate, averaged over the domain's codes."""
+        return float((self.holder + (size - 1) * self.other) / size)
+
+
+def spread_of(keep: Fraction, stray: Fraction) -> Spread:
+    """Return the variance that one report adds to the estimated count of its own code, and of any other."""
+    gain = (keep - stray) ** 2
+    return Spread(keep * (1 - keep) / gain, stray * (1 - stray) / gain)
+
+
+def code_type(size: int) -> np.dtype[Any]:
+    """Return the shortest unsigned type that holds 0, …, size - 1, of 1, 2, 4 or 8 bytes."""
+    for bytes_ in (1, 2, 4):
+        if size <= 1 << 8 * bytes_:
+            return np.dtype(f"<u{bytes_}")
+    return np.dtype("<u8")
+
+
+def as_payloads(records: NDArray[Any]) -> Payloads:
+    """Return an array of fixed-size records as rows of bytes."""
+    contiguous = np.ascontiguousarray(records)
+    return contiguous.view(np.uint8).reshape(len(contiguous), -1 if len(contiguous) else contiguous.dtype.itemsize)
+
+
+def as_records(payloads: Payloads, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return rows of bytes as the records they hold."""
+    return np.ascontiguousarray(payloads).view(dtype).reshape(len(payloads))
+
+
+@dataclass(frozen=True)
+class Response:
+    """Binary (size 2) and k-ary randomized response; a report is one code.
+
+    Privacy: epsilon-DP for each code: chances `keep` and (1 - keep)/(k - 1), whose ratio is at most e^epsilon.
+    """
+
+    size: int
+    epsilon: Fraction
+
+    name = "response"
+
+    @cached_property
+    def keep(self) -> Fraction:
+        """The chance that a report is the sender's code."""
+        return kept_chance(self.epsilon, outside=self.size - 1)
+
+    @cached_property
+    def stray(self) -> Fraction:
+        """The chance that a report is any one other code."""
+        return (1 - self.keep) / (self.size - 1)
+
+    @cached_property
+    def _type(self) -> np.dtype[Any]:
+        return code_type(self.size)
+
+    @property
+    def payload_bytes(self) -> int:
+        """One code."""
+        return self._type.itemsize
+
+    def draw(self, codes: Integers, bits: Bits) -> Payloads:
+        """Return a payload for each code.
+
+        Privacy: epsilon-DP for each code, exactly; the time does not depend on the codes.
+        """
+        kept = draw_heads(self.keep, len(codes), bits)
+        others = coins.draw_below(self.size - 1, len(codes), bits)
+        others += others >= codes  # any code but the sender's
+        return as_payloads(np.where(kept, codes, others).astype(self._type))
+
+    def valid(self, payloads: Payloads) -> Flags:
+        """Return which payloads are codes of the domain."""
+        return as_records(payloads, self._type) < self.size
+
+    def tally(self, payloads: Payloads) -> Integers:
+        """Return how many reports name each code."""
+        return np.bincount(as_records(payloads, self._type), minlength=self.size)
+
+    def merge(self, one: Integers, other: Integers) -> Integers:
+        """Return the counters of two batches together."""
+        return one + other
+
+    def supports(self, tally: NDArray[Any]) -> Integers:
+        """Return how many reports support each code: those that name it."""
+        return tally
+
+    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
+        """Return whether each report names each of these codes."""
+        found: Flags = as_records(payloads, self._type)[:, None] == codes[None, :]
+        return found
+
+    def law(self, code: int) -> Law:
+        """Return the chance of every payload."""
+        payloads = as_payloads(np.arange(self.size).astype(self._type))
+        return {row.tobytes(): self.keep if place == code else self.stray for place, row in enumerate(payloads)}
+
+    def parameters(self) -> dict[str, str | int]:
+        """Return what the header says of it."""
+        return {"keep": str(self.keep)}

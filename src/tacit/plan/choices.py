@@ -1,0 +1,155 @@
+"""Quantiles in a plan: how many levels of splitting, what each costs, and how far off in ranks to expect them.
+
+The estimates come first: they get most of a call's loss. The rest draws each one's interval, which is proved to hold
+the quantile at the stated rate for every table (docs/proofs/quantiles.md).
+
+Which of the public keys are most common: a choice by exact counts of units, which are not shown.
+
+One unit moves every count by at most 1, all in the same direction when it is added or removed, so the choice costs the
+same however many keys a unit is in, and far less than all the counts would (docs/proofs/selection.md).
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, isqrt, log
+
+from tacit.accounting.convert import rho_within
+from tacit.errors import QueryRefused
+from tacit.plan.layout import WantedQuantiles
+from tacit.plan.plan import Choice, QuantileDraw, Spend
+from tacit.privacy.event import Event, ExponentialChoice, PureChoice
+from tacit.query.nodes import Query, Scalar
+from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, levels_of, rows_for
+from tacit.selection.top_k import TopK
+
+# What the estimates get of the loss, in epsilon and in rho: either way they err by a third more than without intervals.
+ESTIMATES_PART = Fraction(3, 4)
+ESTIMATES_PART_OF_RHO = Fraction(9, 16)
+# Where only the least or the greatest are asked: they aim so far inside that the end of an interval needs little more.
+EXTREMES_PART = Fraction(9, 10)
+# The least and the greatest are drawn beyond the last row with at most about this chance, however empty the range is.
+BEYOND_CHANCE = Fraction(1, 20)
+# So many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
+EVENTS_MOST = 1024
+EPSILON_BITS = 40
+EPSILON_LEAST = Fraction(1, 2**36)
+EPSILON_USEFUL = Fraction(2**20)
+
+
+@dataclass(frozen=True)
+class UnitBounds:
+    """What one unit may have: rows in a group, groups, and whether it is replaced or added."""
+
+    rows: int
+    groups: int
+    replace: bool
+
+
+def draw_of(
+    wanted: WantedQuantiles,
+    heights: tuple[int, ...],
+    spend: Spend,
+    share: Fraction,
+    unit: UnitBounds,
+    *,
+    rho: Fraction | None,
+) -> QuantileDraw:
+    """Return the draw of one column's quantiles; with `rho`, levels and intervals in all groups cost it together."""
+    fractions = wanted.fractions
+    levels, ends = levels_of(len(fractions)), len(fractions)
+    many = (levels + ends) * unit.groups > EVENTS_MOST
+    extreme = all(fraction in (0, 1) for fraction in fractions)
+    part, part_of_rho = (EXTREMES_PART,) * 2 if extreme else (ESTIMATES_PART, ESTIMATES_PART_OF_RHO)
+    if rho is None or many:
+        whole = (
+            spend.epsilon * share if rho is None else _rank_root_down(2 * rho)
+        )  # epsilon-DP is at most epsilon²/2-zCDP
+        epsilon = whole * part / (unit.groups * levels)
+        ends_epsilon = whole * (1 - part) / (unit.groups * ends)
+    else:
+        epsilon = _rank_root_down(8 * rho * part_of_rho / (unit.groups * levels))
+        ends_epsilon = _rank_root_down(8 * rho * (1 - part_of_rho) / (unit.groups * ends))
+    epsilon, ends_epsilon = (_drawable(each, unit.rows) for each in (epsilon, ends_epsilon))
+    rate, ends_rate = (Rate(each, unit.rows, unit.replace) for each in (epsilon, ends_epsilon))
+    targets = tuple(
+        (fraction, inside_of(rate, fraction, heights[wanted.column]), reach_of(ends_rate, fraction, spend.confidence))
+        for fraction in fractions
+    )
+    if rho is None or many:
+        events: tuple[Event, ...] = (PureChoice((epsilon * levels + ends_epsilon * ends) * unit.groups),)
+    else:
+        events = (ExponentialChoice(epsilon),) * (levels * unit.groups)
+        events += (ExponentialChoice(ends_epsilon),) * (ends * unit.groups)
+    return QuantileDraw(wanted.column, targets, levels, ends, epsilon, ends_epsilon, share, events)
+
+
+def inside_of(rate: Rate, fraction: Fraction, height: int) -> int:
+    """Return how many rows inside to aim for the least and the greatest; 0 for every other quantile."""
+    if fraction not in (0, 1):
+        return 0
+    return max(1, ceil(log(min(height + 1, 1 << EXTREME_BITS) / BEYOND_CHANCE) / float(rate.for_extreme() * BEYOND)))
+
+
+def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:
+    """Return how many rows are to lie between a quantile and the ends of its interval."""
+    if fraction in (0, 1):
+        return rows_for(1 - confidence, per_row=rate.for_extreme() * BEYOND)
+    up, down, slope = rate.for_fraction(fraction)
+    return rows_for(1 - confidence, per_row=slope * (up + down))
+
+
+def _drawable(epsilon: Fraction, rows: int) -> Fraction:
+    """Return the epsilon of a level, at most as large as is of use; refuse one whose ranks would leave 64 bits.
+
+    Ranks are then off by less than 2^45 rows, and every score of a table that fits a disk stays below 2^62.
+    """
+    if epsilon / rows < EPSILON_LEAST:
+        raise QueryRefused(
+            "epsilon is too small for quantiles with these bounds: they would say nothing about any table"
+            "\nhint: give a larger epsilon, fewer quantiles, or smaller bounds per unit"
+        )
+    return min(epsilon, EPSILON_USEFUL)
+
+
+def quantile_gain(purely: tuple[QuantileDraw, ...], by_rho: tuple[QuantileDraw, ...]) -> float:
+    """Return how much larger, in logarithms, rank errors get when charged in rho instead of epsilon."""
+    return sum(log(one.epsilon / two.epsilon) for one, two in zip(purely, by_rho, strict=True))
+
+
+def _rank_root_down(value: Fraction) -> Fraction:
+    scaled = (value.numerator << 2 * EPSILON_BITS) // value.denominator
+    return Fraction(isqrt(scaled), 1 << EPSILON_BITS)
+
+
+# Permute-and-flip errs up to twice less than the exponential mechanism at the same epsilon.
+GAIN_LEAST = 2
+
+
+def choice_of(
+    query: Query, listed: tuple[tuple[Scalar, ...], ...] | None, spend: Spend, unit: UnitBounds
+) -> Choice | None:
+    """Return how the best keys are chosen, or None where no ranking is asked for."""
+    best = next((output.aggregate.best for output in query.outputs if output.aggregate.best is not None), None)
+    if best is None:
+        return None
+    if len(query.outputs) > 1 or listed is None or not query.keys:
+        raise QueryRefused("a ranking of public keys is asked alone\nhint: top('city', 3, keys=['A', 'B', 'C', 'D'])")
+    if not 1 <= best < len(listed):
+        raise QueryRefused(
+            f"the best {best} of {len(listed)} keys is no choice\nhint: give a smaller number, or ask for the counts"
+        )
+    pure = TopK(k=best, epsilon=spend.epsilon, monotone=not unit.replace)
+    if spend.delta_rho == 0 or spend.noise == "laplace":
+        return _choice(pure, monotone=not unit.replace)
+    each = _root_down(8 * rho_within(spend.epsilon, spend.delta_noise) / best)
+    by_rho = TopK(k=best, epsilon=each * best, monotone=not unit.replace, by="exponential")
+    better = each > GAIN_LEAST * spend.epsilon / best
+    return _choice(by_rho if better or spend.noise == "gaussian" else pure, monotone=not unit.replace)
+
+
+def _choice(top: TopK, *, monotone: bool) -> Choice:
+    return Choice(top.k, top.by, top.terms.epsilon, monotone, top.events)
+
+
+def _root_down(value: Fraction) -> Fraction:
+    return Fraction(max(isqrt((value.numerator << 2 * EPSILON_BITS) // value.denominator), 1), 1 << EPSILON_BITS)

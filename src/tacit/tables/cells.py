@@ -1,0 +1,167 @@
+"""Decimals as they are handed over: whole numbers in 4, 8 or 16 bytes, with no more digits than their type has.
+
+Nobody on the way checks them: a buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
+
+How a stored column is read so that no cell can make a question fail: a form that takes every cell, and its meaning.
+
+An engine that converts while it scans fails on the cell that does not fit: text that is not UTF-8, a time in seconds
+beyond the microseconds it counts in, a decimal of more digits than its type has. So it is handed bytes, whole numbers
+and checked decimals, and what no type holds becomes NULL here.
+What is decided by a type is decided for the whole column, before any row is read.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+WIDE = 16
+WORD = (1 << 64) - 1
+
+
+def sound_decimals(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return decimals of any width as `kind`, NULL where a cell has more digits than `kind` has."""
+    buffer = chunk.buffers()[1]
+    if buffer is None or not len(chunk):
+        return pa.nulls(len(chunk), kind)
+    low, high = _halves(buffer, chunk)
+    most = 10**kind.precision - 1
+    outside = _is_after(low, high, most) | ~_is_after(low, high, -most - 1)
+    if chunk.type == kind and not outside.any():
+        return chunk
+    words = np.column_stack((low, high.view(np.uint64)))
+    read = pa.Array.from_buffers(kind, len(chunk), [None, pa.py_buffer(words)])
+    return pc.if_else(pc.and_(chunk.is_valid(), pa.array(~outside)), read, pa.scalar(None, kind))
+
+
+def _halves(buffer: pa.Buffer, chunk: pa.Array) -> tuple[Any, Any]:
+    """Return each number's lower 64 bits, and the upper with its sign."""
+    width = chunk.type.byte_width
+    if width == WIDE:
+        words = np.frombuffer(buffer, np.uint64, 2 * len(chunk), WIDE * chunk.offset)
+        return words[::2], words[1::2].view(np.int64)
+    whole = np.frombuffer(buffer, f"i{width}", len(chunk), width * chunk.offset).astype(np.int64)
+    return whole.view(np.uint64), whole >> 63
+
+
+def _is_after(low: Any, high: Any, bound: int) -> Any:
+    return (high > bound >> 64) | ((high == bound >> 64) & (low > np.uint64(bound & WORD)))
+
+
+# Seconds from 1970 to the first second of the year 1 and the last of 9999; others read as NULL, as all times do.
+FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
+PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+DAY = "TRY_CAST({} AS DATE)"
+# Longer text is NULL, in a cell and where a function makes it: what is done for one row has an end.
+TEXT_BYTES_MAX = 1 << 15
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One readable column: the Arrow type its cells are handed over in, and the SQL that gives them their meaning."""
+
+    name: str
+    stored: pa.DataType
+    meaning: str
+    rounds: bool = False  # whether two different cells may be read as one
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the engine may read the column by itself."""
+        return self.meaning == quoted(self.name)
+
+
+def reading_of(name: str, kind: pa.DataType) -> Reading | None:
+    """Return how a column of an Arrow type is read, or None where some cell of the type could not be."""
+    kind = value_type(kind)
+    column = quoted(name)
+    if pat.is_float16(kind):
+        return Reading(name, pa.float32(), column)
+    if pat.is_duration(kind):
+        return Reading(name, pa.int64(), column)
+    if pat.is_decimal32(kind) or pat.is_decimal64(kind) or pat.is_decimal128(kind):
+        # engines have no scales below 0
+        return None if kind.scale < 0 else Reading(name, pa.decimal128(kind.precision, kind.scale), column)
+    if kind == pa.timestamp("us") or _is_harmless(kind):
+        return Reading(name, kind, column)
+    if pat.is_binary(kind) or pat.is_large_binary(kind) or pat.is_binary_view(kind):
+        return Reading(name, kind, f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} THEN {column} END")
+    if pat.is_timestamp(kind):
+        return Reading(name, pa.int64(), _time(column, kind.unit), rounds=kind.unit == "ns")
+    if pat.is_date64(kind):
+        return Reading(name, pa.int64(), DAY.format(_time(column, "ms")), rounds=True)
+    if isinstance(kind, pa.UuidType):
+        return Reading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
+    raw = _as_bytes(kind)
+    return None if raw is None else Reading(name, raw, _text(column))
+
+
+def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
+    """Return a column in the form it is handed over in: the same bytes, whatever they are, but decimals checked."""
+    return pa.chunked_array([_stored(chunk, reading.stored) for chunk in column.chunks], reading.stored)
+
+
+def _stored(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
+    while pat.is_dictionary(chunk.type) or isinstance(chunk.type, pa.BaseExtensionType):
+        chunk = chunk.dictionary_decode() if pat.is_dictionary(chunk.type) else chunk.storage
+    if pat.is_decimal(chunk.type):
+        return sound_decimals(chunk, stored)
+    if chunk.type == stored:
+        return chunk
+    if pat.is_null(chunk.type) or pat.is_float16(chunk.type):
+        return chunk.cast(stored)
+    return chunk.view(stored)
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """Return what a column's cells are: without the codes of a dictionary and the wrapping of an extension."""
+    while pat.is_dictionary(kind) or (isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType)):
+        kind = kind.value_type if pat.is_dictionary(kind) else kind.storage_type
+    return kind
+
+
+def select(readings: Iterable[Reading], rows: str) -> str:
+    """Return the SELECT that gives every column its meaning."""
+    columns = ", ".join(f"{each.meaning} AS {quoted(each.name)}" for each in readings)
+    return f"SELECT {columns} FROM {rows}"  # noqa: S608 - of names, quoted
+
+
+def quoted(name: str) -> str:
+    """Return an identifier as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _is_harmless(kind: pa.DataType) -> bool:
+    binary = pat.is_fixed_size_binary(kind) and kind.byte_width <= TEXT_BYTES_MAX
+    number = pat.is_boolean(kind) or pat.is_integer(kind) or pat.is_floating(kind)
+    return bool(binary or number or pat.is_date32(kind))
+
+
+def _as_bytes(kind: pa.DataType) -> pa.DataType | None:
+    """Return text's type as bytes; a column of nothing is text that is all NULL."""
+    if pat.is_large_string(kind):
+        return pa.large_binary()
+    if pat.is_string_view(kind):
+        return pa.binary_view()
+    return pa.binary() if pat.is_string(kind) or pat.is_null(kind) else None
+
+
+def _text(column: str) -> str:
+    """Bytes as text, NULL where too many or not UTF-8: what is not has some byte replaced, and then differs."""
+    read = f"decode({column}, 'replace')"
+    return f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} AND encode({read}) = {column} THEN {read} END"
+
+
+def _time(column: str, unit: str) -> str:
+    """A count of units since 1970 as a time in microseconds, rounded down; NULL where the calendar has no such year."""
+    per = PER_SECOND[unit]
+    low, high = FIRST_SECOND * per, (LAST_SECOND + 1) * per - 1
+    if per > 10**6:  # nanoseconds: all of them are inside the calendar
+        down = f"CASE WHEN {column} % {per // 10**6} < 0 THEN 1 ELSE 0 END"
+        return f"make_timestamp({column} // {per // 10**6} - {down})"
+    # the product is of what the CASE lets through: an engine may evaluate what a CASE guards
+    return f"make_timestamp((CASE WHEN {column} BETWEEN {low} AND {high} THEN {column} END) * {10**6 // per})"

@@ -1,0 +1,237 @@
+"""Stored tables: which one a name stands for in a database, and what the ledger knows tables and files by.
+
+A name is looked up once, in DuckDB's own catalog, and the table is read by its full name from then on: what is known to
+the ledger is what is read, whatever the connection is told to USE later. Reading is left to the source.
+
+Files as they were when they were opened: a question is refused, before it is charged, where they are no longer so.
+
+Files may get new rows under an open handle. What may not change is that they are there and have their columns. That
+is a matter of the files' names, times and schemas, which opening has read already; no row is.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+
+from tacit.errors import QueryRefused
+from tacit.tables.connection import total_casts
+
+_NAMED = """
+SELECT database_name, schema_name, table_name, NULL FROM duckdb_tables()
+WHERE NOT internal AND lower(table_name) = lower(?)
+UNION ALL SELECT database_name, schema_name, view_name, coalesce(sql, '') FROM duckdb_views()
+WHERE NOT internal AND lower(view_name) = lower(?)
+"""
+_GENERATED = """
+SELECT column_name FROM duckdb_columns()
+WHERE database_name = ? AND schema_name = ? AND table_name = ? AND is_generated ORDER BY column_index
+"""
+_PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table by its full name, with what the ledger knows it by: nothing that lasts for one in memory."""
+
+    table: ir.Table
+    identity: str | None
+    marks: tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()  # columns that are computed as they are read, and may then fail on a row
+    written: tuple[str, ...] = ()  # the database's file and its log
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A line of DuckDB's catalog; a view has its text."""
+
+    database: str
+    schema: str
+    name: str
+    view: str | None
+
+    @property
+    def full_name(self) -> tuple[str, str, str]:
+        return self.database, self.schema, self.name
+
+
+def stored_table(table: ir.Table) -> StoredTable:
+    """Return the stored table that an Ibis table names, or refuse what is made from others."""
+    named = table.op()
+    if isinstance(named, ops.InMemoryTable):
+        raise QueryRefused("this Ibis table is a frame\nhint: give the frame itself: tacit.table(frame, ...)")
+    if type(named) is not ops.DatabaseTable:  # an alias has a name too, of anything
+        raise QueryRefused(
+            "this Ibis table is made from another, and may compute across rows: one person could then move others' rows"
+            "\nhint: give the stored table itself, and filter and derive with .where(...) and .derive(...)"
+        )
+    backend = table.get_backend()
+    if backend.name != "duckdb":
+        raise QueryRefused(
+            f"this Ibis table is in {backend.name}, where questions do not run yet"
+            "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or copy it into DuckDB"
+        )
+    entry = _entry(backend, table)
+    identity, marks, written = _known_by(backend, entry)
+    backend = total_casts(ibis.duckdb.from_connection(backend.con))  # the user's own stays as it is
+    full = backend.table(entry.name, database=(entry.database, entry.schema))
+    generated = backend.con.execute(_GENERATED, [*entry.full_name]).fetchall()
+    return StoredTable(full, identity, marks, tuple(name for (name,) in generated), written)
+
+
+def file_marks(paths: list[str]) -> tuple[str, ...]:
+    """Return what tells the ledger that a file is here again: in another glob, or under another link."""
+    return (*(f"file:{path}" for path in paths), *(_link_mark(path) for path in paths))
+
+
+def _link_mark(path: str) -> str:
+    found = os.stat(path)
+    # numbers of files are given out again; with the time of the last change they are not
+    return f"stored:{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
+
+
+def _entry(backend: Any, table: ir.Table) -> _Entry:
+    """Return the one table that DuckDB reads under this name now."""
+    named = table.op()
+    rows = backend.con.execute(_NAMED, [named.name] * 2).fetchall()
+    entries = [entry for row in rows if _is_within(entry := _Entry(*row), named.namespace)]
+    for entry in entries:
+        _refuse_view(entry)
+    if len(entries) > 1:
+        read = set(_tables_read(backend, table))
+        entries = [entry for entry in entries if entry.full_name in read]
+    if len(entries) != 1:
+        raise QueryRefused(
+            f"this DuckDB connection has no table '{named.name}', or more than one"
+            f"\nhint: say which: ibis.duckdb.from_connection(connection).table('{named.name}', database='file.main')"
+        )
+    return entries[0]
+
+
+def _is_within(entry: _Entry, within: Any) -> bool:
+    """Whether an entry is in the database and schema that were named; one word alone may be either."""
+    here = _folded(entry.database), _folded(entry.schema)
+    if within.catalog is not None:
+        return here == (_folded(within.catalog), _folded(within.database))
+    return within.database is None or _folded(within.database) in here
+
+
+def _refuse_view(entry: _Entry) -> None:
+    """A view may compute across rows, and a frame lent to a connection has types guessed from its cells."""
+    if entry.view is None:
+        return
+    if re.search(r"AS SELECT \* FROM \w+_scan\(", entry.view):
+        raise QueryRefused(
+            f"'{entry.name}' is a frame that was lent to the connection, which reads it in its own way"
+            "\nhint: give the frame itself: tacit.table(frame, ...)"
+        )
+    raise QueryRefused(
+        f"'{entry.name}' is a view, which may compute across rows: one person could then move others' rows"
+        "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
+    )
+
+
+def refuse_other_stores(name: str, kind: str) -> None:
+    """Refuse a table that DuckDB reads through an extension: it may fail on a cell, or believe another's statistics."""
+    if kind != "duckdb":
+        raise QueryRefused(
+            f"'{name}' is in an attached {kind} database, where one odd cell can make a question fail for everyone"
+            "\nhint: copy it first, into a table of DuckDB's own (CREATE TABLE … AS …)"
+        )
+
+
+def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
+    """Yield the full names of what DuckDB would scan; it knows its search path, and nothing is read."""
+    for _, text in backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall():
+        steps = json.loads(text)
+        while steps:
+            step = steps.pop()
+            steps.extend(step.get("children", ()))
+            parts = _PART_OF_NAME.findall(step.get("extra_info", {}).get("Table", ""))
+            yield tuple(quoted.replace('""', '"') or plain for quoted, plain in parts)
+
+
+def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
+    """Return a table's identity, by the file it is in, what it is known by under another link, and files written to."""
+    asked = "SELECT path, type FROM duckdb_databases() WHERE database_name = ?"
+    ((path, kind),) = backend.con.execute(asked, [entry.database]).fetchall()
+    refuse_other_stores(entry.name, kind)
+    if not path:  # in memory, or temporary
+        return None, (), ()
+    place = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
+    name = ".".join('"' + _folded(part).replace('"', '""') + '"' for part in (entry.schema, entry.name))
+    if not os.path.isfile(place):
+        return f"duckdb:{place}:{name}", (), ()
+    return f"duckdb:{place}:{name}", (f"{_link_mark(place)}:{name}",), (place, f"{place}.wal")
+
+
+def _folded(name: str) -> str:
+    """Return a name as DuckDB compares names: without case, in ASCII alone."""
+    return name.encode("utf-8").lower().decode("utf-8")
+
+
+Mark = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class OpenedFiles:
+    """Paths, how each file was marked, and the columns that all of them had."""
+
+    paths: Sequence[str]
+    marks: Sequence[Mark]
+    columns: object
+    columns_of: Callable[[str], object]
+
+    def refuse_changes(self) -> None:
+        """Refuse if a file is gone, or has been written since and has other columns now."""
+        for path, mark in zip(self.paths, self.marks, strict=True):
+            try:
+                is_same = _mark(path) == mark
+            except OSError:
+                raise QueryRefused(
+                    f"there is no file at {path!r} any more, so nothing was charged"
+                    "\nhint: put it back, or open the table again"
+                ) from None
+            if not is_same and not self._has_its_columns(path):
+                raise QueryRefused(
+                    f"the file at {path!r} no longer has the columns it was opened with, so nothing was charged"
+                    "\nhint: open the table again, with a new version="
+                )
+
+    def _has_its_columns(self, path: str) -> bool:
+        try:
+            return self.columns_of(path) == self.columns
+        except Exception:  # noqa: BLE001 - whatever it is now, it is not what was opened
+            return False
+
+
+def opened_files(paths: Sequence[str], columns_of: Callable[[str], object]) -> OpenedFiles:
+    """Return files that have just been opened, all of the same columns."""
+    return OpenedFiles(tuple(paths), [_mark(path) for path in paths], columns_of(paths[0]), columns_of)
+
+
+def _mark(path: str) -> Mark:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def written_stamp(paths: Sequence[str]) -> str:
+    """Return a text that differs once a file was written or replaced: its number and its time, and never its size.
+
+    When a file was written is known to whoever keeps it; how large it is would say how many rows it has.
+    """
+    return "|".join(f"{path}:{_written(path)}" for path in paths)
+
+
+def _written(path: str) -> str:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return "absent"
+    return f"{found.st_ino}:{found.st_mtime_ns}"
