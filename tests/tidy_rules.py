@@ -9,6 +9,7 @@ can fail.
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import PurePosixPath
 from statistics import median
 
@@ -191,7 +192,7 @@ def function_sizes(tree: Tree) -> list[str]:
     """No function over 60 lines."""
     broken = []
     for path, source in tree.items():
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes_of(source):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > FUNCTION_LINES_MAX:
@@ -243,7 +244,7 @@ def shallow_inheritance(tree: Tree) -> list[str]:
 def root_names(tree: Tree) -> list[str]:
     """No public name equals a module's: the module would replace it at its first import."""
     public: set[str] = set()
-    for node in ast.parse(tree["__init__.py"]).body:
+    for node in parsed(tree["__init__.py"]).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.List | ast.Tuple):
             parts = node.value.keys if isinstance(node.value, ast.Dict) else node.value.elts
             public |= {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
@@ -261,7 +262,7 @@ def module_docstrings(tree: Tree) -> list[str]:
     return [
         f"{path} has no docstring at its top; say what it is for and what it leaves to others"
         for path, source in tree.items()
-        if not ast.get_docstring(ast.parse(source))
+        if not ast.get_docstring(parsed(source))
     ]
 
 
@@ -271,7 +272,7 @@ def privacy_paragraphs(tree: Tree) -> list[str]:
     for path, source in tree.items():
         if room(path) not in PRIVACY_ROOMS:
             continue
-        for node in ast.parse(source).body:
+        for node in parsed(source).body:
             if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
                 continue
             methods = [m for m in node.body if isinstance(m, ast.FunctionDef)] if isinstance(node, ast.ClassDef) else []
@@ -289,7 +290,7 @@ def no_assert(tree: Tree) -> list[str]:
     return [
         f"{path}:{node.lineno} asserts, which python -O strips; raise one of tacit.errors"
         for path, source in tree.items()
-        for node in ast.walk(ast.parse(source))
+        for node in nodes_of(source)
         if isinstance(node, ast.Assert)
     ]
 
@@ -302,6 +303,18 @@ def barred_words(tree: Tree) -> list[str]:
         for number, text in enumerate(source.splitlines(), 1)
         if (found := WORDS_BARRED.search(text))
     ]
+
+
+@cache
+def parsed(source: str) -> ast.Module:
+    """A source's tree, made once for all rules."""
+    return ast.parse(source)
+
+
+@cache
+def nodes_of(source: str) -> tuple[ast.AST, ...]:
+    """Every node of a source, in the order of ast.walk."""
+    return tuple(ast.walk(parsed(source)))
 
 
 def room(path: str) -> str:
@@ -333,7 +346,7 @@ def imports_of_ours(tree: Tree) -> Iterator[tuple[str, str, int]]:
 
 def imported_names(path: str, source: str) -> Iterator[tuple[str, int]]:
     """Everything a source imports, as dotted names; `from a import b` is a.b, and import_module('a.b') counts."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             yield from ((name.name, node.lineno) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -356,7 +369,7 @@ def absolute(path: str, node: ast.ImportFrom) -> str:
 
 def dotted_attributes(source: str) -> Iterator[tuple[str, int]]:
     """Dotted names used in a source, such as np.random.default_rng."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
             name = ast.unparse(node)
             if name.startswith(("np.", "numpy.", "os.")):
@@ -372,19 +385,19 @@ def prefixes(module: str) -> Iterator[str]:
 def classes(tree: Tree) -> Iterator[tuple[str, ast.ClassDef]]:
     """Every class in a tree with its path."""
     for path, source in tree.items():
-        yield from ((path, node) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+        yield from ((path, node) for node in nodes_of(source) if isinstance(node, ast.ClassDef))
 
 
 def top_classes(source: str) -> list[ast.ClassDef]:
     """The classes at a module's top."""
-    return [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)]
+    return [node for node in parsed(source).body if isinstance(node, ast.ClassDef)]
 
 
 def local_names(path: str, source: str) -> dict[str, str]:
     """What each from-imported name stands for."""
     return {
         name.asname or name.name: f"{absolute(path, node)}.{name.name}"
-        for node in ast.walk(ast.parse(source))
+        for node in nodes_of(source)
         if isinstance(node, ast.ImportFrom)
         for name in node.names
     }
