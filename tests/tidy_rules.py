@@ -39,6 +39,9 @@ LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in
 # Who may use the public root, and so every layer at once.
 ROOT_USERS = {"cli", "server", "auditing", "learning"}
 
+# What makes, fills or reads the exact table.
+ENGINE_AND_BESIDE = {"engine", "exact", "release", "session"}
+
 ENGINE_WALL = {"noise", "selection"}
 RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "release"}
 # What is printed or drawn is made of what was released: these rooms see no row and no secret sum.
@@ -85,6 +88,10 @@ MODULE_NAMES_BARRED = {"util", "utils", "helper", "helpers", "common", "misc", "
 CLASS_SUFFIXES_BARRED = ("Manager", "Handler", "Base", "Impl")
 PRIVACY_ROOMS = {"noise", "selection", "local", "release"}
 DRAWS = re.compile(r"sample|release|add_|draw")
+
+# How the names of exact sums begin, and the whole of those that columns of keys and values have before their number.
+SUM_NAMES_HOME = "exact.py"
+SUM_NAMES = re.compile(r"(counted|total|distinct|listed)_(k?\d*)?|[kx]\d*")
 
 # Spelled in pieces, so that this file does not break its own rule.
 WORDS_BARRED = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "/wo" + "rk/", "/tmp/" + "brief", "session" + " id"]))
@@ -144,6 +151,21 @@ def walls(tree: Tree) -> list[str]:
 def is_secret(module: str) -> bool:
     """Whether an import reaches rows or exact sums: by its module, or by the name of the table wherever it is found."""
     return any(prefix in SECRET_MODULES for prefix in prefixes(module)) or module.split(".")[-1] in SECRET_NAMES
+
+
+def names_of_sums(tree: Tree) -> list[str]:
+    """The exact table alone spells the names of its sums; a third engine would otherwise misspell one."""
+    broken = []
+    for path, source in tree.items():
+        if path == SUM_NAMES_HOME or room(path) not in ENGINE_AND_BESIDE:
+            continue
+        for node in ast.walk(ast.parse(source)):
+            first = node.values[0] if isinstance(node, ast.JoinedStr) and len(node.values) == 2 else None
+            if isinstance(first, ast.Constant) and SUM_NAMES.fullmatch(str(first.value)):
+                broken.append(
+                    f"{path}:{node.lineno} spells a sum's name, f'{first.value}…'; use the functions of tacit.exact"
+                )
+    return broken
 
 
 def one_home(tree: Tree) -> list[str]:

@@ -1,4 +1,8 @@
-"""The exact, bounded integers of each group: secret until noise is added, and shown to nobody."""
+"""The exact, bounded integers of each group: secret until noise is added, and shown to nobody.
+
+The table belongs to no room: an engine fills it, a release adds noise to it, and what prints cannot import it. The
+names of its sums, and of the columns that engines compute them from, are functions here and are spelled nowhere else.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +18,47 @@ from tacit.privacy.arrays import Integers, Wholes, combined, wholes
 from tacit.query.nodes import Scalar
 
 Steps = NDArray[Any]  # whole numbers of 32 bits or more
+
+# Sums that every group has: its rows, and its units.
+ROWS, UNITS = "rows", "units"
+
+
+def counted_name(index: int) -> str:
+    """Return the name of the sum that counts the rows where value `index` is not NULL."""
+    return f"counted_{index}"
+
+
+def total_name(index: int) -> str:
+    """Return the name of the sum of value `index`, in steps above the low end of its range."""
+    return f"total_{index}"
+
+
+def distinct_name(index: int) -> str:
+    """Return the name of the sum that counts the different values of the plan's expression `index`."""
+    return f"distinct_{index}"
+
+
+def sum_names(plan: Plan) -> list[str]:
+    """Return the names of the sums over kept rows, in the order in which engines compute them."""
+    names = [ROWS, UNITS]
+    for index in range(plan.value_count):
+        names += [counted_name(index), total_name(index)]
+    return names
+
+
+def key_name(index: int) -> str:
+    """Return the name of the column with part `index` of each row's key."""
+    return f"k{index}"
+
+
+def value_name(index: int) -> str:
+    """Return the name of the column with value `index` of each row: measured columns first, then products."""
+    return f"x{index}"
+
+
+def listed_name(index: int) -> str:
+    """Return the name of the column with part `index` of the public keys."""
+    return f"listed_{key_name(index)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -54,8 +99,8 @@ class GroupedSteps:
 class ExactTable:
     """What an engine hands to the release, group by group; it prints as withheld.
 
-    `sums` has, for each group, rows and units, and for measured column i counted_i (rows where it is not NULL) and
-    total_i (the sum of x - low over them, in steps).
+    `sums` has one integer for each group under each of `sum_names`, and under `distinct_name` of each expression whose
+    different values are counted.
     """
 
     keys: Sequence[tuple[Scalar, ...]]
@@ -77,7 +122,7 @@ class ExactTable:
     def wholes_of(self, part: Part, plan: Plan) -> Wholes:
         """Return one part for every group as an array."""
         if part.kind == "distinct":
-            return wholes(self.sums[f"distinct_{part.index[0]}"])
+            return wholes(self.sums[distinct_name(part.index[0])])
         if part.column is None:
             return wholes(self.sums[part.kind])
         if part.kind == "moment":
@@ -87,16 +132,16 @@ class ExactTable:
         if part.degrees:  # the rows where a column of a moment is NULL
             height = prod(plan.measured[place].height ** d for place, d in zip(part.columns, part.degrees, strict=True))
             counted = self._power((0,) * len(part.columns), part, plan)
-            return combined((height, self.sums["rows"]), (-height, counted))
+            return combined((height, self.sums[ROWS]), (-height, counted))
         return self._of_column(part.kind, part.column, plan.measured[part.column])
 
     def _of_column(self, kind: PartKind, place: int, column: Measured) -> Wholes:
-        counted = self.sums[f"counted_{place}"]
+        counted = self.sums[counted_name(place)]
         if kind == "counted":
             return wholes(counted)
         if kind == "missing":
-            return combined((column.height, self.sums["rows"]), (-column.height, counted))
-        total = self.sums[f"total_{place}"]
+            return combined((column.height, self.sums[ROWS]), (-column.height, counted))
+        total = self.sums[total_name(place)]
         if kind == "above":
             return wholes(total)
         if kind == "below":
@@ -106,9 +151,9 @@ class ExactTable:
     def _power(self, power: tuple[int, ...], part: Part, plan: Plan) -> Sequence[int]:
         """Return every group's sum of a power, over the rows where no column of the part is NULL."""
         if len(power) == 1 and power[0] < 2:
-            return self.sums[f"{('counted', 'total')[power[0]]}_{part.column}"]
+            return self.sums[(counted_name, total_name)[power[0]](part.columns[0])]
         product = tuple(zip(part.columns, power, strict=True))
         if not any(power):  # counted with any of the part's products
             product = tuple((place, 1) for place in part.columns)
-            return self.sums[f"counted_{len(plan.measured) + plan.products.index(product)}"]
-        return self.sums[f"total_{len(plan.measured) + plan.products.index(product)}"]
+            return self.sums[counted_name(len(plan.measured) + plan.products.index(product))]
+        return self.sums[total_name(len(plan.measured) + plan.products.index(product))]

@@ -20,7 +20,7 @@ from tacit.auditing.function_audit import Claim, judge
 from tacit.auditing.lower_bound import gaussian_draws
 from tacit.auditing.result import AuditResult
 from tacit.errors import InvalidParameter
-from tacit.exact import ExactTable
+from tacit.exact import ROWS, UNITS, ExactTable
 from tacit.local.choosing import FREQUENCIES, MEANS
 from tacit.local.protocols.protocol import LocalProtocol
 from tacit.local.protocols.unary import Permanent
@@ -198,8 +198,8 @@ def _private_keys(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Cal
         lower = replace(plan.threshold, least=math.ceil(plan.threshold.least * (1 - shortage)))
         plan = replace(plan, threshold=lower)
     tables = (
-        ExactTable([("shared",)], {"rows": [9], "units": [9]}),
-        ExactTable([("shared",), ("own",)], {"rows": [9, 1], "units": [9, 1]}),
+        ExactTable([("shared",)], {ROWS: [9], UNITS: [9]}),
+        ExactTable([("shared",), ("own",)], {ROWS: [9, 1], UNITS: [9, 1]}),
     )
     return lambda side, count: draw_releases(plan, tables[side], count)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
 from tacit.engine.engine import Engine, Path
 from tacit.errors import EngineError
-from tacit.exact import ExactTable
+from tacit.exact import UNITS, ExactTable
 from tacit.plan.plan import Plan, Sensitivity
 from tacit.query.nodes import Query
 from tacit.release.noisy import NoisyTable, release
@@ -244,7 +244,7 @@ def share_used(plan: Plan, before: Trace, after: Trace) -> float:
         changed = _changed(before.exact, after.exact, draw.column)
         used.append(max(changed.values(), default=0) / (plan.rows_per_unit * _sides(plan)))
     if plan.choice is not None:
-        units = zip(before.exact.sums["units"], after.exact.sums["units"], strict=True)
+        units = zip(before.exact.sums[UNITS], after.exact.sums[UNITS], strict=True)
         used.append(sum(abs(new - old) for old, new in units) / max(1, len(before.exact)))
     return max(used)
 
@@ -283,7 +283,7 @@ def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, column: in
 
 def _units_beyond(before: ExactTable, after: ExactTable, *, monotone: bool) -> list[str]:
     """A choice hides counts that move by one, and where it says so all in one direction."""
-    moves = [new - old for old, new in zip(before.sums["units"], after.sums["units"], strict=True)]
+    moves = [new - old for old, new in zip(before.sums[UNITS], after.sums[UNITS], strict=True)]
     found = [] if all(abs(move) <= 1 for move in moves) else ["a count that ranks keys moved by more than 1"]
     if monotone and any(move > 0 for move in moves) and any(move < 0 for move in moves):
         found.append("counts that rank keys moved both ways")

@@ -32,7 +32,7 @@ from tacit.engine.relation import (
     with_values,
 )
 from tacit.errors import EngineError
-from tacit.exact import ExactTable, GroupedSteps
+from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
 from tacit.plan.plan import Plan
 from tacit.query.kind import kind_of_column
@@ -253,10 +253,9 @@ def _class_and_code(problem: Exception) -> str:
 
 
 def _found_groups(found: pa.Table, plan: Plan) -> ExactTable:
-    columns = [found.column(f"k{place}").to_pylist() for place in range(len(plan.keys))]
+    columns = [found.column(key_name(place)).to_pylist() for place in range(len(plan.keys))]
     keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
-    names = [name for name in found.column_names if not name.startswith("k")]
-    return ExactTable(keys, {name: _integers(found, name) for name in names})
+    return ExactTable(keys, {name: _integers(found, name) for name in sum_names(plan)})
 
 
 def _listed_groups(found: pa.Table, plan: Plan) -> ExactTable:
@@ -264,9 +263,7 @@ def _listed_groups(found: pa.Table, plan: Plan) -> ExactTable:
     listed = plan.public_keys or ((),)
     places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
     sums = {}
-    for name in found.column_names:
-        if name == KEY_PLACE:
-            continue
+    for name in sum_names(plan):
         column = [0] * len(listed)
         for place, value in zip(places, _integers(found, name), strict=True):
             column[place] = value

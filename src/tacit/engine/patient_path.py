@@ -34,7 +34,7 @@ from tacit.engine.patient import (
     sums_of,
 )
 from tacit.engine.relation import GROUP_ORDER, KEY_PLACE, ROW_ORDER, UNIT, VALUE, counted_rows, value_rows, with_orders
-from tacit.exact import ExactTable, GroupedSteps
+from tacit.exact import ExactTable, GroupedSteps, distinct_name, sum_names, value_name
 from tacit.plan.plan import Plan
 from tacit.privacy.arrays import Words
 from tacit.query.kind import Kind
@@ -90,7 +90,7 @@ class _Read:
         joined = None if self._finds_places else self._listed
         rows, keys = counted_rows(plan, asked.source.table, asked.kinds, joined)
         if asked.orders == "sql" and plan.unit is not None:
-            values = [f"x{place}" for place in range(plan.value_count)]
+            values = [value_name(place) for place in range(plan.value_count)]
             rows = with_orders(rows, keys, values, asked.salt)
         more = [name for name in (GROUP_ORDER, ROW_ORDER) if name in rows.columns]
         relation, form = kernel_path.relation_of(plan, rows, keys, more=more)
@@ -288,23 +288,16 @@ def _value_records(batch: pa.RecordBatch, keys: Words) -> Words:
     return np.column_stack([units, _order(batch, GROUP_ORDER), keys, order, value])
 
 
-def _names(plan: Plan) -> list[str]:
-    names = ["rows", "units"]
-    for place in range(plan.value_count):
-        names += [f"counted_{place}", f"total_{place}"]
-    return names
-
-
 def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     listed = plan.public_keys or ((),)
-    sums: dict[str, list[int]] = {} if plan.sums_nothing else {name: [0] * len(listed) for name in _names(plan)}
+    sums: dict[str, list[int]] = {} if plan.sums_nothing else {name: [0] * len(listed) for name in sum_names(plan)}
     for keys, parts in read.sums.groups() if read.sums is not None and sums else ():
         for name, column in zip(sums, sums_of(parts), strict=True):
             for place, value in zip(keys[:, 0].tolist(), column, strict=True):
                 sums[name][place] = value
     places = np.arange(len(listed), dtype=np.uint64)[:, None]
     for place, counts in enumerate(distinct):
-        sums[f"distinct_{place}"] = counts.find(places)[1].tolist()
+        sums[distinct_name(place)] = counts.find(places)[1].tolist()
     drawn = {draw.column for draw in plan.quantiles}
     yield ExactTable(listed, sums, {place: _values_of(read, place, places) for place in sorted(drawn)})
 
@@ -312,14 +305,14 @@ def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
 def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     drawn = sorted({draw.column for draw in plan.quantiles})
     if read.sums is None:  # no row
-        sums = {name: list[int]() for name in [*_names(plan), *(f"distinct_{at}" for at in range(len(distinct)))]}
+        sums = {name: list[int]() for name in [*sum_names(plan), *(distinct_name(at) for at in range(len(distinct)))]}
         yield ExactTable([], sums, {place: GroupedSteps.joined([]) for place in drawn})
         return
     for words, parts in read.sums.groups():
         keys = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(words, read.key_kinds)]
-        sums = dict(zip(_names(plan), sums_of(parts), strict=True))
+        sums = dict(zip(sum_names(plan), sums_of(parts), strict=True))
         for place, counts in enumerate(distinct):
-            sums[f"distinct_{place}"] = counts.find(words)[1].tolist()
+            sums[distinct_name(place)] = counts.find(words)[1].tolist()
         yield ExactTable(keys, sums, {place: _values_of(read, place, words) for place in drawn})
 
 

@@ -13,6 +13,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from tacit.engine.relation import KEY_PLACE
+from tacit.exact import listed_name
 from tacit.plan.plan import Plan
 from tacit.tables.frames import keys_to_arrow
 from tacit.tables.source import Source
@@ -62,7 +63,8 @@ def listed_keys(plan: Plan) -> pa.Table | None:
     """Return the public keys and their places; None where there are none."""
     if not plan.keys or plan.public_keys is None:
         return None
-    return keys_to_arrow(plan.public_keys, [key.type for key in plan.keys], place=KEY_PLACE)
+    columns = {listed_name(at): key.type for at, key in enumerate(plan.keys)}
+    return keys_to_arrow(plan.public_keys, columns, place=KEY_PLACE)
 
 
 def _shape(plan: Plan, purpose: str) -> str:

@@ -21,7 +21,18 @@ from numpy.typing import NDArray
 
 from tacit.engine.expression import read_unit, to_ibis, to_raw_ibis
 from tacit.engine.fixed_point import float_grid, steps_above_low
-from tacit.exact import ExactTable, GroupedSteps
+from tacit.exact import (
+    ROWS,
+    UNITS,
+    ExactTable,
+    GroupedSteps,
+    counted_name,
+    distinct_name,
+    key_name,
+    listed_name,
+    total_name,
+    value_name,
+)
 from tacit.plan.plan import Plan, Product
 from tacit.privacy.arrays import Integers
 from tacit.query.kind import Kind
@@ -30,7 +41,7 @@ from tacit.tables.frames import to_scalar
 
 UNIT = "unit"
 KEY_PLACE = "key_place"
-VALUE = "distinct_value"
+VALUE, STEPS = "distinct_value", "value"
 GROUP_ORDER, ROW_ORDER = "group_order", "row_order"
 # A longer text is told apart by its digest, which is longer than that and so never taken for a text.
 TEXT_BYTES_MOST = 63
@@ -50,10 +61,10 @@ def exact_relation(
     rows, keys = counted_rows(plan, table, kinds, listed)
     each = _one_row_per_unit_and_group(_bound_rows(rows, keys, plan, salt), keys, plan)
     kept = _bound_groups(each, keys, plan, salt)
-    sums = {"rows": kept["rows"].sum(), "units": kept.count()}
+    sums = {ROWS: kept[ROWS].sum(), UNITS: kept.count()}
     for place in range(plan.value_count):
-        sums[f"counted_{place}"] = kept[f"counted_{place}"].sum()
-        sums[f"total_{place}"] = kept[f"total_{place}"].sum()
+        sums[counted_name(place)] = kept[counted_name(place)].sum()
+        sums[total_name(place)] = kept[total_name(place)].sum()
     return _as_text(kept.group_by(keys).agg(**sums) if keys else kept.agg(**sums), keys)
 
 
@@ -77,26 +88,28 @@ def counted_rows(
     if plan.where is not None:
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
-    columns = {f"k{place}": leaving(to_ibis(key.expression, kept, kinds)) for place, key in enumerate(plan.keys)}
+    columns = {key_name(place): leaving(to_ibis(key.expression, kept, kinds)) for place, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
         columns[UNIT] = _unit(kept, plan.unit, kinds)
     for place, column in enumerate(plan.measured):
         if column.counts_only:
             value = to_ibis(column.expression, kept, kinds)
-            columns[f"x{place}"] = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
+            known = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
+            columns[value_name(place)] = known
         else:
             value = to_raw_ibis(column.expression, kept, kinds)
             as_is = floats_as_they_are and float_grid(column) is not None
-            columns[f"x{place}"] = value.cast("float64") if as_is else steps_above_low(value, column)
+            columns[value_name(place)] = value.cast("float64") if as_is else steps_above_low(value, column)
     columns |= {name: leaving(_nan_as_null(to_ibis(expression, kept, kinds))) for name, expression in more.items()}
     if not columns:
         columns["one"] = ibis.literal(1, "int8")
     rows = kept.select(**columns)
-    rows = rows.mutate(**{f"x{len(plan.measured) + at}": _product(rows, each) for at, each in enumerate(plan.products)})
+    first = len(plan.measured)
+    rows = rows.mutate(**{value_name(at): _product(rows, each) for at, each in enumerate(plan.products, first)})
     if listed is None:
         return rows, keys
-    matches = [rows[key].identical_to(leaving(listed[f"listed_{key}"])) for key in keys]
+    matches = [rows[key].identical_to(leaving(listed[listed_name(at)])) for at, key in enumerate(keys)]
     joined = rows.inner_join(listed, matches)
     return joined.select(KEY_PLACE, *[name for name in rows.columns if name not in keys]), [KEY_PLACE]
 
@@ -104,23 +117,23 @@ def counted_rows(
 def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
     """A plain GROUP BY: nothing is to be bounded, so listed keys are looked up among the groups and not the rows."""
     rows, keys = counted_rows(plan, table, kinds, None)
-    sums = {"rows": rows.count()}
+    sums = {ROWS: rows.count()}
     for place in range(plan.value_count):
-        sums[f"counted_{place}"] = rows[f"x{place}"].count()
-        sums[f"total_{place}"] = rows[f"x{place}"].sum()
+        sums[counted_name(place)] = rows[value_name(place)].count()
+        sums[total_name(place)] = rows[value_name(place)].sum()
     summed = rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums)
-    summed = summed.mutate(units=summed["rows"])
+    summed = summed.mutate(**{UNITS: summed[ROWS]})
     if listed is None:
         return _as_text(summed, keys)
-    matches = [summed[key].identical_to(leaving(listed[f"listed_{key}"])) for key in keys]
-    return _as_text(summed.inner_join(listed, matches).select(KEY_PLACE, "units", *sums), [KEY_PLACE])
+    matches = [summed[key].identical_to(leaving(listed[listed_name(at)])) for at, key in enumerate(keys)]
+    return _as_text(summed.inner_join(listed, matches).select(KEY_PLACE, UNITS, *sums), [KEY_PLACE])
 
 
 def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
     """Return a product of columns in steps, NULL where any of them is: the plan keeps it inside 64 bits."""
     value = ibis.literal(1, "int64")
     for column, exponent in product:
-        factor = rows[f"x{column}"]
+        factor = rows[value_name(column)]
         for _ in range(exponent):
             value = value * factor
         value = value if exponent else value + factor * 0
@@ -183,7 +196,7 @@ def texts_relation(
 def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
     if not plan.needs_rows:
         return rows
-    values = [f"x{place}" for place in range(plan.value_count)]
+    values = [value_name(place) for place in range(plan.value_count)]
     order = [_row_order(rows, keys, values, salt), *[rows[name] for name in values]]
     place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
     ranked = rows.mutate(row_place=place)
@@ -191,10 +204,10 @@ def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Ta
 
 
 def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> ir.Table:
-    sums = {"rows": rows.count()}
+    sums = {ROWS: rows.count()}
     for place in range(plan.value_count):
-        sums[f"counted_{place}"] = rows[f"x{place}"].count()
-        sums[f"total_{place}"] = rows[f"x{place}"].sum()
+        sums[counted_name(place)] = rows[value_name(place)].count()
+        sums[total_name(place)] = rows[value_name(place)].sum()
     return rows.group_by([UNIT, *keys]).agg(**sums)
 
 
@@ -241,8 +254,8 @@ def values_relation(
             order = [_group_order(rows, keys, salt), *[rows[key] for key in keys]]
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
-    known = rows.filter(rows[f"x{column}"].notnull())
-    return known.select(*keys, value=known[f"x{column}"])
+    known = rows.filter(rows[value_name(column)].notnull())
+    return known.select(*keys, **{STEPS: known[value_name(column)]})
 
 
 def distinct_relation(
@@ -265,7 +278,7 @@ def distinct_relation(
         ranked = known.mutate(value_place=turn)
         rows = ranked.filter(ranked["value_place"] < wanted.per_unit)
     counted = rows[value].nunique()
-    name = f"distinct_{place}"
+    name = distinct_name(place)
     return _as_text(rows.group_by(keys).agg(**{name: counted}) if keys else rows.agg(**{name: counted}), keys)
 
 
@@ -296,7 +309,7 @@ WORD_BITS = 32
 def with_values(exact: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
     """Return the exact table with one column's values, sorted, for every group; a group without any has none."""
     places = _places(exact, found, plan)
-    values = found.column("value").to_numpy().astype(np.int64)
+    values = found.column(STEPS).to_numpy().astype(np.int64)
     return replace(exact, values={**exact.values, column: grouped(places, values, groups=len(exact))})
 
 
@@ -320,7 +333,7 @@ def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> Group
 def with_distinct(exact: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:
     """Return the exact table with how many different values one expression has in every group."""
     counts = [0] * len(exact)
-    name = f"distinct_{place}"
+    name = distinct_name(place)
     for at, text in zip(_places(exact, found, plan).tolist(), found.column(name).to_pylist(), strict=True):
         counts[at] = 0 if text is None else int(text)
     return replace(exact, sums={**exact.sums, name: counts})
@@ -334,6 +347,6 @@ def _places(exact: ExactTable, found: pa.Table, plan: Plan) -> Integers:
         listed: Integers = found.column(KEY_PLACE).to_numpy().astype(np.int64)
         return listed
     place_of = {key: place for place, key in enumerate(exact.keys)}
-    columns = [found.column(f"k{at}").to_pylist() for at in range(len(plan.keys))]
+    columns = [found.column(key_name(at)).to_pylist() for at in range(len(plan.keys))]
     keys = zip(*columns, strict=True)
     return np.array([place_of[tuple(to_scalar(part) for part in key)] for key in keys], dtype=np.int64)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Flags = NDArray[np.bool_]
-
-
 Floats = NDArray[np.float64]
+
+
+Flags = NDArray[np.bool_]
 
 
 Words = NDArray[np.uint64]

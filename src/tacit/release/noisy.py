@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from tacit.errors import LedgerError
-from tacit.exact import ExactTable
+from tacit.exact import UNITS, ExactTable
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.noise.staircase import DiscreteStaircase
@@ -116,7 +116,7 @@ def _in_order(keys: Sequence[tuple[KeyValue, ...]], parts: Sequence[Sequence[Seq
 def _chosen(choice: Choice, exact: ExactTable) -> tuple[tuple[KeyValue, ...], ...]:
     """Return the best keys in order; their counts stay secret."""
     top = TopK(k=choice.best, epsilon=choice.epsilon, monotone=choice.monotone, by=choice.by)
-    return tuple(tuple(exact.keys[place]) for place in top.release(list(exact.sums["units"])))
+    return tuple(tuple(exact.keys[place]) for place in top.release(list(exact.sums[UNITS])))
 
 
 def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[int]]:

@@ -3,7 +3,7 @@
 An object column of a frame is text, whatever it holds: guessing its type would let one odd row change the schema.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -45,12 +45,12 @@ def frame_to_arrow(frame: Any) -> pa.Table | None:
     return None
 
 
-def keys_to_arrow(keys: Sequence[tuple[KeyValue, ...]], types: Sequence[str], *, place: str) -> pa.Table:
-    """Return the public keys as columns listed_k0, listed_k1, … and each key's place in the list."""
+def keys_to_arrow(keys: Sequence[tuple[KeyValue, ...]], types: Mapping[str, str], *, place: str) -> pa.Table:
+    """Return the public keys as columns of these names and types, and each key's index in the list as `place`."""
     columns: dict[str, pa.Array] = {place: pa.array(range(len(keys)), pa.int64())}
-    for position, kind in enumerate(types):
+    for position, (name, kind) in enumerate(types.items()):
         values = [key[position] for key in keys]
-        columns[f"listed_k{position}"] = _decimals(values) if kind == "decimal" else _listed(values, kind)
+        columns[name] = _decimals(values) if kind == "decimal" else _listed(values, kind)
     return pa.table(columns)
 
 

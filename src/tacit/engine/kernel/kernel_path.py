@@ -17,7 +17,7 @@ import numpy as np
 from tacit.engine.kernel import summing
 from tacit.engine.prepared import Readable
 from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving
-from tacit.exact import ExactTable
+from tacit.exact import ExactTable, sum_names, value_name
 from tacit.memory import spill_folder
 from tacit.plan.plan import Plan
 from tacit.query.nodes import Scalar
@@ -58,7 +58,7 @@ def relation_of(
     plan: Plan, rows: ir.Table, keys: list[str], more: Sequence[str] = ()
 ) -> tuple[ir.Table, KernelColumns]:
     """Return what DuckDB is asked for; `rows` are those that count, as (unit, keys, values in steps), and `more`."""
-    words = {f"x{place}": _limbs(rows[f"x{place}"], height) for place, height in enumerate(_heights(plan))}
+    words = {value_name(place): _limbs(rows[value_name(place)], height) for place, height in enumerate(_heights(plan))}
     named = {
         name: [f"{name}_{place}" for place in range(len(some))] for name, some in words.items()
     }  # the highest limb first
@@ -98,10 +98,7 @@ def _bytes_of(kind: dt.DataType) -> int:
 
 
 def _as_exact(summed: summing.Summed, plan: Plan) -> ExactTable:
-    names = ["rows", "units"]
-    for place in range(plan.value_count):
-        names += [f"counted_{place}", f"total_{place}"]
-    sums = dict(zip(names, summed.sums, strict=True))
+    sums = dict(zip(sum_names(plan), summed.sums, strict=True))
     if summed.keys is None:
         listed = plan.public_keys or ((),)
         made = {} if plan.sums_nothing else {name: each.tolist() for name, each in sums.items()}

@@ -19,7 +19,7 @@ from tacit.engine.kernel.coding import SPAN_MOST, as_input, cells_of
 from tacit.engine.kernel.kernel_path import as_word, batch_rows
 from tacit.engine.kernel.summing import NOTHING, ROWS_AT_ONCE
 from tacit.engine.prepared import Readable
-from tacit.exact import ExactTable
+from tacit.exact import ROWS, UNITS, ExactTable, counted_name, key_name, total_name, value_name
 from tacit.plan.plan import Plan
 from tacit.tables.source import Source
 
@@ -50,11 +50,11 @@ def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, RowColumns]:
     least, most = _span(listed)
     bits = next(bits for bits in BITS if _fits(least, most, bits))
     # The loops look keys up unchecked. No function is used for this: a macro of the user's own may stand in for it.
-    inside = rows["k0"].between(ibis.literal(least, "int64"), ibis.literal(most, "int64"))
-    narrow = ibis.cases((inside, rows["k0"]), else_=ibis.literal(least, "int64"))
+    inside = rows[key_name(0)].between(ibis.literal(least, "int64"), ibis.literal(most, "int64"))
+    narrow = ibis.cases((inside, rows[key_name(0)]), else_=ibis.literal(least, "int64"))
     grids = tuple(None if column.counts_only else float_grid(column) for column in plan.measured)
     values = {
-        f"x{place}": rows[f"x{place}"] if grid is not None else as_word(rows[f"x{place}"])
+        value_name(place): rows[value_name(place)] if grid is not None else as_word(rows[value_name(place)])
         for place, grid in enumerate(grids)
     }
     place_of = np.full(most - least + 1, len(listed), dtype=np.uint64)
@@ -79,10 +79,10 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> E
             _add(batch, form, sums)
     columns = (total + sums).reshape(-1, width)[:-1].T
     rows = columns[0]
-    found = {"rows": rows, "units": rows}
+    found = {ROWS: rows, UNITS: rows}
     for place in range(len(form.grids)):
         missing, steps = columns[1 + 2 * place], columns[2 + 2 * place]
-        found |= {f"counted_{place}": rows - missing, f"total_{place}": steps}
+        found |= {counted_name(place): rows - missing, total_name(place): steps}
     return ExactTable(listed, {name: each.tolist() for name, each in found.items()})
 
 
@@ -93,7 +93,7 @@ def _add(batch: pa.RecordBatch, form: RowColumns, sums: NDArray[np.int64]) -> No
     if not form.grids:
         loops.count_rows(groups, sums)
     for place, grid in enumerate(form.grids):
-        column, at = batch.column(f"x{place}"), np.uint64(1 + 2 * place)
+        column, at = batch.column(value_name(place)), np.uint64(1 + 2 * place)
         cells = as_input(cells_of(column))
         if grid is None:
             loops.add_words(groups, cells, at, sums)
