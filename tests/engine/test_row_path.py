@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.auditing.replay import replay
-from tacit.engine.kernel import compiled, row_path
-from tacit.engine.kernel import loops as row_loops
+from tacit.engine.kernel import compiled, loops, row_path
 from tacit.engine.kernel.coding import as_input
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
@@ -189,7 +188,7 @@ def test_an_audit_takes_the_path_of_later_questions(monkeypatch):
 
 @pytest.mark.parametrize("bug", ["bounds are trusted", "NaN is a value", "rounded down"])
 def test_a_loop_that_does_less_is_caught(bug, monkeypatch):
-    add_floats = row_loops.add_floats
+    add_floats = loops.add_floats
 
     def worse(groups, cells, valid, skip, grid, at, sums):
         if bug == "bounds are trusted":
@@ -200,11 +199,11 @@ def test_a_loop_that_does_less_is_caught(bug, monkeypatch):
             cells = as_input(cells - 0.5 / grid.scale)
         add_floats(groups, cells, valid, skip, grid, at, sums)
 
-    monkeypatch.setattr(row_loops, "add_floats", worse)
+    monkeypatch.setattr(loops, "add_floats", worse)
     asked = everything(table_of([(0, cell, 1, Decimal(1)) for cell in ODD]))
     assert sums_of(asked, "rows") != sums_of(asked, "sql")
 
 
 def test_nothing_was_compiled_for_any_of_this_in_use():
-    loops = [row_loops.count_rows, row_loops.add_floats, row_loops.add_words]
-    assert [len(each.signatures) for each in loops] == [2, 2, 2]  # keys of 16 and of 32 bits
+    compiled = [loops.count_rows, loops.add_floats, loops.add_words]
+    assert [len(each.signatures) for each in compiled] == [2, 2, 2]  # keys of 16 and of 32 bits

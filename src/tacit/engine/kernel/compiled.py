@@ -32,7 +32,7 @@ from tacit.privacy.number import read_json
 
 log = logging.getLogger("tacit.engine")
 
-LOOPS = tuple(Path(__file__).with_name(f"{name}_loops.py") for name in ("coding", "kernel", "row"))
+LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py"))
 COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
 _COMPILE = "import sys; sys.path.insert(0, sys.argv[1]); from tacit.engine import compiled; compiled.compile_now()"
@@ -244,16 +244,14 @@ def _import_loops(folder: Path) -> None:
     before = {name: value for name, value in vars(config).items() if name in ours}
     vars(config).update(ours)
     try:
-        from tacit.engine.kernel import coding_loops
-        from tacit.engine.kernel import loops as kernel_loops
-        from tacit.engine.kernel import loops as row_loops
+        from tacit.engine.kernel import coding_loops, loops
     finally:
         vars(config).update(before)
-    for loops in (coding_loops, kernel_loops, row_loops):
-        _require_kept_in(folder, loops)
+    for module in (coding_loops, loops):
+        _require_kept_in(folder, module)
     _run_coding(coding_loops)
-    _run_kernel(kernel_loops)
-    _run_rows(row_loops)
+    _run_kernel(loops)
+    _run_rows(loops)
 
 
 def _require_kept_in(folder: Path, loops: ModuleType) -> None:
