@@ -42,6 +42,7 @@ GAUNTLET_RULES: list[Rule] = [
     rules.shallow_inheritance,
     rules.module_docstrings,
     rules.no_assert,
+    rules.mutants_by_the_table,
 ]
 
 SHORT = "x = 1\n"
@@ -120,6 +121,19 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.privacy_paragraphs, {"noise/laplace.py": "class Laplace:\n    '''Noise.'''\n    def release(self): ...\n"}),
     (rules.privacy_paragraphs, {"selection/max.py": "def release_index(scores): ...\n"}),
     (rules.no_assert, {"privacy/loss.py": "def f(x):\n    assert x > 0\n"}),
+    (rules.mutants_by_the_table, {"gauntlet/ledger/races.py": "@mutant('two', killed_by='L01')\ndef two(): ...\n"}),
+    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "from tacit.ledger import chain\n"}),
+    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "def f():\n    import tacit.ledger.chain\n"}),
+    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "with replaced(chain, 'link', len): ...\n"}),
+    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "setattr(chain, 'link', len)\n"}),
+    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "with planted('link', len): ...\n"}),
+    (
+        rules.mutants_by_the_table,
+        {
+            "gauntlet/targets.py": "TARGETS: dict[str, str] = {'links': 'tacit.ledger.chain:link'}\n",
+            "gauntlet/ledger/mutants.py": "link = original('link')\n",
+        },
+    ),
     (rules.barred_words, {"docs/guide.md": "text\nTO" + "DO: more\n"}),
     (rules.barred_words, {"Makefile": "cd /wo" + "rk/main\n"}),
 ]
@@ -139,6 +153,13 @@ ALLOWED: list[tuple[Rule, Tree]] = [
     (rules.one_home, {"noise/bits.py": "import secrets\n", "query/sql.py": "import sqlglot\n"}),
     (rules.one_home, {"engine/kernel/summing.py": "import ibis\nimport os\nos.environ.get('X')\n"}),
     (rules.no_other_randomness, {"gauntlet/noise/mutants.py": "import random\n"}),
+    (
+        rules.mutants_by_the_table,
+        {
+            "gauntlet/targets.py": "TARGETS: dict[str, str] = {'link': 'tacit.ledger.chain:link'}\n",
+            "gauntlet/ledger/mutants.py": "import tacit\nwith planted('link', len): ...\n",
+        },
+    ),
     (rules.shallow_inheritance, {"errors.py": "class A(Exception): ...\nclass B(A): ...\nclass C(A): ...\n"}),
     (
         rules.privacy_paragraphs,
@@ -206,4 +227,4 @@ def test_what_is_allowed_passes(rule: Rule, tree: Tree) -> None:
 
 
 def test_every_rule_is_shown_to_fail() -> None:
-    assert {rule for rule, _ in PLANTED} == {*PACKAGE_RULES, rules.barred_words}
+    assert {rule for rule, _ in PLANTED} == {*PACKAGE_RULES, *GAUNTLET_RULES, rules.barred_words}

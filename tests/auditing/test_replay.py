@@ -17,7 +17,7 @@ from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all
 from tacit.engine.engine import Engine, joined
 from tacit.engine.kernel import compiled
 from tacit.plan.plan import Sensitivity
-from tacit_gauntlet.frame.mutant import all_mutants, planted
+from tacit_gauntlet.frame.mutant import all_mutants
 from tacit_gauntlet.stage.statistic import FALSE_ALARM as ALPHA
 
 DECLARED = {"x": {"between": (-3, 7)}, "y": {"between": (-5, 10)}, "g": {"type": "text"}}
@@ -134,7 +134,8 @@ def engine_that(change):
     def aggregate(self, plan, salt):
         yield change(joined(list(honest(self, plan, salt))), next(runs) > 0)
 
-    with planted(Engine, "_aggregate", aggregate):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Engine, "_aggregate", aggregate)
         yield
 
 

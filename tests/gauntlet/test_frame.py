@@ -10,7 +10,8 @@ from tacit.errors import InvalidParameter
 from tacit_gauntlet.frame import case as cases
 from tacit_gauntlet.frame import mutant as mutants
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted, run_mutant
+from tacit_gauntlet.frame.mutant import mutant, run_mutant
+from tacit_gauntlet.targets import replaced
 
 # A product of one function: it rounds a count to tens, so that a single person is hidden (badly, but it is small).
 product = SimpleNamespace(__name__="product", release=lambda count: count // 10 * 10)
@@ -32,7 +33,7 @@ def tiny_gauntlet(monkeypatch):
 def plant_release(replacement):
     @contextmanager
     def plant() -> Iterator[None]:
-        with planted(product, "release", replacement):
+        with replaced(product, "release", replacement):
             yield
 
     return plant
@@ -82,7 +83,7 @@ def test_a_mutant_that_no_longer_fits_the_code_is_an_error_not_a_kill():
     @mutant("stale", killed_by="X01", published="long ago")
     @contextmanager
     def stale() -> Iterator[None]:
-        with planted(product, "renamed_since", None):
+        with replaced(product, "renamed_since", None):
             yield
 
     with pytest.raises(InvalidParameter, match="renamed_since"):

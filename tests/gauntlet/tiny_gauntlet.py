@@ -11,7 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.targets import replaced
 
 product = SimpleNamespace(__name__="product", release=lambda count: count // 10 * 10)
 
@@ -57,19 +58,19 @@ def looks(size: Size) -> Evidence:
 @mutant("exact", killed_by="N91", published="everywhere")
 @contextmanager
 def exact() -> Iterator[None]:
-    with planted(product, "release", lambda count: count):
+    with replaced(product, "release", lambda count: count):
         yield
 
 
 @mutant("harmless", killed_by="N91", published="nowhere")
 @contextmanager
 def harmless() -> Iterator[None]:
-    with planted(product, "release", lambda count: 0):
+    with replaced(product, "release", lambda count: 0):
         yield
 
 
 @mutant("stale", killed_by="N91", published="long ago")
 @contextmanager
 def stale() -> Iterator[None]:
-    with planted(product, "renamed_since", None):
+    with replaced(product, "renamed_since", None):
         yield

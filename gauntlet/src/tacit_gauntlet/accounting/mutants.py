@@ -6,64 +6,63 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tacit.accounting import composition, convert, cost, pair
-from tacit.privacy import rounding
-from tacit.privacy.event import GaussianNoise, KeyThreshold
-from tacit.privacy.rounding import ball
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.targets import original, planted
 
 Planted = Iterator[None]
 
 
 @contextmanager
-def _forgetful(owner: object, name: str, replacement: object) -> Planted:
+def _forgetful(seam: str, replacement: object) -> Planted:
     """Plant a bug with the caches of costs empty before and after."""
-    cost.delta_at.cache_clear()
-    cost.zcdp.cache_clear()
-    with planted(owner, name, replacement):
+    original("delta_at").cache_clear()
+    original("zcdp").cache_clear()
+    with planted(seam, replacement):
         yield
-    cost.delta_at.cache_clear()
-    cost.zcdp.cache_clear()
+    original("delta_at").cache_clear()
+    original("zcdp").cache_clear()
 
 
 @mutant("a conversion rounded down", killed_by="L14", published="float conversions that round to nearest")
 def rounded_down() -> Any:
     """Round a converted delta or rho towards zero."""
-    return _forgetful(convert, "upward", rounding.downward)
+    return _forgetful("upward in conversions", original("downward"))
 
 
 @mutant("a delta rounded down", killed_by="L14", published="tail probabilities that round to nearest")
 def delta_rounded_down() -> Any:
     """Round an event's exact delta towards zero."""
-    return _forgetful(cost, "upward", rounding.downward)
+    return _forgetful("upward in costs", original("downward"))
 
 
 @mutant("the continuous law for the discrete", killed_by="L14", published="analytic Gaussian calibration of grid noise")
 def continuous_law() -> Any:
     """Read the discrete Gaussian's delta off the continuous formula."""
 
-    def delta(event: GaussianNoise, shift: int, epsilon: Fraction) -> Any:
-        return cost.continuous_gaussian_delta(ball(shift / event.sigma), ball(epsilon))
+    def delta(event: Any, shift: int, epsilon: Fraction) -> Any:
+        return original("continuous_gaussian_delta")(original("ball")(shift / event.sigma), original("ball")(epsilon))
 
-    return _forgetful(cost, "gaussian_delta", delta)
+    return _forgetful("gaussian_delta", delta)
 
 
 @mutant("a threshold's delta forgotten in a batch", killed_by="L14", published="deltas dropped on composition")
 def delta_forgotten() -> Any:
     """Compose as though thresholds never failed."""
-    counted = composition._counted
+    counted = original("counted events")
 
     def without(events: Any) -> Any:
         counts, releases = counted(events)
-        return {event: count for event, count in counts.items() if not isinstance(event, KeyThreshold)}, releases
+        return {
+            event: count for event, count in counts.items() if not isinstance(event, original("KeyThreshold"))
+        }, releases
 
-    return _forgetful(composition, "_counted", without)
+    return _forgetful("counted events", without)
 
 
 @mutant("losses put on the grid from above", killed_by="L14", published="optimistic discretisation taken for a bound")
 def rounded_to_the_grid_below() -> Any:
     """Give every chance to the grid point below it."""
-    on_grid: Callable[..., Any] = pair.on_grid
+    on_grid: Callable[..., Any] = original("losses on a grid")
 
     def below(given: Any, step: Fraction) -> Any:
         found = on_grid(given, step)
@@ -75,21 +74,20 @@ def rounded_to_the_grid_below() -> Any:
 @mutant("the tail cut off and not added", killed_by="L14", published="truncated Gaussian tails")
 def tail_forgotten() -> Any:
     """Keep the loss within two deviations and forget the rest."""
-    narrow: Callable[..., Any] = pair.pair_of
+    narrow: Callable[..., Any] = original("pair_of")
 
     def cut(event: Any) -> Any:
         found = narrow(event)
-        if isinstance(event, GaussianNoise) and isinstance(found, pair.Lattice):
+        if isinstance(event, original("GaussianNoise")) and isinstance(found, original("Lattice")):
             keep = len(found.masses) // 2 + int(2 * event.sigma)
             return replace(found, masses=found.masses[:keep], beyond=found.beyond * 0)
         return found
 
-    return _forgetful(composition, "pair_of", cut)
+    return _forgetful("pair_of", cut)
 
 
 @contextmanager
 def _forgetful_pld(replacement: object) -> Planted:
-    from tacit.accounting import pld
 
-    with planted(pld, "on_grid", replacement):
+    with planted("losses on a grid", replacement):
         yield

@@ -1,12 +1,12 @@
 """Mutants: published bugs, planted in our own modules on purpose, that a gauntlet case must kill.
 
 A case that no mutant makes fail proves nothing. A mutant is a function that plants the bug as a context manager:
-it patches our modules while open and puts them back when closed. Planting happens before the case starts, so a
-mutant that no longer fits our code is an error, not a kill.
+it patches our modules while open and puts them back when closed (targets.py). Planting happens before the case
+starts, so a mutant that no longer fits our code is an error, not a kill.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from tacit.errors import InvalidParameter
@@ -14,8 +14,6 @@ from tacit_gauntlet.frame import case as cases
 from tacit_gauntlet.frame.case import Evidence, Size
 
 Plant = Callable[[], AbstractContextManager[object]]
-
-_ABSENT = object()
 
 # What a planted function raises that no longer fits the code around it: the bug was not tried, so it is not killed.
 MISFITS = (TypeError, AttributeError, NameError, ImportError, KeyError, IndexError)
@@ -88,19 +86,3 @@ def run_mutant(name: str, size: Size = "quick") -> Verdict:
         return Verdict(chosen, killed=False, how="the case passed", evidence=report.evidence)
     how = "; ".join(report.evidence.lines()) or "the case failed"
     return Verdict(chosen, killed=True, how=how, evidence=report.evidence)
-
-
-@contextmanager
-def planted(owner: object, name: str, replacement: object) -> Iterator[None]:
-    """Replace the attribute `name` of one of our modules or classes while open; refuse a name that is not there."""
-    before = vars(owner).get(name, _ABSENT)
-    if before is _ABSENT:
-        raise InvalidParameter(
-            f"cannot plant a bug: {getattr(owner, '__name__', owner)!s} defines no '{name}'"
-            "\nhint: the code moved; point the mutant at where it is now"
-        )
-    setattr(owner, name, replacement)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)

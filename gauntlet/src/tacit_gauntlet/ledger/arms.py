@@ -6,7 +6,6 @@ that shows everything with a small chance, as long as the rule admits it, and th
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -14,17 +13,17 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from tacit.accounting import convert, cost
+from tacit.accounting import cost
 from tacit.accounting import filter as rules
 from tacit.accounting.filter import NOTHING, Charge, Rule, charge_of, rule_of
 from tacit.errors import LedgerError
-from tacit.ledger import charging, open_ledger, verify
+from tacit.ledger import charging, open_ledger
 from tacit.ledger.chain import digest
 from tacit.privacy.event import Event, GaussianNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.ledger import private_home, refused, register
+from tacit_gauntlet.targets import replaced
 
 BUDGET = ApproximateLoss(Fraction(1), Fraction(1, 50))
 Values = npt.NDArray[np.float64]
@@ -143,64 +142,6 @@ def _verifies(event: Event, stated: Charge) -> bool:
     """Return whether a ledger verifies that was made to state this charge for the event, with its own key."""
     with private_home() as home, open_ledger(home / "ledger.db") as ledger:
         table = register(ledger, ApproximateLoss(Fraction(1), Fraction(1, 10**6)))
-        with planted(charging, "charge_of", lambda *_, **__: stated):
+        with replaced(charging, "charge_of", lambda *_, **__: stated):
             ledger.reserve(table, [event], question_key=digest("understated"))
         return not refused(ledger.verify, LedgerError)
-
-
-@mutant("two accounts", killed_by="L20", published="what one accountant admitted does not count for the other")
-@contextmanager
-def two_accounts() -> Iterator[None]:
-    """Give the sum of rho a fresh start once epsilon is used up by addition."""
-
-    def admits(self: Rule, total: Charge) -> bool:
-        free = convert.pure_to_zcdp(self.epsilon or Fraction(0))
-        return self.admits_by_addition(total) or self.admits_by_rho(replace(total, rho=max(total.rho - free, free * 0)))
-
-    with planted(Rule, "admits", admits):
-        yield
-
-
-@mutant("delta counted once for each arm", killed_by="L20", published="each of two rules is given the whole delta")
-@contextmanager
-def delta_not_divided() -> Iterator[None]:
-    """Let both arms, and the thresholds, fail with the whole of the budget's delta."""
-    with (
-        planted(rules, "FOR_KEYS", Fraction(1)),
-        planted(rules, "FOR_NOISE", Fraction(1)),
-        planted(rules, "FOR_RHO", Fraction(1)),
-    ):
-        yield
-
-
-@mutant("epsilons added, deltas forgotten", killed_by="L20", published="(ε, δ) mechanisms composed as if ε were all")
-@contextmanager
-def deltas_forgotten() -> Iterator[None]:
-    """Add up the epsilons of questions and not the chances that their noise is beyond them."""
-
-    def admits(self: Rule, total: Charge) -> bool:
-        return self.epsilon is not None and total.epsilon is not None and total.epsilon <= self.epsilon
-
-    with planted(Rule, "admits_by_addition", admits):
-        yield
-
-
-@mutant("noise believed", killed_by="L20", published="a mechanism is charged what it says it costs")
-@contextmanager
-def noise_believed() -> Iterator[None]:
-    """Charge the delta that a question was made for, whatever its noise needs."""
-
-    def believed(_events: tuple[Event, ...], _epsilon: Fraction) -> Fraction:
-        return Fraction(0)
-
-    believed.cache_clear = lambda: None  # type: ignore[attr-defined]
-    with planted(cost, "noise_delta", believed):
-        yield
-
-
-@mutant("charges believed", killed_by="L21", published="an audit adds up charges and does not ask what they paid for")
-@contextmanager
-def charges_believed() -> Iterator[None]:
-    """Verify totals and chain, and take each charge as it is stated."""
-    with planted(verify, "covers", lambda *_: True):
-        yield

@@ -1,15 +1,12 @@
 """A clock that is wrong by decades: nothing is written at its time, and setting it right re-opens nothing (L19)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import clock, open_ledger
+from tacit.ledger import open_ledger
 from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.ledger import TENTH, ask, charge, private_home, refused, register
 
 TODAY = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -46,39 +43,3 @@ def far_ahead(size: Size) -> Evidence:  # noqa: ARG001 (the nine checks are the 
         ledger.verify()
     failed = [name for name, passed in checks.items() if not passed]
     return Evidence(not failed, {"checks": len(checks), "failed": "; ".join(failed) or "none"})
-
-
-@mutant("any clock is believed", killed_by="L19", published="one reading of 2099 closes every period until then")
-@contextmanager
-def any_clock() -> Iterator[None]:
-    """Write at whatever time the clock says."""
-    with planted(clock, "FAR_AHEAD", timedelta(days=10**6)):
-        yield
-
-
-@mutant("a correction goes back anywhere", killed_by="L19", published="setting the clock back re-opens closed periods")
-@contextmanager
-def back_anywhere() -> Iterator[None]:
-    """Let the curator set the ledger's time back by any amount."""
-    with planted(clock, "CORRECTABLE", timedelta(days=-1)):
-        yield
-
-
-@mutant("a correction forgets", killed_by="L19", published="a period that is entered again starts from nothing")
-@contextmanager
-def forgetful_correction() -> Iterator[None]:
-    """Enter a period again as though nothing had been charged in it."""
-    from tacit.ledger.draft import Draft
-    from tacit.ledger.entry import Account
-
-    account = Draft.account
-
-    def forgetful(self: Draft, scope: str) -> Account:
-        found = account(self, scope)
-        last = self.entry(found.last) if found.charges else None
-        times = [] if last is None else [self.entry(number) for number in range(last.number, self.head.number + 1)]
-        corrected = any(entry is not None and entry.kind == "clock" for entry in times)
-        return Account() if corrected and "day" in scope else found
-
-    with planted(Draft, "account", forgetful):
-        yield

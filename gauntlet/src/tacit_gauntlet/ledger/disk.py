@@ -14,12 +14,11 @@ from typing import Any
 from tacit.errors import LedgerError
 from tacit.ledger import Ledger, open_ledger
 from tacit.ledger.charging import Receipt
-from tacit.ledger.sqlite import SqliteStore
 from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Attack, Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.disk import Disk, FaultyConnection, PowerCut
 from tacit_gauntlet.stage.ledger import TENTH, again, ask, private_home, register
+from tacit_gauntlet.targets import replaced
 
 LIVES = 2
 # More than ten thousand disks are seven cases, so that each ends in time.
@@ -111,19 +110,5 @@ def opened(disk: Disk, path: Path) -> Ledger:
 @contextmanager
 def quick_real_disk() -> Iterator[None]:
     """The ledger is on a disk in memory; the real one, with key and anchor, need not be waited for."""
-    with planted(os, "fsync", lambda _: None), planted(os, "fdatasync", lambda _: None):
-        yield
-
-
-@mutant("the log synced now and then", killed_by="L03", published="SQLite's synchronous = NORMAL in WAL mode")
-@contextmanager
-def synced_now_and_then() -> Iterator[None]:
-    """Let SQLite sync its log only at checkpoints."""
-    prepare = SqliteStore._prepare
-
-    def less_careful(self: SqliteStore, connection: Any) -> None:
-        prepare(self, connection)
-        connection.execute("PRAGMA synchronous = NORMAL")
-
-    with planted(SqliteStore, "_prepare", less_careful):
+    with replaced(os, "fsync", lambda _: None), replaced(os, "fdatasync", lambda _: None):
         yield

@@ -2,23 +2,14 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tacit.accounting.filter import Charge
 from tacit.errors import DeadRequest
-from tacit.ledger import certificate, chain, charging, draft, home, registry, verify
-from tacit.ledger.anchor import Anchor
-from tacit.ledger.charging import Keys, Receipt, StoredAnswer
-from tacit.ledger.draft import Declared, Draft
-from tacit.ledger.entry import Account, Entry, Head, account_from, account_name, charge_from, scope_of
-from tacit.ledger.ledger import Ledger
-from tacit.ledger.sqlite import SqliteStore, _rows, _write
-from tacit.ledger.state import State
-from tacit.ledger.store import Likely, Rows, Work
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.targets import original, planted
 
 
 @mutant("a batch decided on the totals before it", killed_by="L01b", published="group commit without a running total")
@@ -26,15 +17,15 @@ from tacit_gauntlet.frame.mutant import mutant, planted
 def decided_before_the_batch() -> Iterator[None]:
     """Let all who share a transaction be judged by what was spent before it."""
 
-    def account(self: Draft, scope: str) -> Account:
-        name = account_name(scope)
+    def account(self: Any, scope: str) -> Any:
+        name = original("account_name")(scope)
         put = self.state._put.pop(name, None)
         before = self.state.get(name)
         if put is not None:
             self.state.put(name, put)
-        return Account() if before is None else account_from(before)
+        return original("Account")() if before is None else original("account_from")(before)
 
-    with planted(Draft, "account", account):
+    with planted("Draft.account", account):
         yield
 
 
@@ -45,10 +36,10 @@ def decided_before_the_batch() -> Iterator[None]:
 def read_then_write() -> Iterator[None]:
     """Decide on what was read before the write lock was taken."""
 
-    def transact(self: SqliteStore, _: Sequence[Likely], work: Work) -> None:
+    def transact(self: Any, _: Sequence[Any], work: Any) -> None:
         with self.turn, self._opened() as connection:
             connection.execute("BEGIN")
-            writes = work(_rows(connection))
+            writes = work(original("rows in SQLite")(connection))
             connection.execute("ROLLBACK")
             if writes is None:
                 return
@@ -60,10 +51,10 @@ def read_then_write() -> Iterator[None]:
 
     def _write_anyway(connection: Any, writes: Any) -> None:
         for number, hash in list(connection.execute("SELECT number, hash FROM tacit_head")):
-            writes.before = Head("", number, hash, "", "", "")
-        _write(connection, writes)
+            writes.before = original("Head")("", number, hash, "", "", "")
+        original("write to SQLite")(connection, writes)
 
-    with planted(SqliteStore, "transact", transact):
+    with planted("SqliteStore.transact", transact):
         yield
 
 
@@ -72,33 +63,33 @@ def read_then_write() -> Iterator[None]:
 def write_behind() -> Iterator[None]:
     """Leave the commit to the next transaction."""
 
-    def transact(self: SqliteStore, _: Sequence[Likely], work: Work) -> None:
+    def transact(self: Any, _: Sequence[Any], work: Any) -> None:
         with self.turn, self._opened() as connection:
             if getattr(self, "_open_transaction", False):
                 connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
-            self._open_transaction = True  # type: ignore[attr-defined]
-            writes = work(_rows(connection))
+            self._open_transaction = True
+            writes = work(original("rows in SQLite")(connection))
             if writes is not None:
-                _write(connection, writes)
+                original("write to SQLite")(connection, writes)
 
     @contextmanager
-    def reading(self: SqliteStore) -> Iterator[Rows]:
+    def reading(self: Any) -> Iterator[Any]:
         with self.turn, self._opened() as connection:
-            yield _rows(connection)
+            yield original("rows in SQLite")(connection)
 
-    disconnect = SqliteStore.disconnect
+    disconnect = original("SqliteStore.disconnect")
 
-    def flush_and_disconnect(self: SqliteStore) -> None:
+    def flush_and_disconnect(self: Any) -> None:
         if self._connection is not None and getattr(self, "_open_transaction", False):
-            self._open_transaction = False  # type: ignore[attr-defined]
+            self._open_transaction = False
             self._connection.execute("COMMIT")
         disconnect(self)
 
     with (
-        planted(SqliteStore, "transact", transact),
-        planted(SqliteStore, "reading", reading),
-        planted(SqliteStore, "disconnect", flush_and_disconnect),
+        planted("SqliteStore.transact", transact),
+        planted("SqliteStore.reading", reading),
+        planted("SqliteStore.disconnect", flush_and_disconnect),
     ):
         yield
 
@@ -107,7 +98,7 @@ def write_behind() -> Iterator[None]:
 @contextmanager
 def no_anchor() -> Iterator[None]:
     """Believe any copy of the ledger whose own chain is whole."""
-    with planted(Anchor, "_compare", lambda *_: None):
+    with planted("Anchor.compare", lambda *_: None):
         yield
 
 
@@ -123,9 +114,7 @@ def unchained() -> Iterator[None]:
     def link(_: str, body: str) -> str:
         return hashlib.sha256(body.encode()).hexdigest()
 
-    with ExitStack() as stack:
-        for module in (chain, certificate, draft, home, verify):
-            stack.enter_context(planted(module, "link", link))
+    with planted("link", link):
         yield
 
 
@@ -134,12 +123,12 @@ def unchained() -> Iterator[None]:
 def float_sums() -> Iterator[None]:
     """Add in floating point."""
 
-    def add(self: Charge, other: Charge) -> Charge:
+    def add(self: Any, other: Any) -> Any:
         pure = self.epsilon is not None and other.epsilon is not None
-        epsilon = Fraction(float(self.epsilon) + float(other.epsilon)) if pure else None  # type: ignore[arg-type]
-        return Charge(epsilon, self.rho + other.rho, self.delta + other.delta)
+        epsilon = Fraction(float(self.epsilon) + float(other.epsilon)) if pure else None
+        return original("Charge")(epsilon, self.rho + other.rho, self.delta + other.delta)
 
-    with planted(Charge, "__add__", add):
+    with planted("Charge.__add__", add):
         yield
 
 
@@ -147,7 +136,7 @@ def float_sums() -> Iterator[None]:
 @contextmanager
 def plain_clock() -> Iterator[None]:
     """Take the time from the clock, even where it runs backwards."""
-    with planted(draft, "never_earlier", lambda time, _: time):
+    with planted("never_earlier", lambda time, _: time):
         yield
 
 
@@ -156,10 +145,10 @@ def plain_clock() -> Iterator[None]:
 def budget_by_name() -> Iterator[None]:
     """Give every new name a budget of its own."""
 
-    def people(_draft: object, _said: object, known: Declared | None, _source: object) -> str | None:
+    def people(_draft: object, _said: object, known: Any | None, _source: object) -> str | None:
         return None if known is None else known.people
 
-    with planted(registry, "_people", people):
+    with planted("people of a source", people):
         yield
 
 
@@ -167,23 +156,23 @@ def budget_by_name() -> Iterator[None]:
 @contextmanager
 def refund() -> Iterator[None]:
     """Give a charge back when its answer cannot be stored."""
-    commit = Ledger.commit
+    commit = original("Ledger.commit")
 
-    def refunding(self: Ledger, charge: Entry, answer: str) -> Receipt:
+    def refunding(self: Any, charge: Any, answer: str) -> Any:
         try:
             return commit(self, charge, answer)
         except BaseException:
-            paid = charge_from(charge.record)
-            back = Charge(None if paid.epsilon is None else -paid.epsilon, -paid.rho, -paid.delta)
+            paid = original("charge_from")(charge.record)
+            back = original("Charge")(None if paid.epsilon is None else -paid.epsilon, -paid.rho, -paid.delta)
 
-            def give_back(view: Draft) -> None:
+            def give_back(view: Any) -> None:
                 view.append({"kind": "override", "reason": "refund"})
-                view.charge(scope_of(charge.record["people"]), back, number=charge.number)
+                view.charge(original("scope_of")(charge.record["people"]), back, number=charge.number)
 
             self._turnstile.take(give_back)
             raise
 
-    with planted(Ledger, "commit", refunding):
+    with planted("Ledger.commit", refunding):
         yield
 
 
@@ -191,13 +180,13 @@ def refund() -> Iterator[None]:
 @contextmanager
 def forgotten_requests() -> Iterator[None]:
     """Take every request for a new one."""
-    keys_of = charging.keys_of
+    keys_of = original("keys_of")
 
-    def forgetful(*arguments: Any, **words: Any) -> Keys:
+    def forgetful(*arguments: Any, **words: Any) -> Any:
         keys = keys_of(*arguments, **words)
         return replace(keys, request=None)
 
-    with planted(charging, "keys_of", forgetful):
+    with planted("keys_of", forgetful):
         yield
 
 
@@ -205,13 +194,13 @@ def forgotten_requests() -> Iterator[None]:
 @contextmanager
 def stale_totals() -> Iterator[None]:
     """Believe the totals this process knows, although others have written since."""
-    piece = State._piece
+    piece = original("State.piece")
 
-    def believed(self: State, at: str, hash: str) -> object:
+    def believed(self: Any, at: str, hash: str) -> object:
         known = self._pieces.buckets.get(at)
         return piece(self, at, hash if known is None else known[0])
 
-    with planted(State, "_piece", believed):
+    with planted("State.piece", believed):
         yield
 
 
@@ -219,14 +208,14 @@ def stale_totals() -> Iterator[None]:
 @contextmanager
 def summed_anew() -> Iterator[None]:
     """Add up all charges at every charge."""
-    account = Draft.account
+    account = original("Draft.account")
 
-    def scanning(self: Draft, scope: str) -> Account:
+    def scanning(self: Any, scope: str) -> Any:
         for _ in self.rows.columns():
             pass
         return account(self, scope)
 
-    with planted(Draft, "account", scanning):
+    with planted("Draft.account", scanning):
         yield
 
 
@@ -234,19 +223,19 @@ def summed_anew() -> Iterator[None]:
 @contextmanager
 def reused_charge() -> Iterator[None]:
     """Let a request that was charged and not answered go on with the charge it has."""
-    reserve, find_stored = charging.reserve, charging.find_stored
+    reserve, find_stored = original("reserve a charge"), original("find_stored")
 
-    def lenient(view: Draft, keys: Keys, **words: Any) -> StoredAnswer | None:
+    def lenient(view: Any, keys: Any, **words: Any) -> Any | None:
         try:
             return find_stored(view, keys, **words)
         except DeadRequest:
             return None
 
-    def reusing(view: Draft, request: charging.Request, *, durable: bool) -> StoredAnswer | Entry:
+    def reusing(view: Any, request: Any, *, durable: bool) -> Any:
         made = None if request.keys.request is None else view.charge_for(request.keys.request)
         return made if made is not None else reserve(view, request, durable=durable)
 
-    with planted(charging, "find_stored", lenient), planted(charging, "reserve", reusing):
+    with planted("find_stored", lenient), planted("reserve a charge", reusing):
         yield
 
 
@@ -257,9 +246,23 @@ def reused_charge() -> Iterator[None]:
 def any_rule_with_room() -> Iterator[None]:
     """Let the pure arm forget what is not pure, so that each arm is spent on its own."""
 
-    def add(self: Charge, other: Charge) -> Charge:
+    def add(self: Any, other: Any) -> Any:
         epsilon = (self.epsilon or Fraction(0)) + (other.epsilon or Fraction(0))
-        return Charge(epsilon, self.rho + other.rho, self.delta + other.delta)
+        return original("Charge")(epsilon, self.rho + other.rho, self.delta + other.delta)
 
-    with planted(Charge, "__add__", add):
+    with planted("Charge.__add__", add):
+        yield
+
+
+@mutant("the log synced now and then", killed_by="L03", published="SQLite's synchronous = NORMAL in WAL mode")
+@contextmanager
+def synced_now_and_then() -> Iterator[None]:
+    """Let SQLite sync its log only at checkpoints."""
+    prepare = original("SqliteStore.prepare")
+
+    def less_careful(self: Any, connection: Any) -> None:
+        prepare(self, connection)
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    with planted("SqliteStore.prepare", less_careful):
         yield

@@ -8,25 +8,23 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.ledger import anchor, chain, open_ledger, state
-from tacit.ledger import home as opening
-from tacit.ledger.draft import Draft, first_draft
-from tacit.ledger.entry import SCHEMA, Entry, Writes
+from tacit.ledger import anchor, chain, open_ledger
+from tacit.ledger.draft import first_draft
+from tacit.ledger.entry import SCHEMA, Writes
 from tacit.ledger.sqlite import SqliteStore
-from tacit.ledger.state import State, children_of
 from tacit.ledger.store import Rows
 from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.ledger.damage import forget_the_total, lower_the_total
 from tacit_gauntlet.stage.ledger import TENTH, again, ask, private_home, refused, register
+from tacit_gauntlet.targets import replaced
 
 Rewrite = Callable[[sqlite3.Connection], None]
 ASKED = 3
@@ -192,49 +190,6 @@ def _flipped(path: Path, flips: int) -> tuple[int, int]:
     return wrong, answered
 
 
-@mutant("totals believed as they are", killed_by="L17", published="running totals that no signature covers are reset")
-@contextmanager
-def believed_totals() -> Iterator[None]:
-    """Take what the state's rows hold, whatever hash they should have."""
-
-    def unchecked(self: State, at: str, _: str) -> state.Piece:
-        text = self._rows.node(at)
-        return state.Piece(False, dict(self._rows.bucket(at))) if text is None else state.Piece(True, children_of(text))
-
-    with planted(State, "_piece", unchecked):
-        yield
-
-
-@mutant("rows signed one by one", killed_by="L17", published="a row's own checksum says nothing of an older row")
-@contextmanager
-def stale_rows() -> Iterator[None]:
-    """Take any row that the ledger has ever written, as a signature of each row alone would."""
-    seen: set[tuple[str, str]] = set()
-    put, bucket_hash = State.put, state.bucket_hash
-
-    def remembering(self: State, name: str, value: str) -> None:
-        seen.add((name, value))
-        put(self, name, value)
-
-    def any_of_ours(at: str, values: dict[str, str]) -> str:
-        return bucket_hash(at, dict.fromkeys(values, "") if set(values.items()) <= seen else values)
-
-    with planted(State, "put", remembering), planted(state, "bucket_hash", any_of_ours):
-        yield
-
-
-@mutant("entries believed as they are", killed_by="L17", published="a stored answer is given again unchecked")
-@contextmanager
-def believed_entries() -> Iterator[None]:
-    """Take an entry as its row has it."""
-
-    def unchecked(_: Draft, entry: Entry) -> Entry:
-        return entry
-
-    with planted(Draft, "_checked", unchecked):
-        yield
-
-
 @case("L18", title="a ledger is handed over whose id is a path", feature="ledger")
 def foreign_ids(size: Size) -> Evidence:  # noqa: ARG001 (the ids are the full size)
     """It is refused without a look at the path: no file outside the folder of anchors is read, awaited or named."""
@@ -268,17 +223,9 @@ def _told(path: Path, id: str, target: Path) -> bool:
         looked.append(self.path)
         return None if id.endswith("waits") else read(self, between_writes=between_writes)
 
-    with planted(anchor.Anchor, "_read_marks", watched):
+    with replaced(anchor.Anchor, "_read_marks", watched):
         try:
             open_ledger(path, create=False).close()
         except LedgerError as error:
             return not looked and target.name not in str(error)
     return False
-
-
-@mutant("an id is a file's name", killed_by="L18", published="CWE-22: a name from a file is joined to a folder")
-@contextmanager
-def id_as_path() -> Iterator[None]:
-    """Take any text for an id."""
-    with planted(anchor, "is_fresh_id", lambda _: True), planted(opening, "is_fresh_id", lambda _: True):
-        yield

@@ -6,18 +6,14 @@ where they are found.
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.ledger import Ledger, StoredAnswer, charging, open_ledger
-from tacit.ledger import home as opening
+from tacit.ledger import Ledger, StoredAnswer, open_ledger
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.ledger import TENTH, again, ask, private_home, refused, register
 
 BUDGET = PureLoss(TENTH)
@@ -57,14 +53,6 @@ def _is_refused(path: Path) -> bool:
     return refused(answer, LedgerError)
 
 
-@mutant("any ledger of ours will do", killed_by="L22", published="a fresh file in place of the old one is a new budget")
-@contextmanager
-def any_of_ours() -> Iterator[None]:
-    """Do not ask whether another ledger used to be here."""
-    with planted(opening, "_refuse_if_replaced", lambda *_: None):
-        yield
-
-
 @case("L23", title="an analyst with a budget asks for answers that others paid for", feature="ledger")
 def paid_by_others(_: Size) -> Evidence:
     """What an analyst is shown adds up to no more than their budget, whoever asked first and wherever it was stored."""
@@ -98,11 +86,3 @@ def _shown(ledger: Ledger, questions: int, analyst: str) -> int:
         if not isinstance(found, StoredAnswer):
             found.commit('"an answer"')
     return shown
-
-
-@mutant("stored answers count for nobody", killed_by="L23", published="a cache hit is free, whoever asks")
-@contextmanager
-def free_for_all() -> Iterator[None]:
-    """Give every analyst what any of them paid for."""
-    with planted(charging, "question_of", lambda _view, keys, *_: keys.question):
-        yield

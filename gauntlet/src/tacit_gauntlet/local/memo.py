@@ -2,17 +2,12 @@
 
 import tempfile
 import threading
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import tacit.local as local
 from tacit.local.client import LongitudinalClient
-from tacit.noise.bits import Keystream
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.processes import in_forks
 
 # Of 400 reports at these losses a bit shows as it is not, most of the time, with a chance below 1e-12.
@@ -65,16 +60,3 @@ def _in_threads(clients: list[LongitudinalClient], value: int) -> set[tuple[int,
 def _in_processes(client: LongitudinalClient, value: int, count: int) -> set[tuple[int, ...]]:
     """Each fork has its own copy of the client, made before it has answered."""
     return {tuple(bits) for bits in in_forks(count, lambda: list(_bits(client, value)))}
-
-
-@mutant("a memo read once", killed_by="T07", published="two tabs of one browser: each draws its own and writes over it")
-def memo_read_once() -> AbstractContextManager[None]:
-    """Trust what the memo said when the client was opened, and write over whatever is there now."""
-
-    def permanent(self: Any, code: int) -> Any:
-        if code not in self._answers and len(self._answers) < self.values_most:
-            self._answers[code] = self._protocol.draw_permanent(np.array([code]), Keystream())
-            self._save(self._answers)
-        return self._answers[code] if code in self._answers else next(reversed(self._answers.values()))
-
-    return planted(LongitudinalClient, "_permanent", permanent)

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from tacit.local import choosing, client, collector, domain, interval, poisoning, survey, tally_file, wire
-from tacit.local.client import label_reports
-from tacit.local.protocols import attributes, unary
-from tacit.noise import coins
-from tacit.noise.bits import Bits, Keystream
-from tacit.privacy.rounding import ball, certain_floor, rounded_up
-from tacit_gauntlet.frame.mutant import mutant, planted
-
-Planted = Iterator[None]
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.targets import original, planted
 
 # ---- the law -------------------------------------------------------------------------------------------------------
 
@@ -27,34 +20,34 @@ Planted = Iterator[None]
 def modulo_bias() -> AbstractContextManager[None]:
     """Keep the words that should be drawn again."""
 
-    def fold(most: int, n: int, bits: Bits, width: int = 64) -> Any:
+    def fold(most: int, n: int, bits: Any, width: int = 64) -> Any:
         return (bits.words(n, width) % np.uint64(most)).astype(np.int64)
 
-    return planted(coins, "draw_below", fold)
+    return planted("draw_below", fold)
 
 
 @mutant("each bit at the whole epsilon", killed_by="T01", published="unary encodings that forget that two bits differ")
 def bit_at_whole_epsilon() -> AbstractContextManager[None]:
     """Keep the true bit with the chance that one bit alone could afford."""
-    keep = property(lambda self: coins.kept_chance(self.epsilon, outside=1))
-    return planted(unary.Unary, "keep", keep)
+    keep = property(lambda self: original("kept_chance")(self.epsilon, outside=1))
+    return planted("Unary.keep", keep)
 
 
 @mutant("true bit kept too often", killed_by="T01", published="a client whose coin is not the one its law states")
 def true_bit_kept_too_often() -> AbstractContextManager[None]:
     """Toss the sender's own bit with another chance than stated."""
-    toss = coins.draw_heads
-    return planted(unary, "draw_heads", lambda chance, n, bits: toss((chance + Fraction(1, 16)), n, bits))
+    toss = original("draw_heads")
+    return planted("draw_heads", lambda chance, n, bits: toss((chance + Fraction(1, 16)), n, bits))
 
 
 @mutant("chances rounded up", killed_by="T01", published="floating-point chances, a little beyond e^ε")
 @contextmanager
-def chances_rounded_up() -> Planted:
+def chances_rounded_up() -> Iterator[None]:
     """Round the chance of keeping an answer up by one step of the grid."""
-    coins.kept_chance.cache_clear()
-    with planted(coins, "certain_floor", lambda formula: certain_floor(formula) + 1):
+    original("kept_chance").cache_clear()
+    with planted("certain_floor", lambda formula: original("certain_floor")(formula) + 1):
         yield
-    coins.kept_chance.cache_clear()
+    original("kept_chance").cache_clear()
 
 
 @mutant(
@@ -62,18 +55,18 @@ def chances_rounded_up() -> Planted:
 )
 def amplified_with_fakes() -> AbstractContextManager[None]:
     """Give the sampled attribute the larger epsilon that is published for hiding which one it is."""
-    build = survey._attributes
+    build = original("attributes of a survey")
 
     def amplified(question: Any, method: str, protocol: str, epsilon: Fraction) -> Any:
         honest = build(question, method, protocol, epsilon)
         if method != "fake":
             return honest
         count = len(question.parts)
-        larger = rounded_up(lambda: arb.log(count * ball(epsilon).expm1() + 1))
-        parts = tuple(choosing.frequency_protocol("response", part.size, larger) for part in question.parts)
-        return attributes.Attributes(epsilon, "fake", parts)
+        larger = original("rounded_up")(lambda: arb.log(count * original("ball")(epsilon).expm1() + 1))
+        parts = tuple(original("frequency_protocol")("response", part.size, larger) for part in question.parts)
+        return original("Attributes")(epsilon, "fake", parts)
 
-    return planted(survey, "_attributes", amplified)
+    return planted("attributes of a survey", amplified)
 
 
 # ---- over time -----------------------------------------------------------------------------------------------------
@@ -82,7 +75,7 @@ def amplified_with_fakes() -> AbstractContextManager[None]:
 @mutant("memo forgotten", killed_by="T02", published="permanent answers kept in memory alone, drawn anew at each start")
 def memo_forgotten() -> AbstractContextManager[None]:
     """Do not write the memo."""
-    return planted(client.LongitudinalClient, "_save", lambda *_: None)
+    return planted("LongitudinalClient.save", lambda *_: None)
 
 
 @mutant("fresh noise each time", killed_by="T02", published="one-time reports sent again and again, and averaged")
@@ -91,21 +84,21 @@ def fresh_noise_each_time() -> AbstractContextManager[None]:
 
     def reports(self: Any, value: Any, times: int, *, tokens: Any = None) -> Any:
         codes = np.full(times, self._labels.read_one(value))
-        return label_reports(self.survey, self._protocol.draw(codes, Keystream()), tokens)
+        return original("label_reports")(self.survey, self._protocol.draw(codes, original("Keystream")()), tokens)
 
-    return planted(client.LongitudinalClient, "reports", reports)
+    return planted("LongitudinalClient.reports", reports)
 
 
 @mutant("a new answer for a new value, without limit", killed_by="T02", published="memos whose loss is not capped")
 def no_limit_of_values() -> AbstractContextManager[None]:
     """Draw another permanent answer for every value."""
-    permanent = client.LongitudinalClient._permanent
+    permanent = original("LongitudinalClient.permanent")
 
     def unlimited(self: Any, code: int) -> Any:
         self.values_most = 10**9
         return permanent(self, code)
 
-    return planted(client.LongitudinalClient, "_permanent", unlimited)
+    return planted("LongitudinalClient.permanent", unlimited)
 
 
 # ---- poisoning -----------------------------------------------------------------------------------------------------
@@ -114,7 +107,7 @@ def no_limit_of_values() -> AbstractContextManager[None]:
 @mutant("no look at patterns", killed_by="T03", published="collectors that trust every well-formed report")
 def no_look_at_patterns() -> AbstractContextManager[None]:
     """Never look for answers that are supported together."""
-    return planted(collector, "find_patterns", lambda *_: ())
+    return planted("find_patterns", lambda *_: ())
 
 
 @mutant(
@@ -122,21 +115,17 @@ def no_look_at_patterns() -> AbstractContextManager[None]:
 )
 def sample_of_the_first() -> AbstractContextManager[None]:
     """Look for patterns among the first few reports alone."""
-    find = poisoning.find_patterns
-    return planted(
-        collector, "find_patterns", lambda protocol, payloads, counts: find(protocol, payloads[:200], counts)
-    )
+    find = original("find_patterns")
+    return planted("find_patterns", lambda protocol, payloads, counts: find(protocol, payloads[:200], counts))
 
 
 @mutant("worst shift without debiasing", killed_by="T03", published="poisoning bounds for the raw counts")
 def worst_shift_without_debiasing() -> AbstractContextManager[None]:
     """State that a fake moves a count by one."""
-    from tacit.local import estimate
 
     return planted(
-        estimate.FrequencyEstimate,
-        "poisoning",
-        lambda self, fraction: estimate.Shift(-fraction * self.used, fraction * self.used),
+        "FrequencyEstimate.poisoning",
+        lambda self, fraction: original("Shift")(-fraction * self.used, fraction * self.used),
     )
 
 
@@ -146,34 +135,34 @@ def worst_shift_without_debiasing() -> AbstractContextManager[None]:
 @mutant("duplicates counted", killed_by="T04", published="replayed reports")
 def duplicates_counted() -> AbstractContextManager[None]:
     """Take every id for a new one."""
-    return planted(tally_file.Store, "first_seen", lambda _, ids: np.ones(len(ids), dtype=np.bool_))
+    return planted("Store.first_seen", lambda _, ids: np.ones(len(ids), dtype=np.bool_))
 
 
 @mutant("ids forgotten at a restart", killed_by="T04", published="replay after a crash")
 @contextmanager
-def ids_forgotten() -> Planted:
+def ids_forgotten() -> Iterator[None]:
     """Remember ids in memory alone."""
-    opened = tally_file.Store.__init__
-    with planted(tally_file.Store, "__init__", lambda self, _: opened(self, None)):
+    opened = original("Store.__init__")
+    with planted("Store.__init__", lambda self, _: opened(self, None)):
         yield
 
 
 @mutant("old epochs accepted", killed_by="T04", published="reports replayed from another round")
 def old_epochs_accepted() -> AbstractContextManager[None]:
     """Do not look at the epoch."""
-    check = wire.check_report
+    check = original("check_report")
 
-    def careless(one: client.Report, wanted: survey.Survey) -> str | None:
+    def careless(one: Any, wanted: Any) -> str | None:
         reason = check(one, wanted)
-        return None if reason == wire.WRONG_EPOCH else reason
+        return None if reason == original("WRONG_EPOCH") else reason
 
-    return planted(wire, "check_report", careless)
+    return planted("check_report", careless)
 
 
 @mutant("out of range, half added", killed_by="T04", published="a collector that counts before it checks")
 def half_added() -> AbstractContextManager[None]:
     """Count reports before looking whether they are valid."""
-    add = collector.Collector._add_batch
+    add = original("Collector.add_batch")
 
     def adds(self: Any, ids: Any, payloads: Any, tokens: Any) -> None:
         good = self.survey.protocol.valid(payloads)
@@ -181,7 +170,7 @@ def half_added() -> AbstractContextManager[None]:
             self._take(0, Counter(), self.survey.protocol.tally(np.resize(payloads[good], (1, payloads.shape[1]))))
         add(self, ids, payloads, tokens)
 
-    return planted(collector.Collector, "_add_batch", adds)
+    return planted("Collector.add_batch", adds)
 
 
 # ---- estimates -----------------------------------------------------------------------------------------------------
@@ -190,20 +179,20 @@ def half_added() -> AbstractContextManager[None]:
 @mutant("naive mean without debiasing", killed_by="T05", published="the raw share of reports taken for the truth")
 def naive_mean() -> AbstractContextManager[None]:
     """Return the reports' own counts."""
-    return planted(interval.Counting, "unbiased", lambda self, supports: supports * (self.people / self.reports))
+    return planted("Counting.unbiased", lambda self, supports: supports * (self.people / self.reports))
 
 
 @mutant("intervals of the wrong variance", killed_by="T05", published="error bars as if reports were answers")
 def intervals_of_the_wrong_variance() -> AbstractContextManager[None]:
     """Forget that the noise is divided by p - q too."""
-    bounds = interval.Counting.bounds
+    bounds = original("Counting.bounds")
 
     def narrow(self: Any, supports: Any, confidence: float) -> Any:
         low, high = bounds(self, supports, confidence)
         middle, gain = (low + high) / 2, float(self.keep - self.stray)
         return middle - gain * (high - low) / 2, middle + gain * (high - low) / 2
 
-    return planted(interval.Counting, "bounds", narrow)
+    return planted("Counting.bounds", narrow)
 
 
 # ---- size and time -------------------------------------------------------------------------------------------------
@@ -212,26 +201,71 @@ def intervals_of_the_wrong_variance() -> AbstractContextManager[None]:
 @mutant("report length that depends on the value", killed_by="T06", published="variable-length encodings of numbers")
 def length_depends_on_the_value() -> AbstractContextManager[None]:
     """Write a report without its leading zeros."""
-    write = wire.report_line
+    write = original("report_line")
 
-    def shorter(one: client.Report) -> str:
+    def shorter(one: Any) -> Any:
         line = write(one)
         data = one.payload.hex()
         return line.replace(data, data.lstrip("0") or "0")
 
-    return planted(wire, "report_line", shorter)
+    return planted("report_line", shorter)
 
 
 @mutant("answers looked up one by one", killed_by="T06", published="time that grows with the answer's place")
 def answers_looked_up_one_by_one() -> AbstractContextManager[None]:
     """Search the list of answers from its start."""
-    read = domain.Labels.read_one
+    read = original("Labels.read_one")
 
-    def search(self: Any, value: Any) -> int:
+    def search(self: Any, value: Any) -> Any:
         code = read(self, value)
         until = time.perf_counter_ns() + 2000 * code
         while time.perf_counter_ns() < until:
             pass
         return code
 
-    return planted(domain.Labels, "read_one", search)
+    return planted("Labels.read_one", search)
+
+
+@mutant("a memo read once", killed_by="T07", published="two tabs of one browser: each draws its own and writes over it")
+def memo_read_once() -> AbstractContextManager[None]:
+    """Trust what the memo said when the client was opened, and write over whatever is there now."""
+
+    def permanent(self: Any, code: int) -> Any:
+        if code not in self._answers and len(self._answers) < self.values_most:
+            self._answers[code] = self._protocol.draw_permanent(np.array([code]), original("Keystream")())
+            self._save(self._answers)
+        return self._answers[code] if code in self._answers else next(reversed(self._answers.values()))
+
+    return planted("LongitudinalClient.permanent", permanent)
+
+
+@mutant("modulo bias in a response", killed_by="T01", published="a random word reduced modulo the number of answers")
+def modulo_bias_in_a_response() -> AbstractContextManager[None]:
+    """Fold the left-over words back onto the first answers."""
+
+    def below(most: int, n: int, bits: Any, width: int = original("WIDTH")) -> Any:
+        return (bits.words(n, width) % np.uint64(most)).astype(np.int64)
+
+    return planted("draw_below in a response", below)
+
+
+@mutant("two answers' chance for k", killed_by="T01", published="e^ε/(1 + e^ε) used for any number of answers")
+def two_answers_chance() -> AbstractContextManager[None]:
+    """Keep as often as with two answers, however many there are."""
+    digits = original("keep digits of a response")
+
+    def for_two(epsilon: Fraction, k: int) -> object:
+        return digits(epsilon, min(k, 2))
+
+    return planted("keep digits of a response", for_two)
+
+
+@mutant("the answer among the others", killed_by="T01", published="else any answer, the true one included")
+def answer_among_the_others() -> AbstractContextManager[None]:
+    """Draw the other answer from all of them."""
+
+    def draw(self: Any, codes: Any, bits: Any, width: int = original("WIDTH")) -> Any:
+        keep = original("draw_chance")(self._digits, len(codes), bits, width)
+        return np.where(keep, codes, original("draw_below")(self.k, len(codes), bits, width))
+
+    return planted("RandomizedResponse.draw", draw)

@@ -7,18 +7,16 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tacit.errors import NoRandomness
-from tacit.noise import bits, coins, gaussian, grid, laplace, mechanism
-from tacit.noise.bits import Bits
-from tacit.noise.threshold import ThresholdTable
-from tacit.privacy.arrays import Integers, Words
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.frame.mutant import mutant
 from tacit_gauntlet.noise.randomness import THREAD_CALLS, THREADS
+from tacit_gauntlet.targets import original, planted
 
 Planted = Iterator[None]
 # Threads that should meet and have not by then go on alone.
@@ -41,7 +39,7 @@ def _noisy_float(scale: float) -> Callable[[object, Any], Any]:
 @mutant("float Laplace, off the grid", killed_by="N01", published="Mironov 2012, least significant bits")
 def float_laplace() -> AbstractContextManager[None]:
     """Add a floating-point Laplace draw to a float."""
-    return planted(mechanism.Laplace, "release", _noisy_float(1.0))
+    return planted("Laplace.release", _noisy_float(1.0))
 
 
 @mutant(
@@ -49,34 +47,34 @@ def float_laplace() -> AbstractContextManager[None]:
 )
 def float_laplace_precision() -> AbstractContextManager[None]:
     """The same bug, seen through how precise outputs are."""
-    return planted(mechanism.Laplace, "release", _noisy_float(1.0))
+    return planted("Laplace.release", _noisy_float(1.0))
 
 
 @mutant("float Gaussian, precision", killed_by="N02", published="Jin et al. 2022, floating-point Gaussian attacks")
 def float_gaussian_precision() -> AbstractContextManager[None]:
     """Add a floating-point draw in the Gaussian mechanism too."""
-    return planted(mechanism.Gaussian, "release", _noisy_float(4.2))
+    return planted("Gaussian.release", _noisy_float(4.2))
 
 
 @mutant("input not rounded to the grid", killed_by="N01", published="snapping done on the noise alone")
 def input_not_rounded() -> AbstractContextManager[None]:
     """Put the noise on the grid and leave the exact value off it."""
-    release = mechanism.Laplace.release
-    return planted(mechanism.Laplace, "release", lambda self, exact: exact + release(self, exact * 0))
+    release = original("Laplace.release")
+    return planted("Laplace.release", lambda self, exact: exact + release(self, exact * 0))
 
 
 @mutant("decimals cut after the noise", killed_by="N01", published="rounding for display taken for a defence")
 def decimals_cut_after_noise() -> AbstractContextManager[None]:
     """Round to decimals after float noise."""
     naive = _noisy_float(1.0)
-    return planted(mechanism.Laplace, "release", lambda self, exact: np.round(naive(self, exact), 6))
+    return planted("Laplace.release", lambda self, exact: np.round(naive(self, exact), 6))
 
 
 @mutant("grid from the data", killed_by="N01", published="bounds and scales inferred from the data")
 @contextmanager
 def grid_from_the_data() -> Planted:
     """Choose the step by the size of what is released."""
-    step_of_old, read = grid.float_step, grid.read
+    step_of_old, read = original("float_step"), original("read onto a grid")
     seen = [1.0]
 
     def reads(exact: object) -> Any:
@@ -84,35 +82,35 @@ def grid_from_the_data() -> Planted:
         seen[0] = float(np.abs(values.astype(np.float64)).max(initial=0.0)) or 1.0
         return values, is_float, shape
 
-    def step_of(sensitivity: Fraction, *, spread: int) -> Fraction:
+    def step_of(sensitivity: Fraction, *, spread: int) -> Any:
         return step_of_old(sensitivity, spread=spread) * Fraction(min(max(seen[0], 0.3), 3.0))
 
-    with planted(grid, "read", reads), planted(grid, "float_step", step_of):
+    with planted("read onto a grid", reads), planted("float_step", step_of):
         yield
 
 
 # ---- the law -------------------------------------------------------------------------------------------------------
 
 
-def _settle_by(resolve: Callable[[ThresholdTable, int, Bits], int]) -> AbstractContextManager[None]:
+def _settle_by(resolve: Callable[[Any, int, Any], int]) -> AbstractContextManager[None]:
     """Replace what happens where a word equals a threshold."""
-    settle = ThresholdTable.settle
+    settle = original("ThresholdTable.settle")
 
-    def settles(self: ThresholdTable, word: int, source: Bits) -> int:
+    def settles(self: Any, word: int, source: Any) -> int:
         place = bisect_left(self.thresholds, word)
         decided = place < len(self.thresholds) and self.thresholds[place] != word
         return settle(self, word, source) if decided else resolve(self, word, source)
 
-    return planted(ThresholdTable, "settle", settles)
+    return planted("ThresholdTable.settle", settles)
 
 
 @mutant("redraw where undecided", killed_by="N04", published="rejection of ties: mass moves to the values without one")
 def redraw_where_undecided() -> AbstractContextManager[None]:
     """Throw an undecided word away and draw another."""
 
-    settle = ThresholdTable.settle
+    settle = original("ThresholdTable.settle")
 
-    def redraw(table: ThresholdTable, word: int, source: Bits) -> int:
+    def redraw(table: Any, word: int, source: Any) -> Any:
         for _ in range(8):
             word = int(source.words(1, table.width)[0])
             if word not in table.thresholds:
@@ -126,7 +124,7 @@ def redraw_where_undecided() -> AbstractContextManager[None]:
 def at_most_instead_of_below() -> AbstractContextManager[None]:
     """Decide a tie for the lower value."""
 
-    def lower(table: ThresholdTable, word: int, _: Bits) -> int:
+    def lower(table: Any, word: int, _: Any) -> Any:
         return table.first + bisect_left(table.thresholds, word)
 
     return _settle_by(lower)
@@ -135,9 +133,9 @@ def at_most_instead_of_below() -> AbstractContextManager[None]:
 @mutant("tail cut at the table's end", killed_by="N04", published="truncated samplers: some outputs become impossible")
 def tail_cut() -> AbstractContextManager[None]:
     """Extend bits as we do, but never leave the table."""
-    settle = ThresholdTable.settle
+    settle = original("ThresholdTable.settle")
 
-    def cut(table: ThresholdTable, word: int, source: Bits) -> int:
+    def cut(table: Any, word: int, source: Any) -> Any:
         last = table.first + len(table.thresholds) - 1
         return min(max(settle(table, word, source), table.first), last)
 
@@ -147,7 +145,7 @@ def tail_cut() -> AbstractContextManager[None]:
 @mutant("chance as a float", killed_by="N04", published="Bernoulli(exp(-x)) by comparing doubles")
 def chance_as_a_float() -> AbstractContextManager[None]:
     """Call a tie between a word and a chance a no."""
-    return planted(coins, "settle_below", lambda *_: False)
+    return planted("settle_below", lambda *_: False)
 
 
 @mutant("lookup off by one", killed_by="N04", published="guide table that returns the cell below its threshold")
@@ -155,11 +153,11 @@ def chance_as_a_float() -> AbstractContextManager[None]:
 def lookup_off_by_one() -> Planted:
     """In arrays, forget the step past a cell's threshold."""
 
-    def look_up(self: ThresholdTable, words: Words, values: Integers) -> Any:
+    def look_up(self: Any, words: Any, values: Any) -> Any:
         np.take(self.guide.values, (words >> self.guide.shift).view(np.int64), out=values)
         return np.flatnonzero(values >= 1 << 62)
 
-    with planted(ThresholdTable, "_look_up", look_up):
+    with planted("ThresholdTable.look_up", look_up):
         yield
 
 
@@ -167,13 +165,13 @@ def lookup_off_by_one() -> Planted:
 @contextmanager
 def noise_clipped() -> Planted:
     """Clip what is drawn, where only tails show it."""
-    draw_laplace = laplace.DiscreteLaplace._draw
+    draw_laplace = original("DiscreteLaplace.draw")
 
-    def clipped(self: laplace.DiscreteLaplace, n: int, source: Bits) -> Integers:
+    def clipped(self: Any, n: int, source: Any) -> Any:
         most = int(6 * self.scale)
         return np.clip(draw_laplace(self, n, source), -most, most)
 
-    with planted(laplace.DiscreteLaplace, "_draw", clipped):
+    with planted("DiscreteLaplace.draw", clipped):
         yield
 
 
@@ -181,34 +179,34 @@ def noise_clipped() -> Planted:
 @contextmanager
 def sign_drawn_twice() -> Planted:
     """A geometric size and a fair sign: zero gets twice its mass."""
-    draw = laplace.DiscreteLaplace._draw
+    draw = original("DiscreteLaplace.draw")
 
-    def doubled(self: laplace.DiscreteLaplace, n: int, source: Bits) -> Integers:
+    def doubled(self: Any, n: int, source: Any) -> Any:
         drawn = draw(self, n, source)
         return np.where(drawn < 0, drawn + 1, drawn)
 
-    with planted(laplace.DiscreteLaplace, "_draw", doubled):
+    with planted("DiscreteLaplace.draw", doubled):
         yield
 
 
 @mutant("Laplace scale off by 5 %", killed_by="N06", published="a wrong constant in the calibration")
 def laplace_scale_off() -> AbstractContextManager[None]:
     """Draw with 95 % of the scale."""
-    tables = laplace.laplace_tables
-    return planted(laplace, "laplace_tables", lambda scale, width: tables(scale * Fraction(19, 20), width))
+    tables = original("laplace_tables")
+    return planted("laplace_tables", lambda scale, width: tables(scale * Fraction(19, 20), width))
 
 
 @mutant("every place in a block is kept", killed_by="N04", published="a histogram of the law instead of the law")
 def blocks_without_rejection() -> AbstractContextManager[None]:
     """Draw a wide Gaussian's place in its block evenly."""
-    return planted(gaussian.WideGaussian, "_exponent", lambda *_: Fraction(0))
+    return planted("WideGaussian.exponent", lambda *_: Fraction(0))
 
 
 @mutant("Gaussian sigma off by 5 %", killed_by="N06", published="a wrong constant in the calibration")
 def gaussian_sigma_off() -> AbstractContextManager[None]:
     """Draw with 95 % of the sigma."""
-    sampler = gaussian.gaussian_sampler
-    return planted(gaussian, "gaussian_sampler", lambda sigma, *, many: sampler(sigma * Fraction(19, 20), many=many))
+    sampler = original("gaussian_sampler")
+    return planted("gaussian_sampler", lambda sigma, *, many: sampler(sigma * Fraction(19, 20), many=many))
 
 
 # ---- time ----------------------------------------------------------------------------------------------------------
@@ -217,26 +215,26 @@ def gaussian_sigma_off() -> AbstractContextManager[None]:
 @mutant("time grows with the noise", killed_by="N07", published="Jin et al. 2022, timing of geometric samplers")
 def time_grows_with_the_noise() -> AbstractContextManager[None]:
     """Count up to the noise, as samplers do that flip a coin for each step."""
-    release = mechanism.Laplace.release
+    release = original("Laplace.release")
 
-    def counting(self: mechanism.Laplace, exact: Any) -> Any:
+    def counting(self: Any, exact: Any) -> Any:
         noisy = release(self, exact)
         end = time.perf_counter_ns() + 500 * min(abs(int(noisy)), 200)
         while time.perf_counter_ns() < end:
             pass
         return noisy
 
-    return planted(mechanism.Laplace, "release", counting)
+    return planted("Laplace.release", counting)
 
 
 # ---- randomness ----------------------------------------------------------------------------------------------------
 
 
 def _numpy_words() -> AbstractContextManager[None]:
-    def words(_: object, n: int, width: int = 64) -> Words:
+    def words(_: object, n: int, width: int = 64) -> Any:
         return np.frombuffer(np.random.bytes(8 * n), dtype=np.uint64) >> np.uint64(64 - width)
 
-    return planted(bits.Keystream, "words", words)
+    return planted("Keystream.words", words)
 
 
 @mutant("numpy's global generator", killed_by="N11", published="seeded noise: anyone with the seed subtracts it")
@@ -248,7 +246,7 @@ def numpy_generator() -> AbstractContextManager[None]:
 @mutant("Python's global generator", killed_by="N11", published="Mersenne Twister: 624 outputs give the rest")
 def python_generator() -> AbstractContextManager[None]:
     """Take keys from Python's global generator."""
-    return planted(bits, "_fresh_key", lambda: random.getrandbits(256).to_bytes(32, "little"))
+    return planted("fresh_key", lambda: random.getrandbits(256).to_bytes(32, "little"))
 
 
 @mutant("numpy's generator in forks", killed_by="N12", published="data loaders whose workers draw the same noise")
@@ -259,16 +257,16 @@ def numpy_generator_in_forks() -> AbstractContextManager[None]:
 
 def _one_stream(renew: Callable[[], bool]) -> AbstractContextManager[None]:
     """One keystream for all releases, made anew only when `renew` says so."""
-    start = bits.Keystream.__init__
+    start = original("Keystream.__init__")
     kept: dict[str, Any] = {}
 
-    def begins(self: bits.Keystream) -> None:
+    def begins(self: Any) -> None:
         if not kept or renew():
             start(self)
             kept["stream"] = self._encryptor
         self._encryptor = kept["stream"]
 
-    return planted(bits.Keystream, "__init__", begins)
+    return planted("Keystream.__init__", begins)
 
 
 @mutant("key made once, then forked", killed_by="N12", published="OpenSSL before 1.1.1: forks share their state")
@@ -306,8 +304,8 @@ def key_renewed_by_handler() -> AbstractContextManager[None]:
 @contextmanager
 def shared_buffer() -> Planted:
     """Read at a shared position, then move it; at first all threads do so at the same moment."""
-    words_of = bits.Keystream.words
-    state: dict[str, Any] = {"buffer": words_of(bits.Keystream(), 1 << 16), "place": 0}
+    words_of = original("Keystream.words")
+    state: dict[str, Any] = {"buffer": words_of(original("Keystream")(), 1 << 16), "place": 0}
     moment, mine = threading.Barrier(THREADS), threading.local()
 
     def meet() -> None:
@@ -316,7 +314,7 @@ def shared_buffer() -> Planted:
             with suppress(threading.BrokenBarrierError):
                 moment.wait(MEETING_SECONDS)
 
-    def words(self: bits.Keystream, n: int, width: int = 64) -> Words:
+    def words(self: Any, n: int, width: int = 64) -> Any:
         if state["place"] + n > len(state["buffer"]):
             state.update(buffer=words_of(self, 1 << 16), place=0)
         place, buffer = state["place"], state["buffer"]
@@ -326,22 +324,22 @@ def shared_buffer() -> Planted:
             64 - width
         )
 
-    with planted(bits.Keystream, "words", words):
+    with planted("Keystream.words", words):
         yield
 
 
 @mutant("zeros where randomness fails", killed_by="N15", published="ignored return codes of getrandom")
 def zeros_where_randomness_fails() -> AbstractContextManager[None]:
     """Go on with zeros after an error."""
-    fresh = bits.fresh_bytes
+    fresh = original("fresh_bytes")
 
-    def fresh_or_zeros(n: int) -> bytes:
+    def fresh_or_zeros(n: int) -> Any:
         try:
             return fresh(n)
         except NoRandomness:
             return bytes(n)
 
-    return planted(bits, "_fresh_key", lambda: fresh_or_zeros(bits.KEY_BYTES))
+    return planted("fresh_key", lambda: fresh_or_zeros(original("KEY_BYTES")))
 
 
 @mutant("short read filled up", killed_by="N15", published="short reads of /dev/urandom taken as full")
@@ -355,4 +353,44 @@ def short_read_filled() -> AbstractContextManager[None]:
             raise NoRandomness("no randomness") from problem
         return bytes(given).ljust(n, b"\1")
 
-    return planted(bits, "fresh_bytes", filled)
+    return planted("fresh_bytes", filled)
+
+
+@mutant("zero drawn twice", killed_by="N20", published="a size and a fair sign: minus zero is zero again")
+@contextmanager
+def zero_twice() -> Iterator[None]:
+    def draw(law: Any, n: int, bits: Any, width: int) -> Any:
+        levels = original("level_table")(law, width).draw(n, bits)
+        sign = 1 - 2 * original("draw_below")(2, n, bits)
+        inner = original("draw_below")(law.width, n, bits)
+        outer = original("draw_below")(law.sensitivity, n, bits)
+        found: Any = sign * np.where(levels == 0, inner, law.width + (levels - 1) * law.sensitivity + outer)
+        return found
+
+    with planted("draw_staircase", draw):
+        yield
+
+
+@mutant("a staircase with shorter steps", killed_by="N20", published="noise scaled to less than the sensitivity")
+@contextmanager
+def shorter_steps() -> Iterator[None]:
+    level = original("StaircaseLaw.level")
+    with planted("StaircaseLaw.level", lambda law, size: level(law, 2 * size)):
+        yield
+
+
+@mutant(
+    "a staircase for every group of a unit",
+    killed_by="S30",
+    published="one number's noise on a histogram, whatever number of bins one person is in",
+)
+@contextmanager
+def for_every_group() -> Iterator[None]:
+    pure = original("pure share")
+
+    def forgetful(parts: Any, how_far: Any, share: Fraction, spend: Any) -> Any:
+        one = replace(how_far, l0=1, l1=how_far.linf)
+        return replace(pure(parts, one, share, spend), sensitivity=how_far)
+
+    with planted("pure share", forgetful):
+        yield

@@ -13,9 +13,9 @@ from tacit.noise.coins import Bernoulli
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import planted
 from tacit_gauntlet.noise.laws import MECHANISMS
 from tacit_gauntlet.stage import processes
+from tacit_gauntlet.targets import replaced
 
 # How many draw at once, and how often each does in the quick run.
 THREADS, THREAD_CALLS = 32, 40
@@ -54,9 +54,9 @@ def _generators_that_raise() -> Iterator[None]:
             "RandomState",
             "standard_normal",
         ):
-            stack.enter_context(planted(np.random, name, refuse))
+            stack.enter_context(replaced(np.random, name, refuse))
         for name in ("random", "gauss", "getrandbits", "randbytes", "Random", "expovariate"):
-            stack.enter_context(planted(random, name, refuse))
+            stack.enter_context(replaced(random, name, refuse))
         yield
 
 
@@ -115,7 +115,7 @@ def nothing_is_answered_without_randomness(size: Size) -> Evidence:
     }
     answered, refused = [], 0
     for source_name, source in _broken_sources().items():
-        with planted(os, "urandom", source):
+        with replaced(os, "urandom", source):
             if source_name == "the same again":
                 MECHANISMS["Laplace"]().release(0)  # only the second use shows it
             for name, release in list(releases.items()) * rounds:

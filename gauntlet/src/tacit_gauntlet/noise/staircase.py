@@ -4,9 +4,6 @@ Each published bug here is planted beside the case that kills it.
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -18,16 +15,12 @@ from tacit import count, mean
 from tacit import sum as sum_of
 from tacit.accounting.cost import pure_epsilon
 from tacit.noise import staircase
-from tacit.noise.bits import Bits, Keystream
-from tacit.noise.coins import draw_below
+from tacit.noise.bits import Keystream
 from tacit.noise.staircase import level_table
-from tacit.plan import split
-from tacit.privacy.arrays import Integers
 from tacit.privacy.event import StaircaseNoise
 from tacit.privacy.law import StaircaseLaw
 from tacit.privacy.rounding import ball, nearest_float, working_precision
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
@@ -97,29 +90,6 @@ def _fit(law: StaircaseLaw, drawn: int) -> float:
     return chi_square_fit(seen, expected)
 
 
-@mutant("zero drawn twice", killed_by="N20", published="a size and a fair sign: minus zero is zero again")
-@contextmanager
-def zero_twice() -> Iterator[None]:
-    def draw(law: StaircaseLaw, n: int, bits: Bits, width: int) -> Integers:
-        levels = level_table(law, width).draw(n, bits)
-        sign = 1 - 2 * draw_below(2, n, bits)
-        inner = draw_below(law.width, n, bits)
-        outer = draw_below(law.sensitivity, n, bits)
-        found: Integers = sign * np.where(levels == 0, inner, law.width + (levels - 1) * law.sensitivity + outer)
-        return found
-
-    with planted(staircase, "draw_staircase", draw):
-        yield
-
-
-@mutant("a staircase with shorter steps", killed_by="N20", published="noise scaled to less than the sensitivity")
-@contextmanager
-def shorter_steps() -> Iterator[None]:
-    level = StaircaseLaw._level
-    with planted(StaircaseLaw, "_level", lambda law, size: level(law, 2 * size)):
-        yield
-
-
 @case("S30", title="a staircase is for what one unit moves in one number alone, as far as declared", feature="engine")
 def staircases_are_for_one_number(size: Size) -> Evidence:
     """Bring one unit to tables of one and two groups a unit; compare how far the numbers move with what is charged."""
@@ -143,20 +113,3 @@ def staircases_are_for_one_number(size: Size) -> Evidence:
                     if told > (pure_epsilon(each.event) or 0):
                         found.append(f"{list(asked)} with {groups} groups, {neighbours}: {sorted(moves)}")
     return Evidence(passed=not found and used > 0, details={"staircases": used, "moves beyond what is charged": found})
-
-
-@mutant(
-    "a staircase for every group of a unit",
-    killed_by="S30",
-    published="one number's noise on a histogram, whatever number of bins one person is in",
-)
-@contextmanager
-def for_every_group() -> Iterator[None]:
-    pure = split._pure
-
-    def forgetful(parts: Any, how_far: Any, share: Fraction, spend: Any) -> Any:
-        one = replace(how_far, l0=1, l1=how_far.linf)
-        return replace(pure(parts, one, share, spend), sensitivity=how_far)
-
-    with planted(split, "_pure", forgetful):
-        yield

@@ -3,14 +3,9 @@
 There are no joins in the language yet, so every way to write one is refused.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from tacit.errors import QueryRefused
 from tacit.query import sql
-from tacit.query.nodes import Query
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.payloads import VISITS
 
 JOINS = (
@@ -55,17 +50,3 @@ def _is_refused(text: str) -> bool:
     except QueryRefused:
         return True
     return False
-
-
-@mutant("a second table left out", killed_by="Q20", published="clauses that are parsed and not looked at")
-@contextmanager
-def joins_left_out() -> Iterator[None]:
-    """Read a join and answer without it."""
-    query = sql._Statement.query
-
-    def careless(self: sql._Statement) -> Query:
-        self.select.args.pop("joins", None)
-        return query(self)
-
-    with planted(sql._Statement, "query", careless):
-        yield

@@ -5,19 +5,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from tacit.engine import conversion, expression, translations
-from tacit.query import check, expressions, limits, sql, sql_text
-from tacit.query.canonical_form import canonical
-from tacit.query.kind import value_of
-from tacit.query.nodes import Call, Column
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.targets import original, planted
 
 
 @mutant("nan-is-a-number", killed_by="S09", published="OpenDP 2940: NaN cells that the calculus believed away")
 @contextmanager
 def nan_is_a_number() -> Iterator[None]:
     """NaN and −0.0 pass through as the engine has them."""
-    with planted(conversion.Cell, "settled", lambda self: self):
+    with planted("Cell.settled", lambda self: self):
         yield
 
 
@@ -25,7 +21,7 @@ def nan_is_a_number() -> Iterator[None]:
 @contextmanager
 def narrow_products() -> Iterator[None]:
     """Decimals are multiplied as narrow as they come."""
-    with planted(translations, "_WIDE", 1):
+    with planted("wide product", 1):
         yield
 
 
@@ -42,9 +38,8 @@ def engine_lower() -> Iterator[None]:
 def round_halves_up() -> Iterator[None]:
     """ROUND takes halves up, not away from 0."""
     with planted(
-        translations,
-        "_whole",
-        lambda value: translations.floor_of(value + translations._float(translations._BELOW_HALF)),
+        "whole number",
+        lambda value: original("floor_of")(value + original("float constant")(original("just below a half"))),
     ):
         yield
 
@@ -53,7 +48,7 @@ def round_halves_up() -> Iterator[None]:
 @contextmanager
 def half_added() -> Iterator[None]:
     """ROUND adds a whole half before it takes the floor."""
-    with planted(translations, "_BELOW_HALF", "0.5"):
+    with planted("just below a half", "0.5"):
         yield
 
 
@@ -82,7 +77,7 @@ def text_by_bytes() -> Iterator[None]:
 @contextmanager
 def date_out_of_range() -> Iterator[None]:
     """Times are moved wherever they go."""
-    with planted(translations, "_limit", lambda number, _: translations._LAST if number >= 0 else translations._FIRST):
+    with planted("time limit", lambda number, _: original("last time") if number >= 0 else original("first time")):
         yield
 
 
@@ -90,12 +85,15 @@ def date_out_of_range() -> Iterator[None]:
 @contextmanager
 def end_of_month_overflows() -> Iterator[None]:
     """A month is 30 days."""
-    plain = expression.TRANSLATIONS["add_interval"]
+    plain = original("TRANSLATIONS")["add_interval"]
 
     def moved(made: Any) -> Any:
         if made.constant(2) != "month":
             return plain(made)
-        days = Call("add_interval", (made.call.arguments[0], value_of(30 * made.number(1)), value_of("day")))
+        days = original("Call")(
+            "add_interval",
+            (made.call.arguments[0], original("value_of")(30 * made.number(1)), original("value_of")("day")),
+        )
         return plain(replace(made, call=days))
 
     with _translated({"add_interval": moved}):
@@ -106,7 +104,7 @@ def end_of_month_overflows() -> Iterator[None]:
 @contextmanager
 def replace_bomb() -> Iterator[None]:
     """Text may get as long as it likes."""
-    with planted(limits, "TEXT_TIMES_MAX", 10**30):
+    with planted("TEXT_TIMES_MAX", 10**30):
         yield
 
 
@@ -140,7 +138,9 @@ def overflow_that_raises() -> Iterator[None]:
 @contextmanager
 def function_let_through() -> Iterator[None]:
     """A function outside the catalogue is read as if it were in it."""
-    with planted(expressions, "_UNARY", {**expressions._UNARY, vars(expressions)["exp"].Sqrt: "abs"}):
+    with planted(
+        "unary functions of SQL", {**original("unary functions of SQL"), original("sqlglot's expressions").Sqrt: "abs"}
+    ):
         yield
 
 
@@ -148,11 +148,11 @@ def function_let_through() -> Iterator[None]:
 @contextmanager
 def function_untranslated() -> Iterator[None]:
     """One function of the catalogue has no translation."""
-    expression.TRANSLATIONS["sqrt"] = expression.TRANSLATIONS["lower"]
+    original("TRANSLATIONS")["sqrt"] = original("TRANSLATIONS")["lower"]
     try:
         yield
     finally:
-        del expression.TRANSLATIONS["sqrt"]
+        del original("TRANSLATIONS")["sqrt"]
 
 
 @mutant("unit-as-key", killed_by="Q07", published="SmartNoise: grouping by the unit shows who is there")
@@ -161,14 +161,14 @@ def unit_as_key() -> Iterator[None]:
     """The unit is a column like any other."""
 
     def resolver(declaration: Any, table_names: frozenset[str], derived: Any = ()) -> Any:
-        return lambda node: Column(expressions.table_column(node, declaration, table_names, derived))
+        return lambda node: original("Column")(original("table_column")(node, declaration, table_names, derived))
 
     def row(each: Any, _declaration: Any, kinds: Any) -> Any:
-        return canonical(each, kinds)
+        return original("canonical")(each, kinds)
 
     with ExitStack() as stack:
-        stack.enter_context(planted(sql, "column_resolver", resolver))
-        stack.enter_context(planted(check, "_row", row))
+        stack.enter_context(planted("column_resolver", resolver))
+        stack.enter_context(planted("check of a row expression", row))
         yield
 
 
@@ -176,9 +176,7 @@ def unit_as_key() -> Iterator[None]:
 @contextmanager
 def parts_ignored() -> Iterator[None]:
     """Parts of a node that are not known are left out in silence."""
-    with ExitStack() as stack:
-        for module in (sql, expressions, expressions):
-            stack.enter_context(planted(module, "only", lambda *_: None))
+    with planted("only known parts", lambda *_: None):
         yield
 
 
@@ -186,7 +184,7 @@ def parts_ignored() -> Iterator[None]:
 @contextmanager
 def any_table() -> Iterator[None]:
     """Whatever follows FROM is taken for the table."""
-    with planted(sql._Statement, "_table", lambda self: frozenset((self.declaration.name,))):
+    with planted("table of a statement", lambda self: frozenset((self.declaration.name,))):
         yield
 
 
@@ -202,8 +200,8 @@ def file_as_table() -> Iterator[None]:
 @contextmanager
 def quotes_not_doubled() -> Iterator[None]:
     """Text is put in quotes as it is."""
-    plain = sql_text._show_value
-    with planted(sql_text, "_show_value", lambda value: f"'{value}'" if isinstance(value, str) else plain(value)):
+    plain = original("show_value")
+    with planted("show_value", lambda value: f"'{value}'" if isinstance(value, str) else plain(value)):
         yield
 
 
@@ -211,7 +209,7 @@ def quotes_not_doubled() -> Iterator[None]:
 @contextmanager
 def reader_crashes() -> Iterator[None]:
     """What the SQL reader raises goes out as it is."""
-    with planted(sql, "_unreadable", lambda error: error):
+    with planted("unreadable SQL", lambda error: error):
         yield
 
 
@@ -219,14 +217,14 @@ def reader_crashes() -> Iterator[None]:
 @contextmanager
 def explain_skipped() -> Iterator[None]:
     """A word before SELECT is skipped."""
-    parsed = sql._parsed
+    parsed = original("parsed SQL")
 
     def skip(text: str, into: Any) -> Any:
         return parsed(text[max(text.find("SELECT"), 0) :], into)
 
     with ExitStack() as stack:
-        stack.enter_context(planted(sql, "_refuse_other_statements", lambda *_: None))
-        stack.enter_context(planted(sql, "_parsed", skip))
+        stack.enter_context(planted("refuse_other_statements", lambda *_: None))
+        stack.enter_context(planted("parsed SQL", skip))
         yield
 
 
@@ -234,11 +232,41 @@ def explain_skipped() -> Iterator[None]:
 @contextmanager
 def no_static_limits() -> Iterator[None]:
     """An expression of any size is read."""
-    with planted(sql, "limit_expression", lambda _: None), planted(check, "limit_expression", lambda _: None):
+    with planted("limit_expression", lambda _: None):
         yield
 
 
 @contextmanager
 def _translated(changed: Mapping[str, Any]) -> Iterator[None]:
-    with planted(expression, "TRANSLATIONS", {**expression.TRANSLATIONS, **changed}):
+    with planted("TRANSLATIONS", {**original("TRANSLATIONS"), **changed}):
+        yield
+
+
+@mutant("a second table left out", killed_by="Q20", published="clauses that are parsed and not looked at")
+@contextmanager
+def joins_left_out() -> Iterator[None]:
+    """Read a join and answer without it."""
+    query = original("query of a statement")
+
+    def careless(self: Any) -> Any:
+        self.select.args.pop("joins", None)
+        return query(self)
+
+    with planted("query of a statement", careless):
+        yield
+
+
+@mutant("each part limited alone", killed_by="Q23", published="limits that multiply: text times pattern times terms")
+@contextmanager
+def each_part_alone() -> Iterator[None]:
+    """What all parts do together for a row is not looked at."""
+    with planted("limit_work", lambda *_: None):
+        yield
+
+
+@mutant("groups and aggregates limited apart", killed_by="Q24", published="a million groups times a hundred quantiles")
+@contextmanager
+def cells_unlimited() -> Iterator[None]:
+    """How many numbers an answer has in all is not looked at."""
+    with planted("limit_cells", lambda *_: None):
         yield

@@ -4,21 +4,17 @@ Work that a guard lets happen for one person alone shows in the time. Work that 
 are bounded by what is public, and refused before the charge; and a row's own text has an end.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 from tacit.door import Question, Table
 from tacit.errors import TacitError
-from tacit.plan import planner
-from tacit.query import check
 from tacit.query.frame import correlation, count, count_distinct, mean, quantile
-from tacit.query.limits import STEPS_MAX, limit_cells, limit_work
+from tacit.query.limits import STEPS_MAX
 from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
 
 LISTED = ", ".join(map(str, range(900)))
@@ -128,19 +124,3 @@ def _text_that_is_made() -> bool:
         if {key for key, _part in cells} != wanted:
             return False
     return True
-
-
-@mutant("each part limited alone", killed_by="Q23", published="limits that multiply: text times pattern times terms")
-@contextmanager
-def each_part_alone() -> Iterator[None]:
-    """What all parts do together for a row is not looked at."""
-    with planted(check, limit_work.__name__, lambda *_: None):
-        yield
-
-
-@mutant("groups and aggregates limited apart", killed_by="Q24", published="a million groups times a hundred quantiles")
-@contextmanager
-def cells_unlimited() -> Iterator[None]:
-    """How many numbers an answer has in all is not looked at."""
-    with planted(planner, limit_cells.__name__, lambda *_: None):
-        yield

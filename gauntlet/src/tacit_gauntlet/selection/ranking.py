@@ -3,19 +3,15 @@
 The published bug is planted beside the case that kills it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from tacit.exact import ExactTable
 from tacit.release import noisy
 from tacit.selection.top_k import TopK
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import SALT, plan_of, protected
+from tacit_gauntlet.targets import replaced
 
 KEYS = ["a", "b", "c", "d", "e"]
 # Of one unit: how many rows of which key.
@@ -46,19 +42,7 @@ def _ranked(rows: list[tuple[int, str]]) -> list[int]:
         seen.append(list(scores))
         return [0, 1]
 
-    with planted(TopK, "release", watched):
+    with replaced(TopK, "release", watched):
         noisy.release(plan, question.session.engine.aggregate(plan, SALT))
     (scores,) = seen
     return scores
-
-
-@mutant("ranked by rows", killed_by="S31", published="a mode by rows, paid for as if one person moved it by one")
-@contextmanager
-def ranked_by_rows() -> Iterator[None]:
-    chosen = noisy._chosen
-
-    def by_rows(choice: Any, exact: ExactTable) -> Any:
-        return chosen(choice, replace(exact, sums={**exact.sums, "units": exact.sums["rows"]}))
-
-    with planted(noisy, "_chosen", by_rows):
-        yield

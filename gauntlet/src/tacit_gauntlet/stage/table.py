@@ -15,15 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from tacit import epsilon as pure_or_approximate
-from tacit import session
 from tacit.auditing import replay
 from tacit.door import Question, Table, table
 from tacit.exact import ExactTable
-from tacit.noise import threshold
 from tacit.plan.plan import NoiseKind, Plan
 from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy.arrays import Words
-from tacit_gauntlet.frame.mutant import planted
+from tacit_gauntlet.targets import planted
 
 SALT = replay.SALT
 distance = replay.distance
@@ -123,8 +121,8 @@ class FrozenBits:
 def frozen() -> Iterator[None]:
     """Freeze the noise and the salt while open, so that two runs differ by their rows alone."""
     with (
-        planted(threshold, "Keystream", FrozenBits),
-        planted(session, "fresh_bytes", bytes),
+        planted("Keystream in integer noise", FrozenBits),
+        planted("fresh_bytes in a session", bytes),
     ):
         yield
 

@@ -3,19 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from tacit.engine import fixed_point, relation
-from tacit.plan import choices as ranks
-from tacit.plan import planner, split
-from tacit.plan.sensitivity import sensitivity_of
-from tacit.release import noisy
-from tacit.selection.quantile import BEYOND, Rate, draw_quantiles
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.frame.mutant import mutant
 from tacit_gauntlet.stage.table import in_sql
+from tacit_gauntlet.targets import original, planted
 
 
 @mutant(
@@ -27,9 +21,9 @@ from tacit_gauntlet.stage.table import in_sql
 def one_group() -> Iterator[None]:
     def forgetful(parts: Any, *args: Any, **words: Any) -> Any:
         groups = 1 if parts[-1].kind == "moment" else words["groups_per_unit"]
-        return sensitivity_of(parts, *args, **(words | {"groups_per_unit": groups}))
+        return original("sensitivity_of")(parts, *args, **(words | {"groups_per_unit": groups}))
 
-    with planted(planner, "sensitivity_of", forgetful):
+    with planted("sensitivity_of", forgetful):
         yield
 
 
@@ -40,12 +34,12 @@ def one_group() -> Iterator[None]:
 )
 @contextmanager
 def clipped_late() -> Iterator[None]:
-    clamped = fixed_point._clamped
+    clamped = original("clamped")
 
     def hardly(value: Any, low: float, high: float) -> Any:
         return clamped(value, low - 3 * (high - low), high + 3 * (high - low))
 
-    with in_sql(), planted(fixed_point, "_clamped", hardly):
+    with in_sql(), planted("clamped", hardly):
         yield
 
 
@@ -56,15 +50,13 @@ def clipped_late() -> Iterator[None]:
 )
 @contextmanager
 def unbounded_values() -> Iterator[None]:
-    bounded = relation.distinct_relation
+    bounded = original("distinct_relation")
 
     def unbounded(plan: Any, place: int, *args: Any) -> Any:
         wide = tuple(replace(each, per_unit=10**6) for each in plan.distincts)
         return bounded(replace(plan, distincts=wide), place, *args)
 
-    from tacit.engine import engine
-
-    with planted(engine, "distinct_relation", unbounded):
+    with planted("distinct_relation", unbounded):
         yield
 
 
@@ -75,11 +67,11 @@ def unbounded_values() -> Iterator[None]:
 )
 @contextmanager
 def one_row() -> Iterator[None]:
-    def single(epsilon: Any, rows_per_unit: int, replace: bool = False) -> Rate:  # noqa: FBT001 - as Rate is made
+    def single(epsilon: Any, rows_per_unit: int, replace: bool = False) -> Any:  # noqa: FBT001 - as Rate is made
         del rows_per_unit
-        return Rate(epsilon, 1, replace)
+        return original("Rate")(epsilon, 1, replace)
 
-    with planted(noisy, "Rate", single), planted(ranks, "Rate", single):
+    with planted("Rate", single):
         yield
 
 
@@ -91,7 +83,7 @@ def one_row() -> Iterator[None]:
 @contextmanager
 def exact_ends() -> Iterator[None]:
     def with_exact_ends(steps: Any, targets: Any, *, starts: Any, ends: Any, **words: Any) -> Any:
-        found = draw_quantiles(steps, targets, starts=starts, ends=ends, **words)
+        found = original("draw_quantiles")(steps, targets, starts=starts, ends=ends, **words)
         for at, target in enumerate(targets):
             ranks = (float(target.fraction) * (ends - starts - 1)).astype(int)
             low, middle, high = found[at]
@@ -99,7 +91,7 @@ def exact_ends() -> Iterator[None]:
             np.maximum(middle, steps[np.minimum(starts + ranks + 2, ends - 1)], out=high)
         return found
 
-    with planted(noisy, "draw_quantiles", with_exact_ends):
+    with planted("draw_quantiles", with_exact_ends):
         yield
 
 
@@ -110,13 +102,13 @@ def exact_ends() -> Iterator[None]:
 )
 @contextmanager
 def one_interval_charged() -> Iterator[None]:
-    planned = ranks.draw_of
+    planned = original("draw_of")
 
     def cheap(*args: Any, **words: Any) -> Any:
         draw = planned(*args, **words)
         return replace(draw, ends_epsilon=draw.ends_epsilon * draw.ends, ends=1)
 
-    with planted(split, "draw_of", cheap):
+    with planted("draw_of", cheap):
         yield
 
 
@@ -127,8 +119,8 @@ def one_interval_charged() -> Iterator[None]:
 )
 @contextmanager
 def one_way_extreme() -> Iterator[None]:
-    def narrow(rate: Rate) -> Fraction:
-        return rate.epsilon / (BEYOND * rate.rows_per_unit)
+    def narrow(rate: Any) -> Any:
+        return rate.epsilon / (original("BEYOND") * rate.rows_per_unit)
 
-    with planted(Rate, "for_extreme", narrow):
+    with planted("Rate.for_extreme", narrow):
         yield

@@ -22,9 +22,9 @@ from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release.noisy import release
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import planted
 from tacit_gauntlet.stage.statistic import clopper_pearson_lower
 from tacit_gauntlet.stage.table import Ear, exact_cells, exact_table, pandas, plan_of, protected
+from tacit_gauntlet.targets import replaced
 
 CANARY = "CANARY-4711-é"
 
@@ -102,7 +102,7 @@ def _on_failing_engine(table: Table, failing: str) -> Any:
     def fail(*_: Any) -> None:
         raise RuntimeError(failing)
 
-    with planted(Engine, "_aggregate", fail):
+    with replaced(Engine, "_aggregate", fail):
         return table.count().answer(epsilon=0.1)
 
 

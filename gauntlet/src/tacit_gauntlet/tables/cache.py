@@ -5,13 +5,13 @@ import os
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
 from tacit.engine.kernel import compiled
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
+from tacit_gauntlet.targets import replaced
 
 Attack = Callable[[Path], object]
 
@@ -72,7 +72,7 @@ def _whole_cache() -> Iterator[Path]:
         parent = stack.enter_context(tempfile.TemporaryDirectory())
         os.environ |= {"XDG_CACHE_HOME": f"{parent}/caches", "TACIT_KERNEL": ""}
         for name, value in {"_loaded": False, "_broken": False, "_import_loops": _like_numba}.items():
-            stack.enter_context(planted(compiled, name, value))
+            stack.enter_context(replaced(compiled, name, value))
         try:
             compiled.compile_now()
             folder = compiled.cache_folder()
@@ -140,31 +140,3 @@ def _flip(place: int, folder: Path) -> None:
     at = int.from_bytes(hashlib.sha256(bytes([place])).digest()[:4], "big") % (8 * len(content))
     content[at // 8] ^= 1 << at % 8
     index.write_bytes(content)
-
-
-@mutant(
-    "a cache checked at its end", killed_by="F01", published="folders that another user may own, or rename on the way"
-)
-def checked_at_its_end() -> AbstractContextManager[None]:
-    """Look at the folder's own mode, and neither at its way nor at whose they are."""
-    return planted(compiled, "fault_of", lambda folder: None if not folder.stat().st_mode & 0o022 else "writable")
-
-
-@mutant(
-    "a cache checked by size",
-    killed_by="F01",
-    published="caches that take a file of the right length for the right file",
-)
-def checked_by_size() -> AbstractContextManager[None]:
-    """Compare the sizes of files."""
-    return planted(
-        compiled,
-        "_digests",
-        lambda folder: {str(path.relative_to(folder)): str(path.stat().st_size) for path in folder.rglob("*.nbi")},
-    )
-
-
-@mutant("compiled on top of what is there", killed_by="F01", published="numba unpickles an index before it looks at it")
-def compiled_on_top() -> AbstractContextManager[None]:
-    """Compile in a cache that is not whole without clearing it."""
-    return planted(compiled, "_clear", lambda _: None)

@@ -1,19 +1,14 @@
 """What a question costs: a function of its text and of public facts, never of a row (L10)."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from itertools import product
-from typing import Any
 
 import pyarrow as pa
 
 from tacit.door import Table
 from tacit.errors import TacitError
 from tacit.privacy.loss import epsilon
-from tacit.session import Session
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import protected
 
 AGGREGATES = (
@@ -86,18 +81,3 @@ def cost(size: Size) -> Evidence:
         if len(outcomes) > 1:
             different.append(text)
     return Evidence(not different, {"questions": asked, "tables": len(tables), "charged differently": different[:5]})
-
-
-@mutant("charged by what was found", killed_by="L10", published="budgets charged by the size of the result")
-@contextmanager
-def charged_by_result() -> Iterator[None]:
-    """A table with rows costs twice as much."""
-    answer = Session.answer
-
-    def by_result(self: Session, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
-        rows = int(self.engine._source.table.count().execute())
-        more = replace(spend, epsilon=spend.epsilon * 2) if rows else spend
-        return answer(self, query, spend=more, request_id=request_id, analyst=analyst)
-
-    with planted(Session, "answer", by_result):
-        yield

@@ -4,9 +4,7 @@ Whoever may ask a table may have what was answered from it before. A question to
 source is another question, however alike it looks, and one analyst's request id is nobody else's.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +14,12 @@ import pyarrow.parquet as pq
 from tacit.answer.answer import Answer
 from tacit.door import Table
 from tacit.errors import DeadRequest, EngineError
-from tacit.ledger import Ledger, charging, open_ledger
-from tacit.ledger.chain import digest
-from tacit.plan.plan import question_key
+from tacit.ledger import Ledger, open_ledger
 from tacit.query.frame import count
-from tacit.session import Session
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.ledger import private_home
 from tacit_gauntlet.stage.table import protected
+from tacit_gauntlet.targets import replaced
 
 Probe = Callable[[], Answer]
 
@@ -134,7 +129,7 @@ def unanswered(table: Table) -> list[str]:
     def fails(*_: Any) -> Any:
         raise EngineError("the engine failed")
 
-    with planted(type(table.session.engine), "parts", fails):
+    with replaced(type(table.session.engine), "parts", fails):
         _raises(EngineError, lambda: table.sql(text).answer(epsilon=1, analyst="ann", request_id="dead"))
     if not _raises(DeadRequest, lambda: table.sql(text).answer(epsilon=1, analyst="ann", request_id="dead")):
         faults.append("a dead request was answered")
@@ -149,34 +144,3 @@ def _raises(kind: type[Exception], action: Callable[[], object]) -> bool:
     except kind:
         return True
     return False
-
-
-@mutant("answers kept by the question alone", killed_by="Q17", published="a cache without the table's owner in its key")
-@contextmanager
-def kept_by_question() -> Iterator[None]:
-    """Find a stored answer by the plan, whatever the source and the declaration."""
-    keys_of = charging.keys_of
-
-    def careless(table: Any, *, question_key: str, **words: Any) -> Any:
-        found = keys_of(table, question_key=question_key, **words)
-        return replace(found, question=digest("question", question_key))
-
-    with (
-        planted(charging, "keys_of", careless),
-        planted(Session, "_key", lambda _self, plan: question_key(plan)),
-    ):
-        yield
-
-
-@mutant("request ids shared by all analysts", killed_by="Q17", published="idempotency keys that are not per caller")
-@contextmanager
-def shared_request_ids() -> Iterator[None]:
-    """Leave the analyst out of what a request is known by."""
-    keys_of = charging.keys_of
-
-    def careless(table: Any, *, analyst: str | None, **words: Any) -> Any:
-        del analyst
-        return keys_of(table, analyst=None, **words)
-
-    with planted(charging, "keys_of", careless):
-        yield

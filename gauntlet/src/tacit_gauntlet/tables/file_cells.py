@@ -16,18 +16,15 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.door import Question, Table, opening
+from tacit.door import Question, Table
 from tacit.engine.engine import Engine
 from tacit.engine.engine import Path as Way
 from tacit.errors import TacitError
 from tacit.query.frame import count, count_distinct, mean, median
 from tacit.query.frame import sum as sum_of
-from tacit.tables import connection
-from tacit.tables import frames as arrow
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS
 from tacit_gauntlet.stage.table import SALT, pandas, plan_of, protected, too_far
-from tacit_gauntlet.tables.mutants import bug
 
 Write = Callable[[pa.Table, str], None]
 NAN, INF = float("nan"), float("inf")
@@ -252,35 +249,3 @@ def _typed(cells: dict[str, Any], kind: pa.DataType | None) -> Table:
 def ids_stay_apart(size: Size) -> Evidence:
     told = ids_taken_for_each_other(size) + times_taken_for_each_other()
     return Evidence(passed=not told, details={"taken for one": told})
-
-
-def _replaced(cell: Any) -> str | None:
-    return None if cell is None else str(cell).encode("utf-8", "replace").decode("utf-8")
-
-
-bug(
-    "half a character replaced",
-    killed_by="S23",
-    published="errors='replace' makes one id of all that cannot be encoded",
-    swap=lambda: [(arrow, "_text", _replaced)],
-)
-bug(
-    "any column taken for a unit",
-    killed_by="S23",
-    published="ids that are read more coarsely than they are stored become one person",
-    swap=lambda: [(opening, "_refuse_merged", lambda *_: None)],
-)
-bug(
-    "statistics of a file believed",
-    killed_by="S22",
-    published="a NaN that min and max leave out passes every guard that they prove needless",
-    swap=lambda: [(connection, "optimizers_off", lambda _: [])],
-)
-bug(
-    "filters decided by statistics",
-    killed_by="S22",
-    published="row groups are skipped whose min and max say that no row can match",
-    swap=lambda: [
-        (connection, "optimizers_off", lambda known: [name for name in known if name == "statistics_propagation"])
-    ],
-)

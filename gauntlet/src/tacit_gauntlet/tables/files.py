@@ -2,24 +2,19 @@
 
 import copy
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from fractions import Fraction
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 
 import tacit
 from tacit.errors import TacitError
-from tacit.ledger import entry
 from tacit.ledger.certificate import verify_certificate
 from tacit.ledger.chain import link, new_key
 from tacit.local import collector
-from tacit.local import survey as surveys
 from tacit.local.survey import make_survey, survey_of
 from tacit.privacy import event, number
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 
 Json = dict[str, Any]
 
@@ -99,13 +94,3 @@ def _forged(certificate: Json, *, body: str | None = None, **changed: object) ->
 def _ranged(text: str) -> Json:
     header = make_survey(between=(0, 1), epsilon=1).header()
     return header | {"question": {"between": ["0", text]}}
-
-
-@mutant("text read as any number", killed_by="F02", published="YAML, JSON and XML readers that a short number stops")
-@contextmanager
-def text_read_as_any_number() -> Iterator[None]:
-    """Read the numbers of files as whatever Fraction makes of them."""
-    with ExitStack() as stack:
-        for module in (number, event, entry, surveys):
-            stack.enter_context(planted(module, "from_text", Fraction))
-        yield

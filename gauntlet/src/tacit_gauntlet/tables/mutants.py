@@ -7,23 +7,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tacit import session
-from tacit.answer import columns
-from tacit.door import opening
-from tacit.engine import engine, fixed_point, relation
 from tacit.errors import EngineError, QueryRefused
-from tacit.noise.bits import fresh_bytes
-from tacit.plan import groups, layout, measure, planner, sensitivity, split
-from tacit.plan.plan import question_key
-from tacit.plan.planner import make_plan
-from tacit.query import frame
-from tacit.release import noisy
-from tacit.session import Answered, Session
-from tacit.tables import cells, csv, frames, source
-from tacit.tables.cells import PER_SECOND
-from tacit.tables.csv import read_header
-from tacit_gauntlet.frame.mutant import Plant, mutant, planted
+from tacit_gauntlet.frame.mutant import Plant, mutant
 from tacit_gauntlet.stage.table import in_sql
+from tacit_gauntlet.targets import original, planted
 
 
 def _with(function: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
@@ -48,7 +35,7 @@ def _a_thousand_times(clamped: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without_unit(salted: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda rows, names, salt: salted(rows, [name for name in names if name != relation.UNIT], salt)
+    return lambda rows, names, salt: salted(rows, [name for name in names if name != original("UNIT")], salt)
 
 
 def _whole(found: Any, name: str) -> list[int]:
@@ -75,27 +62,31 @@ def _one_lower(threshold_for: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
-def _reads_before_charging(self: Session, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Answered:
-    plan = make_plan(query, self.declaration, spend)
-    exact = self.engine.aggregate(plan, fresh_bytes(session.SALT_BYTES).hex())
-    released = session._released(plan, exact)
+def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
+    plan = original("make_plan")(query, self.declaration, spend)
+    exact = self.engine.aggregate(plan, original("fresh_bytes")(original("SALT_BYTES")).hex())
+    released = original("released by a session")(plan, exact)
     charged: Any = self.ledger.reserve(
-        self.registered, plan.events, question_key=question_key(plan), request_id=request_id, analyst=analyst
+        self.registered,
+        plan.events,
+        question_key=original("question_key")(plan),
+        request_id=request_id,
+        analyst=analyst,
     )
-    return Answered(plan, released, charged.commit(released.to_json()), free=False)
+    return original("Answered")(plan, released, charged.commit(released.to_json()), free=False)
 
 
-def _gives_back(answer: Callable[..., Answered]) -> Callable[..., Answered]:
+def _gives_back(answer: Callable[..., Any]) -> Callable[..., Any]:
     """Answer on a spare table first, and charge only where that went well."""
 
-    def answered(self: Session, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Answered:
-        self.engine.aggregate(make_plan(query, self.declaration, spend), "00")
+    def answered(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
+        self.engine.aggregate(original("make_plan")(query, self.declaration, spend), "00")
         return answer(self, query, spend=spend, request_id=request_id, analyst=analyst)
 
     return answered
 
 
-def _speaks(self: engine.Engine, plan: Any, salt: str) -> Any:
+def _speaks(self: Any, plan: Any, salt: str) -> Any:
     try:
         yield from self._aggregate(plan, salt)
     except Exception as problem:
@@ -103,7 +94,7 @@ def _speaks(self: engine.Engine, plan: Any, salt: str) -> Any:
 
 
 def _counts_aloud(parts: Callable[..., Any]) -> Callable[..., Any]:
-    def aloud(self: engine.Engine, plan: Any, salt: str) -> Any:
+    def aloud(self: Any, plan: Any, salt: str) -> Any:
         for found in parts(self, plan, salt):
             logging.getLogger("tacit.engine").warning("%d rows were read", max(found.sums["rows"], default=0))
             yield found
@@ -126,16 +117,16 @@ def _guessed_dialect(backend: Any, paths: Any, *, name: str) -> Any:
 
 
 def _rfc_quotes(backend: Any, paths: Any, *, name: str) -> Any:
-    names, delimiter = read_header(paths[0])
+    names, delimiter = original("read_header")(paths[0])
     text = {"columns": dict.fromkeys(names, "VARCHAR"), "auto_detect": False, "header": True, "delim": delimiter}
     bent = {"quote": '"', "escape": '"', "ignore_errors": True, "strict_mode": False, "null_padding": True}
     return backend.read_csv(list(paths), table_name=name, parallel=False, **text, **bent)
 
 
 def _by_arrival(rows: Any, keys: Any, plan: Any, _salt: str) -> Any:
-    ibis: Any = vars(relation)["ibis"]
+    ibis: Any = original("ibis")
     numbered = rows.mutate(arrival=ibis.row_number())
-    window = ibis.window(group_by=[relation.UNIT, *keys], order_by=numbered["arrival"])
+    window = ibis.window(group_by=[original("UNIT"), *keys], order_by=numbered["arrival"])
     ranked = numbered.mutate(row_place=ibis.row_number().over(window))
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place", "arrival")
 
@@ -164,15 +155,20 @@ def _runs(text: Any, *_: Any, **__: Any) -> Any:
     raise QueryRefused("yes")
 
 
-def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], list[tuple[Any, str, Any]]]) -> None:
+def _any_time(column: str, unit: str) -> str:
+    microseconds = 10**6 // original("PER_SECOND")[unit]
+    return f"make_timestamp({column} * {microseconds})"
+
+
+def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], list[tuple[str, Any]]]) -> None:
     """Register a bug that replaces some of our functions; `swap` says which, by what, when it is planted."""
 
     @contextmanager
     def plant() -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(in_sql())
-            for owner, attribute, replacement in swap():
-                stack.enter_context(planted(owner, attribute, replacement))
+            for seam, replacement in swap():
+                stack.enter_context(planted(seam, replacement))
             yield
 
     register: Callable[[Plant], Plant] = mutant(name, killed_by=killed_by, published=published)
@@ -185,14 +181,14 @@ bug(
     "clip dropped",
     killed_by="S02",
     published="sums of unclamped rows: one row moves them without limit (audits of several libraries)",
-    swap=lambda: [(fixed_point, "_clamped", _a_thousand_times(fixed_point._clamped))],
+    swap=lambda: [("clamped", _a_thousand_times(original("clamped")))],
 )
 bug(
     "range read from the data",
     killed_by="S16",
     published="bounds taken from the column's own minimum and maximum",
     swap=lambda: [
-        (relation, "steps_above_low", _scaled_by_the_data(fixed_point.steps_above_low)),
+        ("steps_above_low", _scaled_by_the_data(original("steps_above_low"))),
     ],
 )
 bug(
@@ -200,112 +196,112 @@ bug(
     killed_by="S01",
     published="Casacuberta et al. 2022: floating-point sums depend on the order of rows",
     swap=lambda: [
-        (relation, "steps_above_low", lambda value, _: value.cast("float64")),
-        (engine, "_integers", _as_they_are),
+        ("steps_above_low", lambda value, _: value.cast("float64")),
+        ("integers from SQL", _as_they_are),
     ],
 )
 bug(
     "bounded by arrival order",
     killed_by="S16",
     published="the first rows of a unit are kept, in whatever order they arrive",
-    swap=lambda: [(relation, "_bound_rows", _by_arrival)],
+    swap=lambda: [("bound_rows", _by_arrival)],
 )
 bug(
     "a quote reaches past its line",
     killed_by="S16",
     published="one stray quote in a CSV swallows the lines of other people",
-    swap=lambda: [(source, "read_csv", _rfc_quotes)],
+    swap=lambda: [("read_csv", _rfc_quotes)],
 )
 bug(
     "lines end as the first one does",
     killed_by="S16",
     published="one \\r too many at the end of a line becomes part of the next person's row",
-    swap=lambda: [(csv, "LINE_END", r"'\r\n'")],
+    swap=lambda: [("LINE_END", r"'\r\n'")],
 )
 bug(
     "bounded by a limit on all units together",
     killed_by="S16",
     published="a cap on the table instead of one on each unit",
-    swap=lambda: [(relation, "_bound_groups", lambda each, *_: each.order_by(relation.UNIT).limit(12))],
+    swap=lambda: [("bound_groups", lambda each, *_: each.order_by(original("UNIT")).limit(12))],
 )
 bug(
     "groups of a unit not bounded",
     killed_by="S07",
     published="partition bounding skipped (contribution bounds trusted)",
-    swap=lambda: [(relation, "_bound_groups", lambda each, *_: each)],
+    swap=lambda: [("bound_groups", lambda each, *_: each)],
 )
 bug(
     "rows of a unit not bounded",
     killed_by="S17",
     published="rows per unit trusted as declared",
-    swap=lambda: [(relation, "_bound_rows", lambda rows, *_: rows)],
+    swap=lambda: [("bound_rows", lambda rows, *_: rows)],
 )
 bug(
     "one order of groups for all units",
     killed_by="S17",
     published="the hash that chooses groups leaves out the unit",
-    swap=lambda: [(relation, "_salted", _without_unit(relation._salted))],
+    swap=lambda: [("salted", _without_unit(original("salted")))],
 )
 bug(
     "rows of nobody kept",
     killed_by="S17",
     published="rows whose unit is NULL counted without an owner",
-    swap=lambda: [(relation, "_belongs_to_someone", lambda unit: unit.isnull() | unit.notnull())],
+    swap=lambda: [("belongs_to_someone", lambda unit: unit.isnull() | unit.notnull())],
 )
 bug(
     "codes hashed in place of values",
     killed_by="S11",
     published="OpenDP 2944: categorical codes shift when a row is added",
     swap=lambda: [  # as text leaves an engine it has no codes any more, so that has to go too
-        (source, "_plain_cells", lambda table, _backend: table),
-        (relation, "leaving", lambda value: value),
+        ("plain_cells", lambda table, _backend: table),
+        ("leaving", lambda value: value),
     ],
 )
 bug(
     "a key bounded before it is redefined",
     killed_by="S08",
     published="OpenDP 2949: keys redefined after groups were bounded",
-    swap=lambda: [(relation, "_bound_groups", lambda each, *_: each), (relation, "_bound_rows", lambda rows, *_: rows)],
+    swap=lambda: [("bound_groups", lambda each, *_: each), ("bound_rows", lambda rows, *_: rows)],
 )
 bug(
     "sums rounded to even",
     killed_by="S12",
     published="OpenDP 2950: rows processed in pairs",
-    swap=lambda: [(engine, "_integers", lambda found, name: [value & ~1 for value in _whole(found, name)])],
+    swap=lambda: [("integers from SQL", lambda found, name: [value & ~1 for value in _whole(found, name)])],
 )
 bug(
     "integers subtracted in 64 bits",
     killed_by="S03",
     published="sums that overflow for some rows and not for others",
-    swap=lambda: [(fixed_point, "INT_REACH", 2**80), (measure, "_holdable", lambda between, *_: between)],
+    swap=lambda: [("INT_REACH", 2**80), ("holdable", lambda between, *_: between)],
 )
 bug(
     "steps finer than floats",
     killed_by="S04",
     published="bounds near the ends of the floats",
     swap=lambda: [
-        (measure, "_is_too_fine", lambda step, between, _kind, most: (between[1] - between[0]) / step > most),
-        (measure, "_holdable", lambda between, *_: between),
+        ("is_too_fine", lambda step, between, _kind, most: (between[1] - between[0]) / step > most),
+        ("holdable", lambda between, *_: between),
     ],
 )
 bug(
     "NaN kept as a number",
     killed_by="S05",
     published="NaN passes a clamp and poisons a sum",
-    swap=lambda: [(fixed_point, "_clamped", _nan_as_a_number(fixed_point._clamped))],
+    swap=lambda: [("clamped", _nan_as_a_number(original("clamped")))],
 )
 
 bug(
     "text trusted to be UTF-8",
     killed_by="S05",
     published="DuckDB: a text that is not UTF-8 fails the scan, and quotes the cell",
-    swap=lambda: [(cells, "_text", lambda column: f"decode({column})")],
+    swap=lambda: [("text of a file", lambda column: f"decode({column})")],
 )
 bug(
     "times converted without a look",
     killed_by="S05",
     published="DuckDB: a time in milliseconds beyond its microseconds fails the scan (duckdb 23821)",
-    swap=lambda: [(cells, "_time", lambda column, unit: f"make_timestamp({column} * {10**6 // PER_SECOND[unit]})")],
+    swap=lambda: [("time of a file", _any_time)],
 )
 
 # What the plan promises.
@@ -314,49 +310,49 @@ bug(
     "groups forgotten in the sensitivity",
     killed_by="S02",
     published="sensitivity of one group charged for a unit in many",
-    swap=lambda: [(planner, "sensitivity_of", _with(sensitivity.sensitivity_of, groups_per_unit=1))],
+    swap=lambda: [("sensitivity_of", _with(original("sensitivity_of"), groups_per_unit=1))],
 )
 bug(
     "replace charged as add or remove",
     killed_by="S02",
     published="the sensitivity of one notion of neighbours used for the other",
-    swap=lambda: [(planner, "sensitivity_of", _with(sensitivity.sensitivity_of, neighbours="add-remove"))],
+    swap=lambda: [("sensitivity_of", _with(original("sensitivity_of"), neighbours="add-remove"))],
 )
 bug(
     "noise of no width for a huge epsilon",
     killed_by="S14",
     published="a scale that rounds to 0 (k = n_features, max_groups = 0, ε huge)",
-    swap=lambda: [(split, "SCALE_MIN", 0), (split, "laplace_scale", lambda sensitivity, spent: sensitivity / spent)],
+    swap=lambda: [("least scale", 0), ("laplace_scale", lambda sensitivity, spent: sensitivity / spent)],
 )
 bug(
     "missing range taken as 0 to 1",
     killed_by="S15",
     published="a default range instead of a refusal",
-    swap=lambda: [(layout, "measured_column", _with_a_range(measure.measured_column))],
+    swap=lambda: [("measured_column", _with_a_range(original("measured_column")))],
 )
 bug(
     "bounds accepted as they come",
     killed_by="S06",
     published="parameters checked only when they are used",
-    swap=lambda: [(opening, "read_bound", lambda value, _name: value)],
+    swap=lambda: [("read_bound", lambda value, _name: value)],
 )
 bug(
     "every wording is its own question",
     killed_by="Q15",
     published="a cache keyed by text: averaging over spellings",
-    swap=lambda: [(session, "question_key", lambda plan: question_key(plan) + fresh_bytes(4).hex())],
+    swap=lambda: [("question_key", lambda plan: original("question_key")(plan) + original("fresh_bytes")(4).hex())],
 )
 bug(
     "threshold one too low",
     killed_by="Q03",
     published="private keys: inclusive taken for exclusive",
-    swap=lambda: [(planner, "threshold_for", _one_lower(groups.threshold_for))],
+    swap=lambda: [("threshold_for", _one_lower(original("threshold_for")))],
 )
 bug(
     "counts without noise",
     killed_by="S10",
     published="OpenDP 2938 to 2940: a public length makes counts of failed casts exact",
-    swap=lambda: [(noisy, "_with_noise", _exact)],
+    swap=lambda: [("with noise", _exact)],
 )
 
 # What a session does in which order, and says.
@@ -365,31 +361,31 @@ bug(
     "charge after release",
     killed_by="S13",
     published="a crash or a kill between the two gives an answer for free",
-    swap=lambda: [(Session, "answer", _reads_before_charging)],
+    swap=lambda: [("Session.answer", _reads_before_charging)],
 )
 bug(
     "charged only where the engine succeeds",
     killed_by="S13",
     published="errors that depend on rows become a free oracle",
-    swap=lambda: [(Session, "answer", _gives_back(Session.answer))],
+    swap=lambda: [("Session.answer", _gives_back(original("Session.answer")))],
 )
 bug(
     "a failed release says why",
     killed_by="S13",
     published="str(error): a failure on exact sums, after the engine, quotes them",
-    swap=lambda: [(session, "_released", noisy.release)],
+    swap=lambda: [("released by a session", original("release"))],
 )
 bug(
     "the engine's error in the response",
     killed_by="Q02",
     published="str(error): DuckDB quotes the cell it could not convert",
-    swap=lambda: [(engine.Engine, "parts", _speaks)],
+    swap=lambda: [("Engine.parts", _speaks)],
 )
 bug(
     "rows counted in the log",
     killed_by="Q21",
     published="exact sizes in logs, metrics and progress",
-    swap=lambda: [(engine.Engine, "parts", _counts_aloud(engine.Engine.parts))],
+    swap=lambda: [("Engine.parts", _counts_aloud(original("Engine.parts")))],
 )
 
 # What an answer shows.
@@ -398,47 +394,47 @@ bug(
     "empty groups left out",
     killed_by="Q04",
     published="public groups that appear only where they have rows",
-    swap=lambda: [(engine, "_listed_groups", _only_found(engine._listed_groups))],
+    swap=lambda: [("listed_groups", _only_found(original("listed_groups")))],
 )
 bug(
     "dialect guessed from rows",
     killed_by="Q05",
     published="one odd row turns a column into text, or a row into the names of columns",
-    swap=lambda: [(source, "read_csv", _guessed_dialect)],
+    swap=lambda: [("read_csv", _guessed_dialect)],
 )
 bug(
     "cells guessed from a frame",
     killed_by="Q05",
     published="Arrow infers an object column's type from its cells, and quotes one that does not fit",
-    swap=lambda: [(frames, "_text", lambda cell: cell)],
+    swap=lambda: [("text of a frame", lambda cell: cell)],
 )
 bug(
     "noise forgotten",
     killed_by="Q16",
     published="Dinur and Nissim 2003: exact sums of random subsets give everyone's bit",
-    swap=lambda: [(noisy, "_with_noise", _exact)],
+    swap=lambda: [("with noise", _exact)],
 )
 bug(
     "bars from the data",
     killed_by="Q14",
     published="confidence intervals computed from the exact values",
-    swap=lambda: [(columns, "_symmetric", _bars_by_value(columns._symmetric))],
+    swap=lambda: [("symmetric", _bars_by_value(original("symmetric")))],
 )
 bug(
     "NULL where nobody is",
     killed_by="Q13",
     published="an empty group shows as NULL, so its shape tells",
-    swap=lambda: [(columns, "_symmetric", _nothing_for_none(columns._symmetric))],
+    swap=lambda: [("symmetric", _nothing_for_none(original("symmetric")))],
 )
 bug(
     "digits past the grid",
     killed_by="N03",
     published="Mironov 2012: low digits betray the number before the noise",
-    swap=lambda: [(columns, "_on_grid", lambda values, step: tuple(float(int(v) * step) + 1e-7 for v in values))],
+    swap=lambda: [("answers on a grid", lambda values, step: tuple(float(int(v) * step) + 1e-7 for v in values))],
 )
 bug(
     "expressions are evaluated",
     killed_by="Q19",
     published="query languages built on eval or pickle",
-    swap=lambda: [(frame, "parse_expression", _runs)],
+    swap=lambda: [("parse_expression", _runs)],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.door import Question, table
+from tacit.door import table
 from tacit.engine.engine import Engine
 from tacit.errors import EngineError, TacitError
 from tacit.ledger.home import open_ledger
@@ -19,8 +19,8 @@ from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
 from tacit.tables.schema import ROW
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import BUDGET, protected
+from tacit_gauntlet.targets import replaced
 
 Call = Callable[[], Any]
 
@@ -76,7 +76,7 @@ def unread(ledger: Ledger) -> Iterator[list[str]]:
         raise RuntimeError("read")
 
     before = _charges(ledger)
-    with planted(Engine, "_aggregate", aggregate):
+    with replaced(Engine, "_aggregate", aggregate):
         yield found
     if _charges(ledger) != before:
         found.append("something was charged")
@@ -198,18 +198,6 @@ def parameter_matrix(_: Size) -> Evidence:
             except Exception as other:
                 wrong.append(f"{name}: {type(other).__name__}")
     return Evidence(passed=not wrong and not leaks, details={"calls": tries, "wrong": wrong[:20], "leaks": leaks})
-
-
-@mutant("a word read after the charge", killed_by="S06", published="arguments that fail once the query has run")
-@contextmanager
-def _read_late() -> Iterator[None]:
-    def answer(asked: Question, *given: Any, consistent: Any = False, **words: Any) -> Any:
-        found = plainly(asked, *given, **words)
-        return found if not consistent else plainly(asked, *given, consistent=True, **words)
-
-    plainly = Question.answer
-    with planted(Question, "answer", answer):
-        yield
 
 
 @case("S15", title="missing metadata is refused with the exact words to add", feature="plan")

@@ -18,9 +18,9 @@ from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 from tacit.release import noisy
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import planted
 from tacit_gauntlet.stage.neighbours import Row, asked_of, crowd, newcomers
 from tacit_gauntlet.stage.table import Ear, FrozenBits, frozen
+from tacit_gauntlet.targets import replaced
 
 KEYS = ["a", "b", "f", "nowhere"]
 EVEN = ("count", "n", "s", "c", "u")  # outputs whose bars are as wide as the law of the noise says
@@ -182,10 +182,10 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 
     with (
         frozen(),
-        planted(threshold, "Keystream", Heard),
-        planted(Ledger, "reserve", reserving),
-        planted(Engine, "parts", aggregating),
-        planted(Reservation, "commit", committing),
+        replaced(threshold, "Keystream", Heard),
+        replaced(Ledger, "reserve", reserving),
+        replaced(Engine, "parts", aggregating),
+        replaced(Reservation, "commit", committing),
     ):
         for question in asked(asked_of(rows))[:3]:
             question.answer(epsilon=1)
@@ -203,7 +203,7 @@ def _failing_engine() -> list[str]:
         def failing(*_: Any, problem: str = problem) -> None:
             raise ValueError(problem)
 
-        with planted(owner, step, failing), listening():
+        with replaced(owner, step, failing), listening():
             try:
                 table.count().answer(epsilon=1)
                 failures.append("a failed engine was answered")

@@ -1,15 +1,11 @@
 """Attacks on whoever reads an answer: keys and names that a terminal, a page or a spreadsheet would obey."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pyarrow as pa
 
-from tacit.answer import text as show
 from tacit.errors import TacitError
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import protected
 
 # a terminal's title, its clipboard and its colours; the same by one 8-bit character; a line drawn over another;
@@ -63,10 +59,3 @@ def _refusal(ask: object) -> str:
     except TacitError as refusal:
         return str(refusal)
     return ""
-
-
-@mutant("keys as they are", killed_by="Q26", published="escape sequences in tables that a terminal shows (CWE-150)")
-@contextmanager
-def _raw_keys() -> Iterator[None]:
-    with planted(show, "printable", lambda text, **_: text):
-        yield

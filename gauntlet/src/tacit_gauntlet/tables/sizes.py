@@ -7,8 +7,8 @@ may end it: texts leave the engine short, and where memory would not do, the pat
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,15 @@ import pyarrow as pa
 
 from tacit import memory
 from tacit.door import Question
-from tacit.engine import engine, relation
-from tacit.engine.kernel import coding, kernel_path
+from tacit.engine import engine
+from tacit.engine.kernel import coding
 from tacit.errors import EngineError, QueryRefused, TacitError
 from tacit.privacy.arrays import Words
 from tacit.query.frame import count, count_distinct, mean, median
-from tacit.tables import source
 from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.frame.mutant import mutant, planted
 from tacit_gauntlet.stage.table import protected, too_far
+from tacit_gauntlet.targets import replaced
 
 LITTLE = "4MB"
 ANSWERED = "answered"
@@ -41,7 +40,7 @@ def little_memory() -> Iterator[None]:
     before = os.environ.get("TACIT_MEMORY")
     os.environ["TACIT_MEMORY"] = LITTLE
     try:
-        with planted(memory, "LEAST", 1):
+        with replaced(memory, "LEAST", 1):
             yield
     finally:
         if before is None:
@@ -150,7 +149,7 @@ def chosen_hashes(_: Size) -> Evidence:
 )
 def need_of_a_disk(_: Size) -> Evidence:
     small, large = _heavy("nobody"), _heavy("many rows")
-    with planted(memory, "_mine", None), planted(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
+    with replaced(memory, "_mine", None), replaced(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
         said = [_said(small), _with_patience(large)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -171,7 +170,7 @@ def _said(question: Question) -> str:
 
 def _with_patience(question: Question) -> str:
     """Return what is said where rows are too many for a quick path."""
-    with planted(engine.Engine, "_quick", lambda *_: None):
+    with replaced(engine.Engine, "_quick", lambda *_: None):
         return _said(question)
 
 
@@ -187,70 +186,3 @@ def _unhashed(hashes: Words, secret: coding.Secret) -> Words:
     word = divided(word, secret.times_second) - secret.add_second
     word ^= word >> np.uint64(32)
     return divided(word, secret.times_first) - secret.add_first
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-@mutant("texts leave whole", killed_by="Q27", published="a batch of 2^31 bytes of text is an error: an exact count")
-@contextmanager
-def whole_texts() -> Iterator[None]:
-    """A text leaves the engine as long as it is."""
-    with planted(relation, "leaving", _as_it_is), planted(kernel_path, "leaving", _as_it_is):
-        yield
-
-
-@mutant("long keys are looked up in the memory there is", killed_by="Q27", published="shown keys too long for memory")
-@contextmanager
-def looked_up_once() -> Iterator[None]:
-    """What a quick engine cannot hold when it looks up the text of a shown key is a failure."""
-    long_texts = engine.Engine._long_texts
-
-    def once(self: engine.Engine, *asked: Any) -> Any:
-        with planted(source.Source, "streaming", _as_it_is):
-            yield from long_texts(self, *asked)
-
-    with planted(engine.Engine, "_long_texts", once):
-        yield
-
-
-@mutant("memory ends questions", killed_by="Q28", published="a unit larger than the memory limit fails the question")
-@contextmanager
-def no_patience() -> Iterator[None]:
-    """What a quick path cannot hold is a failure."""
-
-    def out_of_memory(*_: Any) -> Any:
-        raise MemoryError
-
-    with planted(engine.Engine, "_patient", out_of_memory):
-        yield
-
-
-@mutant(
-    "a folder is looked for once rows need it",
-    killed_by="Q30",
-    published="a question that fails for large tables alone",
-)
-@contextmanager
-def late_folder() -> Iterator[None]:
-    """Whether rows can be put on a disk is found out after the charge."""
-    with planted(engine, "refuse_without_folder", lambda: None):
-        yield
-
-
-@mutant("a source opened again warns", killed_by="Q30", published="a warning that only large tables bring about")
-@contextmanager
-def warned_again() -> Iterator[None]:
-    """What opening warns of is heard when rows have the source opened again."""
-    with planted(source, "_no_warnings", nullcontext):
-        yield
-
-
-@mutant("hashes that anyone can work out", killed_by="Q29", published="hash flooding: Crosby and Wallach, 2003")
-@contextmanager
-def known_hashes() -> Iterator[None]:
-    """Every question hashes by the same secret."""
-    secret: Callable[..., Any] = coding.make_secret
-    with planted(coding, "make_secret", lambda _salt, purpose: secret("", purpose)):
-        yield

@@ -1,0 +1,333 @@
+"""Every name of the product that a planted bug replaces or calls, in one table: a seam -> "module:attribute".
+
+A mutant knows seams alone, so that a module that moves or is renamed changes this file and no other. Where the product
+imports one function into several modules, a seam has several places, and a bug is planted in them all. A place that is
+no longer there is an error, not a killed bug.
+"""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tacit.errors import InvalidParameter
+
+TARGETS: dict[str, str | tuple[str, ...]] = {
+    # noise
+    "settle_below": "tacit.noise.coins:settle_below",
+    "KEY_BYTES": "tacit.noise.bits:KEY_BYTES",
+    "Keystream": "tacit.noise.bits:Keystream",
+    "Keystream.__init__": "tacit.noise.bits:Keystream.__init__",
+    "Keystream.words": "tacit.noise.bits:Keystream.words",
+    "fresh_key": "tacit.noise.bits:_fresh_key",
+    "fresh_bytes": "tacit.noise.bits:fresh_bytes",
+    "draw_chance": "tacit.noise.coins:draw_chance",
+    "WideGaussian.exponent": "tacit.noise.gaussian:WideGaussian._exponent",
+    "gaussian_sampler": "tacit.noise.gaussian:gaussian_sampler",
+    "add_steps": "tacit.noise.grid:add_steps",
+    "float_step": "tacit.noise.grid:float_step",
+    "read onto a grid": "tacit.noise.grid:read",
+    "DiscreteLaplace.draw": "tacit.noise.laplace:DiscreteLaplace._draw",
+    "laplace_tables": "tacit.noise.laplace:laplace_tables",
+    "Gaussian.release": "tacit.noise.mechanism:Gaussian.release",
+    "Laplace.release": "tacit.noise.mechanism:Laplace.release",
+    "draw_staircase": "tacit.noise.staircase:draw_staircase",
+    "level_table": "tacit.noise.staircase:level_table",
+    "ThresholdTable.look_up": "tacit.noise.threshold:ThresholdTable._look_up",
+    "ThresholdTable.settle": "tacit.noise.threshold:ThresholdTable.settle",
+    "WIDTH": "tacit.noise.threshold:WIDTH",
+    "draw_below": "tacit.noise.coins:draw_below",
+    "Keystream in integer noise": "tacit.noise.threshold:Keystream",
+    # accounting
+    "counted events": "tacit.accounting.composition:_counted",
+    "pair_of": "tacit.accounting.composition:pair_of",
+    "pure_to_zcdp": "tacit.accounting.convert:pure_to_zcdp",
+    "upward in conversions": "tacit.accounting.convert:upward",
+    "delta_at": "tacit.accounting.cost:delta_at",
+    "noise_delta": "tacit.accounting.cost:noise_delta",
+    "upward in costs": "tacit.accounting.cost:upward",
+    "zcdp": "tacit.accounting.cost:zcdp",
+    "downward": "tacit.privacy.rounding:downward",
+    "Charge": "tacit.accounting.filter:Charge",
+    "Charge.__add__": "tacit.accounting.filter:Charge.__add__",
+    "FOR_KEYS": "tacit.accounting.filter:FOR_KEYS",
+    "FOR_NOISE": "tacit.accounting.filter:FOR_NOISE",
+    "FOR_RHO": "tacit.accounting.filter:FOR_RHO",
+    "Rule.admits": "tacit.accounting.filter:Rule.admits",
+    "Rule.admits_by_addition": "tacit.accounting.filter:Rule.admits_by_addition",
+    "continuous_gaussian_delta": "tacit.accounting.cost:continuous_gaussian_delta",
+    "gaussian_delta": "tacit.accounting.cost:gaussian_delta",
+    "Lattice": "tacit.accounting.pair:Lattice",
+    "losses on a grid": "tacit.accounting.pld:on_grid",
+    # privacy
+    "ExponentialChoice": "tacit.privacy.event:ExponentialChoice",
+    "GaussianNoise": "tacit.privacy.event:GaussianNoise",
+    "KeyThreshold": "tacit.privacy.event:KeyThreshold",
+    "from_text": (
+        "tacit.privacy.number:from_text",
+        "tacit.privacy.event:from_text",
+        "tacit.ledger.entry:from_text",
+        "tacit.local.survey:from_text",
+    ),
+    "ball": "tacit.privacy.rounding:ball",
+    "rounded_up": "tacit.privacy.rounding:rounded_up",
+    "StaircaseLaw.level": "tacit.privacy.law:StaircaseLaw._level",
+    # selection
+    "Exponential.pick": "tacit.selection.selection:Exponential._pick",
+    "NoisyMax.pick": "tacit.selection.selection:NoisyMax._pick",
+    "NoisyMax.event": "tacit.selection.selection:NoisyMax.event",
+    "PermuteAndFlip.event": "tacit.selection.selection:PermuteAndFlip.event",
+    "draw_below in permute-and-flip": "tacit.selection.selection:draw_below",
+    "BEYOND": "tacit.selection.quantile:BEYOND",
+    "Rate.for_extreme": "tacit.selection.quantile:Rate.for_extreme",
+    "AboveThreshold.answers": "tacit.selection.sparse_vector:AboveThreshold._answers",
+    "AboveThreshold.lengths": "tacit.selection.sparse_vector:AboveThreshold._lengths",
+    "Split": "tacit.selection.sparse_vector:Split",
+    "split_epsilon": "tacit.selection.sparse_vector:split_epsilon",
+    "Terms.reach": "tacit.selection.scores:Terms.reach",
+    "settle a weight": "tacit.selection.weights:_settle",
+    # local
+    "Attributes": "tacit.local.protocols.attributes:Attributes",
+    "frequency_protocol": "tacit.local.choosing:frequency_protocol",
+    "certain_floor": "tacit.noise.coins:certain_floor",
+    "kept_chance": "tacit.noise.coins:kept_chance",
+    "Collector.add_batch": "tacit.local.collector:Collector._add_batch",
+    "find_patterns": "tacit.local.collector:find_patterns",
+    "FrequencyEstimate.poisoning": "tacit.local.estimate:FrequencyEstimate.poisoning",
+    "Shift": "tacit.local.estimate:Shift",
+    "Counting.bounds": "tacit.local.interval:Counting.bounds",
+    "Counting.unbiased": "tacit.local.interval:Counting.unbiased",
+    "LongitudinalClient.permanent": "tacit.local.client:LongitudinalClient._permanent",
+    "LongitudinalClient.save": "tacit.local.client:LongitudinalClient._save",
+    "LongitudinalClient.reports": "tacit.local.client:LongitudinalClient.reports",
+    "Labels.read_one": "tacit.local.domain:Labels.read_one",
+    "RandomizedResponse.draw": "tacit.local.randomized_response:RandomizedResponse._draw",
+    "keep digits of a response": "tacit.local.randomized_response:_keep_digits",
+    "draw_below in a response": "tacit.local.randomized_response:draw_below",
+    "label_reports": "tacit.local.client:label_reports",
+    "Store.__init__": "tacit.local.tally_file:Store.__init__",
+    "Store.first_seen": "tacit.local.tally_file:Store.first_seen",
+    "attributes of a survey": "tacit.local.survey:_attributes",
+    "Unary.keep": "tacit.local.protocols.unary:Unary.keep",
+    "draw_heads": "tacit.local.protocols.unary:draw_heads",
+    "WRONG_EPOCH": "tacit.local.wire:WRONG_EPOCH",
+    "check_report": "tacit.local.wire:check_report",
+    "report_line": "tacit.local.wire:report_line",
+    # tables
+    "text of a frame": "tacit.tables.frames:_text",
+    "optimizers_off": "tacit.tables.connection:optimizers_off",
+    "LINE_END": "tacit.tables.csv:LINE_END",
+    "read_header": "tacit.tables.csv:read_header",
+    "PER_SECOND": "tacit.tables.cells:PER_SECOND",
+    "text of a file": "tacit.tables.cells:_text",
+    "time of a file": "tacit.tables.cells:_time",
+    "Source.streaming": "tacit.tables.source:Source.streaming",
+    "no_warnings": "tacit.tables.source:_no_warnings",
+    "plain_cells": "tacit.tables.source:_plain_cells",
+    "read_csv": "tacit.tables.source:read_csv",
+    # query
+    "canonical": "tacit.query.canonical_form:canonical",
+    "check of a row expression": "tacit.query.check:_row",
+    "limit_expression": (
+        "tacit.query.check:limit_expression",
+        "tacit.query.sql:limit_expression",
+    ),
+    "limit_work": "tacit.query.check:limit_work",
+    "parse_expression": "tacit.query.frame:parse_expression",
+    "value_of": "tacit.query.kind:value_of",
+    "TEXT_TIMES_MAX": "tacit.query.limits:TEXT_TIMES_MAX",
+    "table_column": "tacit.query.expressions:table_column",
+    "Call": "tacit.query.nodes:Call",
+    "Column": "tacit.query.nodes:Column",
+    "unary functions of SQL": "tacit.query.expressions:_UNARY",
+    "sqlglot's expressions": "tacit.query.expressions:exp",
+    "show_value": "tacit.query.sql_text:_show_value",
+    "table of a statement": "tacit.query.sql:_Statement._table",
+    "query of a statement": "tacit.query.sql:_Statement.query",
+    "parsed SQL": "tacit.query.sql:_parsed",
+    "refuse_other_statements": "tacit.query.sql:_refuse_other_statements",
+    "unreadable SQL": "tacit.query.sql:_unreadable",
+    "column_resolver": "tacit.query.sql:column_resolver",
+    "only known parts": ("tacit.query.sql:only", "tacit.query.expressions:only"),
+    # plan
+    "measured_column": "tacit.plan.layout:measured_column",
+    "holdable": "tacit.plan.measure:_holdable",
+    "is_too_fine": "tacit.plan.measure:_is_too_fine",
+    "limit_cells": "tacit.plan.planner:limit_cells",
+    "make_plan": "tacit.plan.planner:make_plan",
+    "sensitivity_of": "tacit.plan.planner:sensitivity_of",
+    "threshold_for": "tacit.plan.planner:threshold_for",
+    "Rate": (
+        "tacit.plan.choices:Rate",
+        "tacit.release.noisy:Rate",
+    ),
+    "least scale": "tacit.plan.split:SCALE_MIN",
+    "pure share": "tacit.plan.split:_pure",
+    "draw_of": "tacit.plan.split:draw_of",
+    "laplace_scale": "tacit.plan.split:laplace_scale",
+    # engine
+    "make_secret": "tacit.engine.kernel.coding:make_secret",
+    "clear the cache": "tacit.engine.kernel.compiled:_clear",
+    "digests of the cache": "tacit.engine.kernel.compiled:_digests",
+    "fault of the cache": "tacit.engine.kernel.compiled:fault_of",
+    "Cell.settled": "tacit.engine.conversion:Cell.settled",
+    "Engine.long_texts": "tacit.engine.engine:Engine._long_texts",
+    "Engine.patient": "tacit.engine.engine:Engine._patient",
+    "Engine.parts": "tacit.engine.engine:Engine.parts",
+    "integers from SQL": "tacit.engine.engine:_integers",
+    "listed_groups": "tacit.engine.engine:_listed_groups",
+    "distinct_relation": "tacit.engine.engine:distinct_relation",
+    "refuse_without_folder": "tacit.engine.engine:refuse_without_folder",
+    "TRANSLATIONS": "tacit.engine.expression:TRANSLATIONS",
+    "INT_REACH": "tacit.engine.fixed_point:INT_REACH",
+    "clamped": "tacit.engine.fixed_point:_clamped",
+    "leaving": (
+        "tacit.engine.kernel.kernel_path:leaving",
+        "tacit.engine.relation:leaving",
+    ),
+    "just below a half": "tacit.engine.translations:_BELOW_HALF",
+    "float constant": "tacit.engine.translations:_float",
+    "whole number": "tacit.engine.translations:_whole",
+    "floor_of": "tacit.engine.translations:floor_of",
+    "wide product": "tacit.engine.translations:_WIDE",
+    "UNIT": "tacit.engine.relation:UNIT",
+    "belongs_to_someone": "tacit.engine.relation:_belongs_to_someone",
+    "bound_groups": "tacit.engine.relation:_bound_groups",
+    "bound_rows": "tacit.engine.relation:_bound_rows",
+    "salted": "tacit.engine.relation:_salted",
+    "ibis": "tacit.engine.relation:ibis",
+    "steps_above_low": "tacit.engine.relation:steps_above_low",
+    "first time": "tacit.engine.translations:_FIRST",
+    "last time": "tacit.engine.translations:_LAST",
+    "time limit": "tacit.engine.translations:_limit",
+    # release
+    "chosen groups": "tacit.release.noisy:_chosen",
+    "with noise": "tacit.release.noisy:_with_noise",
+    "draw_quantiles": "tacit.release.noisy:draw_quantiles",
+    "release": "tacit.release.noisy:release",
+    # answer
+    "answers on a grid": "tacit.answer.columns:_on_grid",
+    "symmetric": "tacit.answer.columns:_symmetric",
+    "printable": "tacit.answer.text:printable",
+    # session
+    "Answered": "tacit.session:Answered",
+    "SALT_BYTES": "tacit.session:SALT_BYTES",
+    "Session.key": "tacit.session:Session._key",
+    "Session.answer": "tacit.session:Session.answer",
+    "released by a session": "tacit.session:_released",
+    "question_key": "tacit.session:question_key",
+    "fresh_bytes in a session": "tacit.session:fresh_bytes",
+    # door
+    "refuse_merged": "tacit.door.opening:_refuse_merged",
+    "read_bound": "tacit.door.opening:read_bound",
+    "Question.answer": "tacit.door:Question.answer",
+    # ledger
+    "Anchor.compare": "tacit.ledger.anchor:Anchor._compare",
+    "is_fresh_id": (
+        "tacit.ledger.anchor:is_fresh_id",
+        "tacit.ledger.home:is_fresh_id",
+    ),
+    "digest": "tacit.ledger.chain:digest",
+    "link": (
+        "tacit.ledger.chain:link",
+        "tacit.ledger.certificate:link",
+        "tacit.ledger.draft:link",
+        "tacit.ledger.home:link",
+        "tacit.ledger.verify:link",
+    ),
+    "find_stored": "tacit.ledger.charging:find_stored",
+    "keys_of": "tacit.ledger.charging:keys_of",
+    "question_of": "tacit.ledger.charging:question_of",
+    "reserve a charge": "tacit.ledger.charging:reserve",
+    "CORRECTABLE": "tacit.ledger.clock:CORRECTABLE",
+    "FAR_AHEAD": "tacit.ledger.clock:FAR_AHEAD",
+    "Draft.checked": "tacit.ledger.draft:Draft._checked",
+    "Draft.account": "tacit.ledger.draft:Draft.account",
+    "never_earlier": "tacit.ledger.draft:never_earlier",
+    "Account": "tacit.ledger.entry:Account",
+    "Head": "tacit.ledger.entry:Head",
+    "account_from": "tacit.ledger.entry:account_from",
+    "account_name": "tacit.ledger.entry:account_name",
+    "charge_from": "tacit.ledger.entry:charge_from",
+    "scope_of": "tacit.ledger.entry:scope_of",
+    "Ledger.commit": "tacit.ledger.ledger:Ledger.commit",
+    "people of a source": "tacit.ledger.registry:_people",
+    "refuse_if_replaced": "tacit.ledger.home:_refuse_if_replaced",
+    "SqliteStore.prepare": "tacit.ledger.sqlite:SqliteStore._prepare",
+    "SqliteStore.disconnect": "tacit.ledger.sqlite:SqliteStore.disconnect",
+    "SqliteStore.reading": "tacit.ledger.sqlite:SqliteStore.reading",
+    "SqliteStore.transact": "tacit.ledger.sqlite:SqliteStore.transact",
+    "rows in SQLite": "tacit.ledger.sqlite:_rows",
+    "write to SQLite": "tacit.ledger.sqlite:_write",
+    "Piece": "tacit.ledger.state:Piece",
+    "State.piece": "tacit.ledger.state:State._piece",
+    "State.put": "tacit.ledger.state:State.put",
+    "bucket_hash": "tacit.ledger.state:bucket_hash",
+    "children_of": "tacit.ledger.state:children_of",
+    "covers": "tacit.ledger.verify:covers",
+}
+
+# (module or class, attribute) -> what stood there before a bug was planted
+_before: dict[tuple[int, str], Any] = {}
+
+_ABSENT = object()
+
+
+def original(seam: str) -> Any:
+    """Return what stands at a seam, without any bug that is planted there now."""
+    owner, name = places_of(seam)[0]
+    return _before.get((id(owner), name), getattr(owner, name))
+
+
+@contextmanager
+def planted(seam: str, replacement: object) -> Iterator[None]:
+    """Replace what stands at a seam while open, in each of its places; refuse a place that is not there."""
+    with ExitStack() as stack:
+        for owner, name in places_of(seam):
+            stack.enter_context(replaced(owner, name, replacement))
+        yield
+
+
+@contextmanager
+def replaced(owner: object, name: str, replacement: object) -> Iterator[None]:
+    """Replace the attribute `name` of a module or class while open; refuse a name that is not there."""
+    refuse_stale(owner, name)
+    before, first = vars(owner)[name], (id(owner), name) not in _before
+    if first:
+        _before[id(owner), name] = getattr(owner, name)
+    setattr(owner, name, replacement)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+        if first:
+            del _before[id(owner), name]
+
+
+def places_of(seam: str) -> list[tuple[object, str]]:
+    """Return the modules and classes that hold a seam, each with the attribute's name."""
+    if seam not in TARGETS:
+        raise InvalidParameter(f"there is no seam '{seam}'\nhint: write it into the table in targets.py")
+    written = TARGETS[seam]
+    return [place_of(target) for target in ((written,) if isinstance(written, str) else written)]
+
+
+def place_of(target: str) -> tuple[object, str]:
+    """Return the module or class that a target names, and the attribute; refuse one that is not there."""
+    module, _, attributes = target.partition(":")
+    *within, name = attributes.split(".")
+    owner: object = importlib.import_module(module)
+    for part in within:
+        refuse_stale(owner, part)
+        owner = vars(owner)[part]
+    refuse_stale(owner, name)
+    return owner, name
+
+
+def refuse_stale(owner: object, name: str) -> None:
+    """Refuse an attribute that a module or class does not define itself."""
+    if vars(owner).get(name, _ABSENT) is _ABSENT:
+        raise InvalidParameter(
+            f"cannot plant a bug: {getattr(owner, '__name__', owner)!s} defines no '{name}'"
+            "\nhint: the code moved; point its seam in targets.py at where it is now"
+        )
