@@ -14,7 +14,7 @@ def results() -> Iterator[Result]:
     import dp_accounting
     from dp_accounting.pld.pld_privacy_accountant import PLDAccountant
 
-    from tacit.accounting.amplify import SubsampledGaussian, poisson_sample
+    from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
     from tacit.privacy.event import GaussianNoise, LaplaceNoise
@@ -22,17 +22,15 @@ def results() -> Iterator[Result]:
 
     laplace = LaplaceNoise(Fraction(100 * STEPS), Fraction(STEPS))
     gaussian = GaussianNoise(Fraction(30 * STEPS), Fraction(STEPS**2))
-    sampled = SubsampledGaussian(
-        GaussianNoise(Fraction(STEPS), Fraction(STEPS**2)), poisson_sample(0.01, secret=True, fresh=True)
-    )
+    learned = sampled(GaussianNoise(Fraction(STEPS), Fraction(STEPS**2)), poisson_sample(0.01, secret=True, fresh=True))
     their_laplace, their_gaussian = dp_accounting.LaplaceDpEvent(100), dp_accounting.GaussianDpEvent(30)
     their_sampled = dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.0))
 
     def ours(*events: tuple[object, int]) -> float:
         answers = []
-        for adding in (False, True) if any(event is sampled for event, _ in events) else (False,):
+        for adding in (False, True) if any(event is learned for event, _ in events) else (False,):
             with working_precision(128):
-                pairs = [(sampled.pair(adding=adding) if e is sampled else pair_of(e), n) for e, n in events]
+                pairs = [(sampled_pair(learned, adding=adding) if e is learned else pair_of(e), n) for e, n in events]
             answers.append(float(Total(pairs).epsilon(Fraction(1, 10**6))))
         return max(answers)
 
@@ -51,7 +49,7 @@ def results() -> Iterator[Result]:
             lambda: theirs((their_laplace, 100), (their_gaussian, 100)),
             1.0,
         ),
-        ("10,000 sampled Gaussian", lambda: ours((sampled, 10_000)), lambda: theirs((their_sampled, 10_000)), None),
+        ("10,000 sampled Gaussian", lambda: ours((learned, 10_000)), lambda: theirs((their_sampled, 10_000)), None),
     ]
     for name, job, baseline, limit in batches:
         yield compare(name, job, baseline, limit=limit, repeats=5 if limit else 2)

@@ -21,7 +21,7 @@ def tacit():
     """Return what computes a batch's epsilon."""
     from fractions import Fraction
 
-    from tacit.accounting.amplify import SubsampledGaussian, poisson_sample
+    from tacit.accounting.amplify import poisson_sample, sampled, sampled_pair
     from tacit.accounting.pair import pair_of
     from tacit.accounting.pld import Total
     from tacit.privacy.event import GaussianNoise, LaplaceNoise
@@ -31,7 +31,7 @@ def tacit():
     laplace = LaplaceNoise(Fraction(100 * steps), Fraction(steps))
     gaussian = GaussianNoise(Fraction(30 * steps), Fraction(steps**2))
     one = GaussianNoise(Fraction(steps), Fraction(steps**2))
-    sampled = SubsampledGaussian(one, poisson_sample(0.01, secret=True, fresh=True))
+    learned = sampled(one, poisson_sample(0.01, secret=True, fresh=True))
 
     def epsilon(laplaces, gaussians, samples):
         found = []
@@ -39,7 +39,7 @@ def tacit():
             with working_precision(128):
                 pairs = [(pair_of(laplace), laplaces)] if laplaces else []
                 pairs += [(pair_of(gaussian), gaussians)] if gaussians else []
-                pairs += [(sampled.pair(adding=adding), samples)] if samples else []
+                pairs += [(sampled_pair(learned, adding=adding), samples)] if samples else []
             found.append(float(Total(pairs).epsilon(Fraction(1, 10**6))))
         return max(found)
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from tacit.accounting import amplify
-from tacit.accounting.amplify import SubsampledGaussian, amplified, closed_form, poisson_sample, shuffled
+from tacit.accounting import amplify, cost
+from tacit.accounting.amplify import amplified, closed_form, poisson_sample, sampled, sampled_pair, shuffled
 from tacit.accounting.composition import compose
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
@@ -19,7 +19,7 @@ from tacit.privacy.rounding import working_precision
 STEPS = 2**20
 MILLION = Fraction(1, 10**6)
 SAMPLE = poisson_sample(0.01, secret=True, fresh=True)
-SAMPLED = SubsampledGaussian(GaussianNoise(Fraction(STEPS), Fraction(STEPS**2)), SAMPLE)
+SAMPLED = sampled(GaussianNoise(Fraction(STEPS), Fraction(STEPS**2)), SAMPLE)
 
 
 def test_sampling_amplifies_randomized_response_by_exactly_the_formula() -> None:
@@ -91,14 +91,14 @@ def test_sampled_noise_has_the_renyi_divergence_of_the_mixture(order: int) -> No
     with mpmath.workprec(80):
         moment = mpmath.quad(lambda z: mpmath.npdf(z) * mixture(z) ** order, [-12, 0, order / 2, order, order + 12])
         truth = mpmath.log(moment) / (order - 1)
-    ours = SAMPLED.renyi([Fraction(order)]).curve[0][1]
+    ours = cost.renyi(SAMPLED, [Fraction(order)]).curve[0][1]
     assert float(ours) == pytest.approx(float(truth), rel=1e-9)
 
 
 def test_sampled_noise_needs_whole_orders() -> None:
     for orders in ([], [Fraction(3, 2)], [Fraction(1)], [Fraction(5000)]):
         with pytest.raises(InvalidParameter, match="orders"):
-            SAMPLED.renyi(orders)
+            cost.renyi(SAMPLED, orders)
 
 
 def test_the_numerical_total_of_sampled_noise_is_dp_accountings_or_less() -> None:
@@ -113,7 +113,7 @@ def test_the_numerical_total_of_sampled_noise_is_dp_accountings_or_less() -> Non
 
 def test_the_direction_of_adding_a_unit_is_looked_at_too() -> None:
     with working_precision(128):
-        removing, adding = (SAMPLED.pair(adding=adding) for adding in (False, True))
+        removing, adding = (sampled_pair(SAMPLED, adding=adding) for adding in (False, True))
     assert removing is not None
     assert adding is not None
     answers = [Total([(found, 50)]).delta(Fraction(1, 10)) for found in (removing, adding)]
@@ -125,7 +125,7 @@ def test_the_direction_of_adding_a_unit_is_looked_at_too() -> None:
 
 
 def test_noise_too_narrow_for_the_numerical_total_has_a_renyi_one() -> None:
-    narrow = SubsampledGaussian(GaussianNoise(Fraction(1), Fraction(1)), SAMPLE)
+    narrow = sampled(GaussianNoise(Fraction(1), Fraction(1)), SAMPLE)
     found = compose({narrow: 10}, delta=1e-6)
     assert found.way == "Rényi"
 

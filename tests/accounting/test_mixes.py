@@ -10,10 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.accounting.amplify import SubsampledGaussian, poisson_sample
+from tacit.accounting import amplify
+from tacit.accounting.amplify import poisson_sample
 from tacit.accounting.composition import compose
 from tacit.errors import TacitError
-from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+from tacit.privacy.event import (
+    ExponentialChoice,
+    FailureChance,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    PureChoice,
+    SubsampledGaussian,
+)
 from tacit.privacy.loss import ApproximateLoss, PureLoss
 
 STEPS = 10_000  # of the grid that sampled noise is drawn on: fine enough to be as good as continuous
@@ -21,7 +30,7 @@ STEPS = 10_000  # of the grid that sampled noise is drawn on: fine enough to be 
 
 def sampled(sigma: str, rate: str) -> SubsampledGaussian:
     noise = GaussianNoise(Fraction(sigma) * STEPS, Fraction(STEPS**2))
-    return SubsampledGaussian(noise, poisson_sample(rate, secret=True, fresh=True))
+    return amplify.sampled(noise, poisson_sample(rate, secret=True, fresh=True))
 
 
 def peer_of(event, *, pessimistic):
@@ -31,8 +40,8 @@ def peer_of(event, *, pessimistic):
     if isinstance(event, GaussianNoise):
         return peers.from_discrete_gaussian_mechanism(float(event.sigma), 1, **words)
     if isinstance(event, SubsampledGaussian):
-        spread = float(event.noise.sigma) / STEPS
-        return peers.from_gaussian_mechanism(spread, sampling_prob=float(event.sample.rate), **words)
+        spread = float(event.sigma) / STEPS
+        return peers.from_gaussian_mechanism(spread, sampling_prob=float(event.rate), **words)
     del words["pessimistic_estimate"]
     return peers.from_privacy_parameters(
         DifferentialPrivacyParameters(float(event.epsilon), float(event.delta)), **words
@@ -119,6 +128,8 @@ anything = st.one_of(
     st.builds(LaplaceNoise, sizes, sizes),
     st.builds(GaussianNoise, sizes, sizes, st.booleans()),
     st.builds(KeyThreshold, st.fractions(0, 1)),
+    st.builds(FailureChance, st.fractions(0, 1)),
+    st.builds(SubsampledGaussian, sizes, sizes, st.fractions(Fraction(1, 10**6), 1)),
     st.builds(PureChoice, st.one_of(sizes, st.sampled_from([Fraction(10) ** p for p in (-4000, -300, 300, 4000)]))),
     st.builds(ExponentialChoice, sizes),
 )

@@ -6,10 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.accounting.filter import NOTHING, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, Reservation, StoredAnswer, open_ledger
-from tacit.privacy.event import GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.loss import epsilon
+from tacit.ledger.certificate import verify_certificate
+from tacit.privacy.event import (
+    FailureChance,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceNoise,
+    PureChoice,
+    SubsampledGaussian,
+    event_from_dict,
+)
+from tacit.privacy.loss import ApproximateLoss, epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
 
 
@@ -175,3 +185,36 @@ def test_an_amount_with_a_long_denominator_keeps_the_totals_short(ledger: Ledger
     spent = ledger.spent(table).epsilon
     assert spent.denominator <= 2**96
     assert spent >= sum(Fraction(1, prime) for prime in (1_000_003, 1_000_033, 1_000_037, 1_000_039))
+
+
+SAMPLED = SubsampledGaussian(Fraction(4), Fraction(1), Fraction(1, 100))
+
+
+def test_noise_on_a_sample_is_stored_verified_and_certified(ledger):
+    table = ledger.register(name="learn", declaration=DECLARATION, budget=epsilon(1, delta=1e-6))
+    asked = ApproximateLoss(Fraction(1, 4), Fraction(1, 10**8))
+    reserved = ledger.reserve(table, [SAMPLED] * 20, question_key="model", asked=asked)
+    receipt = reserved.commit("[1, 2]")
+    assert ledger.spent(table) == charge_of([SAMPLED] * 20, asked=asked)
+    assert ledger.verify().kinds["charge"] == 1
+    found = verify_certificate(ledger.certificate(receipt.number))
+    assert [event_from_dict(event) for event in found["events"]] == [SAMPLED] * 20
+
+
+def test_noise_on_a_sample_needs_neighbours_that_add_or_remove(ledger):
+    declaration = {**DECLARATION, "neighbours": "replace"}
+    table = ledger.register(name="learn", declaration=declaration, budget=epsilon(1, delta=1e-6))
+    with pytest.raises(InvalidParameter, match="add or remove"):
+        ledger.reserve(table, [SAMPLED], question_key="model", asked=ApproximateLoss(Fraction(1), Fraction(1, 10**8)))
+    assert ledger.spent(table) == NOTHING
+    assert [entry.kind for entry in ledger.entries()][-1] == "table"
+
+
+def test_a_promise_that_may_fail_is_stored_as_that(ledger):
+    table = ledger.register(name="survey", declaration=DECLARATION, budget=epsilon(1, delta=1e-6))
+    events = [PureChoice(TENTH), FailureChance(Fraction(1, 10**8))]
+    ledger.reserve(table, events, question_key="q")
+    assert ledger.spent(table).delta == Fraction(1, 10**8)
+    *_, last = ledger.entries()
+    assert last.record["events"][1] == {"kind": "FailureChance", "delta": "1/100000000"}
+    ledger.verify()

@@ -8,7 +8,7 @@ import tacit
 from tacit import local
 from tacit.errors import BudgetExceeded, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
-from tacit.privacy.event import KeyThreshold, PureChoice
+from tacit.privacy.event import FailureChance, PureChoice
 from tacit_gauntlet.stage.ledger import DECLARATION
 
 
@@ -58,7 +58,7 @@ def test_a_collection_and_central_answers_about_the_same_people_add_up(ledger):
 def test_shuffled_reports_are_charged_the_smaller_loss_and_its_delta(ledger):
     table = ledger.register(name="people", declaration=DECLARATION, budget=tacit.epsilon(2, delta=1e-6))
     guarantee = local.central_guarantee(collected().survey, reports=2000, delta=1e-7, unlinkable=True)
-    assert guarantee.events == (PureChoice(guarantee.loss.epsilon), KeyThreshold(Fraction(1, 10**7)))
+    assert guarantee.events == (PureChoice(guarantee.loss.epsilon), FailureChance(Fraction(1, 10**7)))
     local.release_estimate(collected(), ledger, table, delta=1e-7, unlinkable=True)
     assert ledger.spent(table).delta == Fraction(1, 10**7)
     with pytest.raises(QueryRefused):

@@ -11,11 +11,10 @@ from one fixed randomizer.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
-from typing import ClassVar, Literal
+from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from flint import arb
@@ -25,8 +24,8 @@ from tacit.accounting.convert import require_chance
 from tacit.accounting.fourier import UNIT
 from tacit.accounting.pair import DEVIATIONS, Curve, smooth_gaussian
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import GaussianNoise
-from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
+from tacit.privacy.event import GaussianNoise, SubsampledGaussian
+from tacit.privacy.loss import ApproximateLoss, PureLoss
 from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
 from tacit.privacy.rounding import ball, exact_rational, shortened, upward, working_precision
 
@@ -88,37 +87,23 @@ def amplified(loss: PureLoss | ApproximateLoss, sample: PoissonSample) -> PureLo
     return PureLoss(epsilon) if isinstance(loss, PureLoss) else ApproximateLoss(epsilon, sample.rate * loss.delta)
 
 
-@dataclass(frozen=True)
-class SubsampledGaussian:
-    """Gaussian noise on a statistic of a fresh, secret Poisson sample of the units: the event of private learning."""
+def sampled(noise: GaussianNoise, sample: PoissonSample) -> SubsampledGaussian:
+    """Return the event of Gaussian noise on a statistic of a sample, whose conditions the sample states.
 
-    noise: GaussianNoise
-    sample: PoissonSample
+    >>> sample = poisson_sample(0.01, secret=True, fresh=True)
+    >>> sampled(GaussianNoise(Fraction(1), Fraction(1)), sample).rate
+    Fraction(1, 100)
+    """
+    return SubsampledGaussian(noise.sigma, noise.sensitivity_squared, sample.rate)
 
-    ORDER_MOST: ClassVar[int] = 1025
 
-    def renyi(self, orders: Iterable[Fraction]) -> RenyiLoss:
-        """Return the Rényi divergence at whole orders of at least 2, rounded up."""
-        wanted = sorted(set(orders))
-        if not wanted or any(order.denominator != 1 or not 2 <= order <= self.ORDER_MOST for order in wanted):
-            raise InvalidParameter(f"orders of sampled noise must be whole, from 2 to {self.ORDER_MOST}")
-        return RenyiLoss(tuple((order, upward(partial(self._renyi_at, int(order)))) for order in wanted))
-
-    def pair(self, *, adding: bool) -> Curve | None:
-        """Return the pair that dominates removing a unit, or adding one; None where the noise is under a few steps."""
-        normal = smooth_gaussian(self.noise.sigma, self.noise.sensitivity_squared)
-        if normal is None:
-            return None
-        build = _adding if adding else _removing
-        return build(self.sample.rate, normal.squared, normal.factor, normal.drift)
-
-    def _renyi_at(self, order: int) -> arb:
-        rate, squared = ball(self.sample.rate), self.noise.sensitivity_squared / self.noise.sigma**2
-        other, total = 1 - rate, arb(0)
-        for k in range(order + 1):
-            weight = arb(math.comb(order, k)) * other ** (order - k) * rate**k
-            total = total + weight * ball(k * (k - 1) * squared / 2).exp()
-        return total.log() / (order - 1) if total > 1 else arb(0)
+def sampled_pair(event: SubsampledGaussian, *, adding: bool) -> Curve | None:
+    """Return the pair that dominates removing a unit, or adding one; None where the noise is under a few steps."""
+    normal = smooth_gaussian(event.sigma, event.sensitivity_squared)
+    if normal is None:
+        return None
+    build = _adding if adding else _removing
+    return build(event.rate, normal.squared, normal.factor, normal.drift)
 
 
 def _removing(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> Curve:

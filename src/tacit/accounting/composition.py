@@ -23,12 +23,12 @@ from typing import Any
 from flint import arb
 
 from tacit.accounting import convert, cost
-from tacit.accounting.amplify import SubsampledGaussian
+from tacit.accounting.amplify import sampled_pair
 from tacit.accounting.convert import require_chance
 from tacit.accounting.pair import Pair, TooFine, moves_nothing, pair_of
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, PureChoice
+from tacit.privacy.event import Event, Failing, FailureChance, GaussianNoise, PureChoice, SubsampledGaussian
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss, delta_meaning
 from tacit.privacy.number import Number, decimal_meaning, show, whole, within
 from tacit.privacy.rounding import ball, shortened, upward, working_precision
@@ -90,8 +90,7 @@ def _drift(promises: Promises) -> arb:
     return drift
 
 
-Composed = Event | SubsampledGaussian
-Counts = Mapping[Composed, int]
+Counts = Mapping[Event, int]
 
 BASIC, CLASSICAL, OPTIMAL = "basic", "advanced", "optimal advanced"
 ZCDP, RENYI, NUMERICAL = "zCDP", "Rényi", "numerical"
@@ -181,7 +180,7 @@ def _size(loss: PureLoss | ApproximateLoss) -> tuple[Fraction, Fraction]:
 
 def _counted(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, int]:
     """Return how often each event runs, and how many releases were given: an (epsilon, delta) loss is two events."""
-    counts: Counter[Composed] = Counter()
+    counts: Counter[Event] = Counter()
     releases = 0
     if isinstance(events, str | bytes) or not isinstance(events, Iterable):
         raise InvalidParameter(f"cannot compose a {type(events).__name__}\nhint: give a list, e.g. [tacit.epsilon(1)]")
@@ -195,16 +194,16 @@ def _counted(events: Iterable[Any] | Mapping[Any, int]) -> tuple[Counts, int]:
     return counts, releases
 
 
-def _events_of(item: object) -> tuple[Composed, ...]:
-    if isinstance(item, Composed):
+def _events_of(item: object) -> tuple[Event, ...]:
+    if isinstance(item, Event):
         return (item,)
     if isinstance(item, PureLoss):
         return (PureChoice(item.epsilon),)
     if isinstance(item, ApproximateLoss):
         # the worst of all that keep to it: fail with chance delta, otherwise randomized response
-        return (PureChoice(item.epsilon), KeyThreshold(item.delta))
+        return (PureChoice(item.epsilon), FailureChance(item.delta))
     event = getattr(item, "event", None)
-    if isinstance(event, Composed):
+    if isinstance(event, Event):
         return (event,)
     raise InvalidParameter(
         f"cannot compose a {type(item).__name__}"
@@ -236,7 +235,7 @@ def _at_delta(counts: Counts, delta: Fraction) -> tuple[Way, ...]:
 def _pure_total(counts: Counts) -> Fraction | None:
     total = Fraction(0)
     for event, count in counts.items():
-        epsilon = None if isinstance(event, SubsampledGaussian) else cost.pure_epsilon(event)
+        epsilon = cost.pure_epsilon(event)
         if epsilon is None:
             return None
         total += count * epsilon
@@ -271,7 +270,7 @@ def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tupl
         epsilon = cost.pure_epsilon(event)
         if epsilon is not None:
             promises.append((epsilon, n))
-        elif not isinstance(event, KeyThreshold):
+        elif not isinstance(event, Failing):
             others[event] = n
     if left < 0 or (others and left == 0):
         return (), Fraction(-1)
@@ -324,8 +323,8 @@ def _approximate(epsilon: Fraction, delta: Fraction | None) -> PureLoss | Approx
 
 
 def _failing(counts: Counts) -> Fraction:
-    """Return the chance that any threshold fails, each by a chance of its own: 1 − Π(1 − δ)^n, rounded up."""
-    deltas = [(event.delta, n) for event, n in counts.items() if isinstance(event, KeyThreshold) and event.delta]
+    """Return the chance that any threshold or promise fails, each on its own: 1 − Π(1 − δ)^n, rounded up."""
+    deltas = [(event.delta, n) for event, n in counts.items() if isinstance(event, Failing) and event.delta]
     if not deltas or any(delta >= 1 for delta, _ in deltas):
         return Fraction(1 if deltas else 0)
     if sum(n * delta.denominator.bit_length() for delta, n in deltas) <= EXACT_BITS:
@@ -379,11 +378,10 @@ def _renyi(counts: Counts, read: Callable[[RenyiLoss], Fraction], delta: Fractio
 def _curve(counts: Counts, orders: Iterable[Fraction]) -> RenyiLoss:
     wanted = list(orders)
     if any(isinstance(event, SubsampledGaussian) for event in counts):
-        wanted = sorted({Fraction(max(2, round(order))) for order in wanted if order <= SubsampledGaussian.ORDER_MOST})
+        wanted = sorted({Fraction(max(2, round(order))) for order in wanted if order <= cost.ORDER_MOST})
     sums = dict.fromkeys(wanted, Fraction(0))
     for event, count in counts.items():
-        curve = event.renyi(wanted) if isinstance(event, SubsampledGaussian) else cost.renyi(event, wanted)
-        for order, paid in curve.curve:
+        for order, paid in cost.renyi(event, wanted).curve:
             sums[order] += count * paid
     return RenyiLoss(tuple(sums.items()), _failing(counts))
 
@@ -395,11 +393,11 @@ def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fract
         pairs: list[tuple[Pair, int]] = []
         with working_precision(128):
             for event, count in counts.items():
-                if not isinstance(event, SubsampledGaussian) and moves_nothing(event):
+                if moves_nothing(event):
                     continue
                 if not _is_ordinary(event):
                     return None
-                pair = event.pair(adding=adding) if isinstance(event, SubsampledGaussian) else pair_of(event)
+                pair = sampled_pair(event, adding=adding) if isinstance(event, SubsampledGaussian) else pair_of(event)
                 if pair is None:
                     return None
                 pairs.append((pair, count))
@@ -410,13 +408,12 @@ def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fract
     return max(answers)
 
 
-def _is_ordinary(event: Composed) -> bool:
+def _is_ordinary(event: Event) -> bool:
     """Whether an event's loss is of a size that floats can tell from zero and from without end, beside others."""
-    if isinstance(event, KeyThreshold):
+    if isinstance(event, Failing):
         return event.delta < 1
     if isinstance(event, SubsampledGaussian):
-        noise, rate = event.noise, event.sample.rate
-        squared = noise.sensitivity_squared / noise.sigma**2
+        rate, squared = event.rate, event.sensitivity_squared / event.sigma**2
         return rate >= LOSS_LEAST and (LOSS_LEAST / rate) ** 2 <= squared <= SAMPLED_MOST**2
     if isinstance(event, GaussianNoise):
         return LOSS_LEAST**2 <= event.sensitivity_squared / event.sigma**2 <= LOSS_MOST**2

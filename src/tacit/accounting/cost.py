@@ -8,6 +8,7 @@ Proofs: docs/proofs/losses.md (one coordinate, and Laplace vectors) and docs/pro
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,22 +16,24 @@ from functools import lru_cache, partial
 
 from flint import arb
 
-from tacit.accounting.convert import pure_to_zcdp, require_chance, zcdp_to_delta, zcdp_to_epsilon
+from tacit.accounting.convert import pure_to_zcdp, renyi_to_delta, require_chance, zcdp_to_delta, zcdp_to_epsilon
 from tacit.accounting.search import crossing, log_excess
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import (
     Event,
     ExponentialChoice,
+    Failing,
     GaussianNoise,
     KeyThreshold,
     LaplaceNoise,
     PureChoice,
     StaircaseNoise,
+    SubsampledGaussian,
 )
 from tacit.privacy.law import GaussianLaw, LaplaceLaw, scaled_erfc
 from tacit.privacy.loss import RenyiLoss, ZcdpLoss
 from tacit.privacy.number import show
-from tacit.privacy.rounding import ball, shortened, upward, working_precision
+from tacit.privacy.rounding import ball, downward, shortened, upward, working_precision
 
 
 def laplace_delta(event: LaplaceNoise, epsilon: Fraction) -> arb:
@@ -128,6 +131,11 @@ def _log2(value: Fraction) -> int:
 SEARCH_BITS = 128
 # Blurs by which several Gaussian vectors are bounded: each bound holds, so the least does.
 RIPPLES = (43, 20, 10)
+# The Rényi divergence of sampled noise is known at whole orders from 2, and computed up to this one.
+ORDER_MOST = 1025
+# Orders at which it is read first, all of them whole; then nearer to the best of them.
+_ORDERS = tuple(1 + 2**j for j in range(11))
+_FINER = tuple(Fraction(5 + j, 10) for j in range(16))
 
 
 def pure_epsilon(event: Event) -> Fraction | None:
@@ -152,9 +160,9 @@ def zcdp(event: Event) -> ZcdpLoss:
     """
     if isinstance(event, LaplaceNoise):
         return ZcdpLoss(upward(lambda: _laplace_relative_entropy(event)))
-    if isinstance(event, GaussianNoise):
+    if isinstance(event, GaussianNoise | SubsampledGaussian):  # sampling lowers no rho (docs/proofs/amplification.md)
         return ZcdpLoss(event.sensitivity_squared / (2 * event.sigma**2))
-    if isinstance(event, KeyThreshold):
+    if isinstance(event, Failing):
         return ZcdpLoss(Fraction(0), event.delta)
     if isinstance(event, PureChoice | StaircaseNoise):
         return ZcdpLoss(pure_to_zcdp(event.epsilon))
@@ -162,11 +170,17 @@ def zcdp(event: Event) -> ZcdpLoss:
 
 
 def renyi(event: Event, orders: Iterable[Fraction]) -> RenyiLoss:
-    """Return the event's Rényi divergence at each order above 1."""
+    """Return the event's Rényi divergence at each order above 1; that of sampled noise at whole orders alone."""
     wanted = tuple(sorted(set(orders)))
     if not wanted or wanted[0] <= 1:
         raise InvalidParameter("orders must be one or more numbers above 1\nhint: e.g. orders=[2, 4, 8, 16]")
-    delta = event.delta if isinstance(event, KeyThreshold) else Fraction(0)
+    if isinstance(event, SubsampledGaussian) and any(
+        order.denominator != 1 or not 2 <= order <= ORDER_MOST for order in wanted
+    ):
+        raise InvalidParameter(
+            f"orders of sampled noise must be whole, from 2 to {ORDER_MOST}\nhint: e.g. orders=[2, 4]"
+        )
+    delta = event.delta if isinstance(event, Failing) else Fraction(0)
     return RenyiLoss(tuple((order, _renyi_at(event, order)) for order in wanted), delta)
 
 
@@ -179,9 +193,11 @@ def delta_at(event: Event, epsilon: Fraction) -> Fraction:
     """
     if epsilon < 0:
         raise InvalidParameter(f"epsilon must be at least 0, not {show(epsilon)}")
-    if isinstance(event, KeyThreshold):
+    if isinstance(event, Failing):
         return event.delta
-    formula = exact_delta(event)
+    if isinstance(event, SubsampledGaussian):
+        return _sampled_delta(event, epsilon)
+    formula = delta_formula(event)
     if formula is not None:
         return upward(lambda: formula(epsilon))
     if not isinstance(event, GaussianNoise):
@@ -195,18 +211,21 @@ def delta_at(event: Event, epsilon: Fraction) -> Fraction:
 def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
     """Return a delta at which all that one question draws is (epsilon, delta)-DP together, rounded up.
 
-    A threshold's own chance is apart from it.
+    What only fails is apart from it, by a chance of its own.
 
     >>> halves = (GaussianNoise(Fraction(10), Fraction(1)), GaussianNoise(Fraction(10), Fraction(1)))
     >>> float(noise_delta(halves, Fraction(1, 2)))
     9.643...e-06
     """
-    drawn = [event for event in events if not isinstance(event, KeyThreshold)]
+    drawn = [event for event in events if not isinstance(event, Failing)]
     by_zcdp = zcdp_to_delta(sum((zcdp(event).rho for event in drawn), Fraction(0)), epsilon)
+    if any(isinstance(event, SubsampledGaussian) for event in drawn):
+        alone = delta_at(drawn[0], epsilon) if len(drawn) == 1 else Fraction(1)
+        return min(by_zcdp, alone, _renyi_delta(Counter(drawn), epsilon))
     gaussian = [event for event in drawn if isinstance(event, GaussianNoise)]
     if not drawn or len(gaussian) < len(drawn):
         return by_zcdp
-    if len(drawn) == 1 and exact_delta(drawn[0]) is not None:
+    if len(drawn) == 1 and delta_formula(drawn[0]) is not None:
         return min(by_zcdp, delta_at(drawn[0], epsilon))
     return min(by_zcdp, *(upward(partial(joint_gaussian_delta, gaussian, epsilon, bits=b)) for b in RIPPLES))
 
@@ -218,18 +237,20 @@ def epsilon_at(event: Event, delta: Fraction) -> Fraction:
     >>> float(epsilon_at(GaussianNoise(Fraction(10), Fraction(1), scalar=True), Fraction(1, 10**6)))
     0.3967900...
     """
-    if isinstance(event, KeyThreshold):
+    if isinstance(event, Failing):
         if delta < event.delta:
             raise InvalidParameter(
-                f"delta must be at least {show(event.delta)}, the chance that this threshold fails"
-                "\nhint: raise the threshold"
+                f"delta must be at least {show(event.delta)}, the chance that this {_failing_words(event)} fails"
+                "\nhint: give a larger delta"
             )
         return Fraction(0)
+    if isinstance(event, SubsampledGaussian):
+        return _sampled_epsilon(event, delta)
     most = pure_epsilon(event)
     if most is not None and delta == 0:
         return most
     require_chance(delta)
-    formula = exact_delta(event)
+    formula = delta_formula(event)
     if formula is None and isinstance(event, GaussianNoise):
         return _vector_epsilon(event, delta)
     if formula is None:
@@ -239,7 +260,7 @@ def epsilon_at(event: Event, delta: Fraction) -> Fraction:
     return found if most is None else min(found, most)
 
 
-def exact_delta(event: Event) -> Callable[[Fraction], arb] | None:
+def delta_formula(event: Event) -> Callable[[Fraction], arb] | None:
     """Return the function from epsilon to the event's exact delta, or None where only a bound is known."""
     if isinstance(event, LaplaceNoise):
         return lambda epsilon: laplace_delta(event, epsilon)
@@ -251,6 +272,49 @@ def exact_delta(event: Event) -> Callable[[Fraction], arb] | None:
     if isinstance(event, GaussianNoise) and shift is not None:
         return lambda epsilon: gaussian_delta(event, shift, epsilon)
     return None
+
+
+def _unsampled(event: SubsampledGaussian) -> GaussianNoise:
+    """Return the noise that the sample's statistic has."""
+    return GaussianNoise(event.sigma, event.sensitivity_squared)
+
+
+def _sampled_delta(event: SubsampledGaussian, epsilon: Fraction) -> Fraction:
+    """Return rate times the noise's own delta, at the epsilon that sampling lowers to this one (rounded down)."""
+
+    def raised() -> arb:
+        return (ball(epsilon).expm1() / ball(event.rate)).log1p()
+
+    return shortened(event.rate * delta_at(_unsampled(event), downward(raised)), up=True)
+
+
+def _sampled_epsilon(event: SubsampledGaussian, delta: Fraction) -> Fraction:
+    require_chance(delta)
+    if delta >= event.rate:
+        return Fraction(0)
+    inner = epsilon_at(_unsampled(event), delta / event.rate)
+
+    def lowered() -> arb:
+        return (ball(event.rate) * ball(inner).expm1()).log1p()
+
+    return min(inner, upward(lowered))
+
+
+def _renyi_delta(events: Counter[Event], epsilon: Fraction) -> Fraction:
+    """Return the delta that the summed Rényi curve gives at its best order, found coarsely and then finely."""
+
+    def read(order: int) -> tuple[Fraction, int]:
+        paid = sum((n * _renyi_at(event, Fraction(order)) for event, n in events.items()), Fraction(0))
+        return renyi_to_delta(RenyiLoss(((Fraction(order), paid),)), epsilon), order
+
+    found = [read(order) for order in _ORDERS]
+    best = min(found)[1]
+    near = {min(max(2, round(best * share)), ORDER_MOST) for share in _FINER} - set(_ORDERS)
+    return min(found + [read(order) for order in sorted(near)])[0]
+
+
+def _failing_words(event: Failing) -> str:
+    return "threshold" if isinstance(event, KeyThreshold) else "promise"
 
 
 def _vector_epsilon(event: GaussianNoise, delta: Fraction) -> Fraction:
@@ -299,8 +363,10 @@ def _laplace_relative_entropy(event: LaplaceNoise) -> arb:
 def _renyi_at(event: Event, order: Fraction) -> Fraction:
     if isinstance(event, GaussianNoise):
         return order * event.sensitivity_squared / (2 * event.sigma**2)
-    if isinstance(event, KeyThreshold):
+    if isinstance(event, Failing):
         return Fraction(0)
+    if isinstance(event, SubsampledGaussian):
+        return upward(partial(_sampled_renyi, event, int(order)))
     if isinstance(event, LaplaceNoise):
         return upward(lambda: _laplace_renyi(event, order))
     by_pure = upward(lambda: _pure_renyi(event.epsilon, order))
@@ -313,6 +379,19 @@ def _laplace_renyi(event: LaplaceNoise, order: Fraction) -> arb:
     near = -(-ball(rate * (a - 1))).expm1() * (-ball(rate)).exp()
     share = near / ((1 + (-ball(rate)).exp()) * -(-ball(rate * a)).expm1())
     return ball(whole) + (share * (-ball(whole * a)).expm1()).log1p() / ball(order - 1)
+
+
+def _sampled_renyi(event: SubsampledGaussian, order: int) -> arb:
+    """Return a bound on the divergence of the mixture at a whole order, in both directions."""
+    rate, squared = ball(event.rate), event.sensitivity_squared / event.sigma**2
+    other, beyond = (
+        1 - rate,
+        arb(0),
+    )  # of a moment that is 1 where nothing moves: a rate may be so small that 1 hides it
+    for k in range(2, order + 1):
+        weight = arb(math.comb(order, k)) * other ** (order - k) * rate**k
+        beyond = beyond + weight * ball(k * (k - 1) * squared / 2).expm1()
+    return beyond.log1p() / (order - 1)
 
 
 def _pure_renyi(epsilon: Fraction, order: Fraction) -> arb:

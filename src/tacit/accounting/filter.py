@@ -18,7 +18,7 @@ from math import floor, inf, lcm, log10
 
 from tacit.accounting import convert, cost
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import Event, KeyThreshold
+from tacit.privacy.event import ABOVE_ZERO, Event, Failing, is_possible
 from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, ZcdpLoss
 
 # Amounts are multiples of 1/GRAIN, so that a total stays short however many different ones it adds. Decimals to 30
@@ -38,7 +38,8 @@ class Charge:
     """What events cost together, in every notion a budget may count.
 
     `epsilon` is what was asked, by plain addition, and None once a question did not say; all noise is within it but
-    for a chance of `delta_noise`, which is 0 for pure noise. `delta` is the chance that a threshold fails.
+    for a chance of `delta_noise`, which is 0 for pure noise. `delta` is the chance that a threshold or a
+    promise fails.
     """
 
     epsilon: Fraction | None = Fraction(0)
@@ -129,8 +130,8 @@ def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) 
     for event in drawn:
         _check(event)
         loss = cost.zcdp(event)
-        # a threshold's failure is its delta; what it shows otherwise was paid for by the noise it looks at
-        epsilon = Fraction(0) if isinstance(event, KeyThreshold) else cost.pure_epsilon(event)
+        # what only fails costs its delta; what it shows otherwise was paid for by the events beside it
+        epsilon = Fraction(0) if isinstance(event, Failing) else cost.pure_epsilon(event)
         total += Charge(None if epsilon is None else grains(epsilon), grains(loss.rho), grains(loss.delta))
     if asked is None or (total.epsilon is not None and total.epsilon <= asked.epsilon):
         return total
@@ -155,11 +156,12 @@ def _check(event: Event) -> None:
         value = getattr(event, field.name)
         if isinstance(value, bool) and field.name == "scalar":
             continue
-        least_is_zero = field.name not in {"scale", "sigma"}
         if isinstance(value, bool) or not isinstance(value, Fraction | int):
             raise InvalidParameter(f"an event's {field.name} must be a Fraction, not {type(value).__name__}")
-        if value < 0 or (value == 0 and not least_is_zero):
-            raise InvalidParameter(f"an event's {field.name} must be {'at least' if least_is_zero else 'above'} 0")
+        if not is_possible(field.name, Fraction(value)):
+            least = "above" if field.name in ABOVE_ZERO else "at least"
+            most = " and at most 1" if value > 1 else ""
+            raise InvalidParameter(f"an event's {field.name} must be {least} 0{most}")
 
 
 def grains(amount: Fraction) -> Fraction:

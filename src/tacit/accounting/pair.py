@@ -25,11 +25,12 @@ from tacit.accounting.fourier import Reals, powers
 from tacit.privacy.event import (
     Event,
     ExponentialChoice,
+    Failing,
     GaussianNoise,
-    KeyThreshold,
     LaplaceNoise,
     PureChoice,
     StaircaseNoise,
+    SubsampledGaussian,
 )
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.rounding import ball, shortened, upper_end, upward, working_precision
@@ -120,7 +121,10 @@ def merged(pairs: Sequence[tuple[Pair, int]]) -> list[tuple[Pair, int]]:
 
 
 def pair_of(event: Event) -> Pair | None:
-    """Return the event's dominating pair at the working precision, or None where none is known."""
+    """Return the event's dominating pair at the working precision, or None where none is known.
+
+    A sampled one has two, by whether a unit is added or removed: `amplify.sampled_pair`.
+    """
     if isinstance(event, LaplaceNoise):
         return _laplace(event)
     if isinstance(event, GaussianNoise):
@@ -129,6 +133,8 @@ def pair_of(event: Event) -> Pair | None:
         return _pure(event.epsilon)
     if isinstance(event, ExponentialChoice):
         return _exponential(event.epsilon)
+    if isinstance(event, SubsampledGaussian):
+        return None
     return Lattice(Fraction(0), Fraction(1), (arb(1) - ball(event.delta),), ball(event.delta), 0.0)
 
 
@@ -136,9 +142,9 @@ def moves_nothing(event: Event) -> bool:
     """Return whether the event cannot tell neighbours apart: what one unit moves is less than a step."""
     if isinstance(event, LaplaceNoise):
         return event.sensitivity < 1
-    if isinstance(event, GaussianNoise):
+    if isinstance(event, GaussianNoise | SubsampledGaussian):
         return event.sensitivity_squared < 1
-    if isinstance(event, KeyThreshold):
+    if isinstance(event, Failing):
         return event.delta == 0
     return event.epsilon == 0
 

@@ -21,7 +21,7 @@ from tacit.ledger.draft import TABLE, Draft, budgets_of
 from tacit.ledger.entry import Entry, Record, account_name, charge_from, charge_record, scope_of
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.store import Likely, looks_for
-from tacit.privacy.event import KINDS, Event, event_to_dict
+from tacit.privacy.event import KINDS, Event, SubsampledGaussian, event_to_dict
 from tacit.privacy.loss import ApproximateLoss, Loss
 from tacit.privacy.number import show
 
@@ -240,6 +240,7 @@ class Request:
     charge: Charge
     record: Record
     keys: "Keys"
+    samples: bool = False  # whether an event counts on a sample of the units
 
     def likely(self) -> Likely:
         """Return what charging will probably read."""
@@ -273,13 +274,14 @@ def new_request(
         "asked": keys.asked,
         "request": keys.request,
     }
-    return Request(table, analyst or "", charge, record, keys)
+    samples = any(isinstance(event, SubsampledGaussian) for event in events)
+    return Request(table, analyst or "", charge, record, keys, samples)
 
 
 def cost_of(events: Sequence[Event], asked: ApproximateLoss | None) -> Charge:
     """Return what a question is charged; what is no event is refused."""
     for event in events:
-        if type(event).__name__ not in KINDS:
+        if KINDS.get(type(event).__name__) is not type(event):
             raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
     if not events:
         raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
@@ -333,8 +335,14 @@ def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable:
 def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
     """Charge a request and return the entry, or return the answer it already has; no room is a refusal entry."""
     table = request.table
-    if draft.book.table(table.id) is None:
+    declared = draft.book.table(table.id)
+    if declared is None:
         raise LedgerError(f"this ledger does not know the table '{table.name}'\nhint: register it in this ledger")
+    if request.samples and declared.declaration.get("neighbours") == "replace":
+        raise InvalidParameter(
+            f"sampling amplifies for neighbours that add or remove a unit, and those of '{table.name}' replace one; "
+            "nothing was charged\nhint: charge the noise without the sampling, as GaussianNoise"
+        )
     ledger = draft.head.ledger
     question = question_of(draft, request.keys, table.people, request.analyst)
     stored = find_stored(draft, request.keys, question=question, ledger=ledger, durable=durable)

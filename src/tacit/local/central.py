@@ -14,7 +14,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.local.collector import Collector
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
-from tacit.privacy.event import Event, KeyThreshold, PureChoice
+from tacit.privacy.event import Event, FailureChance, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss
 from tacit.privacy.number import Number, whole
 
@@ -32,7 +32,7 @@ class CentralGuarantee:
         """What it is recorded as: epsilon, and the chance delta that it does not hold."""
         if isinstance(self.loss, PureLoss):
             return (PureChoice(self.loss.epsilon),)
-        return PureChoice(self.loss.epsilon), KeyThreshold(self.loss.delta)
+        return PureChoice(self.loss.epsilon), FailureChance(self.loss.delta)
 
     def __str__(self) -> str:
         return f"{self.loss} for all of {self.reports:,} reports, each {self.local} by itself"

@@ -2,6 +2,10 @@
 
 An event says which noise was drawn and how far one unit can move what it was added to, both in the same public
 grid's steps, as exact rationals. It holds nothing computed from rows.
+
+Ledgers store events as text and read them again years later. So what a kind is called, what its fields are called and
+what they mean may never change: each class says below what it means for ever. A new meaning is a new kind. The test
+tests/privacy/test_event.py keeps the stored text of one of each.
 """
 
 from dataclasses import dataclass, fields
@@ -13,7 +17,10 @@ from tacit.privacy.number import from_text, to_text
 
 @dataclass(frozen=True)
 class LaplaceNoise:
-    """Discrete Laplace noise of `scale` on every coordinate of something one unit moves by `sensitivity` in L1."""
+    """Discrete Laplace noise of `scale` on every coordinate of something one unit moves by `sensitivity` in L1.
+
+    For ever: the chance of n is proportional to exp(-|n| / scale), n whole; both fields count the same steps.
+    """
 
     scale: Fraction
     sensitivity: Fraction
@@ -25,6 +32,9 @@ class GaussianNoise:
 
     `scalar` is True where only one coordinate can move; then its exact delta is known. For vectors it depends on the
     shape of the shift, so zCDP is used.
+
+    For ever: the chance of n is proportional to exp(-n² / (2 sigma²)), n whole, in every coordinate; `scalar` is False
+    where a stored record leaves it out.
     """
 
     sigma: Fraction
@@ -37,6 +47,8 @@ class StaircaseNoise:
     """Discrete staircase noise of `epsilon` and `width` on one number that one unit moves by at most `sensitivity`.
 
     Several numbers may have such noise where one unit can move but one of them.
+
+    For ever: a release that is `epsilon`-DP; `width` is the inner part of each stair (docs/proofs/staircase.md).
     """
 
     epsilon: Fraction
@@ -46,31 +58,80 @@ class StaircaseNoise:
 
 @dataclass(frozen=True)
 class KeyThreshold:
-    """Group keys shown where a noisy count of units clears a threshold: a unit's own keys show with chance `delta`."""
+    """Group keys shown where a noisy count of units clears a threshold: a unit's own keys show with chance `delta`.
+
+    For ever: keys, and nothing else. Ledgers written before there was a `FailureChance` also hold it beside the
+    `PureChoice` of a shuffled survey, where it stands for that; both cost the same.
+    """
+
+    delta: Fraction
+
+
+@dataclass(frozen=True)
+class FailureChance:
+    """The chance `delta` that the epsilon of what was released beside it does not hold: of an (epsilon, delta) promise.
+
+    For ever: on neighbouring tables the release has two laws, each of which is, but for a part of weight `delta`, as
+    the other events say (docs/proofs/ledger.md).
+    """
 
     delta: Fraction
 
 
 @dataclass(frozen=True)
 class PureChoice:
-    """A selection, or a perturbed answer, that is `epsilon`-DP and about which nothing tighter is claimed."""
+    """A selection, or a perturbed answer, that is `epsilon`-DP and about which nothing tighter is claimed.
+
+    For ever: exactly that.
+    """
 
     epsilon: Fraction
 
 
 @dataclass(frozen=True)
 class ExponentialChoice:
-    """An exponential-mechanism selection whose log-probabilities move within a range of `epsilon`: epsilon²/8 zCDP."""
+    """An exponential-mechanism selection whose log-probabilities move within a range of `epsilon`: epsilon²/8 zCDP.
+
+    For ever: the range is of all the differences of one pair of neighbours, so `epsilon` is also its pure epsilon.
+    """
 
     epsilon: Fraction
 
 
-Event = LaplaceNoise | GaussianNoise | StaircaseNoise | KeyThreshold | PureChoice | ExponentialChoice
+@dataclass(frozen=True)
+class SubsampledGaussian:
+    """Discrete Gaussian noise on a statistic of a sample of the units: the event of private learning.
 
-KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (LaplaceNoise, GaussianNoise, StaircaseNoise, KeyThreshold, PureChoice, ExponentialChoice)
-}
+    For ever: each unit is in the sample by its own coin of chance `rate`; the sample is secret and drawn afresh for
+    this release alone; neighbours add or remove one unit, which moves the statistic of a sample that has it by at
+    most the root of `sensitivity_squared` in L2; the noise of `sigma` is as in `GaussianNoise`. Where one of these
+    does not hold, this event may not be recorded: `accounting.amplify.sampled` asks for each of them.
+    """
+
+    sigma: Fraction
+    sensitivity_squared: Fraction
+    rate: Fraction
+
+
+Event = (
+    LaplaceNoise
+    | GaussianNoise
+    | StaircaseNoise
+    | KeyThreshold
+    | FailureChance
+    | PureChoice
+    | ExponentialChoice
+    | SubsampledGaussian
+)
+
+# What only fails, with chance `delta`: what it shows otherwise was paid for by the events beside it.
+Failing = KeyThreshold | FailureChance
+
+KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__args__}
+
+# What no event can have: no noise at all, or a chance of being sampled that is none.
+ABOVE_ZERO = frozenset({"scale", "sigma", "rate"})
+AT_MOST_ONE = frozenset({"rate"})
 
 
 def event_to_dict(event: Event) -> dict[str, str | bool]:
@@ -100,12 +161,20 @@ def event_from_dict(record: dict[str, str | bool]) -> Event:
             continue
         if name not in known or isinstance(value, bool) != known[name]:
             raise _damaged(kind)
-        values[name] = value if isinstance(value, bool) else from_text(value)
-        if not isinstance(value, bool) and (values[name] < 0 or (values[name] == 0 and name in ("scale", "sigma"))):
+        if isinstance(value, bool):
+            values[name] = value
+            continue
+        amount = values[name] = from_text(value)
+        if not is_possible(name, amount):
             raise _damaged(kind)
     if set(known) - {"scalar"} - set(values):
         raise _damaged(kind)
     return kind(**values)  # type: ignore[arg-type]
+
+
+def is_possible(name: str, amount: Fraction) -> bool:
+    """Return whether an event's field may have an amount."""
+    return (amount > 0 if name in ABOVE_ZERO else amount >= 0) and (amount <= 1 or name not in AT_MOST_ONE)
 
 
 def _damaged(kind: type[Event]) -> InvalidParameter:
