@@ -12,10 +12,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.kept import ledger, plans
+from tests.kept import answers, ledger, plans, wire
 
 FOLDER = Path(__file__).resolve().parent
-KEPT: dict[str, Callable[[], str]] = {"plans.txt": plans.text, "ledger.txt": ledger.text}
+KEPT: dict[str, Callable[[], str]] = {
+    "plans.txt": plans.text,
+    "answers.txt": answers.text,
+    "ledger.txt": ledger.text,
+    "wire.txt": wire.text,
+}
 
 
 def difference(name: str, now: str) -> str:

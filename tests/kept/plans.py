@@ -45,12 +45,12 @@ def _of_people() -> list[str]:
         table = visits(ledger)
         for asked in all_asked():
             words = {name: value for name, value in asked.words.items() if name != "consistent"}
-            python = asked.python(table).plan(**words)
-            told = ["", str(python)]
+            question = asked.python(table)
+            report = question.plan(**words)
+            told = [str(report), f"question {question_key(report.plan)}"]
             if asked.sql is not None:
-                sql = asked.sql(table).plan(**words)
-                told[0] = "SQL: the same plan" if sql == python else f"SQL:\n{sql}\n{question_key(sql.plan)}\nPython:"
-            parts.append(section(asked.title, *filter(None, told), f"question {question_key(python.plan)}"))
+                told.insert(0, "SQL: the same question" if asked.sql(table) == question else "SQL: ANOTHER QUESTION")
+            parts.append(section(asked.title, *told))
     return parts
 
 

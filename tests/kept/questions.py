@@ -26,13 +26,13 @@ AGGREGATES: dict[str, tuple[Callable[[], object], str]] = {
     "covariance": (lambda: tacit.covariance("age", "pay"), "COVAR_POP(age, pay)"),
     "correlation": (lambda: tacit.correlation("age", "pay"), "CORR(age, pay)"),
 }
-GROUPS = {"one group": [], "public groups": ["urgent"], "private groups": ["ward"]}
+GROUPS = {"one group": [], "public groups": ["urgent"], "private groups": ["site"]}
 NOISES = ("laplace", "gaussian")
 
 # name -> a question as a table is asked it, with the words of its call
 OTHERS: dict[str, tuple[Callable[[Table], Question], dict[str, object]]] = {
     "several at once": (
-        lambda t: t.group_by("ward").agg(n=tacit.count(), units=tacit.count_units(), pay=tacit.mean("pay")),
+        lambda t: t.group_by("site").agg(n=tacit.count(), units=tacit.count_units(), pay=tacit.mean("pay")),
         {"epsilon": 1},
     ),
     "several, weighed": (
@@ -53,7 +53,7 @@ OTHERS: dict[str, tuple[Callable[[Table], Question], dict[str, object]]] = {
     "quantiles": (lambda t: t.quantile("age", [0.1, 0.5, 0.9]), {"epsilon": 1, "consistent": True}),
     "a histogram": (lambda t: t.histogram("age", 7), {"epsilon": 1}),
     "the most common of listed keys": (lambda t: t.top("ward", 2, keys=WARDS), {"epsilon": 1}),
-    "the most common": (lambda t: t.mode("note"), {"epsilon": 2}),
+    "the most common": (lambda t: t.mode("site"), {"epsilon": 2}),
     "an error in place of an epsilon": (lambda t: t.group_by("urgent").count(), {"error": 60}),
     "errors of two": (
         lambda t: t.agg(n=tacit.count(), age=tacit.mean("age")),
@@ -61,15 +61,15 @@ OTHERS: dict[str, tuple[Callable[[Table], Question], dict[str, object]]] = {
     ),
     "HAVING, ORDER BY and LIMIT": (
         lambda t: t.sql(
-            "SELECT ward AS w, COUNT(*) AS n, AVG(bill) AS mean_bill FROM visits WHERE NOT urgent GROUP BY ward "
+            "SELECT urgent AS u, COUNT(*) AS n, AVG(bill) AS mean_bill FROM visits WHERE ward <> 'B' GROUP BY urgent "
             "HAVING COUNT(*) > 10 ORDER BY n DESC LIMIT 2"
         ),
         {"epsilon": 1},
     ),
     "functions": (
         lambda t: t.sql(
-            "SELECT EXTRACT(MONTH FROM day) AS month, UPPER(ward) AS w, SUM(CASE WHEN age > 40 THEN 1 ELSE 0 END) AS n "
-            "FROM visits WHERE note LIKE '<%' OR COALESCE(pay, 0) BETWEEN 1 AND 90 GROUP BY month, w",
+            "SELECT EXTRACT(MONTH FROM day) AS month, UPPER(site) AS s, SUM(CASE WHEN age > 40 THEN 1 ELSE 0 END) AS n "
+            "FROM visits WHERE note LIKE '<%' OR COALESCE(pay, 0) BETWEEN 1 AND 90 GROUP BY month, s",
             between={"n": (0, 1)},
         ),
         {"epsilon": 1},
@@ -87,11 +87,11 @@ class Asked:
     words: dict[str, object]
 
 
-def all_asked() -> Iterator[Asked]:
-    """Yield every question that is kept."""
-    for groups, keys in GROUPS.items():
-        for aggregate in AGGREGATES:
-            for noise in NOISES:
+def all_asked(*, both_noises: bool = True) -> Iterator[Asked]:
+    """Yield every question that is kept; without both noises, each aggregate has either one in turn."""
+    for turn, (groups, keys) in enumerate(GROUPS.items()):
+        for place, aggregate in enumerate(AGGREGATES):
+            for noise in NOISES if both_noises else [NOISES[(turn + place) % 2]]:
                 words = {"epsilon": 1, "noise": noise}
                 yield Asked(f"{aggregate}, {groups}, {noise}", _python(aggregate, keys), _sql(aggregate, keys), words)
     for title, (ask, words) in OTHERS.items():

@@ -31,6 +31,7 @@ from tacit.plan.plan import question_key
 __all__ = ["question_key"]
 
 START = datetime(2026, 11, 15, 8, tzinfo=UTC)
+KEY_BYTES = 32
 BUDGET = {"epsilon": 3, "delta": "1e-6"}
 
 
@@ -40,15 +41,21 @@ class World:
     def __init__(self) -> None:
         self.now = START
         self._given: Counter[int] = Counter()
+        self._marks = 0
 
     def again(self) -> None:
         """Begin the random bytes anew, so that what comes next does not depend on what came before."""
         self._given.clear()
 
     def urandom(self, n: int) -> bytes:
-        """Return bytes that depend on how many are wanted and on how often so many were."""
+        """Return bytes that depend on how many are wanted and on how often so many were.
+
+        What follows a key is new every time, even after `again`: the product refuses a source that repeats itself.
+        """
         self._given[n] += 1
-        return hashlib.shake_256(f"{n} bytes, time {self._given[n]}".encode()).digest(n)
+        self._marks += 1
+        key = hashlib.shake_256(f"{n} bytes, time {self._given[n]}".encode()).digest(min(n, KEY_BYTES))
+        return key + hashlib.shake_256(f"mark {self._marks}".encode()).digest(n - len(key))
 
     def clock(self) -> datetime:
         """Return the time."""
@@ -73,7 +80,10 @@ def standing_still() -> Iterator[World]:
 
 
 def people() -> pa.Table:
-    """300 people with two visits each, in at most two of three wards: no bound leaves out a row, so no salt matters."""
+    """300 people with two visits each, in at most two of three wards: no bound leaves out a row, so no salt matters.
+
+    All are of one site: the order in which an engine finds several private groups, and so their noise, is its own.
+    """
     rows = range(600)
     return pa.table(
         {
@@ -85,6 +95,7 @@ def people() -> pa.Table:
             "urgent": [row % 3 == 0 for row in rows],
             "day": [date(2026, 1, 1 + row % 28) for row in rows],
             "seen": pa.array([START.replace(minute=row % 60) for row in rows], pa.timestamp("us")),
+            "site": ["north"] * len(rows),
             "note": ["<b>" if row % 9 == 0 else "plain" for row in rows],
         }
     )
