@@ -1,8 +1,8 @@
 """Tacit answers questions about a table of people without revealing anyone in it.
 
 A map: `privacy` holds losses, events and the exact laws of the noise, as values; `accounting` says what events cost;
-`noise` is the only place noise is drawn; `ledger` keeps what was charged, durably; `auditing` tries to prove us
-wrong; `cli` is the `tacit` command. Imports point downward only (docs/ARCHITECTURE.md has the picture).
+`noise` makes random bits and draws coins and noise from them; `ledger` keeps what was charged, durably; `auditing`
+tries to prove us wrong; `cli` is the `tacit` command. Imports point downward only (docs/ARCHITECTURE.md draws it).
 
 The names here are the whole public surface. Each loads its module when first used, so `import tacit` is quick.
 """

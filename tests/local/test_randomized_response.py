@@ -11,8 +11,8 @@ from flint import arb
 import tacit
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import PureChoice
-from tacit.privacy.rounding import ball, working_precision
-from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
+from tacit.privacy.rounding import ball, certainly_less, working_precision
+from tacit_gauntlet.local.responses import wrong_reports
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 
 
@@ -32,23 +32,28 @@ def test_R1_gamma_says_the_same_and_its_loss_is_rounded_up():
 
 
 @pytest.mark.parametrize("bit", [0, 1])
-def test_R1_a_bit_is_kept_on_exactly_the_words_below_its_chance(bit):
+@pytest.mark.parametrize("kinds", [2, 3, 5])
+def test_R1_an_answer_is_kept_on_exactly_the_words_below_its_chance(bit, kinds):
     epsilon = Fraction(1, 2)
-    response = tacit.RandomizedResponse(epsilon=epsilon)
-    edges = edges_of(lambda i: ball(epsilon * (1 - i)).exp(), range(2), depth=12, endless=False)
-    wrong, judged = wrong_paths(
-        lambda bits: int(response._draw(np.array([bit]), bits, 4)[0] != bit), edges, width=4, depth=12
-    )
-    assert not wrong
-    assert judged == 1 << 12
+    response = tacit.RandomizedResponse(epsilon=epsilon, categories=range(kinds)).survey.protocol
+    assert not wrong_reports(response, bit, kinds, epsilon)
 
 
 def test_R1_mutant_a_chance_one_part_in_a_thousand_too_high_is_noticed():
-    response = tacit.RandomizedResponse(gamma="0.123")
-    epsilon = Fraction(1, 2)  # gamma 0.12246
-    edges = edges_of(lambda i: ball(epsilon * (1 - i)).exp(), range(2), depth=12, endless=False)
-    wrong, _ = wrong_paths(lambda bits: int(response._draw(np.array([1]), bits, 4)[0] != 1), edges, width=4, depth=12)
-    assert wrong
+    response = tacit.RandomizedResponse(gamma="0.123").survey.protocol
+    assert wrong_reports(response, 1, 2, Fraction(1, 2))  # gamma 0.12246
+
+
+def test_R1_the_loss_of_the_law_that_is_drawn_is_at_most_the_loss_stated():
+    for given in ({"gamma": "1/4"}, {"gamma": "0.4999"}, {"epsilon": "0.3"}, {"epsilon": 5, "categories": range(9)}):
+        response = tacit.RandomizedResponse(**given)
+        law = response.survey.protocol
+        assert certainly_less(lambda law=law: ball(law.keep / law.stray).log(), lambda r=response: ball(r.epsilon))
+
+
+def test_a_front_draws_by_the_protocol_that_a_survey_of_the_same_answers_uses():
+    front = tacit.RandomizedResponse(epsilon=2, categories=["a", "b", "c"])
+    assert front.survey.protocol == tacit.local.make_survey(["a", "b", "c"], epsilon=2, protocol="response").protocol
 
 
 @pytest.mark.parametrize("kinds", [2, 3, 5])

@@ -11,13 +11,13 @@ import tacit
 from tacit.errors import NoRandomness
 from tacit.noise import bits
 from tacit.noise.bits import Keystream, fresh_bytes
-from tacit.noise.coins import Bernoulli, BernoulliExp
+from tacit.noise.coins import Bernoulli
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace, laplace_tables
 from tacit.privacy.rounding import working_precision
 from tacit_gauntlet.stage.processes import in_forks, wide_numbers
 
-DRAWERS = [DiscreteLaplace.sample, DiscreteGaussian.sample, Bernoulli.sample, BernoulliExp.sample]
+DRAWERS = [DiscreteLaplace.sample, DiscreteGaussian.sample, Bernoulli.sample]
 
 
 def test_the_keystream_is_aes_256_in_counter_mode(monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from tacit.noise.coins import Bernoulli, BernoulliExp
+from tacit.noise.coins import Bernoulli, draw_flips
 from tacit.noise.gaussian import WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST
@@ -83,7 +83,7 @@ def test_an_exponential_chance_is_the_share_of_strings(x, width, depth):
         chance = mp.exp(-oracle.exact(Fraction(x)))
     edges = oracle.edges(lambda _: chance, range(1), depth) | {1: Fraction(1 << depth)}
     assert_every_string_is_decided_by_the_law(
-        lambda bits: int(not BernoulliExp(x)._draw(1, bits, width)[0]), edges, width, depth
+        lambda bits: int(not draw_flips(np.array([1]), Fraction(x), bits, width)[0]), edges, width, depth
     )
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tacit.noise.bits import Keystream
+from tacit.noise.coins import draw_below_each
 from tacit.plan.choices import UnitBounds, draw_of
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Spend
 from tacit.selection import points, quantile, weights
-from tacit.selection.points import Aim, Parts, Stretches, draw_points, rows_below, uniform_below
+from tacit.selection.points import Aim, Parts, Stretches, draw_points, rows_below
 from tacit.selection.quantile import (
     Rate,
     Reach,
@@ -323,8 +324,8 @@ def test_rows_below_counts_in_each_part() -> None:
         assert rows_below(rows, **places, values=np.full(3, value)).tolist() == counts
 
 
-def test_uniform_below_gives_every_number_alike() -> None:
-    found = uniform_below(np.repeat([1, 3, 2**40], 30_000), Keystream())
+def test_draw_below_each_gives_every_number_alike() -> None:
+    found = draw_below_each(np.repeat([1, 3, 2**40], 30_000), Keystream())
     assert not found[:30_000].any()
     assert fits(np.bincount(found[30_000:60_000]), np.full(3, 1 / 3))
     assert fits(np.bincount(found[60_000:] >> 38), np.full(4, 1 / 4))

@@ -298,20 +298,25 @@ def _clones(local: Fraction, count: int, randomizer: str, *, blocks: int) -> _Cl
 
 
 def _binomial(trials: int, rate: Fraction, low: int, high: int) -> NDArray[np.float64]:
-    """Return chances of low..high successes, each rounded up: products of ratios outward from the middle."""
+    """Return chances of low..high successes, each rounded up."""
     middle = min(max(math.floor((trials + 1) * rate), low), high)
     log_middle = (
         arb(trials + 1).lgamma() - arb(middle + 1).lgamma() - arb(trials - middle + 1).lgamma()
         + middle * ball(rate).log() + ((trials - middle) * (1 - ball(rate)).log() if middle < trials else 0)
     )  # fmt: skip
     odds = float(ball(rate / (1 - rate))) if rate < 1 else 0.0
+    chances = binomial_ratios(trials, odds, low, middle, high) * float(log_middle.exp().upper())
+    slack: NDArray[np.float64] = chances * (1 + 8 * (len(chances) + 4) * UNIT)
+    return slack
+
+
+def binomial_ratios(trials: int, odds: float, low: int, middle: int, high: int) -> NDArray[np.float64]:
+    """Return the masses of low..high successes as multiples of the middle's: products of ratios, outward from it."""
     above = np.arange(middle, high, dtype=np.float64)
     below = np.arange(middle, low, -1, dtype=np.float64)
     up = np.multiply.accumulate((trials - above) / (above + 1) * odds)
     down = np.multiply.accumulate(below / ((trials - below + 1) * odds))
-    chances = np.concatenate([down[::-1], [1.0], up]) * float(log_middle.exp().upper())
-    slack: NDArray[np.float64] = chances * (1 + 8 * (len(chances) + 4) * UNIT)
-    return slack
+    return np.concatenate([down[::-1], [1.0], up])
 
 
 def _chernoff(trials: int, rate: Fraction, most: int) -> arb:

@@ -38,7 +38,8 @@ def draw(found: "Tradeoff", path: Path) -> Path:
 
 def points(found: "Tradeoff") -> list[dict[str, object]]:
     """Return what is drawn: for each mechanism, its error (or the epsilon it needs) for growing numbers of people."""
-    from tacit.forecast.tradeoff import PEOPLE_MOST, least_epsilon
+    from tacit.forecast.tradeoff import least_epsilon
+    from tacit.local.randomized_response import PEOPLE_MOST
 
     known = [row.people for row in found.rows if row.people is not None]
     low, high = max(10, min(known, default=1000) // 10), min(max(known, default=10**6) * 10, PEOPLE_MOST)

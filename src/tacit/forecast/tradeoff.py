@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from statistics import NormalDist
 from typing import Literal
 
 from tacit.accounting.amplify import LOCAL_MOST, Randomizer, local_epsilon, shuffled
 from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
 from tacit.errors import InvalidParameter
 from tacit.local.interval import ReportLaw
+from tacit.local.protocols.protocol import Response
+from tacit.local.randomized_response import gain_of, least_people, share_error
 from tacit.privacy.law import GaussianLaw, LaplaceLaw
 from tacit.privacy.loss import delta_meaning
 from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, show, whole, within
-from tacit.privacy.symmetric import least_integer
 from tacit.selection.selection import NoisyMax
 
 Kind = Literal["mean", "fraction", "counts", "maximum"]
@@ -48,8 +48,6 @@ _NEIGHBOURS = {
 _NONE = {"people": "takes more people than there are", "error": "has no error", "epsilon": "no ε up to 36 is enough"}
 EPSILON_LEAST, EPSILON_MOST = Fraction(1, 10**5), Fraction(36)
 ERROR_LEAST = Fraction(1, 10**12)
-# More people than there are.
-PEOPLE_MOST = 10**10
 
 
 @dataclass(frozen=True)
@@ -114,42 +112,12 @@ def local_error(kind: Kind, people: int, epsilon: Fraction, k: int, touched: int
     A mean's value is first rounded to 0 or 1 at random; of counts that one person touches several of, each is reported
     at its share of epsilon; of options, one of k is reported. Several counts share `chance` evenly.
     """
-    each = float(epsilon) / (touched if kind == "counts" else 1)
-    options = k if kind == "maximum" or (kind == "counts" and touched == 1) else 2
-    options = max(options, 2)
-    others = (options - 1) * math.exp(-each)
-    keep = 1 / (1 + others)
-    stray = (1 - keep) / (options - 1)
-    gain = keep - stray
+    options = max(k, 2) if kind == "maximum" or (kind == "counts" and touched == 1) else 2
+    response = Response(options, epsilon / (touched if kind == "counts" else 1))
     allowed = -math.expm1(math.log1p(-float(chance)) / k) if touched == k else float(chance) / k
-    if kind == "mean":
-        law, holders = ReportLaw(people, 0.5, 0.5), people  # values of one half: every report is a fair coin
-    else:
-        law = ReportLaw(people, keep, stray)
-        holders = _noisiest(people, keep, stray, options)
-    reports = _within(law, holders, allowed)
-    return (2 if kind == "maximum" else 1) * reports / (gain * people)
-
-
-def _noisiest(people: int, keep: float, stray: float, options: int) -> int:
-    """Return how many hold a category where its reports vary most."""
-    if options == 2:
-        return people // 2
-    return people if keep * (1 - keep) >= stray * (1 - stray) else 0
-
-
-def _within(law: ReportLaw, holders: int, chance: float) -> int:
-    """Return the least r such that reports are within r of their mean but for `chance`."""
-    mean = holders * law.keep + (law.people - holders) * law.stray
-    variance = holders * law.keep * (1 - law.keep) + (law.people - holders) * law.stray * (1 - law.stray)
-    guess = NormalDist().inv_cdf(1 - chance / 2) * math.sqrt(variance)
-
-    def holds(r: int) -> bool:
-        above = law.at_least(holders, math.floor(mean + r) + 1)
-        below = 1 - law.at_least(holders, math.ceil(mean - r))
-        return above + below <= chance
-
-    return least_integer(holds, round(guess))
+    if kind == "mean":  # values of one half: every report is a fair coin
+        return ReportLaw(people, 0.5, 0.5).within(people, allowed) / (gain_of(response) * people)
+    return (2 if kind == "maximum" else 1) * share_error(response, people, allowed)
 
 
 @dataclass(frozen=True)
@@ -266,24 +234,12 @@ def _solve(law: Accuracy, *, people: int | None, error: Number | None, epsilon: 
     if count is not None and exact_epsilon is not None:
         return Row(law.mechanism, count, law.error(count, exact_epsilon), exact_epsilon)
     if goal is not None and exact_epsilon is not None:
-        return Row(law.mechanism, least_people(law, goal, exact_epsilon), float(goal), exact_epsilon)
+        return Row(
+            law.mechanism, least_people(lambda n: law.error(n, exact_epsilon), float(goal)), float(goal), exact_epsilon
+        )
     if goal is not None and count is not None:
         return Row(law.mechanism, count, float(goal), least_epsilon(law, goal, count))
     raise InvalidParameter("give two of people, error and epsilon")
-
-
-def least_people(law: Accuracy, goal: Fraction, epsilon: Fraction) -> int | None:
-    """Return the least number of people with at most this error, or None where there are not so many."""
-    bound, begin = float(goal), 1000
-    for _ in range(60):  # the error falls about as 1/n or 1/sqrt(n): either step gets close, and the search ends it
-        ratio = law.error(begin, epsilon) / bound
-        step = begin * ratio ** (1.0 if 0.5 < ratio < 2 else 1.5)
-        if step > PEOPLE_MOST:
-            return None
-        if abs(step - begin) < 1:
-            break
-        begin = max(1, round(step))
-    return max(1, least_integer(lambda n: n >= 1 and law.error(n, epsilon) <= bound, begin))
 
 
 def least_epsilon(law: Accuracy, goal: Fraction, people: int) -> Fraction | None:

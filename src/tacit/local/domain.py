@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidParameter
 from tacit.local.protocols.hashing import SYMBOLS_MAX
 from tacit.noise.bits import Bits
+from tacit.noise.coins import draw_heads_each
 from tacit.privacy.arrays import Integers
 from tacit.privacy.number import Number, binary_meaning, show, whole
 
@@ -34,7 +35,11 @@ class Labels:
 
     @cached_property
     def _codes(self) -> dict[Label, int]:
-        return {name: code for code, name in enumerate(self.names or ())}
+        return {name: code for code, name in enumerate(self.values)}
+
+    @cached_property
+    def _are_codes(self) -> bool:
+        return self.names is None or self.names == tuple(range(self.size))
 
     @property
     def values(self) -> tuple[Label, ...]:
@@ -54,8 +59,8 @@ class Labels:
 
     def read(self, values: Any, bits: Bits | None = None) -> Integers:  # noqa: ARG002 (a range needs coins)
         """Return the code of each answer."""
-        if self.names is None and isinstance(values, np.ndarray | range):
-            array = np.asarray(values)
+        array = np.asarray(values) if self._are_codes and isinstance(values, np.ndarray | range) else None
+        if array is not None and (self.names is None or array.dtype.kind in "iu"):
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise _outside()
             if array.size and not (int(array.min()) >= 0 and int(array.max()) < self.size):
@@ -89,7 +94,7 @@ class Range:
         """Return a grid point for each number, up or down by a coin, so that it is right on average."""
         scaled = self.fractions(values) * (1 << self.grid_bits)
         below = np.floor(scaled)
-        up = bits.words(len(scaled)) * 2.0**-64 < scaled - below
+        up = draw_heads_each(((scaled - below) * 2.0**64).astype(np.uint64), bits)  # below 2^64: a share is below 1
         return np.minimum(below.astype(np.int64) + up, 1 << self.grid_bits)
 
     def fractions(self, values: Any) -> NDArray[np.float64]:

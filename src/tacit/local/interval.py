@@ -1,15 +1,10 @@
-"""What the reports say about the truth: unbiased estimates and intervals that cover at the stated rate.
-
-Of n people m hold a category. The number S of reports of it is the sum of two binomials, of m at `keep` and of n - m
-at `stray`. An interval holds every m that a test of size 1 - confidence, half on each side, does not reject: so it
-covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md).
-Floats here are for showing; the reports are already private.
-
-Intervals for counts behind perturbed reports, all answers of a domain at once, and totals that fit together.
+"""Intervals for counts behind perturbed reports, all answers of a domain at once, and totals that fit together.
 
 Of n reports, each speaking for one of N people, S support an answer that m of the N hold: n·(q + (p - q)·m/N) on
-average. For few reports an interval is exact, by trying every m; for many it holds every m from which S is within a
-normal quantile of standard deviations, half a report allowed for whole numbers (docs/proofs/local.md).
+average. An exact interval holds every m that a test of size 1 - confidence, half on each side, does not reject: so it
+covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md). A survey's is
+exact for few reports; for many it holds every m from which S is within a normal quantile of standard deviations, half
+a report allowed for whole numbers (docs/proofs/local.md). Floats here are for showing: the reports are already private.
 
 The interval of a mean behind perturbed reports, in fractions of the range.
 
@@ -27,40 +22,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.accounting.amplify import binomial_ratios
 from tacit.local.protocols.means import CELLS, ONE_BIT, ONES, PIECEWISE, SQUARES, MeanResponse
 from tacit.privacy.arrays import Floats, Integers
 from tacit.privacy.symmetric import least_integer
 
-
-@dataclass(frozen=True)
-class FractionEstimate:
-    """The estimated fraction of ones, unbiased (so it may lie outside 0 to 1), and an interval for the true one."""
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-    people: int
-
-    def __str__(self) -> str:
-        interval = f"{self.confidence:.4g} interval {self.low:.4g} to {self.high:.4g}"
-        return f"{self.value:.4g} ({interval}, {self.people:,} people)"
+# Up to here every number of holders is tried with its exact law.
+EXACT_MOST = 400
 
 
 @dataclass(frozen=True)
-class CountEstimate:
-    """The estimated count of each category, unbiased (so it may lie below 0), and an interval for each true one."""
+class Counting:
+    """How supports become counts: p and q for a holder and another, n reports that speak for N people."""
 
-    categories: tuple[object, ...]
-    values: tuple[float, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
-    confidence: float
+    keep: Fraction
+    stray: Fraction
+    reports: int
     people: int
 
-    def __str__(self) -> str:
-        rows = zip(self.categories, self.values, self.low, self.high, strict=True)
-        return "\n".join(f"{name}: {value:.6g} ({low:,} to {high:,})" for name, value, low, high in rows)
+    def unbiased(self, supports: Integers) -> Floats:
+        """Return the estimated count of each answer, right on average; it may lie below 0 or above N."""
+        if not self.reports:
+            return np.zeros(len(supports))
+        gain = float(self.keep - self.stray)
+        centred = supports - self.reports * float(self.stray)
+        return np.asarray(centred / gain * (self.people / self.reports), dtype=np.float64)
+
+    def law(self) -> "ReportLaw":
+        """Return the law of the supports of one answer, where every person reports."""
+        return ReportLaw(self.reports, float(self.keep), float(self.stray))
+
+    def bounds(self, supports: Integers, confidence: float) -> tuple[Floats, Floats]:
+        """Return the lower and the upper end of the interval of each answer."""
+        if not self.reports:
+            return np.zeros(len(supports)), np.full(len(supports), float(self.people))
+        if self.reports == self.people <= EXACT_MOST:
+            lows, highs = self.exact_bounds(supports, confidence)
+            estimates = self.unbiased(supports)
+            return np.minimum(lows, estimates), np.maximum(highs, estimates)
+        z = NormalDist().inv_cdf(0.5 + confidence / 2)
+        low = self._root(supports.astype(np.float64) - 0.5, z, -1.0)
+        high = self._root(supports.astype(np.float64) + 0.5, z, 1.0)
+        return low * self.people, high * self.people
+
+    def exact_bounds(self, supports: Integers, confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the fewest and the most holders of each answer, by the exact law, where every person reports.
+
+        Equal supports are worked out once.
+        """
+        law = self.law()
+        found = {count: law.interval(count, confidence) for count in set(supports.tolist())}
+        ends = [found[count] for count in supports.tolist()]
+        return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+
+    def _root(self, supports: Floats, z: float, side: float) -> Floats:
+        """Return the share m/N at which these supports are z standard deviations off: a root of a quadratic."""
+        n, p, q = float(self.reports), float(self.keep), float(self.stray)
+        gain, excess = p - q, supports - n * q
+        drawn = gain**2 * n * (1 - self.reports / self.people)  # who of the people speak is random too
+        slope = n * (p * (1 - p) - q * (1 - q)) + drawn
+        a = (gain * n) ** 2 + z**2 * drawn
+        b = 2 * excess * gain * n + z**2 * slope
+        c = excess**2 - z**2 * n * q * (1 - q)
+        return np.asarray((b + side * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))) / (2 * a), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -91,6 +115,21 @@ class ReportLaw:
         wanted = np.clip(reports - first - start - np.arange(len(kept)), 0, len(strayed))
         return float(kept @ above[wanted])
 
+    def within(self, holders: int, chance: float) -> int:
+        """Return the least r such that reports are within r of their mean but for `chance`."""
+        mean = holders * self.keep + (self.people - holders) * self.stray
+        guess = NormalDist().inv_cdf(1 - chance / 2) * math.sqrt(self._variance(holders))
+
+        def holds(r: int) -> bool:
+            above = self.at_least(holders, math.floor(mean + r) + 1)
+            below = 1 - self.at_least(holders, math.ceil(mean - r))
+            return above + below <= chance
+
+        return least_integer(holds, round(guess))
+
+    def _variance(self, holders: float) -> float:
+        return holders * self.keep * (1 - self.keep) + (self.people - holders) * self.stray * (1 - self.stray)
+
     def _fewest(self, reports: int, side: float) -> int:
         """Return the least number of holders at which at least so many reports have more than this chance."""
         deviation = math.sqrt(self.people) * 0.5 / (self.keep - self.stray)
@@ -104,79 +143,7 @@ class ReportLaw:
     def _deviation(self, reports: int) -> float:
         """About the standard deviation of the estimate: only where to begin a search."""
         holders = min(max(self.unbiased(reports), 0), self.people)
-        variance = holders * self.keep * (1 - self.keep) + (self.people - holders) * self.stray * (1 - self.stray)
-        return math.sqrt(variance) / (self.keep - self.stray)
-
-
-def intervals(law: ReportLaw, counts: NDArray[np.int64], confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the ends of the interval of each count of reports; equal counts are worked out once."""
-    found = {count: law.interval(count, confidence) for count in set(counts.tolist())}
-    ends = [found[count] for count in counts.tolist()]
-    return tuple(low for low, _ in ends), tuple(high for _, high in ends)
-
-
-def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
-    """Return the masses of a binomial and their first place; what is left out weighs less than 1e-18.
-
-    Each mass comes from its neighbour's by their ratio, outward from the mode, and all are divided by their sum.
-    """
-    deviation = math.sqrt(trials * chance * (1 - chance))
-    mode = min(int((trials + 1) * chance), trials)
-    reach = int(10 * deviation) + 45
-    low, high = max(0, mode - reach), min(trials, mode + reach)
-    odds = chance / (1 - chance)
-    up, down = np.arange(mode, high, dtype=np.float64), np.arange(mode, low, -1, dtype=np.float64)
-    above = np.cumprod((trials - up) / (up + 1) * odds)
-    below = np.cumprod(down / (trials - down + 1) / odds)
-    masses = np.concatenate([below[::-1], [1.0], above])
-    return low, masses / masses.sum()
-
-
-# Up to here every number of holders is tried with its exact law.
-EXACT_MOST = 400
-
-
-@dataclass(frozen=True)
-class Counting:
-    """How supports become counts: p and q for a holder and another, n reports that speak for N people."""
-
-    keep: Fraction
-    stray: Fraction
-    reports: int
-    people: int
-
-    def unbiased(self, supports: Integers) -> Floats:
-        """Return the estimated count of each answer, right on average; it may lie below 0 or above N."""
-        if not self.reports:
-            return np.zeros(len(supports))
-        gain = float(self.keep - self.stray)
-        centred = supports - self.reports * float(self.stray)
-        return np.asarray(centred / gain * (self.people / self.reports), dtype=np.float64)
-
-    def bounds(self, supports: Integers, confidence: float) -> tuple[Floats, Floats]:
-        """Return the lower and the upper end of the interval of each answer."""
-        if not self.reports:
-            return np.zeros(len(supports)), np.full(len(supports), float(self.people))
-        if self.reports == self.people <= EXACT_MOST:
-            law = ReportLaw(self.reports, float(self.keep), float(self.stray))
-            lows, highs = intervals(law, supports, confidence)
-            estimates = self.unbiased(supports)
-            return np.minimum(lows, estimates), np.maximum(highs, estimates)
-        z = NormalDist().inv_cdf(0.5 + confidence / 2)
-        low = self._root(supports.astype(np.float64) - 0.5, z, -1.0)
-        high = self._root(supports.astype(np.float64) + 0.5, z, 1.0)
-        return low * self.people, high * self.people
-
-    def _root(self, supports: Floats, z: float, side: float) -> Floats:
-        """Return the share m/N at which these supports are z standard deviations off: a root of a quadratic."""
-        n, p, q = float(self.reports), float(self.keep), float(self.stray)
-        gain, excess = p - q, supports - n * q
-        drawn = gain**2 * n * (1 - self.reports / self.people)  # who of the people speak is random too
-        slope = n * (p * (1 - p) - q * (1 - q)) + drawn
-        a = (gain * n) ** 2 + z**2 * drawn
-        b = 2 * excess * gain * n + z**2 * slope
-        c = excess**2 - z**2 * n * q * (1 - q)
-        return np.asarray((b + side * np.sqrt(np.maximum(b**2 - 4 * a * c, 0.0))) / (2 * a), dtype=np.float64)
+        return math.sqrt(self._variance(holders)) / (self.keep - self.stray)
 
 
 def norm_sub(counts: Floats, total: float) -> Floats:
@@ -191,6 +158,19 @@ def norm_sub(counts: Floats, total: float) -> Floats:
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
     shift = shifts[np.flatnonzero(falling > shifts)[-1]]
     return np.asarray(np.maximum(counts - shift, 0.0), dtype=np.float64)
+
+
+def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
+    """Return the masses of a binomial and their first place; what is left out weighs less than 1e-18.
+
+    All are divided by their sum.
+    """
+    deviation = math.sqrt(trials * chance * (1 - chance))
+    mode = min(int((trials + 1) * chance), trials)
+    reach = int(10 * deviation) + 45
+    low, high = max(0, mode - reach), min(trials, mode + reach)
+    masses = binomial_ratios(trials, chance / (1 - chance), low, mode, high)
+    return low, masses / masses.sum()
 
 
 # Below this the mean of bounded reports is not yet near a normal one.

@@ -18,8 +18,8 @@ from tacit.local.protocols.hashing import LocalHashing
 from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
 from tacit.local.protocols.subset import Subset
 from tacit.local.protocols.unary import Permanent, Unary
-from tacit.noise import coins
 from tacit.noise.bits import Keystream
+from tacit.noise.coins import draw_below
 from tacit.privacy.arrays import Flags, Floats
 
 LOOKED_AT = 24
@@ -56,7 +56,7 @@ def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Float
 def _honest(protocol: FrequencyProtocol, counts: Floats, rows: int) -> Payloads:
     """Return made-up reports of people who answer as the estimate says."""
     edges = np.cumsum(np.floor(counts / counts.sum() * (1 << 40)).astype(np.int64))
-    answers = np.searchsorted(edges, coins.draw_below(int(edges[-1]), rows, Keystream()), side="right")
+    answers = np.searchsorted(edges, draw_below(int(edges[-1]), rows, Keystream()), side="right")
     return protocol.draw(answers.astype(np.int64), Keystream())
 
 

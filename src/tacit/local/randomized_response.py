@@ -1,242 +1,154 @@
-"""Randomized response: each person's own answer, kept or changed by an exact coin before anyone sees it.
+"""Randomized response for one program: answers in, reports out, and what the reports say of everyone.
 
-How many people, what error, which epsilon for randomized response: any one from the other two.
-
-The rule is the normal one with the estimate's exact standard deviation: with n people the error at a confidence is
-z·sd/√n, z the normal quantile. For two answers sd is 1/(2·sinh(epsilon/2)), whatever the true answers are; for more it
-depends on how many hold a category, and the largest is taken. docs/proofs/randomized-response.md derives both.
-
-Read answers and reports as codes 0, …, k-1 of a public domain; what lies outside it is refused and never quoted.
+A front of a survey of one question whose protocol is `Response`, for answers that go into no file. How many people it
+takes, and what error they leave, come from the exact law of the reports, here as in `tradeoff`.
 """
 
-import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import lru_cache
 from numbers import Integral
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from flint import arb
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.local.interval import CountEstimate, FractionEstimate, ReportLaw, intervals
-from tacit.noise.bits import Bits, Keystream
-from tacit.noise.coins import Digits, draw_below, draw_chance, rational_digits
+from tacit.local.domain import SIZE_MAX, Labels
+from tacit.local.interval import Counting, ReportLaw
+from tacit.local.protocols.protocol import Response
+from tacit.local.survey import Survey
+from tacit.noise.bits import Keystream
 from tacit.noise.mechanism import warning
-from tacit.noise.threshold import WIDTH
 from tacit.privacy.arrays import Integers
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, show, whole
-from tacit.privacy.rounding import ball, certain_floor, certainly_less, nearest_float, rounded_up
+from tacit.privacy.rounding import ball, nearest_float, rounded_up
+from tacit.privacy.symmetric import least_integer
 
-# Beyond these an answer's chance to change, or to tell, is below what a double can hold.
-EPSILON_MOST = 36.7
+# More people than there are.
+PEOPLE_MOST = 10**10
 
 
-def error_for(*, people: int, epsilon: Number, confidence: Number = 0.95, categories: int = 2) -> float:
-    """Return the error of the estimated fraction that is exceeded with chance 1 - confidence.
+@lru_cache(maxsize=4096)
+def share_error(response: Response, people: int, chance: float) -> float:
+    """Return how far the debiased share of one answer is from the truth at most, but for `chance`.
 
-    >>> round(error_for(people=10_000, epsilon=1), 4)
+    At the true answers where reports vary most: for two they vary alike; of more, either everyone or nobody holds it.
+
+    >>> from fractions import Fraction
+    >>> round(share_error(Response(2, Fraction(1)), 10_000, 0.05), 4)
     0.0188
     """
-    count = whole(people, name="people")
-    return _quantile(confidence) * spread(_epsilon(epsilon), _kinds(categories)) / math.sqrt(count)
-
-
-def people_for(*, error: Number, epsilon: Number, confidence: Number = 0.95, categories: int = 2) -> int:
-    """Return the least number of people whose estimated fraction has at most this error.
-
-    >>> people_for(error=0.02, epsilon=1)
-    8842
-    """
-    goal = _error(error)
-    needed = (_quantile(confidence) * spread(_epsilon(epsilon), _kinds(categories)) / goal) ** 2
-    if needed > 2.0**62:
-        raise InvalidParameter(
-            "error and epsilon ask for more people than there can be\nhint: give a larger error or epsilon"
-        )
-    return max(1, math.ceil(needed))
-
-
-def epsilon_for(*, people: int, error: Number, confidence: Number = 0.95, categories: int = 2) -> float:
-    """Return the least epsilon at which this many people give at most this error.
-
-    >>> round(epsilon_for(people=10_000, error=0.02), 4)
-    0.9445
-    """
-    goal = _error(error) * math.sqrt(whole(people, name="people")) / _quantile(confidence)
-    kinds = _kinds(categories)
-    if kinds == 2:
-        found = 2 * math.asinh(1 / (2 * goal))
+    law = Counting(response.keep, response.stray, people, people).law()
+    if response.size == 2:
+        holders = people // 2
     else:
-        low, high = 0.0, EPSILON_MOST
-        for _ in range(100):
-            middle = (low + high) / 2
-            low, high = (low, middle) if middle and spread(middle, kinds) <= goal else (middle, high)
-        found = high
-    if not found < EPSILON_MOST:
-        raise InvalidParameter(
-            f"no epsilon gives {people} people so small an error: the answers would go out as they are"
-            "\nhint: ask more people, or allow a larger error"
-        )
-    return found
+        holders = people if law.keep * (1 - law.keep) >= law.stray * (1 - law.stray) else 0
+    return law.within(holders, chance) / (gain_of(response) * people)
 
 
-def spread(epsilon: float, categories: int = 2) -> float:
-    """Return the standard deviation of one report's estimate of a fraction, the largest over all true fractions."""
-    if categories == 2:
-        return 1 / (2 * math.sinh(epsilon / 2))
-    others = (categories - 1) * math.exp(-epsilon)
-    keep = 1 / (1 + others)
-    change = others / (1 + others)
-    stray = change / (categories - 1)
-    gain = -math.expm1(-epsilon) / (1 + others)
-    return math.sqrt(max(keep * change, stray * (1 - stray))) / gain
+def gain_of(response: Response) -> float:
+    """Return by how much an answer is likelier to be reported by who holds it than by another."""
+    return float(response.keep - response.stray)
 
 
-def _quantile(confidence: Number) -> float:
-    return -NormalDist().inv_cdf(float(1 - confidence_meaning(confidence)) / 2)
+def least_people(error: Callable[[int], float], goal: float) -> int | None:
+    """Return the least number of people whose error is at most this, or None where there are not so many."""
+    begin = 1000
+    for _ in range(60):  # the error falls about as 1/n or 1/sqrt(n): either step gets close, and the search ends it
+        ratio = error(begin) / goal
+        step = begin * ratio ** (1.0 if 0.5 < ratio < 2 else 1.5)
+        if step > PEOPLE_MOST:
+            return None
+        if abs(step - begin) < 1:
+            break
+        begin = max(1, round(step))
+    return max(1, least_integer(lambda n: n >= 1 and error(n) <= goal, begin))
 
 
-def _epsilon(epsilon: Number) -> float:
-    found = float(positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon"))
-    if not 0 < found < EPSILON_MOST:
-        raise InvalidParameter(
-            f"epsilon must be above 0 and below {EPSILON_MOST}, beyond which answers go out as they are"
-        )
-    return found
+@dataclass(frozen=True)
+class FractionEstimate:
+    """The estimated fraction of ones, unbiased (so it may lie outside 0 to 1), and an interval for the true one."""
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    people: int
+
+    def __str__(self) -> str:
+        interval = f"{self.confidence:.4g} interval {self.low:.4g} to {self.high:.4g}"
+        return f"{self.value:.4g} ({interval}, {self.people:,} people)"
 
 
-def _error(error: Number) -> float:
-    exact = decimal_meaning(error, name="error")
-    if not 0 < exact < 1:
-        raise InvalidParameter(f"error must be a fraction between 0 and 1, not {show(exact)}\nhint: e.g. error=0.02")
-    return float(exact)
+@dataclass(frozen=True)
+class CountEstimate:
+    """The estimated count of each category, unbiased (so it may lie below 0), and an interval for each true one."""
+
+    categories: tuple[object, ...]
+    values: tuple[float, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+    confidence: float
+    people: int
+
+    def __str__(self) -> str:
+        rows = zip(self.categories, self.values, self.low, self.high, strict=True)
+        return "\n".join(f"{name}: {value:.6g} ({low:,} to {high:,})" for name, value, low, high in rows)
 
 
-def _kinds(categories: int) -> int:
-    return whole(categories, name="categories", least=2)
+@dataclass(frozen=True)
+class Categories(Labels):
+    """Any different plain values as answers, found as a dictionary finds them; without names, 0 and 1 or a bool."""
 
+    names: tuple[Any, ...] | None = None
 
-CATEGORIES_MAX = 2**31
+    def read_one(self, value: Any) -> int:
+        """Return the code of one answer."""
+        if self.names is not None or isinstance(value, Integral | np.bool_):
+            try:
+                return self._codes[value]
+            except (KeyError, TypeError):
+                pass
+        raise InvalidParameter("an answer lies outside the domain")
 
-Codes = tuple[Integers, tuple[int, ...] | None]
+    def flat(self, given: Any) -> tuple[Any, tuple[int, ...] | None]:
+        """Return the answers in one row, and their shape: None for one alone."""
+        if self._is_one(given):
+            return [given], None
+        if isinstance(given, list | tuple):
+            kinds = set(map(type, given))
+            if kinds <= {bool} or kinds <= {str} or (kinds <= {int} and not any(abs(value) >> 62 for value in given)):
+                array = np.array(given, dtype=None if kinds else np.int64)
+            else:
+                array = np.empty(len(given), dtype=object)
+                array[:] = given
+        elif hasattr(given, "__array__") and not isinstance(given, np.generic):
+            array = np.asarray(given)
+        else:
+            raise InvalidParameter("answers must be one of the domain, a list or an array")
+        if array.dtype.kind == "b":  # a bool is the whole number it equals
+            array = array.astype(np.int8)
+        return array.ravel(), array.shape
 
-
-def read_categories(categories: Iterable[Hashable] | None) -> tuple[Hashable, ...] | None:
-    """Return the categories in the order given, at least two and all different; None stands for 0 and 1."""
-    if categories is None:
-        return None
-    if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
-        raise InvalidParameter("categories must be a list\nhint: e.g. categories=['red', 'green', 'blue']")
-    listed = tuple(categories)
-    try:
-        different = len(set(listed))
-    except TypeError:
-        raise InvalidParameter("categories must be plain values, such as text or numbers") from None
-    if different < len(listed):
-        raise InvalidParameter("categories must differ from each other\nhint: True is 1, and 1.0 too")
-    if not 2 <= different <= CATEGORIES_MAX:
-        raise InvalidParameter(
-            f"categories must be at least two, not {different}\nhint: with one category there is nothing to hide"
-        )
-    return listed
-
-
-def read_bits(given: Any, name: str) -> Codes:
-    """Return zeros and ones, bools included, and their shape (None for one alone)."""
-    if isinstance(given, bool | np.bool_ | Integral):
-        values, shape = np.array([int(given)], dtype=object), None
-    else:
-        array = _array(given, name)
-        if array.dtype.kind == "O" and not all(isinstance(value, bool | np.bool_ | Integral) for value in array.flat):
-            raise _outside_bits(name)
-        if array.dtype.kind not in "biuO" and array.size:
-            raise _outside_bits(name)
-        values, shape = array.ravel(), array.shape
-    if len(values) and not ((values == 0) | (values == 1)).all():
-        raise _outside_bits(name)
-    return values.astype(np.int64), shape
-
-
-def read_members(given: Any, categories: tuple[Hashable, ...], name: str) -> Codes:
-    """Return each value's place among the categories, and their shape (None for one alone)."""
-    code = {category: place for place, category in enumerate(categories)}
-    if _is_one(given, code):
-        return np.array([code[given]], dtype=np.int64), None
-    array = _array(given, name)
-    if array.dtype.kind in "iu" and categories == tuple(range(len(categories))):
-        if array.size and not 0 <= int(array.min()) <= int(array.max()) < len(categories):
-            raise _outside(name)
-        return array.ravel().astype(np.int64), array.shape
-    if array.dtype.kind in "iuU":
-        distinct, places = np.unique(array, return_inverse=True)
-        codes = _look_up(distinct.tolist(), code, name)[places.ravel()]
-    else:
-        codes = _look_up(array.ravel().tolist(), code, name)
-    return codes, array.shape
-
-
-def as_array(categories: tuple[Hashable, ...]) -> NDArray[Any]:
-    """Return the categories as an array to pick from: of integers or text where all are, of objects otherwise."""
-    kinds = set(map(type, categories))
-    if kinds == {str} or (kinds == {int} and max(map(abs, categories)) < 2**63):  # type: ignore[arg-type]
-        return np.array(categories)
-    array = np.empty(len(categories), dtype=object)
-    array[:] = categories
-    return array
-
-
-def _look_up(values: list[Any], code: dict[Hashable, int], name: str) -> Integers:
-    try:
-        return np.array([code[value] for value in values], dtype=np.int64)
-    except (KeyError, TypeError):
-        raise _outside(name) from None
-
-
-def _is_one(given: Any, code: dict[Hashable, int]) -> bool:
-    try:
-        return given in code
-    except TypeError:
-        return False
-
-
-def _array(given: Any, name: str) -> NDArray[Any]:
-    if isinstance(given, list | tuple):
-        kinds = set(map(type, given))
-        if kinds <= {int} or kinds <= {bool} or kinds <= {str}:
-            return np.array(given, dtype=object if kinds == {int} and _is_wide(given) else None)
-        array = np.empty(len(given), dtype=object)
-        array[:] = given
+    def as_array(self) -> NDArray[Any]:
+        """Return the answers as an array to pick from: of integers or text where all are, of objects otherwise."""
+        kinds = set(map(type, self.values))
+        if kinds == {str} or (kinds == {int} and max(map(abs, self.values)) < 2**63):  # type: ignore[arg-type]
+            return np.array(self.values)
+        array = np.empty(self.size, dtype=object)
+        array[:] = self.values
         return array
-    if isinstance(given, str | bytes | np.generic) or not hasattr(given, "__array__"):
-        raise _outside(name)
-    return np.asarray(given)
 
-
-def _is_wide(given: Any) -> bool:
-    return any(abs(value) >> 62 for value in given)
-
-
-def _outside_bits(name: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"each {name} must be 0 or 1 (or False or True)"
-        "\nhint: name other answers, e.g. categories=['no', 'yes', 'unsure']"
-    )
-
-
-def _outside(name: str) -> InvalidParameter:
-    return InvalidParameter(
-        f"each {name} must be one of the categories\nhint: list every possible answer; a last one can be 'other'"
-    )
-
-
-# Below this chance of being changed a report is the answer; below this gain over guessing it is no answer.
-LEAST = Fraction(1, 2**53)
+    def _is_one(self, given: Any) -> bool:
+        try:
+            self.read_one(given)
+        except InvalidParameter:
+            return False
+        return True
 
 
 class RandomizedResponse:
@@ -261,31 +173,32 @@ class RandomizedResponse:
         gamma: Number | None = None,
         categories: Iterable[Hashable] | None = None,
     ) -> None:
-        self.categories = read_categories(categories)
+        self.categories = _read_categories(categories)
         self.k = 2 if self.categories is None else len(self.categories)
         if (epsilon is None) == (gamma is None):
             raise InvalidParameter("give one of epsilon and gamma\nhint: e.g. RandomizedResponse(epsilon=1)")
         if epsilon is not None:
             self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-            self._digits = _keep_digits(self.epsilon, self.k)
         else:
-            self._digits, self.epsilon = self._from_gamma(gamma)
-        self._refuse_extremes()
+            self.epsilon = self._from_gamma(gamma)
+        self._question, self._response = Categories(self.k, self.categories), Response(self.k, self.epsilon)
+        self.survey = Survey(self._question, self._response)
+        self._counting(1)  # refuses at once an epsilon at which reports hide nothing, or say nothing
 
     @property
     def loss(self) -> PureLoss:
         """What one report costs the person who sends it."""
-        return PureLoss(self.epsilon)
+        return self.survey.loss
 
     @property
     def event(self) -> PureChoice:
         """What one report is recorded as."""
-        return PureChoice(self.epsilon)
+        return self.survey.event
 
     @property
     def keep(self) -> float:
         """The chance that an answer is sent as it is, to the nearest float."""
-        return nearest_float(lambda: _keep(self.epsilon, self.k))
+        return float(self._response.keep)
 
     @property
     def gamma(self) -> float:
@@ -301,12 +214,12 @@ class RandomizedResponse:
         side, before anything is sent. How long it takes depends neither on the answer nor on what becomes of it.
         """
         codes, shape = self._read(answer, name="answer")
-        reports = self._draw(codes, Keystream())
+        reports = self._response.codes_of(self._response.draw(codes, Keystream()))
         if self.categories is None:
             return int(reports[0]) if shape is None else reports.reshape(shape)
         if shape is None:
             return self.categories[reports[0]]
-        return as_array(self.categories)[reports].reshape(shape)
+        return self._question.as_array()[reports].reshape(shape)
 
     def estimate(
         self, reports: Any, confidence: Number = 0.95, *, simultaneous: bool = False
@@ -321,26 +234,34 @@ class RandomizedResponse:
             raise InvalidParameter(
                 "estimate needs at least one report\nhint: pass what release returned, for each person"
             )
-        counts = np.bincount(codes, minlength=self.k)
-        law = self.report_law(len(codes))
+        counts, people = np.bincount(codes, minlength=self.k), len(codes)
         share = 1 - (1 - level) / self.k if simultaneous and self.categories is not None else level
+        counting = self._counting(people)
+        values = counting.unbiased(counts).tolist()
+        low, high = counting.exact_bounds(counts, float(share))
         if self.categories is None:
-            low, high = law.interval(int(counts[1]), float(level))
-            people = len(codes)
-            return FractionEstimate(
-                law.unbiased(int(counts[1])) / people, low / people, high / people, float(level), people
-            )
-        lows, highs = intervals(law, counts, float(share))
-        values = tuple(law.unbiased(count) for count in counts.tolist())
-        return CountEstimate(self.categories, values, lows, highs, float(level), len(codes))
+            return FractionEstimate(values[1] / people, low[1] / people, high[1] / people, float(level), people)
+        return CountEstimate(self.categories, tuple(values), low, high, float(level), people)
 
     def error(self, *, people: int, confidence: Number = 0.95) -> float:
-        """Return the error of an estimated fraction that is exceeded with chance 1 - confidence (normal rule)."""
-        return error_for(people=people, epsilon=self.epsilon, confidence=confidence, categories=self.k)
+        """Return the error of an estimated fraction that is exceeded with chance 1 - confidence at most.
+
+        By the exact law of the reports, at the true answers where they vary most.
+        """
+        return share_error(self._response, whole(people, name="people"), float(1 - confidence_meaning(confidence)))
 
     def people(self, *, error: Number, confidence: Number = 0.95) -> int:
-        """Return how many people it takes for an estimated fraction of at most this error (normal rule)."""
-        return people_for(error=error, epsilon=self.epsilon, confidence=confidence, categories=self.k)
+        """Return how many people it takes for an estimated fraction of at most this error, as `tradeoff` does."""
+        goal = decimal_meaning(error, name="error")
+        if not 0 < goal < 1:
+            raise InvalidParameter(f"error must be a fraction between 0 and 1, not {show(goal)}\nhint: e.g. error=0.02")
+        chance = float(1 - confidence_meaning(confidence))
+        found = least_people(lambda people: share_error(self._response, people, chance), float(goal))
+        if found is None:
+            raise InvalidParameter(
+                "error and epsilon ask for more people than there can be\nhint: give a larger error or epsilon"
+            )
+        return found
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -356,20 +277,13 @@ class RandomizedResponse:
 
     def report_law(self, people: int) -> ReportLaw:
         """Return the law of how many of so many reports name one answer."""
-        stray = nearest_float(lambda: (1 - _keep(self.epsilon, self.k)) / (self.k - 1))
-        return ReportLaw(people, self.keep, stray)
+        return self._counting(people).law()
 
     def __repr__(self) -> str:
         domain = "" if self.categories is None else f", categories={list(self.categories)!r}"
         return f"RandomizedResponse(epsilon={show(self.epsilon)}{domain})"
 
-    def _draw(self, codes: Integers, bits: Bits, width: int = WIDTH) -> Integers:
-        keep = draw_chance(self._digits, len(codes), bits, width)
-        other = draw_below(self.k - 1, len(codes), bits, width)
-        other += other >= codes  # any code but the answer's
-        return np.where(keep, codes, other)
-
-    def _from_gamma(self, gamma: Number | None) -> tuple[Digits, Fraction]:
+    def _from_gamma(self, gamma: Number | None) -> Fraction:
         exact = decimal_meaning(gamma if gamma is not None else 0, name="gamma")
         if self.categories is not None:
             raise InvalidParameter("gamma is for answers of 0 or 1\nhint: with categories give epsilon")
@@ -380,35 +294,44 @@ class RandomizedResponse:
                 "at 1/2 it is the answer itself, which is no privacy"
                 "\nhint: e.g. gamma=0.25, where one answer in four is changed"
             )
-        return rational_digits(half + exact), rounded_up(lambda: ball((half + exact) / (half - exact)).log())
+        return rounded_up(lambda: ball((half + exact) / (half - exact)).log())
 
-    def _refuse_extremes(self) -> None:
-        if certainly_less(lambda: 1 - _keep(self.epsilon, self.k), lambda: ball(LEAST)):
-            raise InvalidParameter(
-                f"epsilon = {show(self.epsilon)} changes fewer than one answer in 2^53: a report is the answer itself, "
-                "which is no privacy\nhint: 0.5 to 5 is usual"
-            )
-        if certainly_less(lambda: _keep(self.epsilon, self.k) - ball(Fraction(1, self.k)), lambda: ball(LEAST)):
-            raise InvalidParameter(
-                f"epsilon = {show(self.epsilon)} keeps an answer no oftener than guessing would, to 2^-53: "
-                "a report says nothing\nhint: 0.5 to 5 is usual"
-            )
+    def _counting(self, people: int) -> Counting:
+        return Counting(self._response.keep, self._response.stray, people, people)
 
     def _read(self, given: Any, *, name: str) -> tuple[Integers, tuple[int, ...] | None]:
+        try:
+            values, shape = self._question.flat(given)
+            return self._question.read(values), shape
+        except InvalidParameter:
+            raise self._outside(name) from None
+
+    def _outside(self, name: str) -> InvalidParameter:
         if self.categories is None:
-            return read_bits(given, name)
-        return read_members(given, self.categories, name)
+            return InvalidParameter(
+                f"each {name} must be 0 or 1 (or False or True)"
+                "\nhint: name other answers, e.g. categories=['no', 'yes', 'unsure']"
+            )
+        return InvalidParameter(
+            f"each {name} must be one of the categories\nhint: list every possible answer; a last one can be 'other'"
+        )
 
 
-def _keep(epsilon: Fraction, k: int) -> arb:
-    return 1 / (1 + (k - 1) * ball(-epsilon).exp())
-
-
-def _keep_digits(epsilon: Fraction, k: int) -> Digits:
-    """Return the binary digits of e^ε/(e^ε + k - 1), which is irrational for every rational epsilon but 0."""
-
-    @cache
-    def digits(length: int) -> tuple[int, bool]:
-        return certain_floor(lambda: _keep(epsilon, k) * arb(2) ** length), False
-
-    return digits
+def _read_categories(categories: Iterable[Hashable] | None) -> tuple[Hashable, ...] | None:
+    """Return the categories in the order given, at least two and all different; None stands for 0 and 1."""
+    if categories is None:
+        return None
+    if isinstance(categories, str | bytes) or not isinstance(categories, Iterable):
+        raise InvalidParameter("categories must be a list\nhint: e.g. categories=['red', 'green', 'blue']")
+    listed = tuple(categories)
+    try:
+        different = len(set(listed))
+    except TypeError:
+        raise InvalidParameter("categories must be plain values, such as text or numbers") from None
+    if different < len(listed):
+        raise InvalidParameter("categories must differ from each other\nhint: True is 1, and 1.0 too")
+    if not 2 <= different <= SIZE_MAX:
+        raise InvalidParameter(
+            f"categories must be at least two, not {different}\nhint: with one category there is nothing to hide"
+        )
+    return listed

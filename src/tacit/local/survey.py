@@ -18,10 +18,9 @@ from tacit.local.domain import Labels, Range, Record, Text, read_attributes, rea
 from tacit.local.protocols.attributes import METHODS, Attributes, Method
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import GRID_BITS, MeanResponse
-from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
+from tacit.local.protocols.protocol import EPSILON_MOST, FrequencyProtocol, LocalProtocol, Payloads, reveals
 from tacit.local.protocols.unary import Permanent
 from tacit.noise.bits import Bits
-from tacit.noise.coins import EPSILON_MOST, reveals
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.number import Number, decimal_meaning, from_text, positive

@@ -1,1 +1,1 @@
-"""Noise: the only place where random bits are made and noise is drawn, exactly by the law it names."""
+"""Noise: the only place where random bits are made; coins, even choices and noise are drawn from them by exact laws."""

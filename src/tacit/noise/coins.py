@@ -1,42 +1,39 @@
-"""Yes or no with an exact chance: a rational p, or exp(-x) for a rational x.
+"""Coins and even choices, each with exactly the chance it states: every yes or no that bits decide is decided here.
 
-A word U stands for a real u in [U, U+1)/2^w; the answer is yes if u < p. Where U cannot tell, the same u gets more
-bits (docs/proofs/thresholds.md).
-
-Many yes-or-no answers at once, each with its own exact chance exp(-rate·distance).
-
-A float decides where its proved margin allows, more of the same bits and ball arithmetic otherwise
-(docs/proofs/selection.md).
-
-A whole number below m with every value equally likely: no remainder of a word is ever folded back.
-
-2^w mod m words of the 2^w are left over; a word among those is thrown away and a new one drawn. Whether one is thrown
-away says nothing about what is kept (docs/proofs/selection.md).
-
-Exact coins for randomizers: a chance is a whole number of 2^-64, so that a coin is decided by 64 bits and no more.
-
-The chance of keeping an answer is rounded down to that grid with certainty: the law that is drawn is a rational one,
-and it is at most as revealing as the real number asked for (docs/proofs/local.md). Many coins at once look at 16 bits
-each and at the other 48 only where those tie, or are tossed 64 at a time, bit by bit, straight into packed words.
+A word U stands for a real u in [U, U+1)/2^w; a coin of chance p says yes if u < p. Where U cannot tell, the same u gets
+more bits (docs/proofs/bernoulli.md). One coin at a time may have any rational chance, or exp(-x) for a rational x. Many
+at once have a chance that is a whole number of 2^-64: they look at 16 bits each and at the other 48 only where those
+tie, or are tossed 64 at a time, bit by bit, straight into packed words (docs/proofs/local.md). An even choice among m
+throws away the 2^w mod m words that are left over, and none of them is folded back (docs/proofs/selection.md).
 """
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import lru_cache
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits, Keystream
 from tacit.noise.threshold import PIECE, WIDTH
-from tacit.privacy.arrays import Integers, Words
+from tacit.privacy.arrays import Flags, Integers, Words
 from tacit.privacy.number import Number, binary_meaning, show, whole
 from tacit.privacy.rounding import ball, certain_floor
 
 # length -> (floor(p·2^length), whether p·2^length is that integer exactly)
 Digits = Callable[[int], tuple[int, bool]]
+
+# The float's error is below 2^-46 (docs/proofs/selection.md); what lies within 2^-40, and a word's own interval, is
+# decided in balls.
+FILTER_MARGIN = 2.0**-40
+
+CHANCE_BITS = 64
+ONE = 1 << CHANCE_BITS
+_FIRST = 16
+_REST = CHANCE_BITS - _FIRST
+# Words tossed at a time: a few arrays of this size stay in the second-level cache.
+PIECE_WORDS = 1 << 14
+_LEVELS = 8
 
 
 class Bernoulli:
@@ -51,38 +48,15 @@ class Bernoulli:
         if not 0 <= self.p <= 1:
             raise InvalidParameter(f"p must lie between 0 and 1, not {show(self.p)}")
 
-    def sample(self, n: int) -> NDArray[np.bool_]:
+    def sample(self, n: int) -> Flags:
         """Return `n` independent answers.
 
         Privacy: each is True with chance p exactly, from a key used for this call alone.
         """
         return self._draw(whole(n, name="n", least=0), Keystream())
 
-    def _draw(self, n: int, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
-        return _draw_below(rational_digits(self.p), n, bits, width)
-
-
-class BernoulliExp:
-    """True with chance exp(-x), exactly, for a rational x of at least 0.
-
-    >>> BernoulliExp(0).sample(3).tolist()
-    [True, True, True]
-    """
-
-    def __init__(self, x: Number) -> None:
-        self.x = binary_meaning(x, name="x")
-        if self.x < 0:
-            raise InvalidParameter(f"x must be at least 0, not {show(self.x)}: exp(-x) is a chance")
-
-    def sample(self, n: int) -> NDArray[np.bool_]:
-        """Return `n` independent answers.
-
-        Privacy: each is True with chance exp(-x) exactly, from a key used for this call alone.
-        """
-        return self._draw(whole(n, name="n", least=0), Keystream())
-
-    def _draw(self, n: int, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
-        return _draw_below(exp_digits(self.x), n, bits, width)
+    def _draw(self, n: int, bits: Bits, width: int = WIDTH) -> Flags:
+        return _draw_chance(rational_digits(self.p), n, bits, width)
 
 
 def rational_digits(p: Fraction) -> Digits:
@@ -119,24 +93,7 @@ def settle_below(word: int, digits: Digits, bits: Bits, width: int = WIDTH) -> b
         length += width
 
 
-def _draw_below(digits: Digits, n: int, bits: Bits, width: int) -> NDArray[np.bool_]:
-    floor, exact = digits(width)
-    if floor >> width:  # p is 1
-        return np.ones(n, dtype=np.bool_)
-    words = bits.words(n, width)
-    answers = words < np.uint64(floor)
-    if not exact:
-        for place in np.flatnonzero(words == np.uint64(floor)):
-            answers[place] = settle_below(int(words[place]), digits, bits, width)
-    return answers
-
-
-# The float's error is below 2^-46 (docs/proofs/selection.md); what lies within 2^-40, and a word's own interval, is
-# decided in balls.
-FILTER_MARGIN = 2.0**-40
-
-
-def draw_flips(distances: Integers, rate: Fraction, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
+def draw_flips(distances: Integers, rate: Fraction, bits: Bits, width: int = WIDTH) -> Flags:
     """Return an independent answer for each distance of at least 0: True with chance exp(-rate·distance).
 
     Privacy: each chance is exact, given uniform bits.
@@ -156,20 +113,6 @@ def draw_flips(distances: Integers, rate: Fraction, bits: Bits, width: int = WID
     return answers
 
 
-def draw_chance(digits: Digits, n: int, bits: Bits, width: int = WIDTH) -> NDArray[np.bool_]:
-    """Return `n` independent answers, each True with the one chance below 1 whose binary digits are given.
-
-    Privacy: the chance is exact, given uniform bits.
-    """
-    floor, exact = digits(width)
-    words = bits.words(n, width)
-    answers = words < np.uint64(floor)
-    if not exact:
-        for place in np.flatnonzero(words == np.uint64(floor)):
-            answers[place] = settle_below(int(words[place]), digits, bits, width)
-    return answers
-
-
 def draw_below(most: int, n: int, bits: Bits, width: int = WIDTH) -> Integers:
     """Return `n` independent whole numbers, each uniform on 0, …, most - 1.
 
@@ -186,47 +129,21 @@ def draw_below(most: int, n: int, bits: Bits, width: int = WIDTH) -> Integers:
     return (words % np.uint64(most)).astype(np.int64)
 
 
-CHANCE_BITS = 64
-ONE = 1 << CHANCE_BITS
-HALF = Fraction(1, 2)
-# Below this chance of being changed a report is the answer; below this gain over guessing it says nothing.
-LEAST = Fraction(1, 2**53)
-EPSILON_MOST = 1000
+def draw_below_each(counts: Integers, bits: Bits) -> Integers:
+    """Return a whole number below each count, every one as likely: words that would favour some are drawn again.
 
-_FIRST = 16
-_REST = CHANCE_BITS - _FIRST
-# Words tossed at a time: a few arrays of this size stay in the second-level cache.
-PIECE_WORDS = 1 << 14
-_LEVELS = 8
-
-
-@lru_cache(maxsize=512)
-def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction:
-    """Return the chance of an output among `inside` favoured ones, with `outside` others: a·e^ε/(a·e^ε + b), floored.
-
-    Each favoured output is then at most e^epsilon times as likely as each other one, exactly. A chance that is one, or
-    no better than even, to the precision of a float is refused.
-
-    >>> float(kept_chance(Fraction(1), outside=1))
-    0.7310585786300049
+    Privacy: exactly uniform, given uniform bits.
     """
-    if epsilon > EPSILON_MOST:  # before a power of it fills the memory
-        raise reveals(epsilon)
-    power = certain_floor(
-        lambda: arb(2) ** CHANCE_BITS * inside * ball(epsilon).exp() / (inside * ball(epsilon).exp() + outside)
-    )
-    chance = Fraction(power, ONE)
-    if 1 - chance < LEAST:
-        raise reveals(epsilon)
-    if chance - Fraction(inside, inside + outside) < LEAST * Fraction(inside, inside + outside):
-        raise InvalidParameter(
-            f"epsilon = {show(epsilon)} keeps an answer no oftener than guessing would, to 2^-53: "
-            "a report says nothing\nhint: 0.5 to 5 is usual"
-        )
-    return chance
+    drawn = np.zeros(len(counts), dtype=np.int64)
+    shifts = (64 - np.frexp(counts.astype(np.float64))[1]).astype(np.uint64)
+    left = np.flatnonzero(counts > 1)
+    while len(left):
+        drawn[left] = (bits.words(len(left)) >> shifts[left]).astype(np.int64)
+        left = left[drawn[left] >= counts[left]]
+    return drawn
 
 
-def draw_heads(chance: Fraction, n: int, bits: Bits) -> NDArray[np.bool_]:
+def draw_heads(chance: Fraction, n: int, bits: Bits) -> Flags:
     """Return `n` coins that are True with this chance, a multiple of 2^-64 below 1.
 
     Privacy: the chance is exact, given uniform bits.
@@ -241,6 +158,14 @@ def draw_heads(chance: Fraction, n: int, bits: Bits) -> NDArray[np.bool_]:
     return heads
 
 
+def draw_heads_each(shares: Words, bits: Bits, width: int = WIDTH) -> Flags:
+    """Return a coin for each share s, True with chance s/2^width.
+
+    Privacy: each chance is exact, given uniform bits.
+    """
+    return bits.words(len(shares), width) < shares
+
+
 def draw_packed_heads(chance: Fraction, n: int, bits: Bits) -> Words:
     """Return `n` words of 64 coins each, every bit 1 with this chance.
 
@@ -251,6 +176,18 @@ def draw_packed_heads(chance: Fraction, n: int, bits: Bits) -> Words:
         piece = packed[start : start + PIECE_WORDS]
         piece[:] = _toss(_threshold(chance), len(piece), bits)
     return packed
+
+
+def _draw_chance(digits: Digits, n: int, bits: Bits, width: int) -> Flags:
+    floor, exact = digits(width)
+    if floor >> width:  # p is 1
+        return np.ones(n, dtype=np.bool_)
+    words = bits.words(n, width)
+    answers = words < np.uint64(floor)
+    if not exact:
+        for place in np.flatnonzero(words == np.uint64(floor)):
+            answers[place] = settle_below(int(words[place]), digits, bits, width)
+    return answers
 
 
 def _toss(threshold: int, n: int, bits: Bits) -> Words:
@@ -298,11 +235,3 @@ def _threshold(chance: Fraction) -> int:
     if scaled.denominator != 1 or not 0 <= scaled < ONE:
         raise InvalidParameter("chance must be a multiple of 2^-64 from 0 to below 1")
     return int(scaled)
-
-
-def reveals(epsilon: Fraction) -> InvalidParameter:
-    """Return the refusal of an epsilon so large that a report hides nothing."""
-    return InvalidParameter(
-        f"epsilon = {show(epsilon)} changes fewer than one answer in 2^53: a report is the answer itself, "
-        "which is no privacy\nhint: 0.5 to 5 is usual"
-    )

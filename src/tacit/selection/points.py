@@ -13,6 +13,7 @@ from math import ceil, log
 import numpy as np
 
 from tacit.noise.bits import Bits
+from tacit.noise.coins import draw_below_each
 from tacit.privacy.arrays import Integers
 from tacit.selection.weights import places_in_each, settle
 
@@ -113,7 +114,7 @@ def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
         some = np.flatnonzero(every.lengths)
         place = some[settle(every.scores[some], aim.slope, int(words[group]), bits, times=every.lengths[some])]
         begin[group], length[group] = every.begins[place], every.lengths[place]
-    drawn: Integers = begin + uniform_below(length, bits)
+    drawn: Integers = begin + draw_below_each(length, bits)
     return drawn
 
 
@@ -178,14 +179,3 @@ class Stretches:
         leads = ((aim.up + aim.down) * each - total for each in (least, most))
         ahead, behind = next(leads), next(leads)
         return cls(begins, lengths, aim.over * np.maximum(ahead, 0) + aim.under * np.maximum(-behind, 0), edges)
-
-
-def uniform_below(counts: Integers, bits: Bits) -> Integers:
-    """Return a whole number below each count, each as likely: words that would favour some are drawn again."""
-    drawn = np.zeros(len(counts), dtype=np.int64)
-    shifts = (64 - np.frexp(counts.astype(np.float64))[1]).astype(np.uint64)
-    left = np.flatnonzero(counts > 1)
-    while len(left):
-        drawn[left] = (bits.words(len(left)) >> shifts[left]).astype(np.int64)
-        left = left[drawn[left] >= counts[left]]
-    return drawn

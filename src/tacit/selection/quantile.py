@@ -237,7 +237,7 @@ def _spread(steps: Integers, starts: Integers, ends: Integers, bits: Bits) -> In
     first = np.ones(len(rows), dtype=bool)
     first[1:] = rows[1:] != rows[:-1]
     first[edges[sizes > 0]] = True
-    fractions = (bits.words(len(rows)) >> np.uint64(64 - TIE_BITS)).astype(np.int64)
+    fractions = bits.words(len(rows), TIE_BITS).astype(np.int64)
     fractions |= np.cumsum(first) << TIE_BITS  # sorting moves rows inside their ties only
     fractions.sort(kind="stable")
     rows <<= TIE_BITS

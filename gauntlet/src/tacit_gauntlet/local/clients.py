@@ -16,7 +16,7 @@ import numpy as np
 
 import tacit.local as local
 from tacit.local import wire
-from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads
+from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads, kept_chance
 from tacit.local.protocols.unary import Permanent
 from tacit.noise import coins
 from tacit.noise.bits import Keystream
@@ -67,7 +67,7 @@ def _largest_ratio(one: Law, other: Law) -> Fraction:
 
 def _unfair_coins() -> Iterator[str]:
     """Run a coin on every 16-bit word, and the packed coin on every 8-bit one: heads must be exactly the chance."""
-    chance = coins.kept_chance(Fraction(1), outside=3)
+    chance = kept_chance(Fraction(1), outside=3)
     every = np.arange(1 << 16, dtype=np.uint16).view(np.uint64)
     heads = int(np.count_nonzero(coins.draw_heads(chance, 1 << 16, EveryWord(every))))
     # the one word that ties is decided by the next words, which are zeros here: heads

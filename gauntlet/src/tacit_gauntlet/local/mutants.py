@@ -252,20 +252,20 @@ def modulo_bias_in_a_response() -> AbstractContextManager[None]:
 @mutant("two answers' chance for k", killed_by="T01", published="e^ε/(1 + e^ε) used for any number of answers")
 def two_answers_chance() -> AbstractContextManager[None]:
     """Keep as often as with two answers, however many there are."""
-    digits = original("keep digits of a response")
+    chance = original("kept_chance")
 
-    def for_two(epsilon: Fraction, k: int) -> object:
-        return digits(epsilon, min(k, 2))
+    def for_two(epsilon: Fraction, *, outside: int) -> Fraction:
+        return chance(epsilon, outside=min(outside, 1))  # type: ignore[no-any-return]
 
-    return planted("keep digits of a response", for_two)
+    return planted("kept_chance", for_two)
 
 
 @mutant("the answer among the others", killed_by="T01", published="else any answer, the true one included")
 def answer_among_the_others() -> AbstractContextManager[None]:
     """Draw the other answer from all of them."""
 
-    def draw(self: Any, codes: Any, bits: Any, width: int = original("WIDTH")) -> Any:
-        keep = original("draw_chance")(self._digits, len(codes), bits, width)
-        return np.where(keep, codes, original("draw_below")(self.k, len(codes), bits, width))
+    def respond(codes: Any, size: int, keep: Fraction, bits: Any) -> Any:
+        kept = original("draw_heads")(keep, len(codes), bits)
+        return np.where(kept, codes, original("draw_below")(size, len(codes), bits))
 
-    return planted("RandomizedResponse.draw", draw)
+    return planted("respond", respond)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import tacit
 from tacit.noise import grid
 from tacit.noise.bits import Bits
-from tacit.noise.coins import Bernoulli, BernoulliExp
+from tacit.noise.coins import Bernoulli, draw_flips
 from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, block_table, gaussian_table
 from tacit.noise.laplace import DigitTables, DiscreteLaplace, laplace_tables
 from tacit.noise.threshold import SEARCH_MOST, ThresholdTable
@@ -156,7 +156,7 @@ def _samplers(width: int, depth: int) -> Iterator[tuple[str, Callable[[Bits], in
     )
     yield (
         "Bernoulli exp(-5/7)",
-        lambda bits: int(not BernoulliExp(Fraction(5, 7))._draw(1, bits, width)[0]),
+        lambda bits: int(not draw_flips(np.array([5]), Fraction(1, 7), bits, width)[0]),
         _exp_edge(Fraction(5, 7), depth),
     )
     sigma = Fraction(130)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads, as_payloads, code_type
-from tacit.noise import coins
 from tacit.noise.bits import Bits
+from tacit.noise.coins import draw_below
 from tacit.privacy.arrays import Flags, Integers
 
 Method = Literal["split", "sample", "fake"]
@@ -59,7 +59,7 @@ class Attributes:
         """
         if self.method == "split":
             return np.hstack([part.draw(codes[:, place], bits) for place, part in enumerate(self.parts)])
-        which = coins.draw_below(len(self.parts), len(codes), bits)
+        which = draw_below(len(self.parts), len(codes), bits)
         if self.method == "fake":
             return np.hstack(
                 [self._draw_or_fake(place, which == place, codes, bits) for place in range(len(self.parts))]
@@ -74,7 +74,7 @@ class Attributes:
 
     def _draw_or_fake(self, place: int, sampled: Flags, codes: Integers, bits: Bits) -> Payloads:
         part = self.parts[place]
-        fakes = coins.draw_below(part.size, len(codes), bits).astype(code_type(part.size))
+        fakes = draw_below(part.size, len(codes), bits).astype(code_type(part.size))
         return np.where(sampled[:, None], part.draw(codes[:, place], bits), as_payloads(fakes))
 
     def valid(self, payloads: Payloads) -> Flags:

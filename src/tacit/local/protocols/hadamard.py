@@ -13,10 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.protocols.protocol import Law, Payloads, as_payloads, as_records, code_type, spread_of
-from tacit.noise import coins
+from tacit.local.protocols.protocol import (
+    Law,
+    Payloads,
+    as_payloads,
+    as_records,
+    code_type,
+    kept_chance,
+    respond,
+    spread_of,
+)
 from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_heads, kept_chance
 from tacit.privacy.arrays import Flags, Integers, Words
 
 HASH_BITS_MAX = 10
@@ -73,14 +80,11 @@ class Hadamard:
 
         Privacy: epsilon-DP for each code, exactly.
         """
-        rows = bits.words(len(codes)) >> np.uint64(64 - self.row_bits)
+        rows = bits.words(len(codes), self.row_bits)
         own = self._hash(rows, codes.astype(np.uint64))
-        kept = draw_heads(self.keep, len(codes), bits)
-        others = coins.draw_below((1 << self.hash_bits) - 1, len(codes), bits)
-        others += others >= own
         records = np.empty(len(codes), dtype=self._type)
         records["row"] = rows
-        records["bits"] = np.where(kept, own, others)
+        records["bits"] = respond(own, 1 << self.hash_bits, self.keep, bits)
         return as_payloads(records)
 
     def valid(self, payloads: Payloads) -> Flags:

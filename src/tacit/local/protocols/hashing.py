@@ -21,10 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.local.protocols.protocol import Law, Payloads, as_payloads, as_records, code_type, spread_of
-from tacit.noise import coins
+from tacit.local.protocols.protocol import (
+    Law,
+    Payloads,
+    SupportCounts,
+    as_payloads,
+    as_records,
+    code_type,
+    kept_chance,
+    respond,
+    spread_of,
+)
 from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_heads, kept_chance
+from tacit.noise.coins import draw_below
 from tacit.privacy.arrays import Flags, Integers, Words
 from tacit.privacy.rounding import ball, nearest_float
 
@@ -36,7 +45,7 @@ _BLOCK = 1 << 14
 
 
 @dataclass(frozen=True)
-class LocalHashing:
+class LocalHashing(SupportCounts):
     """A report is a hash function (16 bytes) and a cell.
 
     Privacy: epsilon-DP for each code: the hash is drawn without looking at it, and the cell is randomized response.
@@ -112,14 +121,6 @@ class LocalHashing:
                 np.add(place, step, out=place)
         return counts
 
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        """Return the counters of two batches together."""
-        return one + other
-
-    def supports(self, tally: NDArray[Any]) -> Integers:
-        """Return how many reports support each code."""
-        return tally
-
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
         """Return whether each report's cell is that of each of these codes."""
         records = as_records(payloads, self._type)
@@ -145,11 +146,7 @@ class LocalHashing:
 
 def perturbed_cells(hashed: Words, cells: int, keep: Fraction, bits: Bits) -> Integers:
     """Return the cell of each hash through randomized response on cells."""
-    own = cells_of(hashed, cells)
-    kept = draw_heads(keep, len(own), bits)
-    others = coins.draw_below(cells - 1, len(own), bits)
-    others += others >= own
-    return np.where(kept, own, others)
+    return respond(cells_of(hashed, cells), cells, keep, bits)
 
 
 def cells_of(hashed: Words, cells: int) -> Integers:
@@ -255,7 +252,7 @@ class PrefixHashing:
     def _draw_levels(self, n: int, bits: Bits) -> Integers:
         """Each level that finds is as likely as another, and all of them together as FINDERS in OF."""
         finding = self.levels - 1
-        place = coins.draw_below(OF * finding, n, bits)
+        place = draw_below(OF * finding, n, bits)
         return np.minimum(place // FINDERS, finding)
 
     def valid(self, payloads: Payloads) -> Flags:

@@ -15,10 +15,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from tacit.local.protocols.protocol import Law, Payloads, as_payloads, as_records
-from tacit.noise import coins
+from tacit.local.protocols.protocol import Law, Payloads, as_payloads, as_records, kept_chance
 from tacit.noise.bits import Bits
-from tacit.noise.coins import CHANCE_BITS, ONE, draw_heads, kept_chance
+from tacit.noise.coins import CHANCE_BITS, ONE, draw_below, draw_heads, draw_heads_each
 from tacit.privacy.arrays import Flags, Integers
 from tacit.privacy.rounding import ball, certain_floor, nearest_float
 
@@ -99,13 +98,13 @@ class MeanResponse:
         return as_payloads(records)
 
     def _draw_bits(self, codes: Integers, bits: Bits) -> Integers:
-        own = (bits.words(len(codes)) >> np.uint64(64 - self.grid_bits)).astype(np.int64) < codes
+        own = draw_heads_each(codes.astype(np.uint64), bits, self.grid_bits)
         sent: Integers = (own == draw_heads(self.keep, len(codes), bits)).astype(np.int64)
         return sent
 
     def _draw_cells(self, codes: Integers, bits: Bits) -> Integers:
-        favoured = codes + coins.draw_below(self.window, len(codes), bits)
-        others = coins.draw_below(self.steps, len(codes), bits)
+        favoured = codes + draw_below(self.window, len(codes), bits)
+        others = draw_below(self.steps, len(codes), bits)
         others += self.window * (others >= codes)  # the cells before the window, then those after it
         return np.where(draw_heads(self.inside, len(codes), bits), favoured, others)
 

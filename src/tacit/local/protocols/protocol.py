@@ -1,28 +1,34 @@
 """What every protocol is: how an answer's code becomes a payload of fixed length, and how payloads are counted.
 
 A protocol knows no labels, no files and no people. Payloads are rows of bytes, all of one length, so that a report's
-size says nothing; every chance is an exact rational. What the counts say is `estimating.py`'s business.
+size says nothing; every chance is an exact rational. What the counts say is `estimate.py`'s business.
 
 Randomized response on k codes: the code itself with chance e^ε/(e^ε + k - 1), and else any other, evenly.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.noise import coins
+from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_heads, kept_chance
+from tacit.noise.coins import ONE, draw_below, draw_heads
 from tacit.privacy.arrays import Flags, Integers
+from tacit.privacy.number import show
+from tacit.privacy.rounding import ball, certain_floor
 
 # One row of bytes for each report: (reports, payload_bytes)
 Payloads = NDArray[np.uint8]
 # The chance of each payload, for one answer
 Law = dict[bytes, Fraction]
+
+# Below this chance of being changed a report is the answer; below this gain over guessing it says nothing.
+LEAST = Fraction(1, 2**53)
+EPSILON_MOST = 1000
 
 
 class LocalProtocol(Protocol):
@@ -102,6 +108,49 @@ class FrequencyProtocol(LocalProtocol, Protocol):
         ...
 
 
+class SupportCounts:
+    """Counters that are one number for each code: how many reports support it."""
+
+    def merge(self, one: Integers, other: Integers) -> Integers:
+        """Return the counters of two batches together."""
+        return one + other
+
+    def supports(self, tally: NDArray[Any]) -> Integers:
+        """Return how many reports support each code."""
+        return tally
+
+
+@lru_cache(maxsize=512)
+def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction:
+    """Return the chance of an output among `inside` favoured ones, with `outside` others: a·e^ε/(a·e^ε + b), floored.
+
+    Each favoured output is then at most e^epsilon times as likely as each other one, exactly. A chance that is one, or
+    no better than even, to the precision of a float is refused.
+
+    >>> float(kept_chance(Fraction(1), outside=1))
+    0.7310585786300049
+    """
+    if epsilon > EPSILON_MOST:  # before a power of it fills the memory
+        raise reveals(epsilon)
+    chance = Fraction(certain_floor(lambda: ONE * inside / (inside + outside * ball(-epsilon).exp())), ONE)
+    if 1 - chance < LEAST:
+        raise reveals(epsilon)
+    if chance - Fraction(inside, inside + outside) < LEAST * Fraction(inside, inside + outside):
+        raise InvalidParameter(
+            f"epsilon = {show(epsilon)} keeps an answer no oftener than guessing would, to 2^-53: "
+            "a report says nothing\nhint: 0.5 to 5 is usual"
+        )
+    return chance
+
+
+def reveals(epsilon: Fraction) -> InvalidParameter:
+    """Return the refusal of an epsilon so large that a report hides nothing."""
+    return InvalidParameter(
+        f"epsilon = {show(epsilon)} changes fewer than one answer in 2^53: a report is the answer itself, "
+        "which is no privacy\nhint: 0.5 to 5 is usual"
+    )
+
+
 @dataclass(frozen=True)
 class Spread:
     """What a protocol's estimates of counts vary by, for one report: enough to compare protocols by."""
@@ -140,7 +189,7 @@ def as_records(payloads: Payloads, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Response:
+class Response(SupportCounts):
     """Binary (size 2) and k-ary randomized response; a report is one code.
 
     Privacy: epsilon-DP for each code: chances `keep` and (1 - keep)/(k - 1), whose ratio is at most e^epsilon.
@@ -175,10 +224,11 @@ class Response:
 
         Privacy: epsilon-DP for each code, exactly; the time does not depend on the codes.
         """
-        kept = draw_heads(self.keep, len(codes), bits)
-        others = coins.draw_below(self.size - 1, len(codes), bits)
-        others += others >= codes  # any code but the sender's
-        return as_payloads(np.where(kept, codes, others).astype(self._type))
+        return as_payloads(respond(codes, self.size, self.keep, bits).astype(self._type))
+
+    def codes_of(self, payloads: Payloads) -> Integers:
+        """Return the code that each report names."""
+        return as_records(payloads, self._type).astype(np.int64)
 
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads are codes of the domain."""
@@ -187,14 +237,6 @@ class Response:
     def tally(self, payloads: Payloads) -> Integers:
         """Return how many reports name each code."""
         return np.bincount(as_records(payloads, self._type), minlength=self.size)
-
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        """Return the counters of two batches together."""
-        return one + other
-
-    def supports(self, tally: NDArray[Any]) -> Integers:
-        """Return how many reports support each code: those that name it."""
-        return tally
 
     def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
         """Return whether each report names each of these codes."""
@@ -209,3 +251,14 @@ class Response:
     def parameters(self) -> dict[str, str | int]:
         """Return what the header says of it."""
         return {"keep": str(self.keep)}
+
+
+def respond(codes: Integers, size: int, keep: Fraction, bits: Bits) -> Integers:
+    """Return each code itself with chance `keep`, and else any other of the `size` codes, evenly.
+
+    Privacy: ln(keep·(size - 1)/(1 - keep)) for each code, exactly; neither the time nor the bits depend on the codes.
+    """
+    kept = draw_heads(keep, len(codes), bits)
+    others = draw_below(size - 1, len(codes), bits)
+    others += others >= codes  # any code but the sender's
+    return np.where(kept, codes, others)

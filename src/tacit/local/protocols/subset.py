@@ -14,27 +14,14 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
-from typing import Any
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
-from tacit.local.protocols.protocol import Law, Payloads, spread_of
-from tacit.local.protocols.unary import (
-    as_bytes,
-    as_words,
-    bit_of,
-    bits_at,
-    count_columns,
-    last_mask,
-    no_bit_beyond,
-    set_bits,
-    width_of,
-)
-from tacit.noise import coins
+from tacit.local.protocols.protocol import Law, Payloads, kept_chance, spread_of
+from tacit.local.protocols.unary import BitReports, as_bytes, as_words, bit_of, last_mask, set_bits, width_of
 from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_heads, draw_packed_heads, kept_chance
+from tacit.noise.coins import draw_below, draw_heads, draw_packed_heads
 from tacit.noise.threshold import WIDTH, ThresholdTable
 from tacit.privacy.arrays import Flags, Integers, Words
 from tacit.privacy.rounding import ball, nearest_float
@@ -129,7 +116,7 @@ def _even_out(words: Words, size: int, members: Integers, bits: Bits) -> None:
     surplus = sizes_of(words) - members
     rows = np.flatnonzero(surplus)
     while rows.size:
-        places = coins.draw_below(size, _AT_ONCE * len(rows), bits).reshape(_AT_ONCE, len(rows))
+        places = draw_below(size, _AT_ONCE * len(rows), bits).reshape(_AT_ONCE, len(rows))
         where = (places >> 6) + rows * words.shape[1]
         masks = np.uint64(1) << (places & 63).astype(np.uint64)
         left = surplus[rows]
@@ -154,7 +141,7 @@ PIECE_ROWS = 1 << 12
 
 
 @dataclass(frozen=True)
-class Subset:
+class Subset(BitReports):
     """A report is a set of `members` codes, as packed bits; of all protocols it errs least.
 
     Privacy: epsilon-DP for each code: a set with the sender's code is at most e^epsilon times as likely as one without.
@@ -182,11 +169,6 @@ class Subset:
         """The chance that a report holds any one other code."""
         return self._stray(self.keep, self.members)
 
-    @property
-    def payload_bytes(self) -> int:
-        """One bit a code, in whole words."""
-        return 8 * width_of(self.size)
-
     def draw(self, codes: Integers, bits: Bits) -> Payloads:
         """Return a payload for each code.
 
@@ -210,24 +192,8 @@ class Subset:
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads are sets of the right size within the domain."""
         words = as_words(payloads)
-        found: Flags = no_bit_beyond(words, self.size) & (sizes_of(words) == self.members)
+        found: Flags = super().valid(payloads) & (sizes_of(words) == self.members)
         return found
-
-    def tally(self, payloads: Payloads) -> Integers:
-        """Return how many reports hold each code."""
-        return count_columns(as_words(payloads))[: self.size]
-
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        """Return the counters of two batches together."""
-        return one + other
-
-    def supports(self, tally: NDArray[Any]) -> Integers:
-        """Return how many reports support each code: those that hold it."""
-        return tally
-
-    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
-        """Return whether each report holds each of these codes."""
-        return bits_at(as_words(payloads), codes)
 
     def law(self, code: int) -> Law:
         """Return the chance of every payload."""

@@ -1,32 +1,27 @@
-"""Add up the columns of packed bits: how many of many rows have each bit set, 64 columns to a word.
-
-Rows are added as binary numbers held bit-sliced, one word per digit: two of k digits make one of k + 1 by a full adder
-on whole words. Eight rounds turn 256 rows into nine words of digits, which are unpacked once.
-
-Unary encoding: one bit for each code of the domain, all perturbed; symmetric (RAPPOR's) and optimised.
+"""Reports that are one bit for each code of the domain, all perturbed: unary encodings, for once and over time.
 
 Two answers differ in two bits. A bit of 1 is sent with chance `keep` if it is the sender's and `stray` if not, so the
-loss is ln(keep·(1 - stray)/(stray·(1 - keep))).
+loss is ln(keep·(1 - stray)/(stray·(1 - keep))). There is a symmetric encoding (RAPPOR's) and an optimised one.
 
-Reports over time: a permanent answer, drawn once and kept by the client, and a fresh perturbation of it each time.
+Over time, all bits are perturbed once (the permanent answer, which the client keeps) and again in every report. However
+many reports are seen, they say no more than the permanent answer does: epsilon. One alone says less: epsilon_first.
 
-All bits of the unary encoding are perturbed once (the permanent answer) and again in every report. However many
-reports are seen, they say no more than the permanent answer does: epsilon. One alone says less: epsilon_first.
+Set bits are counted 64 columns to a word. Rows are added as binary numbers held bit-sliced, one word per digit: two of
+k digits make one of k + 1 by a full adder on whole words. Eight rounds turn 256 rows into nine words of digits.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.local.protocols.protocol import Law, Payloads
+from tacit.local.protocols.protocol import Law, Payloads, kept_chance
 from tacit.noise.bits import Bits
-from tacit.noise.coins import HALF, ONE, PIECE_WORDS, draw_heads, draw_packed_heads, kept_chance
+from tacit.noise.coins import ONE, PIECE_WORDS, draw_heads, draw_packed_heads
 from tacit.privacy.arrays import Flags, Integers, Words
 from tacit.privacy.number import show
 
@@ -91,8 +86,39 @@ def _add(one: list[Words], other: list[Words]) -> list[Words]:
     return [*total, carry]
 
 
+class BitReports:
+    """A report is one bit for each code of the domain, in whole words of 64; a set bit supports its code."""
+
+    size: int
+
+    @property
+    def payload_bytes(self) -> int:
+        """One bit a code, in whole words."""
+        return 8 * width_of(self.size)
+
+    def valid(self, payloads: Payloads) -> Flags:
+        """Return which payloads set no bit beyond the domain."""
+        return no_bit_beyond(as_words(payloads), self.size)
+
+    def tally(self, payloads: Payloads) -> Integers:
+        """Return how many reports set each bit."""
+        return count_columns(as_words(payloads))[: self.size]
+
+    def merge(self, one: Integers, other: Integers) -> Integers:
+        """Return the counters of two batches together."""
+        return one + other
+
+    def supports(self, tally: Integers) -> Integers:
+        """Return how many reports support each code: those that set its bit."""
+        return tally
+
+    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
+        """Return whether each report sets the bit of each of these codes."""
+        return bits_at(as_words(payloads), codes)
+
+
 @dataclass(frozen=True)
-class Unary:
+class Unary(BitReports):
     """A report is as many bits as the domain has codes, in whole words of 64.
 
     Privacy: epsilon-DP for each code. Symmetric: the loss is shared by the two bits, keep = e^(ε/2)/(e^(ε/2) + 1) =
@@ -111,17 +137,12 @@ class Unary:
     @cached_property
     def keep(self) -> Fraction:
         """The chance that the sender's own bit is sent as 1."""
-        return kept_chance(self.epsilon / 2, outside=1) if self.kind == "symmetric" else HALF
+        return kept_chance(self.epsilon / 2, outside=1) if self.kind == "symmetric" else Fraction(1, 2)
 
     @cached_property
     def stray(self) -> Fraction:
         """The chance that any other bit is sent as 1, rounded up."""
         return 1 - kept_chance(self.epsilon / 2 if self.kind == "symmetric" else self.epsilon, outside=1)
-
-    @property
-    def payload_bytes(self) -> int:
-        """One bit a code, in whole words."""
-        return 8 * width_of(self.size)
 
     def draw(self, codes: Integers, bits: Bits) -> Payloads:
         """Return a payload for each code.
@@ -129,26 +150,6 @@ class Unary:
         Privacy: epsilon-DP for each code, exactly: every bit has its own coin.
         """
         return as_bytes(toss_bits(codes, self.size, self.keep, self.stray, bits))
-
-    def valid(self, payloads: Payloads) -> Flags:
-        """Return which payloads set no bit beyond the domain."""
-        return no_bit_beyond(as_words(payloads), self.size)
-
-    def tally(self, payloads: Payloads) -> Integers:
-        """Return how many reports set each bit."""
-        return count_columns(as_words(payloads))[: self.size]
-
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        """Return the counters of two batches together."""
-        return one + other
-
-    def supports(self, tally: NDArray[Any]) -> Integers:
-        """Return how many reports support each code: those that set its bit."""
-        return tally
-
-    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
-        """Return whether each report sets the bit of each of these codes."""
-        return bits_at(as_words(payloads), codes)
 
     def law(self, code: int) -> Law:
         """Return the chance of every payload."""
@@ -231,7 +232,7 @@ def as_bytes(words: Words) -> Payloads:
 
 
 @dataclass(frozen=True)
-class Permanent:
+class Permanent(BitReports):
     """A report is as many bits as the domain has codes: the permanent answer's, each changed by a fresh coin.
 
     Privacy: epsilon-DP for the value behind one permanent answer, for all reports made from it together, and
@@ -274,11 +275,6 @@ class Permanent:
         """The chance that any other bit is 1 in a report."""
         return 1 - self.keep
 
-    @property
-    def payload_bytes(self) -> int:
-        """One bit a code, in whole words."""
-        return 8 * width_of(self.size)
-
     def draw_permanent(self, codes: Integers, bits: Bits) -> Words:
         """Return a permanent answer for each code, as packed bits.
 
@@ -302,26 +298,6 @@ class Permanent:
         Privacy: epsilon_first-DP for each code.
         """
         return self.draw_instant(self.draw_permanent(codes, bits), bits)
-
-    def valid(self, payloads: Payloads) -> Flags:
-        """Return which payloads set no bit beyond the domain."""
-        return no_bit_beyond(as_words(payloads), self.size)
-
-    def tally(self, payloads: Payloads) -> Integers:
-        """Return how many reports set each bit."""
-        return count_columns(as_words(payloads))[: self.size]
-
-    def merge(self, one: Integers, other: Integers) -> Integers:
-        """Return the counters of two batches together."""
-        return one + other
-
-    def supports(self, tally: NDArray[Any]) -> Integers:
-        """Return how many reports support each code: those that set its bit."""
-        return tally
-
-    def supporting(self, payloads: Payloads, codes: Integers) -> Flags:
-        """Return whether each report sets the bit of each of these codes."""
-        return bits_at(as_words(payloads), codes)
 
     def law(self, code: int) -> Law:
         """Return the chance of every first report."""

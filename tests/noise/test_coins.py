@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidParameter
+from tacit.local.protocols.protocol import kept_chance
 from tacit.noise import coins
 from tacit.noise.bits import Keystream
 from tacit.privacy.rounding import ball, certainly_less
@@ -23,7 +24,7 @@ CHANCES = st.integers(1, 2**64 - 1).map(lambda top: Fraction(top, 2**64))
     outside=st.integers(1, 10**6),
 )
 def test_a_favoured_output_is_at_most_e_to_the_epsilon_times_as_likely(epsilon, inside, outside):
-    chance = coins.kept_chance(epsilon, inside=inside, outside=outside)
+    chance = kept_chance(epsilon, inside=inside, outside=outside)
     ratio = (chance / inside) / ((1 - chance) / outside)
     assert certainly_less(lambda: ball(ratio).log(), lambda: ball(epsilon))
     # one step of the grid more would be too much
@@ -36,7 +37,7 @@ def test_a_favoured_output_is_at_most_e_to_the_epsilon_times_as_likely(epsilon, 
 )
 def test_an_epsilon_that_hides_nothing_or_says_nothing_is_refused(epsilon, words):
     with pytest.raises(InvalidParameter, match=words):
-        coins.kept_chance(Fraction(epsilon), outside=1)
+        kept_chance(Fraction(epsilon), outside=1)
 
 
 @settings(max_examples=30)
@@ -80,3 +81,13 @@ def test_packed_coins_have_their_chance_on_average(top):
 def test_a_chance_off_the_grid_is_refused():
     with pytest.raises(InvalidParameter, match="2\\^-64"):
         coins.draw_heads(Fraction(1, 3), 1, Keystream())
+
+
+@settings(max_examples=30)
+@given(shares=st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
+def test_a_coin_for_each_share_says_yes_below_it_and_nowhere_else(shares):
+    array = np.array(shares, dtype=np.uint64)
+    at = coins.draw_heads_each(array, EveryWord(array))
+    below = coins.draw_heads_each(array, EveryWord(np.maximum(array, 1) - np.uint64(1)))
+    assert not at.any()
+    assert below.tolist() == [share > 0 for share in shares]
