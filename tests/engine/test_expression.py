@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine.expression import TRANSLATIONS, to_ibis
+from tacit.engine.expression import to_ibis
+from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
-from tacit.query.catalogue import CATALOGUE
+from tacit.query.catalogue import FUNCTIONS
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
 from tacit.query.nodes import Call, Column, Value
 from tacit.query.sql_text import show
@@ -35,10 +36,10 @@ def assert_agrees(expressions, made_up):
 
 
 def test_the_catalogue_and_the_translation_have_the_same_functions():
-    assert set(TRANSLATIONS) == set(CATALOGUE)
+    assert set(TRANSLATIONS) == set(FUNCTIONS)
 
 
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @settings(max_examples=4)
 @given(data=st.data())
 def test_each_function_means_what_its_words_say(name, data):
@@ -47,7 +48,7 @@ def test_each_function_means_what_its_words_say(name, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(CATALOGUE))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @settings(max_examples=60)
 @given(data=st.data())
 def test_each_function_means_what_its_words_say_at_length(name, data):

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical_form import kind_of
 from tacit.query.kind import INT_LEAST, INT_MOST, decimal, kind_of_column
 from tacit.query.nodes import Call, Column, Value
+from tacit.query.typecheck import kind_of
 from tacit.tables.schema import ColumnFacts
 from tacit_gauntlet.stage.trial import trial
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tacit.query.catalogue import CATALOGUE
+from tacit.query.catalogue import FUNCTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "functions.md"
 START, END = "<!-- the catalogue -->\n", "<!-- end of the catalogue -->\n"
@@ -10,7 +10,7 @@ START, END = "<!-- the catalogue -->\n", "<!-- end of the catalogue -->\n"
 
 def table() -> str:
     """Return the catalogue as a Markdown table, in its own order."""
-    rows = [f"| `{_cell(entry.form)}` | {_cell(entry.meaning)} |\n" for entry in CATALOGUE.values()]
+    rows = [f"| `{_cell(entry.form)}` | {_cell(entry.meaning)} |\n" for entry in FUNCTIONS.values()]
     return "".join(["\n| Written | Means |\n|---|---|\n", *rows, "\n"])
 
 

@@ -7,13 +7,14 @@ from hypothesis import given, settings
 from sqlglot import exp
 
 from tacit.engine.expression import to_ibis
-from tacit.query.canonical_form import canonical, columns_of, functions_of, kind_of
-from tacit.query.catalogue import CATALOGUE, written_forms
+from tacit.query.canonical_form import canonical
+from tacit.query.catalogue import FUNCTIONS, written_forms
 from tacit.query.check import check, type_of
 from tacit.query.kind import TEXT, value_of
-from tacit.query.nodes import Aggregate, Call, Column, Output, Query
-from tacit.query.sql import parse_expression
+from tacit.query.nodes import Aggregate, Call, Column, Output, Query, columns_of, functions_of
+from tacit.query.parse import parse_expression
 from tacit.query.sql_text import show
+from tacit.query.typecheck import kind_of
 from tacit_gauntlet.query.language import hostile_texts, same_cell
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.reference import meaning
@@ -67,8 +68,8 @@ def test_types_columns_and_functions_of_an_expression():
 
 
 def test_the_catalogue_says_how_each_function_is_written_and_what_it_means():
-    assert set(FORMS) == set(CATALOGUE)
-    assert all(entry.form in written_forms() and entry.meaning for entry in CATALOGUE.values())
+    assert set(FORMS) == set(FUNCTIONS)
+    assert all(entry.form in written_forms() and entry.meaning for entry in FUNCTIONS.values())
 
 
 @given(nested())

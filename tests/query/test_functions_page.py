@@ -3,7 +3,7 @@
 import re
 
 from tacit.query import catalogue
-from tacit.query.catalogue import CATALOGUE
+from tacit.query.catalogue import FUNCTIONS
 from tests.query.functions_page import PAGE, table, with_table
 
 
@@ -14,8 +14,8 @@ def test_the_page_has_the_catalogue_of_today():
 
 def test_the_table_has_every_function_and_what_it_means():
     rows = [line for line in table().splitlines() if line.startswith("| `")]
-    assert len(rows) == len(CATALOGUE)
-    for row, entry in zip(rows, CATALOGUE.values(), strict=True):
+    assert len(rows) == len(FUNCTIONS)
+    for row, entry in zip(rows, FUNCTIONS.values(), strict=True):
         assert entry.form.replace("|", "\\|") in row
         assert entry.meaning in row
 

@@ -7,7 +7,8 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.query.nodes import After, Aggregate, Call, Column, Key, Ordering, Output, Value
-from tacit.query.sql import parse_expression, parse_query
+from tacit.query.parse import parse_expression
+from tacit.query.sql import parse_query
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 
 VISITS = Declaration(

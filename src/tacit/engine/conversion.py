@@ -1,4 +1,4 @@
-"""From one type to another: implicit widening, the catalogue's casts, and the settling of raw results."""
+"""Cells from one type to another: implicit widening, the catalogue's casts, and the settling of raw results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ import ibis
 import ibis.expr.types as ir
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DIGITS_MAX, TIMESTAMP, Kind, phrase
+from tacit.query.kind import DIGITS_MAX, TIMESTAMP, Kind, common, phrase
+from tacit.query.nodes import Call, Scalar, Value
 from tacit.tables.cells import FIRST_SECOND, LAST_SECOND
 
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
@@ -79,6 +80,41 @@ def widen(cell: Cell, kind: Kind) -> ir.Value:
     if cell.kind == kind or kind.type in ("int", "text", "bool"):
         return cell.value
     return cell.value.cast(type_name(kind))
+
+
+@dataclass(frozen=True)
+class TranslatedCall:
+    """A call whose arguments are translated, and the kind its result must have."""
+
+    call: Call
+    cells: tuple[Cell, ...]
+    kind: Kind
+
+    def values(self, kind: Kind | None = None) -> list[ir.Value]:
+        """Return the arguments, all widened to one kind."""
+        shared = self.shared() if kind is None else kind
+        return [widen(cell, shared) for cell in self.cells]
+
+    def shared(self) -> Kind:
+        """Return the kind that all arguments widen to."""
+        result = Kind("null")
+        for cell in self.cells:
+            result = common(result, cell.kind, where="a call")
+        return result
+
+    def constant(self, place: int) -> Scalar:
+        """Return the constant that the call was checked to have at this place."""
+        argument = self.call.arguments[place]
+        if not isinstance(argument, Value):
+            raise QueryRefused("an argument that must be a constant is none\nhint: write the value itself")
+        return argument.value
+
+    def number(self, place: int) -> int:
+        """Return the whole constant that the call was checked to have at this place."""
+        value = self.constant(place)
+        if not isinstance(value, int):
+            raise QueryRefused("an argument that must be a whole constant is none\nhint: write the number itself")
+        return value
 
 
 def _to_bool(cell: Cell, kind: Kind) -> ir.Value:

@@ -1,22 +1,12 @@
-"""A call on its way to an engine: its arguments translated, its result's kind known.
+"""How an engine runs each function of the catalogue: one table, `TRANSLATIONS`, and nothing that can fail on a row.
 
-Functions of text on an engine, all by code point; what an engine would do by grapheme or language is avoided.
-
-Dates and timestamps on an engine: parts, starts, differences and intervals.
-
-A date is made a timestamp before it is moved or cut, since some engines return one for the other. A time that would
-leave the calendar becomes NULL before it is moved, so that no engine sees a year it does not have.
-
-LIKE on an engine: its own where the pattern has no escape, otherwise a regular expression of the same meaning.
-
-The product of two decimals with the digits both need: Ibis gives it too few, and refuses scales that differ.
-
-LEAST, GREATEST, ABS, ROUND, FLOOR and CEIL on an engine.
-
-Engines disagree about halves, and their own rounding of a float is not always of the number that it is. Floats are
-rounded by floor alone; decimals by their own floor and ceiling, or by the cast that all engines round away from 0.
+An operation that could raise gets NULL in place of the argument that would make it: engines may evaluate a branch that
+a CASE guards, so a guard around an operation is not enough. Numbers that could overflow are computed in wide decimals,
+whose digits the question's check has bounded. Engines disagree about halves, about the case of letters and about what
+a character is; what they would each do in their own way is avoided.
 """
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,216 +19,114 @@ import ibis.expr.rules as rlz
 import ibis.expr.types as ir
 from ibis.common.annotations import attribute
 
-from tacit.engine.conversion import Cell, nothing, settle_int, type_name, widen
-from tacit.errors import QueryRefused
-from tacit.query.functions import POSITION_MAX
-from tacit.query.kind import DIGITS_MAX, TIMESTAMP, Kind, common, decimal
-from tacit.query.literal import Pattern, Wild
-from tacit.query.nodes import Call, Scalar, Value
+from tacit.engine.conversion import CASTS, Cell, TranslatedCall, nothing, settle_int, type_name, widen
+from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, TIMESTAMP, Kind, decimal
+from tacit.query.literal import Pattern, Wild, pattern_parts
+from tacit.query.named_functions import POSITION_MAX
+from tacit.query.nodes import Expression, Value
 from tacit.tables.cells import TEXT_BYTES_MAX
+
+Run = Callable[[TranslatedCall], ir.Value]
 
 
 @dataclass(frozen=True)
-class Made:
-    """A call whose arguments are translated, and the kind its result must have."""
+class Translation:
+    """How a call is run; one that `takes_raw` passes NaN on or makes NULL of it, so it needs no settled floats."""
 
-    call: Call
-    cells: tuple[Cell, ...]
-    kind: Kind
-
-    def values(self, kind: Kind | None = None) -> list[ir.Value]:
-        """Return the arguments, all widened to one kind."""
-        shared = self.shared() if kind is None else kind
-        return [widen(cell, shared) for cell in self.cells]
-
-    def shared(self) -> Kind:
-        """Return the kind that all arguments widen to."""
-        result = Kind("null")
-        for cell in self.cells:
-            result = common(result, cell.kind, where="a call")
-        return result
-
-    def constant(self, place: int) -> Scalar:
-        """Return the constant that the call was checked to have at this place."""
-        argument = self.call.arguments[place]
-        if not isinstance(argument, Value):
-            raise QueryRefused("an argument that must be a constant is none\nhint: write the value itself")
-        return argument.value
-
-    def number(self, place: int) -> int:
-        """Return the whole constant that the call was checked to have at this place."""
-        value = self.constant(place)
-        if not isinstance(value, int):
-            raise QueryRefused("an argument that must be a whole constant is none\nhint: write the number itself")
-        return value
+    run: Run
+    takes_raw: bool = False
 
 
-Translation = Callable[[Made], ir.Value]
+def _compared(compare: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
+    def translate(call: TranslatedCall) -> ir.Value:
+        left, right = call.values()
+        return compare(left, right)
+
+    return translate
 
 
-_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
-_NOT_PLAIN = "[^ -~]"
-bytes_of = ibis.udf.scalar.builtin(lambda text: text, name="strlen", signature=(("string",), "int64"))
+def _joined(join: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
+    def translate(call: TranslatedCall) -> ir.Value:
+        first, *rest = call.values(BOOL)
+        for part in rest:
+            first = join(first, part)
+        return first
+
+    return translate
 
 
-def _folded(made: Made, *, up: bool) -> ir.Value:
-    """Engines fold É and İ each in their own way, so theirs, much quicker than ours, is for plain ASCII alone."""
-    text = made.cells[0].value
-    theirs = text.upper() if up else text.lower()
-    ours = text.translate(_LOWER, _UPPER) if up else text.translate(_UPPER, _LOWER)
-    return ibis.cases((text.re_search(_NOT_PLAIN), ours), else_=theirs)
+def _in(call: TranslatedCall) -> ir.Value:
+    tested, *listed = call.values()
+    return tested.isin(listed)
 
 
-def _substring(made: Made) -> ir.Value:
-    length = made.number(2) if len(made.cells) == 3 else None
-    start = ibis.literal(made.number(1) - 1, "int64")
-    # a length beyond any text where none is given: engines read a missing one in their own ways
-    return made.cells[0].value.substr(start, ibis.literal(_ALL if length is None else length, "int64"))
+def _like(call: TranslatedCall) -> ir.Value:
+    _, pattern, *escape = call.call.arguments
+    return _matches(call.cells[0].value, pattern_parts(pattern, escape[0] if escape else None))
 
 
-_ALL = 2**31 - 1 - POSITION_MAX
+def _sum(operate: Callable[[ir.Value, ir.Value], ir.Value]) -> Run:
+    def translate(call: TranslatedCall) -> ir.Value:
+        if call.kind.type == "int":
+            return settle_int(operate(*(cell.value.cast("decimal(19, 0)") for cell in call.cells)))
+        total = operate(*call.values(call.kind))
+        return total if call.kind.type == "float" else total.cast(type_name(call.kind))
+
+    return translate
 
 
-def _concat(made: Made) -> ir.Value:
-    first, *rest = (cell.value for cell in made.cells)
-    size = bytes_of(first)
-    for text in rest:
-        size = size + bytes_of(text)
-    joined = _where_short(first, size)
-    for text in rest:
-        joined = joined + text
-    return joined
+def _product(call: TranslatedCall) -> ir.Value:
+    if call.kind.type == "float":
+        left, right = call.values(FLOAT)
+        return left * right
+    if call.kind.type == "int":
+        return settle_int(product(*(cell.value.cast("decimal(19, 0)") for cell in call.cells)))
+    return product(*(widen(cell, decimal(cell.kind.digits, cell.kind.scale)) for cell in call.cells))
 
 
-def _replace(made: Made) -> ir.Value:
-    text, old, new = (cell.value for cell in made.cells)
-    was, becomes = (len(str(made.constant(place)).encode()) for place in (1, 2))
-    if becomes <= was:
-        return text.replace(old, new)
-    taken = bytes_of(text) - bytes_of(text.replace(old, ibis.literal("")))
-    size = bytes_of(text) + (taken / was).floor().cast("int64") * (becomes - was)
-    return _where_short(text, size).replace(old, new)
+def _quotient(call: TranslatedCall) -> ir.Value:
+    top, bottom = call.values(FLOAT)
+    if _is_safe_divisor(call.call.arguments[1]):
+        return top / bottom
+    return top / bottom.nullif(_float("0.0"))
 
 
-def _where_short(text: ir.Value, made: ir.Value) -> ir.Value:
-    """Return the text where what is made of it is short enough, NULL elsewhere: longer text is never made."""
-    return ibis.cases((made <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))
+def _remainder(call: TranslatedCall) -> ir.Value:
+    top, bottom = (cell.value.cast("int64") for cell in call.cells)
+    if _is_safe_divisor(call.call.arguments[1]):
+        return top % bottom
+    # some engines raise on the least int % −1, whose answer is 0 as for every int
+    safe = ibis.cases((bottom.isin([0, -1]), nothing(call.kind)), else_=bottom)
+    return ibis.cases(((bottom == -1) & top.notnull(), ibis.literal(0, "int64")), else_=top % safe).cast("int64")
 
 
-TEXTS: dict[str, Translation] = {
-    "lower": lambda made: _folded(made, up=False),
-    "upper": lambda made: _folded(made, up=True),
-    "trim": lambda made: made.cells[0].value.strip(),
-    "length": lambda made: made.cells[0].value.length().cast("int64"),
-    "substring": _substring,
-    "concat": _concat,
-    "replace": _replace,
-}
+def _negation(call: TranslatedCall) -> ir.Value:
+    (cell,) = call.cells
+    if call.kind.type == "int":
+        return settle_int(-cell.value.cast("decimal(19, 0)"))
+    return -cell.value
 
 
-_IBIS_UNITS = {
-    "year": "Y",
-    "quarter": "Q",
-    "month": "M",
-    "week": "W",
-    "day": "D",
-    "hour": "h",
-    "minute": "m",
-    "second": "s",
-}
-_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - no zones here
-_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+def _is_safe_divisor(argument: Expression) -> bool:
+    return isinstance(argument, Value) and argument.value not in (0, -1)
 
 
-def _part(made: Made) -> ir.Value:
-    return _part_of(made.cells[1].value, str(made.constant(0)))
+def _case(call: TranslatedCall) -> ir.Value:
+    conditions = [widen(cell, BOOL) for cell in call.cells[:-1:2]]
+    results = [widen(cell, call.kind) for cell in call.cells[1::2]]
+    return ibis.cases(*zip(conditions, results, strict=True), else_=widen(call.cells[-1], call.kind))
 
 
-def _part_of(time: ir.Value, part: str) -> ir.Value:
-    if part == "isoyear":  # the year of the week's Thursday; not every engine has its own
-        return _part_of(_start_of(time, "week") + ibis.interval(days=3), "year")
-    if part in ("dow", "isodow"):
-        from_monday = time.day_of_week.index().cast("int64")
-        return from_monday + 1 if part == "isodow" else (from_monday + 1) % 7
-    if part in ("week", "doy"):
-        return (time.week_of_year() if part == "week" else time.day_of_year()).cast("int64")
-    return getattr(time, part)().cast("int64")
+def _nullif(call: TranslatedCall) -> ir.Value:
+    left, right = call.values()
+    return ibis.cases((left == right, nothing(call.kind)), else_=widen(call.cells[0], call.kind))
 
 
-def _start(made: Made) -> ir.Value:
-    started = _start_of(made.cells[1].value, str(made.constant(0)))
-    return started.cast("date") if made.kind.type == "date" else started
+def _cast(run: Callable[[Cell, Kind], ir.Value]) -> Run:
+    return lambda call: run(call.cells[0], call.kind)
 
 
-def _start_of(time: ir.Value, unit: str) -> ir.Value:
-    return time.cast("timestamp(6)").truncate(_IBIS_UNITS[unit])
-
-
-def _difference(made: Made) -> ir.Value:
-    unit = str(made.constant(0))
-    first, last = (cell.value for cell in made.cells[1:])
-    if unit in _MONTHS:
-        number = "quarter" if unit == "quarter" else "month"
-        in_year = 12 // _MONTHS[unit]
-        years = _part_of(last, "year") - _part_of(first, "year")
-        if unit == "year":
-            return years
-        return years * in_year + _part_of(last, number) - _part_of(first, number)
-    days = _day_of(last, unit).delta(_day_of(first, unit), unit="day").cast("int64")
-    if unit == "week":
-        return (days / 7).floor().cast("int64")  # whole weeks between Mondays, so exact
-    total = days
-    for part, size in (("hour", 24), ("minute", 60), ("second", 60)):
-        if unit == "day":
-            break
-        total = total * size + _clock(last, part) - _clock(first, part)
-        if part == unit:
-            break
-    return total
-
-
-def _day_of(time: ir.Value, unit: str) -> ir.Value:
-    if unit == "week":
-        time = _start_of(time, "week")
-    return time if time.type().is_date() else time.cast("date")
-
-
-def _clock(time: ir.Value, part: str) -> ir.Value:
-    """A part of the time of day; midnight's where there is none."""
-    return ibis.literal(0, "int64") if time.type().is_date() else _part_of(time, part)
-
-
-def _moved(made: Made) -> ir.Value:
-    number, step = made.number(1), str(made.constant(2))
-    time = made.cells[0].value.cast("timestamp(6)")
-    limit = ibis.literal(_limit(number, step).isoformat(sep=" ")).cast("timestamp(6)")
-    stays = time <= limit if number >= 0 else time >= limit
-    kept = ibis.cases((stays, time), else_=nothing(TIMESTAMP))
-    moved = kept + ibis.interval(**{f"{step}s": number})
-    return moved.cast("date") if made.kind.type == "date" else moved.cast(type_name(TIMESTAMP))
-
-
-def _limit(number: int, step: str) -> datetime:
-    """The last time that so many steps later is still in the calendar; for negative steps the first one."""
-    if step == "month":
-        # months are counted from the calendar's year 0, so that January of year 1 is 12
-        last = 12 * 9_999 + 11 - number if number >= 0 else 11 - number
-        year, month = divmod(last + 1, 12)
-        start = _LAST if year > 9_999 else datetime(year, month + 1, 1)  # noqa: DTZ001 - no zones here
-        return start - timedelta(microseconds=1) if number > 0 else start
-    span = timedelta(**{f"{step}s": abs(number)})
-    return _LAST - span if number >= 0 else _FIRST + span
-
-
-TIMES: dict[str, Translation] = {
-    "extract": _part,
-    "date_trunc": _start,
-    "date_diff": _difference,
-    "add_interval": _moved,
-}
-
-
-def matches(text: ir.Value, pattern: Pattern) -> ir.Value:
+def _matches(text: ir.Value, pattern: Pattern) -> ir.Value:
     """Return whether all of the text matches the pattern."""
     if pattern.escape is None:
         return text.like("".join(part.value if isinstance(part, Wild) else part for part in pattern.parts))
@@ -304,31 +192,31 @@ def ceil_of(number: float) -> float:
     raise NotImplementedError
 
 
-def _magnitude(made: Made) -> ir.Value:
-    (cell,) = made.cells
-    return settle_int(_wide(cell).abs()) if made.kind.type == "int" else cell.value.abs()
+def _magnitude(call: TranslatedCall) -> ir.Value:
+    (cell,) = call.cells
+    return settle_int(_wide(cell).abs()) if call.kind.type == "int" else cell.value.abs()
 
 
-def _floor(made: Made) -> ir.Value:
-    (cell,) = made.cells
+def _floor(call: TranslatedCall) -> ir.Value:
+    (cell,) = call.cells
     return settle_int(floor_of(cell.value) if cell.kind.type == "float" else _toward(cell, "floor"))
 
 
-def _ceil(made: Made) -> ir.Value:
-    (cell,) = made.cells
+def _ceil(call: TranslatedCall) -> ir.Value:
+    (cell,) = call.cells
     return settle_int(ceil_of(cell.value) if cell.kind.type == "float" else _toward(cell, "ceil"))
 
 
-def _round(made: Made) -> ir.Value:
-    cell = made.cells[0]
-    places = made.number(1) if len(made.cells) == 2 else 0
+def _round(call: TranslatedCall) -> ir.Value:
+    cell = call.cells[0]
+    places = call.number(1) if len(call.cells) == 2 else 0
     if cell.kind.type == "float":
         return _round_float(cell.value, places) if places else settle_int(_whole(cell.value))
     if places < 0:
         rounded = _round_left_of_point(cell, -places)
-        return settle_int(rounded) if made.kind.type == "int" else rounded.cast(type_name(made.kind))
+        return settle_int(rounded) if call.kind.type == "int" else rounded.cast(type_name(call.kind))
     if places:
-        return cell.value.cast(type_name(made.kind))
+        return cell.value.cast(type_name(call.kind))
     return settle_int(_nearest(cell))
 
 
@@ -382,11 +270,187 @@ def _float(written: str) -> ir.Value:
     return ibis.literal(written).cast("float64")
 
 
-NUMBERS: dict[str, Translation] = {
-    "least": lambda made: ibis.least(*made.values(made.kind)),
-    "greatest": lambda made: ibis.greatest(*made.values(made.kind)),
-    "abs": _magnitude,
-    "round": _round,
-    "floor": _floor,
-    "ceil": _ceil,
+_UPPER, _LOWER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+_NOT_PLAIN = "[^ -~]"
+bytes_of = ibis.udf.scalar.builtin(lambda text: text, name="strlen", signature=(("string",), "int64"))
+
+
+def _folded(call: TranslatedCall, *, up: bool) -> ir.Value:
+    """Engines fold É and İ each in their own way, so theirs, much quicker than ours, is for plain ASCII alone."""
+    text = call.cells[0].value
+    theirs = text.upper() if up else text.lower()
+    ours = text.translate(_LOWER, _UPPER) if up else text.translate(_UPPER, _LOWER)
+    return ibis.cases((text.re_search(_NOT_PLAIN), ours), else_=theirs)
+
+
+def _substring(call: TranslatedCall) -> ir.Value:
+    length = call.number(2) if len(call.cells) == 3 else None
+    start = ibis.literal(call.number(1) - 1, "int64")
+    # a length beyond any text where none is given: engines read a missing one in their own ways
+    return call.cells[0].value.substr(start, ibis.literal(_ALL if length is None else length, "int64"))
+
+
+_ALL = 2**31 - 1 - POSITION_MAX
+
+
+def _concat(call: TranslatedCall) -> ir.Value:
+    first, *rest = (cell.value for cell in call.cells)
+    size = bytes_of(first)
+    for text in rest:
+        size = size + bytes_of(text)
+    joined = _where_short(first, size)
+    for text in rest:
+        joined = joined + text
+    return joined
+
+
+def _replace(call: TranslatedCall) -> ir.Value:
+    text, old, new = (cell.value for cell in call.cells)
+    was, becomes = (len(str(call.constant(place)).encode()) for place in (1, 2))
+    if becomes <= was:
+        return text.replace(old, new)
+    taken = bytes_of(text) - bytes_of(text.replace(old, ibis.literal("")))
+    size = bytes_of(text) + (taken / was).floor().cast("int64") * (becomes - was)
+    return _where_short(text, size).replace(old, new)
+
+
+def _where_short(text: ir.Value, size: ir.Value) -> ir.Value:
+    """Return the text where what is made of it is short enough, NULL elsewhere: longer text is never call."""
+    return ibis.cases((size <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))
+
+
+_IBIS_UNITS = {
+    "year": "Y",
+    "quarter": "Q",
+    "month": "M",
+    "week": "W",
+    "day": "D",
+    "hour": "h",
+    "minute": "m",
+    "second": "s",
+}
+_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999_999)  # noqa: DTZ001 - no zones here
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+
+
+def _part(call: TranslatedCall) -> ir.Value:
+    return _part_of(call.cells[1].value, str(call.constant(0)))
+
+
+def _part_of(time: ir.Value, part: str) -> ir.Value:
+    if part == "isoyear":  # the year of the week's Thursday; not every engine has its own
+        return _part_of(_start_of(time, "week") + ibis.interval(days=3), "year")
+    if part in ("dow", "isodow"):
+        from_monday = time.day_of_week.index().cast("int64")
+        return from_monday + 1 if part == "isodow" else (from_monday + 1) % 7
+    if part in ("week", "doy"):
+        return (time.week_of_year() if part == "week" else time.day_of_year()).cast("int64")
+    return getattr(time, part)().cast("int64")
+
+
+def _start(call: TranslatedCall) -> ir.Value:
+    started = _start_of(call.cells[1].value, str(call.constant(0)))
+    return started.cast("date") if call.kind.type == "date" else started
+
+
+def _start_of(time: ir.Value, unit: str) -> ir.Value:
+    return time.cast("timestamp(6)").truncate(_IBIS_UNITS[unit])
+
+
+def _difference(call: TranslatedCall) -> ir.Value:
+    unit = str(call.constant(0))
+    first, last = (cell.value for cell in call.cells[1:])
+    if unit in _MONTHS:
+        number = "quarter" if unit == "quarter" else "month"
+        in_year = 12 // _MONTHS[unit]
+        years = _part_of(last, "year") - _part_of(first, "year")
+        if unit == "year":
+            return years
+        return years * in_year + _part_of(last, number) - _part_of(first, number)
+    days = _day_of(last, unit).delta(_day_of(first, unit), unit="day").cast("int64")
+    if unit == "week":
+        return (days / 7).floor().cast("int64")  # whole weeks between Mondays, so exact
+    total = days
+    for part, size in (("hour", 24), ("minute", 60), ("second", 60)):
+        if unit == "day":
+            break
+        total = total * size + _clock(last, part) - _clock(first, part)
+        if part == unit:
+            break
+    return total
+
+
+def _day_of(time: ir.Value, unit: str) -> ir.Value:
+    if unit == "week":
+        time = _start_of(time, "week")
+    return time if time.type().is_date() else time.cast("date")
+
+
+def _clock(time: ir.Value, part: str) -> ir.Value:
+    """A part of the time of day; midnight's where there is none."""
+    return ibis.literal(0, "int64") if time.type().is_date() else _part_of(time, part)
+
+
+def _moved(call: TranslatedCall) -> ir.Value:
+    number, step = call.number(1), str(call.constant(2))
+    time = call.cells[0].value.cast("timestamp(6)")
+    limit = ibis.literal(_limit(number, step).isoformat(sep=" ")).cast("timestamp(6)")
+    stays = time <= limit if number >= 0 else time >= limit
+    kept = ibis.cases((stays, time), else_=nothing(TIMESTAMP))
+    moved = kept + ibis.interval(**{f"{step}s": number})
+    return moved.cast("date") if call.kind.type == "date" else moved.cast(type_name(TIMESTAMP))
+
+
+def _limit(number: int, step: str) -> datetime:
+    """The last time that so many steps later is still in the calendar; for negative steps the first one."""
+    if step == "month":
+        # months are counted from the calendar's year 0, so that January of year 1 is 12
+        last = 12 * 9_999 + 11 - number if number >= 0 else 11 - number
+        year, month = divmod(last + 1, 12)
+        start = _LAST if year > 9_999 else datetime(year, month + 1, 1)  # noqa: DTZ001 - no zones here
+        return start - timedelta(microseconds=1) if number > 0 else start
+    span = timedelta(**{f"{step}s": abs(number)})
+    return _LAST - span if number >= 0 else _FIRST + span
+
+
+TRANSLATIONS: dict[str, Translation] = {
+    "=": Translation(_compared(operator.eq)),
+    "<>": Translation(_compared(operator.ne)),
+    "<": Translation(_compared(operator.lt)),
+    "<=": Translation(_compared(operator.le)),
+    ">": Translation(_compared(operator.gt)),
+    ">=": Translation(_compared(operator.ge)),
+    "and": Translation(_joined(operator.and_)),
+    "or": Translation(_joined(operator.or_)),
+    "not": Translation(lambda call: ~widen(call.cells[0], BOOL)),
+    "in": Translation(_in),
+    "like": Translation(_like),
+    "is_null": Translation(lambda call: call.cells[0].value.isnull()),
+    "+": Translation(_sum(operator.add), takes_raw=True),
+    "-": Translation(_sum(operator.sub), takes_raw=True),
+    "*": Translation(_product, takes_raw=True),
+    "/": Translation(_quotient, takes_raw=True),
+    "%": Translation(_remainder),
+    "negate": Translation(_negation, takes_raw=True),
+    "case": Translation(_case, takes_raw=True),
+    "coalesce": Translation(lambda call: ibis.coalesce(*call.values(call.kind))),
+    "nullif": Translation(_nullif),
+    "lower": Translation(lambda call: _folded(call, up=False)),
+    "upper": Translation(lambda call: _folded(call, up=True)),
+    "trim": Translation(lambda call: call.cells[0].value.strip()),
+    **{name: Translation(_cast(run), takes_raw=name == "cast_int") for name, run in CASTS.items()},
+    "least": Translation(lambda call: ibis.least(*call.values(call.kind))),
+    "greatest": Translation(lambda call: ibis.greatest(*call.values(call.kind))),
+    "abs": Translation(_magnitude, takes_raw=True),
+    "round": Translation(_round, takes_raw=True),
+    "floor": Translation(_floor, takes_raw=True),
+    "ceil": Translation(_ceil, takes_raw=True),
+    "length": Translation(lambda call: call.cells[0].value.length().cast("int64")),
+    "substring": Translation(_substring),
+    "concat": Translation(_concat),
+    "replace": Translation(_replace),
+    "extract": Translation(_part),
+    "date_trunc": Translation(_start),
+    "date_diff": Translation(_difference),
+    "add_interval": Translation(_moved),
 }

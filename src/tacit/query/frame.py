@@ -14,9 +14,9 @@ from typing import Any
 
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.privacy.number import Number, decimal_meaning, is_long, positive, whole
-from tacit.query.canonical_form import canonical, column_kinds
+from tacit.query.canonical_form import canonical
 from tacit.query.check import check
-from tacit.query.literal import refuse_broken_text
+from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     After,
     Aggregate,
@@ -30,8 +30,8 @@ from tacit.query.nodes import (
     Query,
     Scalar,
 )
-from tacit.query.refusals import fraction_meant
-from tacit.query.sql import parse_expression
+from tacit.query.parse import parse_expression
+from tacit.query.typecheck import column_kinds
 from tacit.tables.schema import Declaration, RowUnit, read_between
 
 

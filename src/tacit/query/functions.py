@@ -1,35 +1,139 @@
-"""What an entry of the catalogue is, and the rules about types that many of them share.
+"""What the question language knows of one SQL function, as one record, and the rules that many records share.
 
-LEAST, GREATEST, ABS, ROUND, FLOOR and CEIL: their types, their words, and their one canonical form.
-
-LENGTH, SUBSTRING, CONCAT and REPLACE: their types, their words, and their one canonical form.
-
-EXTRACT, DATE_TRUNC, DATE_DIFF and intervals: their types, their words, and their one canonical form.
+To add a function, write one record (`operators.py`, `casts.py` or `named_functions.py`), one spelling
+(`expressions.py`) and one translation (`engine/translations.py`). Tests name the table that lacks it. Everything else
+looks it up in its record: its types, its one canonical form, its text, its value on the noisy answer, what it can cost.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, fits, phrase, value_of
-from tacit.query.nodes import Call, Expression, Value
-from tacit.query.sql_text import Shown
+from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, kind_of_value, phrase
+from tacit.query.literal import adapted
+from tacit.query.nodes import Call, Expression, Scalar, Value
+
+
+@dataclass(frozen=True)
+class CheckedCall:
+    """A call while its types are checked: its constants, and its text, written out only where an error needs it."""
+
+    call: Call
+    show: Callable[[Expression], str]
+
+    def __str__(self) -> str:
+        return self.show(self.call)
+
+    def constant(self, index: int) -> Scalar:
+        """Return the constant that is the call's argument at this index, from 0; None where it is no constant."""
+        argument = self.call.arguments[index]
+        return argument.value if isinstance(argument, Value) else None
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How a call's arguments become text: as they are, or in brackets where they need them beside an operator."""
+
+    plain: Callable[[Expression], str]
+    bracketed: Callable[[Expression], str]
+
 
 Kinds = tuple[Kind, ...]
-Rule = Callable[[Kinds, Shown], Kind]
+TypeRule = Callable[[Kinds, CheckedCall], Kind]
+KindOf = Callable[[Expression], Kind]
+Adapt = Callable[[CheckedCall, KindOf], Call]
+Rewrite = Callable[[CheckedCall, KindOf], Expression]
+Evaluate = Callable[..., Any]
+Write = Callable[[Call, Pen], str]
+# the most bytes of text that an argument can have
+BytesOf = Callable[[Expression], int]
+# how long a text can get: so many times the row's longest, and so many characters more
+Length = tuple[int, int]
+
+
+def by_name(call: Call, pen: Pen) -> str:
+    """Return NAME(a, b)."""
+    return f"{call.function.upper()}({', '.join(map(pen.plain, call.arguments))})"
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a call is written as SQL; an operator gets brackets where it is an argument of another operator."""
+
+    write: Write = by_name
+    is_operator: bool = False
+
+
+def infix(sign: str) -> Notation:
+    """Return the notation of an operator that stands between its arguments."""
+
+    def write(call: Call, pen: Pen) -> str:
+        return f" {sign} ".join(map(pen.bracketed, call.arguments))
+
+    return Notation(write, is_operator=True)
+
+
+def longest(parts: list[Length]) -> Length:
+    """Return the length of a text that is one of its arguments."""
+    return max(times for times, _ in parts), max(more for _, more in parts)
+
+
+def no_bytes(_call: Call, _bytes_of: BytesOf) -> int:
+    """Return 0: no text is made, or none is looked at."""
+    return 0
+
+
+def same_bytes(call: Call, bytes_of: BytesOf) -> int:
+    """Return the bytes of a text that is one of the arguments."""
+    return max(map(bytes_of, call.arguments), default=0)
+
+
+def looks(times: int) -> Callable[[Call, BytesOf], int]:
+    """Return the cost of a function that looks so many times at every byte of its arguments."""
+    return lambda call, bytes_of: times * sum(map(bytes_of, call.arguments))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a call can cost for any row, from the question alone.
+
+    `mentions` is how often its translation for an engine mentions each argument, and `mentions_by_constant` the same
+    where the last argument is a constant. `text_bytes` and `text_length` bound the text that it makes, `bytes_read` the
+    text that it looks at.
+    """
+
+    mentions: int = 1
+    mentions_by_constant: int | None = None
+    bytes_read: Callable[[Call, BytesOf], int] = no_bytes
+    text_bytes: Callable[[Call, BytesOf], int] = no_bytes
+    text_length: Callable[[list[Length]], Length] = longest
 
 
 @dataclass(frozen=True)
 class Function:
-    """One entry: its name in the tree, how it is written, what it means, and its result's kind.
+    """One function or operator, with all that the question language knows of it.
 
-    `rule` takes the arguments' kinds and the call (written out in its error), and returns the result's kind or refuses.
+    `form` is how people write it. `meaning` is its value on every input, in words. `kind` takes the kinds of the
+    arguments and returns the result's, or refuses. Before that, `adapt` turns constants into the type they meet. After
+    it, `rewrite` returns the one tree for all ways of writing the same. `evaluate` is its value in Python for HAVING,
+    on the values of its arguments, None for NULL; a function without it is for rows only. `limit` refuses a call that
+    is too large.
     """
 
     name: str
     form: str
     meaning: str
-    rule: Rule
+    kind: TypeRule
+    adapt: Adapt | None = None
+    rewrite: Rewrite | None = None
+    evaluate: Evaluate | None = None
+    notation: Notation = Notation()
+    cost: Cost = Cost()
+    limit: Callable[[Call], None] | None = None
 
 
 def one_kind(kinds: Kinds, where: object) -> Kind:
@@ -74,7 +178,7 @@ def refuse_null(kinds: Kinds, where: object) -> None:
         raise QueryRefused(f"{where} is NULL whatever the row\nhint: write x IS NULL or x IS NOT NULL")
 
 
-def refuse_count(kinds: Kinds, where: Shown, counts: tuple[int, ...], form: str) -> None:
+def refuse_count(kinds: Kinds, where: object, counts: tuple[int, ...], form: str) -> None:
     """Refuse a call with another number of arguments."""
     if len(kinds) not in counts:
         raise QueryRefused(f"{where} has {len(kinds)} argument(s)\nhint: write {form}")
@@ -86,264 +190,62 @@ def _way_to_number(kind: Kind) -> str:
     return "CAST(x AS INT) or CAST(x AS FLOAT) first" if kind.type in ("text", "bool") else "use a number"
 
 
-PLACES_MAX = 15
-WHOLE = ("round", "floor", "ceil")
+def all_adapted(checked: CheckedCall, kind_of: KindOf) -> Call:
+    """Return the call with its constants as the type of the columns they meet: '2011-01-31' beside a date is that."""
+    call = checked.call
+    return Call(call.function, adapted_together(call.arguments, kind_of, checked))
 
 
-def _choice(kinds: Kinds, where: Shown) -> Kind:
-    if len(kinds) < 2:
-        raise QueryRefused(f"{where} has one argument\nhint: LEAST(a, b) is the lower of two; MIN(x) is of many rows")
-    return one_kind(kinds, where)
+def adapted_together(arguments: tuple[Expression, ...], kind_of: KindOf, where: object) -> tuple[Expression, ...]:
+    """Return arguments that meet each other, with each constant as the type that the others share."""
+    found = [kind_of(argument) for argument in arguments if not isinstance(argument, Value)]
+    target = Kind("null")
+    for kind in found:
+        target = common(target, kind, where=where)
+    constants = [kind_of_value(argument).type for argument in arguments if isinstance(argument, Value)]
+    if target == DATE and "timestamp" in constants:
+        target = TIMESTAMP
+    if target.is_number and "float" in constants:
+        target = FLOAT
+    return tuple(adapted_one(argument, target) for argument in arguments)
 
 
-def _magnitude(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (1,), "ABS(x)")
-    return number(kinds, where)
+def adapted_one(argument: Expression, kind: Kind) -> Expression:
+    """Return an argument, as this kind where it is a constant."""
+    return adapted(argument, kind) if isinstance(argument, Value) else argument
 
 
-def _whole(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (1,), "FLOOR(x) or CEIL(x)")
-    number(kinds, where)
-    return INT
+def strict(run: Callable[..., Any]) -> Evaluate:
+    """Return the evaluation that is NULL where any argument is."""
+    return lambda *values: None if any(value is None for value in values) else run(*values)
 
 
-def _rounded(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (1, 2), "ROUND(x) or ROUND(x, 2)")
-    kind = number(kinds, where)
-    if len(kinds) == 1:
-        return INT
-    places = where.constant(1)
-    if isinstance(places, bool) or not isinstance(places, int) or abs(places) > PLACES_MAX:
-        raise QueryRefused(
-            f"{where}: the places to round to are a whole number from -{PLACES_MAX} to {PLACES_MAX}"
-            "\nhint: ROUND(x, 2), or ROUND(x, -3) for thousands"
-        )
-    if kind.type != "decimal":
-        return FLOAT if kind.type == "float" else INT
-    whole = kind.digits - kind.scale
-    if places < 0:
-        fits(max(kind.digits, whole + 2) - places, kind.scale - places, where=where)
-        return decimal(max(whole, -places) + 1, 0)
-    return kind if places >= kind.scale else decimal(whole + places + 1, places)
+def aligned(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two values as one type: with a float both are floats, other numbers are exact, a date is its midnight."""
+    if isinstance(left, float) or isinstance(right, float):
+        return as_float(left), as_float(right)
+    return comparable(left), comparable(right)
 
 
-def without_idle_rounding(call: Call, kind: Kind) -> Expression:
-    """Return the argument itself where it is whole already or has no more places than asked for.
-
-    `kind` is the argument's.
-    """
-    inner, *given = call.arguments
-    places = given[0].value if given and isinstance(given[0], Value) else 0
-    if not isinstance(places, int):
-        return call
-    if kind.type == "int" and places >= 0:
-        return inner
-    if kind.type == "decimal" and given and places > 0 and places >= kind.scale:
-        return inner
-    return Call(call.function, (inner,)) if places == 0 else call
+def comparable(value: Any) -> Any:
+    """Return a value as it is compared with others of its type."""
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - timestamps have no zone
+    return value
 
 
-def in_one_order(call: Call) -> Expression:
-    """Return LEAST or GREATEST with each argument once, sorted."""
-    parts = {repr(argument): argument for argument in call.arguments}
-    ordered = tuple(parts[text] for text in sorted(parts))
-    return ordered[0] if len(ordered) == 1 else Call(call.function, ordered)
+def as_float(value: Any) -> float:
+    """Return a number as the nearest float, infinite beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
 
 
-NUMBER_ENTRIES = (
-    Function("least", "LEAST(a, b)", "the first in order of those that are not NULL; NULL if all are", _choice),
-    Function("greatest", "GREATEST(a, b)", "the last in order of those that are not NULL; NULL if all are", _choice),
-    Function("abs", "ABS(a)", "a without its sign; the least int has no opposite, so NULL", _magnitude),
-    Function(
-        "round",
-        "ROUND(a [, places])",
-        "the nearest whole number, halves away from 0, as an int: NULL beyond 64 bits and for ±Inf. With places, from"
-        " -15 to 15 and not 0: an int or decimal exactly, halves away from 0, an int beyond 64 bits NULL; a float x is"
-        " the whole number nearest x × 10^places, halves away from 0, divided by 10^places (for negative places"
-        " divided first, then multiplied), each step rounded as floats are, or x itself where the scaled number is"
-        " 2^53 or more",
-        _rounded,
-    ),
-    Function("floor", "FLOOR(a)", "the last whole number up to a, as an int; NULL beyond 64 bits and for ±Inf", _whole),
-    Function(
-        "ceil", "CEIL(a)", "the first whole number from a on, as an int; NULL beyond 64 bits and for ±Inf", _whole
-    ),
-)
-
-
-POSITION_MAX = 1_000_000
-
-
-def _length(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (1,), "LENGTH(x)")
-    text(kinds, where)
-    return INT
-
-
-def _substring(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (2, 3), "SUBSTRING(x, 1, 3)")
-    text(kinds[:1], where)
-    for place, least in ((1, 1), (2, 0))[: len(kinds) - 1]:
-        given = where.constant(place)
-        if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= POSITION_MAX:
-            raise QueryRefused(
-                f"{where}: the start counts from 1, the length from 0, both whole constants up to {POSITION_MAX}"
-                "\nhint: SUBSTRING(x, 1, 3) is the first three characters"
-            )
-    return TEXT
-
-
-def _replace(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (3,), "REPLACE(x, 'a', 'b')")
-    text(kinds, where)
-    old, new = where.constant(1), where.constant(2)
-    if not isinstance(old, str) or not isinstance(new, str) or not old:
-        raise QueryRefused(
-            f"{where}: what is replaced is a constant text that is not empty, and so is by what, which may be"
-            "\nhint: REPLACE(x, '-', '') takes hyphens out"
-        )
-    return TEXT
-
-
-def joined(call: Call) -> Expression:
-    """Return CONCAT with what is nested in it as its own parts: any NULL makes NULL, so brackets do not matter."""
-    parts: list[Expression] = []
-    for argument in call.arguments:
-        nested = isinstance(argument, Call) and argument.function == "concat"
-        parts += argument.arguments if isinstance(argument, Call) and nested else (argument,)
-    return parts[0] if len(parts) == 1 else Call("concat", tuple(parts))
-
-
-TEXT_ENTRIES = (
-    Function("length", "LENGTH(a)", "how many code points a has; 0 for empty text", _length),
-    Function(
-        "substring",
-        "SUBSTRING(a, start [, length])",
-        "that many code points from the start on, counted from 1, or all of them; fewer where a ends before, empty"
-        " text where it ends before the start; start and length are constants",
-        _substring,
-    ),
-    Function("concat", "CONCAT(a, b) or a || b", "the texts one after the other; NULL if any is NULL", text),
-    Function(
-        "replace",
-        "REPLACE(a, 'old', 'new')",
-        "a with each old, found from left to right without overlap and code point by code point, become new; both are"
-        " constants, and old is not empty",
-        _replace,
-    ),
-)
-
-
-DAY_PARTS = ("year", "isoyear", "quarter", "month", "week", "day", "doy", "dow", "isodow")
-CLOCK = ("hour", "minute", "second")
-PARTS = (*DAY_PARTS, *CLOCK)
-UNITS = ("year", "quarter", "month", "week", "day", *CLOCK)
-
-# an interval of each unit as so many months, days or seconds
-STEPS = {
-    "year": ("month", 12),
-    "quarter": ("month", 3),
-    "month": ("month", 1),
-    "week": ("day", 7),
-    "day": ("day", 1),
-    "hour": ("second", 3_600),
-    "minute": ("second", 60),
-    "second": ("second", 1),
-}
-_DAYS = 3_652_059  # from 0001-01-01 to 9999-12-31
-REACH = {"month": 12 * 9_999 - 1, "day": _DAYS - 1, "second": _DAYS * 86_400 - 1}
-
-
-def _part(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (2,), "EXTRACT(YEAR FROM x)")
-    _unit(where, 0, PARTS, "EXTRACT(YEAR FROM x)")
-    _times(kinds[1:], where, clock=where.constant(0) in CLOCK)
-    return INT
-
-
-def _start(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (2,), "DATE_TRUNC('month', x)")
-    _unit(where, 0, UNITS, "DATE_TRUNC('month', x)")
-    _times(kinds[1:], where, clock=where.constant(0) in CLOCK)
-    return kinds[1]
-
-
-def _difference(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (3,), "DATE_DIFF('day', a, b)")
-    _unit(where, 0, UNITS, "DATE_DIFF('day', a, b)")
-    _times(kinds[1:], where)
-    return INT
-
-
-def _moved(kinds: Kinds, where: Shown) -> Kind:
-    refuse_count(kinds, where, (3,), "x + INTERVAL 3 DAY")
-    _times(kinds[:1], where)
-    unit, number = _unit(where, 2, tuple(STEPS), "x + INTERVAL 3 DAY"), where.constant(1)
-    step, size = STEPS[unit]
-    if isinstance(number, bool) or not isinstance(number, int) or abs(number) * size > REACH[step]:
-        raise QueryRefused(
-            f"{where}: an interval is a whole constant, no longer than the years 1 to 9999\nhint: x + INTERVAL 3 DAY"
-        )
-    return DATE if kinds[0] == DATE and step != "second" else TIMESTAMP
-
-
-def in_steps(call: Call) -> Expression:
-    """Return an interval in months, days or seconds: a year is 12 months, a week 7 days, an hour 3600 seconds."""
-    moved, number, unit = call.arguments
-    if not (isinstance(number, Value) and isinstance(number.value, int) and isinstance(unit, Value)):
-        return call
-    step, size = STEPS[str(unit.value)]
-    return Call(call.function, (moved, value_of(number.value * size), value_of(step)))
-
-
-def _unit(where: Shown, place: int, units: tuple[str, ...], form: str) -> str:
-    unit = where.constant(place)
-    if not isinstance(unit, str) or unit not in units:
-        raise QueryRefused(f"{where}: the units are {', '.join(units)}\nhint: write {form}")
-    return unit
-
-
-def _times(kinds: Kinds, where: Shown, *, clock: bool = False) -> None:
-    for kind in kinds:
-        if not kind.is_time:
-            raise QueryRefused(
-                f"{where} is for dates and timestamps, and has {phrase(kind)}"
-                "\nhint: CAST(x AS DATE) reads text, DATE '2011-01-31' is a constant"
-            )
-        if clock and kind == DATE:
-            raise QueryRefused(f"{where}: a date has no time of day\nhint: use a timestamp, or a unit of whole days")
-
-
-TIME_ENTRIES = (
-    Function(
-        "extract",
-        "EXTRACT(YEAR FROM a)",
-        "a part of a date or timestamp, as an int: year, quarter 1 to 4, month, day, doy (day of the year from 1), week"
-        " and isoyear (ISO 8601: weeks start on Monday, week 1 has the year's first Thursday), dow (Sunday is 0),"
-        " isodow (Monday is 1, Sunday 7); of a timestamp also hour, minute, and second without its fraction. YEAR(a),"
-        " QUARTER(a), MONTH(a), WEEK(a), DAY(a), HOUR(a), MINUTE(a) and SECOND(a) are the same",
-        _part,
-    ),
-    Function(
-        "date_trunc",
-        "DATE_TRUNC('month', a)",
-        "the start of the year, quarter, month, week (Monday), day, hour, minute or second that a is in; a date stays a"
-        " date and has no hours",
-        _start,
-    ),
-    Function(
-        "date_diff",
-        "DATE_DIFF('day', a, b)",
-        "how many starts of a year, quarter, month, week (Monday), day, hour, minute or second lie after a, up to b;"
-        " negative where b is before a; b - a of two dates is their DATE_DIFF in days",
-        _difference,
-    ),
-    Function(
-        "add_interval",
-        "a + INTERVAL 3 MONTH or a - INTERVAL 3 MONTH",
-        "that much later or earlier, by a whole constant of years, quarters, months, weeks, days, hours, minutes or"
-        " seconds; a day that its new month does not have becomes the month's last; NULL where it leaves the years 1 to"
-        " 9999; a date moved by hours, minutes or seconds is a timestamp, otherwise a date",
-        _moved,
-    ),
-)
+def settled(value: Any) -> Any:
+    """Return a result with NaN as NULL and −0.0 as 0.0."""
+    if isinstance(value, float):
+        return None if value != value else value + 0.0
+    return value

@@ -1,16 +1,16 @@
-"""How large a question may be: static limits, so that no question can be a bomb, whatever the rows.
+"""How large a question may be, and how much it can be to do: public bounds, checked before the charge.
 
-How much a question can be to do, for one row and for all its groups: public bounds, checked before the charge.
-
-Limits on each part do not limit their product. A text that a guard lets grow for one person alone, searched a hundred
-times, would show in the time that person is there; a hundred quantiles of a million groups would never end.
+No question can be a bomb, whatever the rows. Limits on each part do not limit their product: a text that a guard lets
+grow for one person alone, searched a hundred times, would show in the time that person is there; a hundred quantiles of
+a million groups would never end. What each function costs stands in its record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
 from tacit.errors import QueryRefused
+from tacit.query.catalogue import FUNCTIONS
+from tacit.query.functions import Cost, Length
 from tacit.query.kind import Kind
-from tacit.query.literal import Wild, pattern_parts
 from tacit.query.nodes import Call, Column, Expression, Query, Value
 from tacit.tables.cells import TEXT_BYTES_MAX
 
@@ -20,14 +20,21 @@ TOKENS_MAX = 6_000
 NODES_MAX = 3_000
 DEPTH_MAX = 40
 WEIGHT_MAX = 10_000
-IN_VALUES_MAX = 1_000
 TEXT_CHARACTERS_MAX = 1_000
-PATTERN_WILDCARDS_MAX = 20
 TEXT_TIMES_MAX = 100
-_NUMBER_CHARACTERS = 50
 OUTPUTS_MAX = 100
 KEYS_MAX = 20
 PUBLIC_KEYS_MAX = 1_000_000
+# All expressions of a question together.
+QUESTION_NODES_MAX = 2 * NODES_MAX
+# A step is a byte of text that some function looks at: at most some tens of milliseconds for a row.
+STEPS_MAX = 64 * TEXT_BYTES_MAX
+# Groups times aggregates, where a plain one takes some microseconds and 300 bytes.
+CELLS_MAX = 5_000_000
+CELLS_OF = {"quantile": 20, "covariance": 100, "correlation": 100, "variance": 40, "std": 40, "count_distinct": 2}
+# How many groups are counted where nobody listed them.
+FOUND_GROUPS = 1_000
+_PASSES = ("quantile", "count_distinct")
 
 
 def limit_text(text: str) -> None:
@@ -74,7 +81,9 @@ def nodes_of(expression: Expression) -> int:
         if isinstance(node, Value) and isinstance(node.value, str) and len(node.value) > TEXT_CHARACTERS_MAX:
             raise QueryRefused(f"a text constant is longer than {TEXT_CHARACTERS_MAX} characters\nhint: shorten it")
         if isinstance(node, Call):
-            _limit_call(node)
+            record = FUNCTIONS.get(node.function)
+            if record is not None and record.limit is not None:
+                record.limit(node)
             stack.extend((argument, depth + 1) for argument in node.arguments)
     return nodes
 
@@ -85,82 +94,6 @@ def limit_weight(expression: Expression) -> None:
         raise QueryRefused(
             "an expression nests too many divisions, remainders and casts\nhint: split it into several questions"
         )
-
-
-# how often the translation for an engine mentions each argument, where that is more than once
-_MENTIONS = {
-    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "in", "is_null", "coalesce", "/", "cast_bool", "concat"), 2),
-    "%": 3,
-    **dict.fromkeys(("cast_date", "cast_timestamp"), 9),
-    **dict.fromkeys(("nullif", "cast_float", "replace"), 4),
-    **dict.fromkeys(("least", "greatest", "add_interval"), 2),
-    **dict.fromkeys(("lower", "upper"), 3),
-    **dict.fromkeys(("round", "date_diff"), 4),
-}
-
-
-def _weight(expression: Expression) -> int:
-    if not isinstance(expression, Call):
-        return 1
-    mentions = _MENTIONS.get(expression.function, 1)
-    constant = bool(expression.arguments) and isinstance(expression.arguments[-1], Value)
-    mentions = 1 if constant and expression.function in ("/", "%") else mentions
-    return min(1 + mentions * sum(_weight(argument) for argument in expression.arguments), 2 * WEIGHT_MAX)
-
-
-def _longest(expression: Expression) -> tuple[int, int]:
-    """How long a text can get: so many times the row's longest, plus so many characters. Too long is refused."""
-    if not isinstance(expression, Call):
-        text = expression.value if isinstance(expression, Value) else None
-        return (0, len(text)) if isinstance(text, str) else (1, 0)
-    parts = [_longest(argument) for argument in expression.arguments] or [(0, 0)]
-    join = sum if expression.function == "concat" else max
-    times, more = join(part[0] for part in parts), join(part[1] for part in parts)
-    if expression.function == "replace" and len(parts) == 3:
-        growth = max(1, -(-parts[2][1] // max(parts[1][1], 1)))
-        times, more = parts[0][0] * growth, parts[0][1] * growth
-    more = max(more, _NUMBER_CHARACTERS) if expression.function == "cast_text" else more
-    if times > TEXT_TIMES_MAX:
-        raise QueryRefused(
-            f"an expression could make text more than {TEXT_TIMES_MAX} times as long as a row's own"
-            "\nhint: join fewer texts, and replace by shorter ones"
-        )
-    if more > TEXT_CHARACTERS_MAX:
-        raise QueryRefused(
-            f"an expression could make more than {TEXT_CHARACTERS_MAX} characters of text that is in no row"
-            "\nhint: join fewer constants, and replace by shorter ones"
-        )
-    return times, more
-
-
-def _limit_call(call: Call) -> None:
-    if call.function == "in" and len(call.arguments) > IN_VALUES_MAX + 1:
-        raise QueryRefused(
-            f"IN lists {len(call.arguments) - 1} values; {IN_VALUES_MAX} is the most\nhint: use a range, or public keys"
-        )
-    if call.function == "like" and len(call.arguments) > 1:
-        pattern = call.arguments[1]
-        written = pattern.value if isinstance(pattern, Value) else ""
-        if isinstance(written, str) and written.count("%") + written.count("_") > PATTERN_WILDCARDS_MAX:
-            raise QueryRefused(
-                f"a LIKE pattern has more than {PATTERN_WILDCARDS_MAX} wildcards\nhint: use fewer % and _ in it"
-            )
-
-
-# All expressions of a question together.
-QUESTION_NODES_MAX = 2 * NODES_MAX
-# A step is a byte of text that some function looks at: at most some tens of milliseconds for a row.
-STEPS_MAX = 64 * TEXT_BYTES_MAX
-# Groups times aggregates, where a plain one takes some microseconds and 300 bytes.
-CELLS_MAX = 5_000_000
-CELLS_OF = {"quantile": 20, "covariance": 100, "correlation": 100, "variance": 40, "std": 40, "count_distinct": 2}
-# How many groups are counted where nobody listed them.
-FOUND_GROUPS = 1_000
-
-_CHARACTER_BYTES, _NUMBER_BYTES = 4, 50
-_LOOKS = {"lower": 2, "upper": 2, "trim": 1, "length": 1, "substring": 1, "concat": 1, "replace": 3}
-_CASTS = "cast_"
-_PASSES = ("quantile", "count_distinct")
 
 
 def limit_work(query: Query, kinds: Mapping[str, Kind]) -> None:
@@ -194,7 +127,13 @@ def limit_cells(query: Query, groups: int | None) -> None:
 
 def steps(expressions: Iterable[Expression], kinds: Mapping[str, Kind]) -> int:
     """Return how many bytes of text are looked at for one row, at most; what is there twice counts once."""
-    return sum(_looked_at(call, kinds) for call in {call for each in expressions for call in _calls(each)})
+
+    def bytes_of(argument: Expression) -> int:
+        return text_bytes(argument, kinds)
+
+    return sum(
+        _cost(call).bytes_read(call, bytes_of) for call in {call for each in expressions for call in _calls(each)}
+    )
 
 
 def text_bytes(expression: Expression, kinds: Mapping[str, Kind]) -> int:
@@ -203,43 +142,42 @@ def text_bytes(expression: Expression, kinds: Mapping[str, Kind]) -> int:
         return TEXT_BYTES_MAX if kinds[expression.name].type == "text" else 0
     if isinstance(expression, Value):
         return len(expression.value.encode("utf-8", "surrogatepass")) if isinstance(expression.value, str) else 0
-    inner = [text_bytes(argument, kinds) for argument in expression.arguments]
-    if expression.function == "cast_text":
-        return _NUMBER_BYTES
-    if expression.function == "substring":
-        length = expression.arguments[2] if len(expression.arguments) == 3 else None
-        most = length.value if isinstance(length, Value) and isinstance(length.value, int) else TEXT_BYTES_MAX
-        return min(inner[0], _CHARACTER_BYTES * most)
-    if expression.function == "concat":
-        return min(sum(inner), TEXT_BYTES_MAX)
-    if expression.function == "replace":
-        return min(inner[0] * max(1, -(-inner[2] // max(inner[1], 1))), TEXT_BYTES_MAX)
-    return max(inner, default=0) if expression.function in _KEEP_TEXT else 0
+    return _cost(expression).text_bytes(expression, lambda argument: text_bytes(argument, kinds))
 
 
-_KEEP_TEXT = ("lower", "upper", "trim", "case", "coalesce", "nullif", "least", "greatest")
-
-
-def _looked_at(call: Call, kinds: Mapping[str, Kind]) -> int:
-    if call.function == "like":
-        return text_bytes(call.arguments[0], kinds) * _pattern_cost(call)
-    if call.function.startswith(_CASTS):
-        return text_bytes(call.arguments[0], kinds)
-    looks = _LOOKS.get(call.function, 0)
-    return looks * sum(text_bytes(argument, kinds) for argument in call.arguments) if looks else 0
-
-
-def _pattern_cost(call: Call) -> int:
-    """Plain runs between % are found in one pass; those of a pattern with _ or ESCAPE may be tried at every place."""
-    _, pattern, *escape = call.arguments
-    found = pattern_parts(pattern, escape[0] if escape else None)
-    if found.escape is None and Wild.ONE not in found.parts:
+def _weight(expression: Expression) -> int:
+    if not isinstance(expression, Call):
         return 1
-    longest = run = 0
-    for part in found.parts:
-        run = 0 if part is Wild.ANY else run + (len(part) if isinstance(part, str) else 1)
-        longest = max(longest, run)
-    return max(longest, 1)
+    cost = _cost(expression)
+    constant = bool(expression.arguments) and isinstance(expression.arguments[-1], Value)
+    fewer = cost.mentions_by_constant if constant else None
+    mentions = cost.mentions if fewer is None else fewer
+    return min(1 + mentions * sum(_weight(argument) for argument in expression.arguments), 2 * WEIGHT_MAX)
+
+
+def _longest(expression: Expression) -> Length:
+    """How long a text can get: so many times the row's longest, plus so many characters. Too long is refused."""
+    if not isinstance(expression, Call):
+        text = expression.value if isinstance(expression, Value) else None
+        return (0, len(text)) if isinstance(text, str) else (1, 0)
+    parts = [_longest(argument) for argument in expression.arguments] or [(0, 0)]
+    times, more = _cost(expression).text_length(parts)
+    if times > TEXT_TIMES_MAX:
+        raise QueryRefused(
+            f"an expression could make text more than {TEXT_TIMES_MAX} times as long as a row's own"
+            "\nhint: join fewer texts, and replace by shorter ones"
+        )
+    if more > TEXT_CHARACTERS_MAX:
+        raise QueryRefused(
+            f"an expression could make more than {TEXT_CHARACTERS_MAX} characters of text that is in no row"
+            "\nhint: join fewer constants, and replace by shorter ones"
+        )
+    return times, more
+
+
+def _cost(call: Call) -> Cost:
+    record = FUNCTIONS.get(call.function)
+    return Cost() if record is None else record.cost
 
 
 def _calls(expression: Expression) -> Iterator[Call]:

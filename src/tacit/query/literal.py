@@ -21,6 +21,9 @@ _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?", re.IGNORECASE
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII)
 _CHARACTERS_MAX = 400
+# A quantile's fraction has a denominator of at most this; a float that is nearly such a fraction means it.
+FRACTION_MAX = 1 << 16
+NEARLY = Fraction(1, 10**9)
 
 
 def read_number(text: str) -> Value:
@@ -54,6 +57,16 @@ def read_timestamp(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise QueryRefused(f"{_quoted(text)} is not a timestamp\nhint: write it as TIMESTAMP '2011-01-31 18:30:00'")
+
+
+def fraction_meant(exact: Fraction) -> Fraction | None:
+    """Return the fraction to aim at, or None where none with a small denominator is near: 0.999999 is not 1.
+
+    >>> fraction_meant(Fraction(1 / 3)), fraction_meant(Fraction("0.999999"))
+    (Fraction(1, 3), None)
+    """
+    near = exact.limit_denominator(FRACTION_MAX)
+    return near if 0 <= exact <= 1 and abs(near - exact) <= NEARLY else None
 
 
 def _from_decimal(written: Decimal, column: str) -> Fraction:

@@ -40,6 +40,22 @@ class Call:
 Expression = Column | Value | Call
 
 
+def columns_of(expression: Expression | None) -> frozenset[str]:
+    """Return the names of all columns an expression reads."""
+    if isinstance(expression, Column):
+        return frozenset((expression.name,))
+    if isinstance(expression, Call):
+        return frozenset().union(*(columns_of(argument) for argument in expression.arguments))
+    return frozenset()
+
+
+def functions_of(expression: Expression) -> frozenset[str]:
+    """Return the names of all functions an expression calls."""
+    if not isinstance(expression, Call):
+        return frozenset()
+    return frozenset((expression.function,)).union(*(functions_of(argument) for argument in expression.arguments))
+
+
 AggregateKind = OneOf[
     "count",
     "count_units",

@@ -1,6 +1,6 @@
-"""Which SQL aggregate is which of ours: a closed table, read by the SQL door.
+"""What is refused: where it stands in the question, what it is called, and what to write instead.
 
-What is refused: where it stands in the question, what it is called, and what to write instead.
+The SQL aggregates stand here too, as a closed table: an aggregate inside an expression is refused by name.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,7 @@ from sqlglot import exp
 from tacit.errors import QueryRefused
 from tacit.query.nodes import AggregateKind
 
-# A quantile's fraction has a denominator of at most this; a float that is nearly such a fraction means it.
-FRACTION_MAX = 1 << 16
-NEARLY = Fraction(1, 10**9)
+Made = TypeVar("Made")
 
 KINDS: dict[type[exp.Expr], AggregateKind] = {
     exp.Sum: "sum",
@@ -39,19 +37,6 @@ AGGREGATES_ARE = (
     "the aggregates are COUNT(*), COUNT(x), COUNT(DISTINCT x), SUM(x), AVG(x), VARIANCE(x), STDDEV(x), MEDIAN(x),"
     " QUANTILE(x, 0.9), MIN(x), MAX(x), COVAR_POP(x, y) and CORR(x, y)"
 )
-
-
-def fraction_meant(exact: Fraction) -> Fraction | None:
-    """Return the fraction to aim at, or None where none with a small denominator is near: 0.999999 is not 1.
-
-    >>> fraction_meant(Fraction(1 / 3)), fraction_meant(Fraction("0.999999"))
-    (Fraction(1, 3), None)
-    """
-    near = exact.limit_denominator(FRACTION_MAX)
-    return near if 0 <= exact <= 1 and abs(near - exact) <= NEARLY else None
-
-
-Made = TypeVar("Made")
 
 # what to write instead of something people often try
 _INSTEAD: dict[type[exp.Expr], str] = {

@@ -1,27 +1,22 @@
 """The SQL door: one SELECT about one declared table becomes a checked `Query`; everything else is refused.
 
-sqlglot reads the text; only what `reading.py` and this module list is kept. Nothing here touches a row.
+sqlglot reads the text (`parse.py`). Only what `expressions.py` and this module list is kept. Nothing here reads rows.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar
 
-import sqlglot
-from sqlglot import exp, parser
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
 from tacit.privacy.number import decimal_meaning
-from tacit.query.canonical_form import canonical, column_kinds
 from tacit.query.check import check
-from tacit.query.expressions import PLAIN_NAMES, Reader, column_resolver, match, only, refusal, table_column
-from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
+from tacit.query.expressions import Reader, column_resolver, match, table_column
+from tacit.query.literal import fraction_meant
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
-from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, fraction_meant
+from tacit.query.parse import parsed, row_expression, tokens_of
+from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, only, refusal
 from tacit.tables.schema import Declaration
 
 _CLAUSES = {
@@ -39,56 +34,18 @@ _CLAUSES = {
 _CLAUSE_WORDS = {"joins": "a second table", "laterals": "LATERAL", "windows": "WINDOW"}
 
 
-class TacitSql(Dialect):
-    """Plain SQL of no engine's kind, with NULL last in every ORDER BY."""
-
-    NULL_ORDERING = "nulls_are_last"
-
-    class Parser(parser.Parser):
-        """sqlglot's own, but for functions whose arguments it would put in another order."""
-
-        FUNCTIONS: ClassVar = {name: made for name, made in parser.Parser.FUNCTIONS.items() if name not in PLAIN_NAMES}
-
-
 def parse_query(text: str, declaration: Declaration) -> Query:
     """Return the question a SELECT asks of a declared table, checked; refuse anything else with its position."""
     if not isinstance(text, str):
         raise QueryRefused(f"a question is a text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     _refuse_other_statements(tokens, declaration)
     if tokens and tokens[-1].token_type == TokenType.SEMICOLON:
         text = text[: tokens[-1].start]
-    parsed = _parsed(text, None)
-    if not isinstance(parsed, exp.Select):
-        raise refusal(parsed, "a question is one SELECT", "ask each SELECT by itself; there is no UNION")
-    return _Statement(parsed, declaration).query()
-
-
-def parse_expression(
-    text: str, declaration: Declaration, *, derived: Mapping[str, Expression] | None = None
-) -> Expression:
-    """Return a row expression about a declared table, such as the words of a WHERE.
-
-    A name in `derived` stands for its expression; derived names are never names of columns.
-    """
-    if not isinstance(text, str):
-        raise QueryRefused(f'an expression is a text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
-    tokens = _tokens(text)
-    if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
-        raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
-    reader = Reader(column_resolver(declaration, frozenset((declaration.name,)), derived or {}))
-    expression = _read(reader, _parsed(text, exp.Condition))
-    limit_expression(expression)
-    return canonical(expression, column_kinds(declaration))
-
-
-def _read(reader: Reader, node: exp.Expr) -> Expression:
-    try:
-        return reader.read(node)
-    except RecursionError:
-        raise QueryRefused(
-            f"an expression is more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list of values"
-        ) from None
+    statement = parsed(text)
+    if not isinstance(statement, exp.Select):
+        raise refusal(statement, "a question is one SELECT", "ask each SELECT by itself; there is no UNION")
+    return _Statement(statement, declaration).query()
 
 
 def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> None:
@@ -97,43 +54,6 @@ def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> N
             "a question is one SELECT, and this starts with something else"
             f"\nhint: start with SELECT, then what to count or add up in '{declaration.name}'"
         )
-
-
-def _tokens(text: str) -> list[Token]:
-    limit_text(text)
-    try:
-        tokens = sqlglot.tokenize(text, read=TacitSql)
-    except Exception as error:  # noqa: BLE001 - whatever the reader trips over comes from the question's text alone
-        raise _unreadable(error) from None
-    if len(tokens) > TOKENS_MAX:
-        raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask for less at once")
-    for token in tokens[:-1]:
-        if token.token_type == TokenType.SEMICOLON:
-            raise QueryRefused(
-                f"there is more than one statement (line {token.line}, column {token.col})\nhint: ask one at a time"
-            )
-    return tokens
-
-
-def _parsed(text: str, into: type[exp.Expr] | None) -> exp.Expr:
-    try:
-        parsed = sqlglot.parse_one(text, read=TacitSql, into=into) if into else sqlglot.parse_one(text, read=TacitSql)
-    except Exception as error:  # noqa: BLE001 - as above
-        raise _unreadable(error) from None
-    return parsed
-
-
-def _unreadable(error: Exception) -> QueryRefused:
-    where = ""
-    if isinstance(error, RecursionError):
-        return QueryRefused("the question is nested too deeply\nhint: split it, or use IN for a list of values")
-    if isinstance(error, SqlglotError) and getattr(error, "errors", None):
-        first = error.errors[0]  # type: ignore[attr-defined]
-        width = max(len(str(first.get("highlight") or "")), 1)
-        where = f" (line {first.get('line')}, column {max(1, int(first.get('col') or 1) - width + 1)})"
-    return QueryRefused(
-        f"the question cannot be read as SQL{where}\nhint: text goes in 'single quotes', odd column names in \"double\""
-    )
 
 
 @dataclass
@@ -264,9 +184,7 @@ class _Statement:
         return Aggregate("count_distinct", self._row(counted))
 
     def _row(self, node: exp.Expr) -> Expression:
-        expression = _read(self.reader, node)
-        limit_expression(expression)
-        return canonical(expression, column_kinds(self.declaration))
+        return row_expression(self.reader, node, self.declaration)
 
     def _keys(self) -> tuple[Key, ...]:
         group = self.select.args.get("group")

@@ -7,14 +7,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from tacit.engine.expression import TRANSLATIONS
+from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
 from tacit.query import sql_text
-from tacit.query.canonical_form import canonical, column_kinds, columns_of, functions_of
-from tacit.query.catalogue import CATALOGUE
+from tacit.query.canonical_form import canonical
+from tacit.query.catalogue import FUNCTIONS
 from tacit.query.kind import TEXT, value_of
-from tacit.query.nodes import Call, Column, Expression, Query
-from tacit.query.sql import parse_expression, parse_query
+from tacit.query.nodes import Call, Column, Expression, Query, columns_of, functions_of
+from tacit.query.parse import parse_expression
+from tacit.query.sql import parse_query
+from tacit.query.typecheck import column_kinds
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.cells import KINDS, arrow, every_form, plain, rows
@@ -64,7 +66,7 @@ def engine_beliefs(size: Size) -> Evidence:
                 cells += 1
                 if not same_cell(cell, meaning(each, row, KINDS)):
                     wrong.append(f"{name}: {sql_text.show(each)}")
-    missing = set(CATALOGUE) - set(forms)
+    missing = set(FUNCTIONS) - set(forms)
     return Evidence(not wrong and not missing, {"cells": cells, "wrong": wrong[:5], "functions not tried": missing})
 
 
@@ -117,8 +119,8 @@ def catalogue_closure(size: Size) -> Evidence:
                 query = _asked(text)
                 if query is not None:
                     passed.add(name.lower())
-                    strange += sorted(_functions(query) - set(CATALOGUE))
-    untranslated = set(CATALOGUE) ^ set(TRANSLATIONS)
+                    strange += sorted(_functions(query) - set(FUNCTIONS))
+    untranslated = set(FUNCTIONS) ^ set(TRANSLATIONS)
     unreviewed = passed - REVIEWED
     details = {"functions": len(names), "unreviewed": unreviewed, "strange": strange, "untranslated": untranslated}
     return Evidence(len(names) > 500 and not (unreviewed or strange or untranslated), details)
@@ -182,7 +184,7 @@ def grammar_fuzz(size: Size) -> Evidence:
             slow.append(text)
         if query is not None:
             asked += 1
-            if not _functions(query) <= set(CATALOGUE) or "patient_id" in _columns(query):
+            if not _functions(query) <= set(FUNCTIONS) or "patient_id" in _columns(query):
                 unreviewed.append(text)
     details = {"questions": asked, "crashed": crashed[:3], "unreviewed": unreviewed[:3], "slow": slow[:3]}
     return Evidence(asked > 0 and not crashed and not unreviewed and not slow, details)

@@ -85,7 +85,7 @@ def date_out_of_range() -> Iterator[None]:
 @contextmanager
 def end_of_month_overflows() -> Iterator[None]:
     """A month is 30 days."""
-    plain = original("TRANSLATIONS")["add_interval"]
+    plain = original("TRANSLATIONS")["add_interval"].run
 
     def moved(made: Any) -> Any:
         if made.constant(2) != "month":
@@ -138,9 +138,8 @@ def overflow_that_raises() -> Iterator[None]:
 @contextmanager
 def function_let_through() -> Iterator[None]:
     """A function outside the catalogue is read as if it were in it."""
-    with planted(
-        "unary functions of SQL", {**original("unary functions of SQL"), original("sqlglot's expressions").Sqrt: "abs"}
-    ):
+    square_root = original("sqlglot's expressions").Sqrt
+    with planted("functions by node", {**original("functions by node"), square_root: "abs"}):
         yield
 
 
@@ -219,8 +218,8 @@ def explain_skipped() -> Iterator[None]:
     """A word before SELECT is skipped."""
     parsed = original("parsed SQL")
 
-    def skip(text: str, into: Any) -> Any:
-        return parsed(text[max(text.find("SELECT"), 0) :], into)
+    def skip(text: str) -> Any:
+        return parsed(text[max(text.find("SELECT"), 0) :])
 
     with ExitStack() as stack:
         stack.enter_context(planted("refuse_other_statements", lambda *_: None))
@@ -238,7 +237,9 @@ def no_static_limits() -> Iterator[None]:
 
 @contextmanager
 def _translated(changed: Mapping[str, Any]) -> Iterator[None]:
-    with planted("TRANSLATIONS", {**original("TRANSLATIONS"), **changed}):
+    translations = original("TRANSLATIONS")
+    others = {name: replace(translations[name], run=run) for name, run in changed.items()}
+    with planted("TRANSLATIONS", {**translations, **others}):
         yield
 
 

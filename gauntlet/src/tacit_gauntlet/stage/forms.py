@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from tacit.query.functions import PARTS, REACH, UNITS
 from tacit.query.kind import value_of
+from tacit.query.named_functions import PARTS, REACH, UNITS
 from tacit.query.nodes import Call, Expression
 
 _PLACES = (1, 2, 5, 15, -1, -2, -5, -15)

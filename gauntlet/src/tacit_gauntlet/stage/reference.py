@@ -9,9 +9,9 @@ from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
-from tacit.query.canonical_form import kind_of
 from tacit.query.kind import Kind
 from tacit.query.nodes import Call, Column, Expression, Value
+from tacit.query.typecheck import kind_of
 from tacit_gauntlet.stage.functions import MEANINGS, extreme
 
 Cells = Mapping[str, Any]
