@@ -85,6 +85,12 @@ def test_each_part_of_an_expression_is_written_once(name, monkeypatch):
     assert written == ["x"]
 
 
+def test_a_sum_too_long_to_read_is_refused_in_having_by_name():
+    for number in (60, 900):
+        with pytest.raises(QueryRefused, match="deep"):
+            parse_query(f"SELECT COUNT(*) AS n FROM visits HAVING {'+'.join(['n'] * number)} > 1", VISITS)
+
+
 def test_a_deep_expression_is_refused_in_having_at_once():
     deep = "n"
     for _ in range(14):

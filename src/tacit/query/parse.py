@@ -39,14 +39,19 @@ def parse_expression(
 
 def row_expression(reader: Reader, node: exp.Expr, declaration: Declaration) -> Expression:
     """Return a node as an expression about the table's rows, in its canonical form."""
+    expression = read_node(reader, node)
+    limit_expression(expression)
+    return canonical(expression, column_kinds(declaration))
+
+
+def read_node(reader: Reader, node: exp.Expr) -> Expression:
+    """Return what a reader makes of a node; refuse one that is nested too deeply to be read."""
     try:
-        expression = reader.read(node)
+        return reader.read(node)
     except RecursionError:
         raise QueryRefused(
             f"an expression is more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list of values"
         ) from None
-    limit_expression(expression)
-    return canonical(expression, column_kinds(declaration))
 
 
 def tokens_of(text: str) -> list[Token]:

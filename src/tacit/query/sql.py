@@ -15,7 +15,7 @@ from tacit.query.check import check
 from tacit.query.expressions import Reader, column_resolver, match, table_column
 from tacit.query.literal import fraction_meant
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
-from tacit.query.parse import parsed, row_expression, tokens_of
+from tacit.query.parse import parsed, read_node, row_expression, tokens_of
 from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, only, refusal
 from tacit.tables.schema import Declaration
 
@@ -230,7 +230,7 @@ class _Statement:
             only(order, "expressions")
             orderings = [self._ordering(node) for node in order.expressions]
         return After(
-            having=None if having is None else reader.read(having.this),
+            having=None if having is None else read_node(reader, having.this),
             order=tuple(orderings),
             limit=None if limit is None else self._limit(limit),
         )
