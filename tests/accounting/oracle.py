@@ -91,3 +91,15 @@ def _float_delta(sigma: float, shift: int, epsilon: float) -> float:
     total = np.exp(-(x**2) / (2 * sigma**2)).sum()
     far = np.exp(-((x - shift) ** 2) / (2 * sigma**2)) - np.exp(epsilon - x**2 / (2 * sigma**2))
     return float(np.maximum(far, 0).sum() / total)
+
+
+def textbook_sigma(sensitivity: Fraction, epsilon: Fraction, delta: Fraction, constant: Fraction) -> mpmath.mpf:
+    """The textbook's sensitivity·sqrt(2 ln(constant/delta))/epsilon: loose, and a proof only up to epsilon = 1."""
+    return real(sensitivity / epsilon) * mpmath.sqrt(2 * mpmath.log(real(constant / delta)))
+
+
+def shuffled_closed_form(epsilon: Fraction, reports: int, delta: Fraction) -> mpmath.mpf:
+    """The closed-form bound of Feldman, McMillan and Talwar on the central epsilon of shuffled reports."""
+    power = mpmath.exp(real(epsilon))
+    spread = 8 * mpmath.sqrt(power * mpmath.log(4 / real(delta)) / reports) + 8 * power / reports
+    return mpmath.log1p((power - 1) / (power + 1) * spread)

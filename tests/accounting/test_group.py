@@ -5,11 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.accounting.composition import basic, zcdp_total
 from tacit.accounting.meaning import for_group
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import GaussianNoise, KeyThreshold, LaplaceNoise
-from tacit.privacy.loss import ApproximateLoss, PureLoss, ZcdpLoss, epsilon, renyi, rho
+from tacit.privacy.loss import ApproximateLoss, epsilon, renyi, rho
 from tests.accounting import oracle
 
 MILLIONTH = Fraction(1, 10**6)
@@ -67,19 +65,3 @@ def test_P3_a_group_loss_is_refused_where_none_is_proved() -> None:
     for units in (0, -1, 1.5, True):
         with pytest.raises(InvalidParameter, match="units"):
             for_group(epsilon(1), units)  # type: ignore[arg-type]
-
-
-def test_P2_epsilons_and_deltas_add_up() -> None:
-    assert basic([epsilon(0.1), epsilon(0.2)]) == epsilon(0.3)
-    assert basic([epsilon(1, delta=1e-6), epsilon(1), epsilon(1, delta=1e-6)]) == epsilon(3, delta=2e-6)
-    with pytest.raises(InvalidParameter, match="nothing to compose"):
-        basic([])
-
-
-def test_P2_rhos_add_up_whatever_the_events_are() -> None:
-    gaussian, laplace = GaussianNoise(Fraction(10), Fraction(1)), LaplaceNoise(Fraction(10), Fraction(1))
-    total = zcdp_total([gaussian, gaussian, laplace, KeyThreshold(MILLIONTH)])
-    assert total.delta == MILLIONTH
-    assert total.rho == 2 * Fraction(1, 200) + zcdp_total([laplace]).rho
-    assert zcdp_total([]) == ZcdpLoss(Fraction(0))
-    assert zcdp_total([laplace]).rho <= PureLoss(Fraction(1, 10)).epsilon ** 2 / 2

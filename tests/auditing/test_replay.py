@@ -13,7 +13,7 @@ import tacit
 import tacit_gauntlet as gauntlet
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.question_audit import audit_plan, audit_question
-from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all
+from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all_and_alone
 from tacit.engine.engine import Engine, joined
 from tacit.engine.kernel import compiled
 from tacit.plan.plan import Sensitivity
@@ -98,14 +98,14 @@ def joint_plan():
 def joint():
     """The plan of the joint question and its runs on every table."""
     plan, declaration, query = joint_plan()
-    return plan, trace_all(plan, declaration, make_tables(declaration, query))
+    return plan, trace_all_and_alone(plan, declaration, make_tables(declaration, query))[0]
 
 
 def replay_two(plan, declaration, query):
     """Replay with two newcomers alone: enough for a bug that any newcomer shows."""
     made = make_tables(declaration, query)
     two = dict(list(made.newcomers.items())[:2])
-    return compare_traces(plan, trace_all(plan, declaration, replace(made, newcomers=two)))
+    return compare_traces(plan, trace_all_and_alone(plan, declaration, replace(made, newcomers=two))[0])
 
 
 @pytest.mark.parametrize("norm", ["l0", "l1", "l2_squared", "linf"])
@@ -197,7 +197,7 @@ def test_values_of_quantiles_beyond_their_bound_are_seen():
     plan = question.plan(epsilon=1).plan
     loose = replace(plan, rows_per_unit=50)
     made = make_tables(question.session.declaration, question.query)
-    found = compare_traces(plan, trace_all(loose, question.session.declaration, made))
+    found = compare_traces(plan, trace_all_and_alone(loose, question.session.declaration, made)[0])
     assert "values of a group changed" in str(found)
 
 

@@ -1,12 +1,13 @@
 """The Bernstein parts: never negative, adding up, and giving every moment back exactly."""
 
+from fractions import Fraction
 from itertools import product
-from math import prod
+from math import comb, prod
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.plan.bernstein import indices, weights_of_part, weights_of_power
+from tacit.plan.bernstein import indices, weights_of_part
 
 SHAPES = st.sampled_from([(1,), (2,), (1, 1), (2, 2)])
 
@@ -39,6 +40,17 @@ def test_every_row_moves_the_parts_by_the_same_whole_amount_and_none_below_zero(
         parts = [part_of(index, degrees, heights, powers) for index in indices(degrees)]
         assert min(parts) >= 0
         assert sum(parts) == prod(height**degree for height, degree in zip(heights, degrees, strict=True))
+
+
+def weights_of_power(power, degrees, heights):
+    """What each part counts in the sum of a power: Σ y^a = Σ over i of C(i,a)/C(d,a)·H^(a-d)·part i."""
+    return {
+        index: prod(
+            Fraction(comb(i, a), comb(degree, a)) * Fraction(height) ** (a - degree)
+            for i, a, degree, height in zip(index, power, degrees, heights, strict=True)
+        )
+        for index in indices(degrees)
+    }
 
 
 @given(tables())

@@ -213,23 +213,6 @@ def local_epsilon(central: Fraction, reports: int, delta: Fraction, randomizer: 
     return low
 
 
-def closed_form(epsilon: Fraction, reports: int, delta: Fraction) -> ApproximateLoss:
-    """Return the closed-form bound of Feldman, McMillan and Talwar, rounded up; refused outside its theorem."""
-    require_chance(delta)
-    count = whole(reports, name="reports", least=2)
-    with working_precision(BITS):
-        largest = (ball(Fraction(count)) / (16 * (2 / ball(delta)).log())).log()
-        if not ball(epsilon) <= largest:
-            raise InvalidParameter(
-                f"the closed form holds for epsilon up to ln(n/(16 ln(2/delta))), and epsilon is {show(epsilon)}"
-                "\nhint: use the numerical bound, or collect more reports"
-            )
-        power = ball(epsilon).exp()
-        spread = 8 * (power * (4 / ball(delta)).log() / count).sqrt() + 8 * power / count
-        total = ((power - 1) / (power + 1) * spread).log1p()
-        return ApproximateLoss(shortened(exact_rational(total.upper()), up=True), delta)
-
-
 def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) -> None:
     if unlinkable is not True:
         raise InvalidParameter(

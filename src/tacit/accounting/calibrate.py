@@ -18,8 +18,8 @@ from tacit.accounting.search import crossing, crossing_between, log_excess
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import GaussianNoise
 from tacit.privacy.law import SCALE_MIN, GaussianLaw
-from tacit.privacy.number import positive, show
-from tacit.privacy.rounding import ball, shortened, upward, working_precision
+from tacit.privacy.number import positive
+from tacit.privacy.rounding import ball, shortened, working_precision
 from tacit.privacy.symmetric import least_integer
 
 # From here on the grid's steps no longer show in delta beyond a relative 1e-9, and sigma is searched as a real number.
@@ -93,25 +93,6 @@ def gaussian_sigma_vector(sensitivity_squared: Fraction, epsilon: Fraction, delt
     continuous = _continuous_sigma(lambda: ball(sensitivity_squared).sqrt(), epsilon, delta)
     found = min(by_zcdp, math.hypot(continuous, math.sqrt(blur)))
     return _verified(holds, found)
-
-
-def textbook_sigma(
-    sensitivity: Fraction, epsilon: Fraction, delta: Fraction, *, constant: Fraction = Fraction(2)
-) -> Fraction:
-    """Return the textbook's sensitivity·sqrt(2 ln(constant/delta))/epsilon, rounded up: loose, and only to epsilon = 1.
-
-    >>> float(textbook_sigma(Fraction(1), Fraction(1), Fraction(1, 10**6)))
-    5.38677...
-    """
-    _require(epsilon, delta)
-    if epsilon > 1:
-        raise InvalidParameter(
-            f"the textbook formula is no proof above epsilon = 1, and epsilon is {show(epsilon)}"
-            "\nhint: use the exact calibration, which needs less noise and holds for every epsilon"
-        )
-    if constant not in (Fraction(2), Fraction(5, 4)):
-        raise InvalidParameter(f"constant must be 2 or 1.25, the two textbook forms, not {show(constant)}")
-    return upward(lambda: ball(sensitivity / epsilon) * (2 * ball(constant / delta).log()).sqrt())
 
 
 def _require(epsilon: Fraction, delta: Fraction) -> None:

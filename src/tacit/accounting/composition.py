@@ -1,16 +1,11 @@
-"""Advanced composition of (epsilon, delta) promises about which nothing else is known (docs/proofs/composition.md).
-
-Two kinds: the classical bound of Dwork, Rothblum and Vadhan, and the least epsilon there is, which Kairouz, Oh and
-Viswanath showed to be that of composed randomized responses; it is computed here for unequal promises too.
-
-The smallest valid total of a batch fixed in advance, and which rule gave it.
+"""The smallest valid total of a batch fixed in advance, and which rule gave it (docs/proofs/composition.md).
 
 Every rule here is a valid bound when which events run is decided beforehand, so the smallest may be taken. Questions
-chosen as one goes are the filter's (`filter.py`), which keeps to one rule.
-
-What several events cost together, when which ones run is fixed in advance.
-
-Parallel composition: releases about parts of a table that share no unit cost a unit what its own parts cost.
+chosen as one goes are the filter's (`filter.py`), which keeps to one rule. Of (epsilon, delta) promises about which
+nothing else is known there are two rules: the classical bound of Dwork, Rothblum and Vadhan, and the least epsilon
+there is, which Kairouz, Oh and Viswanath showed to be that of composed randomized responses; it is computed here for
+unequal promises too. Parallel composition is of releases about parts of a table that share no unit: they cost a unit
+what its own parts cost.
 """
 
 import math
@@ -419,33 +414,6 @@ def _is_ordinary(event: Event) -> bool:
         return LOSS_LEAST**2 <= event.sensitivity_squared / event.sigma**2 <= LOSS_MOST**2
     epsilon = cost.pure_epsilon(event)
     return epsilon is not None and LOSS_LEAST <= epsilon <= LOSS_MOST
-
-
-def basic(losses: Iterable[PureLoss | ApproximateLoss]) -> PureLoss | ApproximateLoss:
-    """Return the losses' epsilons and deltas added up: valid for every order in which they run, adaptively too.
-
-    >>> print(basic([PureLoss(Fraction(1)), ApproximateLoss(Fraction(1, 2), Fraction(1, 10**6))]))
-    ε = 1.5, δ = 1e-06
-    """
-    epsilon, delta, some = Fraction(0), Fraction(0), False
-    for loss in losses:
-        epsilon += loss.epsilon
-        delta += loss.delta if isinstance(loss, ApproximateLoss) else 0
-        some = True
-    if not some:
-        raise InvalidParameter("nothing to compose\nhint: give at least one loss")
-    return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
-
-
-def zcdp_total(events: Iterable[Event]) -> ZcdpLoss:
-    """Return the events' rhos and deltas added up.
-
-    >>> from tacit.privacy.event import GaussianNoise
-    >>> print(zcdp_total([GaussianNoise(Fraction(1), Fraction(1))] * 2))
-    ρ = 1
-    """
-    losses = [cost.zcdp(event) for event in events]
-    return ZcdpLoss(sum((loss.rho for loss in losses), Fraction(0)), sum((loss.delta for loss in losses), Fraction(0)))
 
 
 def parallel(losses: Iterable[Loss], *, parts_per_unit: int = 1, neighbours: str = "add-remove") -> Loss:

@@ -101,13 +101,8 @@ class Replay:
 Traces = Mapping[str | None, Trace]  # by newcomer; None: the crowd alone
 
 
-def trace_all(plan: Plan, declaration: Declaration, made: MadeTables) -> Traces:
-    """Return the runs of a plan on the crowd alone and with each newcomer."""
-    return _trace_tables(plan, declaration, _all_tables(made))
-
-
 def trace_all_and_alone(plan: Plan, declaration: Declaration, made: MadeTables) -> tuple[Traces, Traces]:
-    """Return the runs of a plan as `trace_all` does, and on each newcomer and nobody else."""
+    """Return the runs of a plan on the crowd alone and with each newcomer, and on each newcomer and nobody else."""
     together, alone = _all_tables(made), {("alone", name): made.alone(name) for name in made.newcomers}
     traces = _trace_tables(plan, declaration, {**together, **alone})
     return {name: traces[name] for name in together}, {name: traces["alone", name] for name in made.newcomers}

@@ -6,7 +6,6 @@ columns the parts are the products of theirs. Everything is whole numbers or exa
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from itertools import product
 from math import comb, prod
 
@@ -37,20 +36,4 @@ def weights_of_part(index: Index, degrees: Sequence[int], heights: Sequence[int]
             for i, k, degree, height in zip(index, more, degrees, heights, strict=True)
         )
         weights[tuple(i + k for i, k in zip(index, more, strict=True))] = sign * factor
-    return weights
-
-
-def weights_of_power(power: Index, degrees: Sequence[int], heights: Sequence[int]) -> dict[Index, Fraction]:
-    """Return what each part counts in the sum of a power: Σ y^a = Σ over i of C(i,a)/C(d,a)·H^(a-d)·part i.
-
-    >>> weights_of_power((1,), (1,), (10,))
-    {(1,): Fraction(1, 1)}
-    """
-    weights = {}
-    for index in indices(degrees):
-        weight = Fraction(1)
-        for i, a, degree, height in zip(index, power, degrees, heights, strict=True):
-            weight *= Fraction(comb(i, a), comb(degree, a)) * Fraction(height) ** (a - degree)
-        if weight:
-            weights[index] = weight
     return weights

@@ -48,15 +48,6 @@ class LaplaceLaw(SymmetricLaw):
             return 1 - self.upper_tail(1 - x)
         return self._power(x) / (1 + self._power(1))
 
-    def upper_tails(self, start: int, stop: int) -> list[arb]:
-        ratio, total = self._power(1), 1 + self._power(1)
-        first = max(start, 1)
-        positive_side, tail = [], self._power(first) / total
-        for _ in range(first, max(stop, 2 - start)):
-            positive_side.append(tail)
-            tail = tail * ratio
-        return [positive_side[x - first] if x >= 1 else 1 - positive_side[1 - x - first] for x in range(start, stop)]
-
     def variance(self) -> arb:
         return 1 / (2 * (ball(1 / self.scale) / 2).sinh() ** 2)
 
@@ -99,31 +90,12 @@ class GaussianLaw(SymmetricLaw):
             return 1 - self.upper_tail(1 - x)
         return _tail_sum(self.sigma, x) / _normaliser(self.sigma, ctx.prec)
 
-    def upper_tails(self, start: int, stop: int) -> list[arb]:
-        first, last = max(start, 1), max(stop, 2 - start) - 1
-        if last < first:
-            return []
-        # from the farthest inward, so that small tails keep their relative accuracy
-        tail = self.upper_tail(last)
-        mass, ratio, step = self.pmf(last), self._ratio(2 * last - 1), self._ratio(2)
-        inward = [tail]
-        for _ in range(last - first):
-            mass = mass * ratio
-            ratio = ratio / step
-            tail = tail + mass
-            inward.append(tail)
-        return [inward[last - x] if x >= 1 else 1 - inward[last - (1 - x)] for x in range(start, stop)]
-
     def variance(self) -> arb:
         exponent, spread = _series_exponent(self.sigma)
         plain, squared = _square_series(exponent, 0), _square_series(exponent, 2)
         if spread is not None:  # Poisson summation
             return spread**2 * (1 - 8 * arb.pi() ** 2 * spread**2 * squared / (1 + 2 * plain))
         return 2 * squared / (1 + 2 * plain)
-
-    def _ratio(self, odd: int) -> arb:
-        """Return exp(odd/(2 sigma²)): what the mass gains on one step inward."""
-        return ball(odd / (2 * self.sigma**2)).exp()
 
     def _cut(self, shift: int, epsilon: Fraction) -> int | None:
         # the log-ratio (x² - (x - shift)²)/(2 sigma²) exceeds epsilon iff x > epsilon·sigma²/shift + shift/2
@@ -275,9 +247,6 @@ class StaircaseLaw(SymmetricLaw):
         here = self.width + level * self.sensitivity - x  # how many are left on this level
         below = self.sensitivity * self._fall(1) / (1 - self._fall(1))
         return self._top() * self._fall(level) * (here + below)
-
-    def upper_tails(self, start: int, stop: int) -> list[arb]:
-        return [self.upper_tail(x) for x in range(start, stop)]
 
     def beyond(self, level: int) -> arb:
         """Return the chance of a level above this one."""

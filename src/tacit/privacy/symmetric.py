@@ -37,10 +37,6 @@ class SymmetricLaw(ABC):
         """Return the variance of Z, which is that of the discrete law and not of the continuous one."""
 
     @abstractmethod
-    def upper_tails(self, start: int, stop: int) -> list[arb]:
-        """Return Pr[Z >= x] for every x from `start` up to but not including `stop`, far quicker than one by one."""
-
-    @abstractmethod
     def _cut(self, shift: int, epsilon: Fraction) -> int | None:
         """Return the least x whose log-ratio against the law shifted by `shift` exceeds epsilon, or None."""
 

@@ -27,7 +27,6 @@ from tacit.noise.bits import Bits
 from tacit.privacy.arrays import Flags, Integers, Words
 
 HASH_BITS_MAX = 10
-ROW_BITS_MAX = 28
 
 
 @dataclass(frozen=True)

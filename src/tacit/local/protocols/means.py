@@ -158,13 +158,6 @@ class MeanResponse:
         others = Fraction(cells * (cells - 1) - w * (w - 1), 2 * n)
         return slope * n, self.inside * Fraction(w - 1, 2) + outside * others
 
-    def values_of(self, records_piecewise: Flags, cells: Integers) -> NDArray[np.float64]:
-        """Return each report's own unbiased estimate of its value, as a fraction of the range."""
-        bit, cell = self.bit_line, self.cell_line
-        slope = np.where(records_piecewise, float(cell[0]), float(bit[0]))
-        start = np.where(records_piecewise, float(cell[1]), float(bit[1]))
-        return (cells - start) / slope
-
     def extremes(self) -> tuple[float, float]:
         """Return the least and the largest estimate that one report can give, as fractions of the range."""
         ends = []
