@@ -12,18 +12,18 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from itertools import count, pairwise
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.text import cell_text, key_text
-from tacit.pictures.chart import Cell, Order, Panel, Sheet, Spec, chart
-from tacit.pictures.write import CONFIG, as_chart, check_path, write
+from tacit.pictures.chart import Cell, Order, Panel, Sheet, chart
+from tacit.pictures.look import Spec, page
+from tacit.pictures.write import as_chart, write
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer
 
 LETTERS_MOST = 44
-TITLE_LETTERS, SUBTITLE_LETTERS = 64, 110
+TITLE_LETTERS, NOTE_LETTERS = 64, 110
 LABELS_MOST = 120  # places along an axis; what is over is left out, and said
 FACETS_MOST = 24
 # Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
@@ -34,18 +34,27 @@ QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
 
 def picture(answer: Answer) -> Any:
     """Return the picture of an answer as an altair chart, which a notebook shows."""
-    return as_chart(_spec(answer))
+    return as_chart(_drawn(answer))
 
 
 def write_picture(answer: Answer, path: Path) -> Path:
     """Write the picture of an answer in the form its name asks for, and return the path."""
-    check_path(path)
-    return write(_spec(answer), path)
+    return write(_drawn(answer), path)
 
 
-def _spec(answer: Answer) -> Spec:
+def _drawn(answer: Answer) -> Spec:
+    """Return the panels under a title that says what is drawn, how sure it is and what it cost."""
     drawn = sheet(answer)
-    return chart(drawn) | {"title": _title(answer, drawn), "config": CONFIG, "autosize": {"type": "pad"}}
+    keys = [name for name in answer.columns if name not in answer.aggregates]
+    what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
+    facts = answer.facts
+    notes = [f"± at {float(facts.confidence) * 100:g} %; {facts.loss['text']}; protected: {facts.unit}"]
+    if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
+        notes.append(
+            "shaded: between quantiles; thin or palest: where the outermost may be; dark: where the middle may be"
+        )
+    notes += [*([drawn.cut] if drawn.cut else []), *facts.notes]
+    return page(chart(drawn), title=what, notes=notes, letters=(TITLE_LETTERS, NOTE_LETTERS))
 
 
 def sheet(answer: Answer) -> Sheet:
@@ -198,23 +207,3 @@ def _percent(name: str) -> float:
 
 def _cut(names: Sequence[str], all_of_them: int, shown: int) -> str | None:
     return f"drawn: the first {shown} of {all_of_them:,} {', '.join(names)}" if shown < all_of_them else None
-
-
-def _title(answer: Answer, drawn: Sheet) -> dict[str, Any]:
-    """Return what is drawn, how sure it is and what it cost."""
-    keys = [name for name in answer.columns if name not in answer.aggregates]
-    what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
-    facts = answer.facts
-    lines = [f"± at {float(facts.confidence) * 100:g} %; {facts.loss['text']}; protected: {facts.unit}"]
-    if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
-        lines.append(
-            "shaded: between quantiles; thin or palest: where the outermost may be; dark: where the middle may be"
-        )
-    lines += [*([drawn.cut] if drawn.cut else []), *facts.notes]
-    return {
-        "text": wrap(what, TITLE_LETTERS) or [""],
-        "subtitle": [part for line in lines for part in wrap(line, SUBTITLE_LETTERS)],
-        "anchor": "start",
-        "frame": "bounds",
-        "offset": 14,
-    }

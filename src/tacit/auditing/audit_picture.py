@@ -7,16 +7,12 @@ tested events prove to be exceeded: where the second rises above the first, the 
 import math
 from fractions import Fraction
 from pathlib import Path
-from textwrap import wrap
 from typing import Any
 
 from tacit.auditing.result import AuditResult, Bar, Figure
-from tacit.pictures.chart import BLUE, INK, PALE
-from tacit.pictures.write import CONFIG, check_path, html_page, offline
+from tacit.pictures.look import BLUE, GREEN, INK, PALE, RED, Spec, page
+from tacit.pictures.write import as_chart, write
 
-Spec = dict[str, Any]
-
-ORANGE, GREEN = "#D55E00", "#009E73"
 WIDTH, HEIGHT = 420, 280
 POINTS = 120
 SIDES = ("d0", "d1")
@@ -24,30 +20,18 @@ SIDES = ("d0", "d1")
 
 def picture(result: AuditResult) -> Any:
     """Return the picture as an altair chart, which a notebook shows."""
-    check_path(Path("audit.svg"))  # refuses where the extra is missing
-    import altair as alt
-
-    title: Spec = {
-        "text": wrap(result.verdict, 100),
-        "subtitle": wrap(f"event: {result.event}", 120),
-        "anchor": "start",
-        "frame": "bounds",
-        "offset": 14,
-    }
-    parts = [] if result.figure is None else [_histograms(result.figure)]
-    spec = {"hconcat": [*parts, _curve(result)], "spacing": 40, "resolve": {"scale": {"color": "independent"}}}
-    return offline(alt.Chart.from_dict(spec | {"title": title, "config": CONFIG, "autosize": {"type": "pad"}}))
+    return as_chart(_drawn(result))
 
 
 def write_picture(result: AuditResult, path: Path) -> Path:
     """Write the picture in the form its name asks for, and return the path."""
-    check_path(path)
-    shown, form = picture(result), path.suffix.lower()
-    if form == ".html":
-        path.write_text(html_page(shown), encoding="utf-8")
-    else:
-        shown.save(str(path), format=form[1:], scale_factor=2 if form == ".png" else 1)
-    return path
+    return write(_drawn(result), path)
+
+
+def _drawn(result: AuditResult) -> Spec:
+    parts = [] if result.figure is None else [_histograms(result.figure)]
+    body = {"hconcat": [*parts, _curve(result)], "spacing": 40, "resolve": {"scale": {"color": "independent"}}}
+    return page(body, title=result.verdict, notes=[f"event: {result.event}"], letters=(100, 120))
 
 
 def _histograms(figure: Figure) -> Spec:
@@ -57,7 +41,7 @@ def _histograms(figure: Figure) -> Spec:
         "field": "input",
         "type": "nominal",
         "title": None,
-        "scale": {"domain": list(SIDES), "range": [BLUE, ORANGE]},
+        "scale": {"domain": list(SIDES), "range": [BLUE, RED]},
     }
     share = {"field": "share", "type": "quantitative", "title": "share of draws", "axis": {"format": ".2~%"}}
     titled: Spec = {"text": "What each input gave (filled: the event)", "anchor": "start", "fontSize": 13}

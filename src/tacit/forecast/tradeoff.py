@@ -163,7 +163,7 @@ class Tradeoff:
 
     def plot(self, path: str | Path) -> Path:
         """Draw what people buy, and write it as .png, .svg or .html; needs the `plots` extra."""
-        from tacit.forecast.picture import draw
+        from tacit.forecast.curves import draw
 
         return draw(self, Path(path))
 

@@ -7,7 +7,7 @@ Frequent strings from reports of prefixes: level by level, only what many share 
 A level's candidates are the kept prefixes with every next symbol, and the most frequent are kept, few enough to extend.
 Other people then confirm the whole strings: shown are those whose support is beyond what chance gives any of them.
 
-A chart of estimated counts with their intervals, written as PNG or SVG.
+The picture of estimated counts, each with its interval. Needs the `plots` extra.
 """
 
 import math
@@ -23,11 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidParameter, printable
+from tacit.errors import printable
 from tacit.local.domain import Label, Range, Text
 from tacit.local.interval import Counting, ReportLaw, mean_interval, norm_sub
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
+from tacit.pictures.chart import Cell, Panel, Sheet, chart
+from tacit.pictures.look import page
+from tacit.pictures.write import write
 from tacit.privacy.arrays import Floats, Integers
 from tacit.privacy.loss import PureLoss
 from tacit.privacy.symmetric import least_integer
@@ -325,30 +328,28 @@ def _ends_once(row: NDArray[np.uint8], length: int) -> bool:
 
 
 BARS_MOST = 30
+LINE_LETTERS = (64, 110)
 
 
 def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
-    """Write the largest counts with their intervals to a file that ends in .png or .svg."""
-    if Path(path).suffix not in (".png", ".svg"):
-        raise InvalidParameter("a chart is written as .png or .svg\nhint: e.g. --plot counts.png")
-    try:
-        import altair as alt
-    except ImportError:
-        raise InvalidParameter("a chart needs altair\nhint: pip install 'tacit[plots]'") from None
-    order = np.argsort(-estimate.counts, kind="stable")[:BARS_MOST]
-    rows = [
-        {
-            "value": str(estimate.values[place]),
-            "count": float(estimate.counts[place]),
-            "low": float(estimate.low[place]),
-            "high": float(estimate.high[place]),
-        }
-        for place in order
-    ]
-    names = [str(row["value"]) for row in rows]
-    across = alt.Y("value:N", sort=names, title=None)
-    data = alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
-    bars = data.mark_bar(opacity=0.6).encode(x=alt.X("count:Q", title="estimated count"), y=across)
-    rules = data.mark_rule().encode(x="low:Q", x2="high:Q", y=across)
-    level = f"{estimate.basis.confidence * 100:g} % intervals, {estimate.used:,} reports, {estimate.basis.loss} each"
-    (bars + rules).properties(title=level).save(path)
+    """Write the largest counts with their intervals, in the form the path's ending asks for."""
+    cells = tuple(_bar(estimate, int(place)) for place in np.argsort(-estimate.counts, kind="stable")[:BARS_MOST])
+    drawn = Sheet(
+        panels=(Panel("estimated count", "bar", cells),),
+        axis="value",
+        order="none",
+        group=None,
+        labels=tuple(cell.label for cell in cells),
+        groups=(),
+        cut=None if len(cells) == len(estimate.values) else f"drawn: the largest of {len(estimate.values):,}",
+    )
+    basis = estimate.basis
+    level = f"{basis.confidence * 100:g} % intervals, {estimate.used:,} reports, {basis.loss} each"
+    notes = [level, *([drawn.cut] if drawn.cut else [])]
+    write(page(chart(drawn), title="Estimated counts", notes=notes, letters=LINE_LETTERS), Path(path))
+
+
+def _bar(estimate: "FrequencyEstimate", place: int) -> Cell:
+    count, low, high = (float(each[place]) for each in (estimate.counts, estimate.low, estimate.high))
+    text = f"{count:,.0f}  ({low:,.0f} … {high:,.0f})"
+    return Cell(str(estimate.values[place]), None, "", count, low, high, text)

@@ -1,7 +1,6 @@
 """How a sheet looks, as plain Vega-Lite: labels from top to bottom, scales from left to right, small multiples.
 
-Every number has its interval. Colours are Okabe and Ito's, which the colour-blind tell apart, and no colour speaks
-alone: groups have their own marks or rows too.
+Every number has its interval, and no colour speaks alone: groups have their own marks or rows too.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-Spec = dict[str, Any]
+from tacit.pictures.look import BLUE, GREEN, GREY, INK, OLIVE, ORANGE, PALE, PINK, RED, SKY, Spec
+
 Order = Literal["none", "number", "time"]
 
-BLUE, SKY, INK, PALE = "#0072B2", "#56B4E9", "#222222", "#666666"
-COLOURS = [BLUE, "#E69F00", "#009E73", "#CC79A7", SKY, "#D55E00", "#999999", "#B8A800"]
+COLOURS = [BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY, OLIVE]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 WIDTH, WIDTH_OF_SEVERAL = 440, 300
 SCALE_WIDTH, SCALE_HEIGHT = 620, 300

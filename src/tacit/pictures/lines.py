@@ -6,24 +6,10 @@ Colours are Okabe and Ito's, and every line has its own mark and dashes too.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from textwrap import wrap
-from typing import Any
+from typing import Any, Literal
 
-from tacit.pictures.write import CONFIG, check_path
+from tacit.pictures.look import INK, PALE, Spec, page
 
-Spec = dict[str, Any]
-
-INK, PALE, BLUE, RED, ORANGE, GREEN, PINK, SKY = (
-    "#222222",
-    "#666666",
-    "#0072B2",
-    "#D55E00",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-)
 TITLE_LETTERS, NOTE_LETTERS = 90, 156
 WIDTH, HEIGHT = 400, 290
 
@@ -35,7 +21,7 @@ class Look:
     words: str
     colour: str
     shape: str = "circle"
-    dash: tuple[int, int] = (1, 0)
+    dash: tuple[int, ...] = (1, 0)
     size: int = 60
     joined: bool = True  # a line through the marks
 
@@ -84,16 +70,17 @@ def lines(
     levels: Sequence[Level] = (),
     curve: Sequence[tuple[float, float, str]] = (),
     more: Sequence[Spec] = (),
+    legend: Literal["top", "bottom"] = "bottom",
+    width: int = WIDTH,
+    height: int = HEIGHT,
 ) -> Spec:
     """Return a panel of lines through (name, x, y), with named levels across it and one dashed curve."""
-    values = [
-        {"line": looks[name].words, "x": at, "y": height, "size": looks[name].size} for name, at, height in points
-    ]
+    values = [{"line": looks[name].words, "x": at, "y": up, "size": looks[name].size} for name, at, up in points]
     names = [look.words for look in looks.values()]
     place: Spec = {"x": x.encoding("x"), "y": y.encoding("y")}
-    colour = _by_line(names, [look.colour for look in looks.values()])
+    colour = _by_line(names, [look.colour for look in looks.values()], legend)
     joined = {look.words for look in looks.values() if look.joined}
-    dashes = _by_line(names, [list(look.dash) for look in looks.values()]) | {"legend": None}
+    dashes = _by_line(names, [list(look.dash) for look in looks.values()], legend) | {"legend": None}
     through = {
         "data": {"values": [value for value in values if value["line"] in joined]},
         "mark": {"type": "line", "strokeWidth": 2.2},
@@ -103,11 +90,11 @@ def lines(
     marks: Spec = {
         "data": {"values": values},
         "mark": {"type": "point", "filled": True, "opacity": 1},
-        "encoding": place | {"color": colour, "shape": _by_line(names, [look.shape for look in looks.values()])},
+        "encoding": place | {"color": colour, "size": size},
     }
-    marks["encoding"]["size"] = size
-    layer = [*_levels(levels, y), *_curve(curve, x, y), *([through] if joined else []), marks, *more]
-    panel: Spec = {"width": WIDTH, "height": HEIGHT, "layer": layer}
+    marks["encoding"]["shape"] = _by_line(names, [look.shape for look in looks.values()], legend)
+    layer = [*_levels(levels, y, width), *_curve(curve, x, y), *([through] if joined else []), marks, *more]
+    panel: Spec = {"width": width, "height": height, "layer": layer}
     return panel | ({"title": _panel_title(title)} if title else {})
 
 
@@ -126,34 +113,15 @@ def mark_at(x: float, words: str, *, axis: Axis, side: str = "left", down: int =
     ]
 
 
-def write(panels: Sequence[Spec], path: Path, *, title: str, notes: Sequence[str]) -> Path:
-    """Write panels side by side under one title, in the form the path's ending asks for, and return the path."""
-    check_path(path)
-    import altair as alt
-
-    shown = {
-        "title": {
-            "text": wrap(title, TITLE_LETTERS if len(panels) > 1 else TITLE_LETTERS * 2 // 3),
-            "subtitle": [
-                line for note in notes for line in wrap(note, NOTE_LETTERS if len(panels) > 1 else NOTE_LETTERS // 2)
-            ],
-            "anchor": "start",
-            "frame": "bounds",
-            "offset": 16,
-        },
-        "config": CONFIG | {"legend": CONFIG["legend"] | {"labelLimit": 400, "columns": 1, "offset": 12}},
-        "autosize": {"type": "pad"},
-    }
+def side_by_side(panels: Sequence[Spec], *, title: str, notes: Sequence[str]) -> Spec:
+    """Return panels side by side under one title, each with a legend of its own."""
     body = panels[0] if len(panels) == 1 else {"hconcat": list(panels), "spacing": 46}
     if len(panels) > 1:
         own = dict.fromkeys(("color", "shape", "strokeDash"), "independent")
         body["resolve"] = {"scale": own, "legend": {"color": "independent", "shape": "independent"}}
-    chart: Any = alt.Chart.from_dict(body | shown)
-    if path.suffix.lower() == ".html":
-        chart.save(str(path), format="html", inline=True)
-    else:
-        chart.save(str(path), format=path.suffix.lower()[1:], scale_factor=2 if path.suffix.lower() == ".png" else 1)
-    return path
+    letters = (TITLE_LETTERS, NOTE_LETTERS) if len(panels) > 1 else (TITLE_LETTERS * 2 // 3, NOTE_LETTERS // 2)
+    legend = {"labelLimit": 400, "columns": 1, "offset": 12}
+    return page(body, title=title, notes=notes, letters=letters, offset=16, legend=legend)
 
 
 def decades(low: float, high: float) -> tuple[float, ...]:
@@ -161,18 +129,18 @@ def decades(low: float, high: float) -> tuple[float, ...]:
     return tuple(10.0**power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1))
 
 
-def _by_line(names: list[str], looks: list[Any]) -> Spec:
+def _by_line(names: list[str], looks: list[Any], legend: str) -> Spec:
     """Return how the lines are told apart by one property; properties with equal domains share one legend."""
     return {
         "field": "line",
         "type": "nominal",
         "title": None,
         "scale": {"domain": names, "range": looks},
-        "legend": {"orient": "bottom", "symbolStrokeWidth": 0, "symbolSize": 90},
+        "legend": {"orient": legend, "symbolStrokeWidth": 0, "symbolSize": 90},
     }
 
 
-def _levels(levels: Sequence[Level], y: Axis) -> list[Spec]:
+def _levels(levels: Sequence[Level], y: Axis, width: int) -> list[Spec]:
     shown = []
     for level in levels:
         data = {"values": [{"y": level.height, "words": level.words}]}
@@ -181,7 +149,7 @@ def _levels(levels: Sequence[Level], y: Axis) -> list[Spec]:
         shown.append({"data": data, "mark": rule, "encoding": {"y": place}})
         text: Spec = {"type": "text", "dy": 17 if level.below else -8, "fontSize": 12, "color": PALE}
         text["align"] = "right" if level.left is None else "left"
-        at = {"value": WIDTH - 2 if level.left is None else level.left}
+        at = {"value": width - 2 if level.left is None else level.left}
         words = {"field": "words", "type": "nominal"}
         shown.append({"data": data, "mark": text, "encoding": {"x": at, "y": place, "text": words}})
     return shown

@@ -4,20 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.accounting.meaning import explain
-from tacit.pictures.lines import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    Axis,
-    Level,
-    Look,
-    decades,
-    lines,
-    mark_at,
-    write,
-)
+from tacit.pictures.lines import Axis, Level, Look, decades, lines, mark_at, side_by_side
+from tacit.pictures.look import BLUE, GREEN, ORANGE, PINK, RED
+from tacit.pictures.write import write
 
 if TYPE_CHECKING:
     from tacit.auditing.attacks.averaging import Averaging
@@ -71,7 +60,7 @@ def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
         f"{found.curve_rows:,} people ({found.people}), each with a secret yes or no. Every question counts the yeses "
         "in a random half of each block of 20 neighbours."
     )
-    return write([left, right], path, title=title, notes=[note])
+    return write(side_by_side([left, right], title=title, notes=[note]), path)
 
 
 def draw_averaging(found: "Averaging", path: Path) -> Path:
@@ -97,7 +86,7 @@ def draw_averaging(found: "Averaging", path: Path) -> Path:
     note = (
         f"Counts in {found.groups} groups; each answer costs ε = {found.each:g}, of a budget of ε = {found.epsilon:g}."
     )
-    return write([panel], path, title=title, notes=[note])
+    return write(side_by_side([panel], title=title, notes=[note]), path)
 
 
 def draw_differencing(found: "Differencing", path: Path) -> Path:
@@ -134,7 +123,7 @@ def draw_differencing(found: "Differencing", path: Path) -> Path:
         f"{found.streets:,} made-up streets. "
         f"No attack on this budget can expect to be right more than {found.bound:.0%} of the time."
     )
-    return write(panels, path, title=title, notes=[note])
+    return write(side_by_side(panels, title=title, notes=[note]), path)
 
 
 def draw_membership(found: "Membership", path: Path) -> Path:
@@ -168,7 +157,7 @@ def draw_membership(found: "Membership", path: Path) -> Path:
     )
     title = "Is this person in the data?"
     note = f"Averages over {found.members} members; advantage: members detected, less others accused."
-    return write([panel], path, title=title, notes=[note])
+    return write(side_by_side([panel], title=title, notes=[note]), path)
 
 
 def draw_exposure(found: "Exposure", path: Path) -> Path:
@@ -191,7 +180,7 @@ def draw_exposure(found: "Exposure", path: Path) -> Path:
     )
     title = "A δ that looks small lets somebody's row be published"
     note = f"Each of {found.rows:,} rows is published with chance δ; that keeps the promise (0, δ)."
-    return write([panel], path, title=title, notes=[note])
+    return write(side_by_side([panel], title=title, notes=[note]), path)
 
 
 def _most(epsilons: list[float], baseline: float, words: str, *, at: float) -> list[tuple[float, float, str]]:
