@@ -93,6 +93,8 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.one_home, {"query/frame.py": "import ibis.expr.types as ir\n"}),
     (rules.one_home, {"ledger/sqlite.py": "import psycopg\n"}),
     (rules.one_home, {"accounting/convert.py": "def f():\n    from scipy import stats\n"}),
+    (rules.one_home, {"local/estimate.py": "def f():\n    import altair as alt\n"}),
+    (rules.one_home, {"auditing/audit_picture.py": "from vl_convert import vegalite_to_html\n"}),
     (rules.no_other_randomness, {"noise/laplace.py": "import random\n"}),
     (rules.no_other_randomness, {"noise/laplace.py": "from random import gauss\n"}),
     (rules.no_other_randomness, {"noise/laplace.py": "import numpy as np\nrng = np.random.default_rng()\n"}),

@@ -62,6 +62,8 @@ HOMES = {
     "pyspark": ("engine/spark.py",),
     "ibis": ("tables/", "engine/", "gauntlet/stage/trial.py"),
     "psycopg": ("ledger/postgres.py", "engine/postgres.py"),
+    "altair": ("pictures/write.py",),
+    "vl_convert": ("pictures/write.py",),
     "scipy": ("auditing/attacks/reconstruction.py",),
     "dp_accounting": (),
     "opendp": (),

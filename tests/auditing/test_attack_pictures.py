@@ -1,5 +1,7 @@
 """The attacks' pictures: each says in words what its axes and lines are, and is written in the form asked for."""
 
+from importlib import import_module
+
 import pytest
 
 from tacit.auditing.attacks import average, difference, membership, name_and_shame
@@ -48,7 +50,7 @@ PICTURES = {
 @pytest.fixture(autouse=True)
 def one_release(monkeypatch):
     """Ask for the averages of many facts once at each epsilon: what is measured is not at stake here."""
-    monkeypatch.setattr("tacit.auditing.attacks.membership.RELEASES", 1)
+    monkeypatch.setattr(import_module("tacit.auditing.attacks.membership"), "RELEASES", 1)
 
 
 @pytest.mark.parametrize(("made", "words"), PICTURES.values(), ids=PICTURES)

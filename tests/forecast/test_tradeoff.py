@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -162,21 +161,6 @@ def test_what_no_number_reaches_is_said() -> None:
 def test_bad_input_is_refused_with_the_rule(kind: Kind, options: dict[str, float], says: str) -> None:
     with pytest.raises(InvalidParameter, match=says):
         tradeoff(kind, **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("suffix", [".svg", ".png", ".html"])
-def test_a_picture_is_drawn(tmp_path: Path, suffix: str) -> None:
-    pytest.importorskip("altair")
-    path = tradeoff("fraction", error=0.05, epsilon=1).plot(tmp_path / f"picture{suffix}")
-    content = path.read_bytes()
-    assert len(content) > 5000
-    if suffix != ".png":
-        assert b"#0072B2" in content or b"0072b2" in content
-
-
-def test_a_picture_of_another_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidParameter, match="written as"):
-        tradeoff("fraction", error=0.05, epsilon=1).plot(tmp_path / "picture.gif")
 
 
 def test_the_command_reads_percent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tacit.cli.options import FORMATS, Words, open_question, opening, plan_question, spending, with_words
-from tacit.cli.screen import say, working
+from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def check_output(words: Words) -> None:
     """Refuse, before anything is charged, a format that is not one and a file or picture that could not be written."""
     if words.format not in FORMATS:
         raise InvalidParameter(f"--format must be one of {', '.join(FORMATS)}")
-    if words.plot is not None:
-        from tacit.pictures.write import check_path
-
-        check_path(Path(words.plot))
+    check_plot(words.plot)
     if words.output is None:
         if words.format == "parquet":
             raise InvalidParameter("--format parquet needs a file\nhint: --output answer.parquet")

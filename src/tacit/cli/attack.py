@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from tacit.cli.screen import say
+from tacit.cli.screen import check_plot, say
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
@@ -223,10 +223,7 @@ def _own_people(
 @contextmanager
 def _shown(plot: Path | None) -> Iterator[Callable[[str, float], None]]:
     """Refuse a picture that cannot be written before the work, and show how far it is, on a terminal alone."""
-    if plot is not None:
-        from tacit.pictures.write import check_path
-
-        check_path(plot)
+    check_plot(plot)
     if not sys.stderr.isatty():
         yield lambda _what, _share: None
         return

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 
 from tacit.cli.ask import check_output, write_text
 from tacit.cli.options import Words, open_question, spending, with_words
-from tacit.cli.screen import say, working
+from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def mechanism(
     """
     from tacit.auditing.mechanisms import audit_mechanism
 
+    check_plot(plot)
     with working("drawing"):
         found = audit_mechanism(
             name, epsilon=epsilon, delta=delta, shortage=shortage, draws=draws, confidence=confidence
@@ -184,6 +185,7 @@ def audit_callable(
     """
     import tacit
 
+    check_plot(plot)
     found = tacit.audit(
         _import_function(target),
         _read_input(d0),

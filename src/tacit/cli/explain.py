@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.screen import say
+from tacit.cli.screen import check_plot, say
 from tacit.errors import InvalidParameter
 
 
@@ -49,6 +49,7 @@ def tradeoff(
     """
     from tacit.forecast.tradeoff import tradeoff as solve
 
+    check_plot(plot)
     share = error
     if error is not None and error.strip().endswith("%"):
         from tacit.privacy.number import decimal_meaning

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.screen import say, working
+from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 from tacit.files import read_small
 
@@ -106,7 +106,7 @@ def estimate(
     *,
     format: Annotated[str, typer.Option(metavar="table|json", help="How it is written.")] = "table",
     confidence: Annotated[str, typer.Option(metavar="P", help="How often an interval holds the truth.")] = "0.95",
-    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it, as .png or .svg.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE", help="Also draw it, as .png, .svg or .html.")] = None,
     fakes: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Also say how far this share of fakes could move a count.")
     ] = None,
@@ -118,6 +118,7 @@ def estimate(
     """
     if format not in ("table", "json"):
         raise InvalidParameter("an estimate is shown as a table or as JSON\nhint: --format table or --format json")
+    check_plot(plot)
     with working("counting"):
         collector = _collect(files, deduplicate=not repeats)
         found = collector.estimate(confidence)
@@ -127,7 +128,7 @@ def estimate(
         say(_worst(found, fakes))
     if plot is not None:
         if not hasattr(found, "plot"):
-            raise InvalidParameter("there is a chart for counts of one question alone")
+            raise InvalidParameter("there is a picture for counts of one question alone")
         found.plot(plot)
 
 

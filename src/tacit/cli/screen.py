@@ -6,6 +6,7 @@ A sign of life for work over a second: on a terminal alone, on stderr, and witho
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Timer
 
 import typer
@@ -16,6 +17,14 @@ from tacit.errors import printable
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
     """Print lines of text, with whatever a terminal would obey written out."""
     typer.echo(printable(text, keeping="\n"), err=err, nl=nl)
+
+
+def check_plot(path: str | Path | None) -> None:
+    """Refuse a picture that could not be written, before the work or the charge for it."""
+    if path is not None:
+        from tacit.pictures.write import check_path
+
+        check_path(Path(path))
 
 
 PATIENCE = 1.0
