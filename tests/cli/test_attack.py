@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
+from importlib import import_module
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,7 @@ COMMANDS = {
 @pytest.fixture(autouse=True)
 def one_release(monkeypatch):
     """Ask for the averages of many facts once at each epsilon: what is measured is not at stake here."""
-    monkeypatch.setattr("tacit.auditing.attacks.membership.RELEASES", 1)
+    monkeypatch.setattr(import_module("tacit.auditing.attacks.membership"), "RELEASES", 1)
 
 
 @pytest.fixture
