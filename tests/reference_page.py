@@ -15,9 +15,9 @@ import typer
 import tacit
 import tacit.local
 from tacit.cli.app import app
+from tacit.door.asking import Table
 from tacit.door.opening import Catalog
 from tacit.door.question import PlanReport, Question
-from tacit.door.table import Table
 from tacit.tables.catalog import BUDGET_WORDS, TABLE_WORDS
 from tacit.tables.schema import FACTS
 

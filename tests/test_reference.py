@@ -8,8 +8,8 @@ import pytest
 
 import tacit
 import tacit.local
+from tacit.door.asking import Table
 from tacit.door.question import Question
-from tacit.door.table import Table
 from tests import reference_page as made
 from tests.doc_blocks import run_page
 

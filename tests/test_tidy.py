@@ -72,7 +72,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.walls, {"answer/columns.py": "from tacit.release.release import ExactTable\n"}),
     (rules.walls, {"answer/text.py": "def f():\n    from tacit.engine import engine\n"}),
     (rules.walls, {"forecast/target.py": "import tacit.exact\n"}),
-    (rules.walls, {"forecast/explain.py": "from .. import exact\n"}),
+    (rules.walls, {"forecast/plan_text.py": "from .. import exact\n"}),
     (rules.walls, {"pictures/chart.py": "from tacit import exact\n"}),
     (rules.walls, {"ledger/sqlite.py": "from tacit.noise.bits import salt\n"}),
     (rules.walls, {"ledger/sqlite.py": "from tacit.plan.plan import Plan\n"}),

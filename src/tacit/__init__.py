@@ -11,11 +11,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tacit.accounting.composition import compose
-    from tacit.accounting.meaning import explain
-    from tacit.answer.answer import Answer
-    from tacit.auditing.function_audit import audit
-    from tacit.auditing.question_audit import audit_question
+    from tacit.accounting import compose, explain
+    from tacit.answer import Answer
+    from tacit.auditing import audit, audit_question
     from tacit.door import catalog, table
     from tacit.errors import (
         BudgetExceeded,
@@ -27,30 +25,28 @@ if TYPE_CHECKING:
         QueryRefused,
         TacitError,
     )
-    from tacit.forecast.tradeoff import tradeoff
-    from tacit.ledger.home import TRYOUT
-    from tacit.local.randomized_response import RandomizedResponse
-    from tacit.noise.mechanism import Gaussian, Laplace
-    from tacit.privacy.loss import epsilon, rho
-    from tacit.query.frame import (
+    from tacit.forecast import tradeoff
+    from tacit.ledger import TRYOUT
+    from tacit.local import RandomizedResponse
+    from tacit.noise import Gaussian, Laplace
+    from tacit.privacy import epsilon, rho
+    from tacit.query import (
         correlation,
         count,
         count_distinct,
         count_units,
         covariance,
-        max,  # noqa: A004
+        max,
         mean,
         median,
-        min,  # noqa: A004
+        min,
         quantile,
         std,
-        sum,  # noqa: A004
+        sum,
         variance,
     )
-    from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip
-    from tacit.selection.sparse_vector import AboveThreshold
-    from tacit.selection.top_k import TopK
-    from tacit.tables.schema import ROW
+    from tacit.selection import AboveThreshold, Exponential, NoisyMax, PermuteAndFlip, TopK
+    from tacit.tables import ROW
 
 __version__ = "0.1.0"
 
@@ -100,47 +96,47 @@ __all__ = [
 
 # public name -> the module it lives in
 _HOMES = {
-    "AboveThreshold": "tacit.selection.sparse_vector",
-    "Answer": "tacit.answer.answer",
+    "AboveThreshold": "tacit.selection",
+    "Answer": "tacit.answer",
     "BudgetExceeded": "tacit.errors",
     "EngineError": "tacit.errors",
-    "Exponential": "tacit.selection.selection",
-    "Gaussian": "tacit.noise.mechanism",
+    "Exponential": "tacit.selection",
+    "Gaussian": "tacit.noise",
     "InvalidParameter": "tacit.errors",
-    "Laplace": "tacit.noise.mechanism",
+    "Laplace": "tacit.noise",
     "LargeEpsilonWarning": "tacit.errors",
     "LedgerError": "tacit.errors",
     "NoRandomness": "tacit.errors",
-    "NoisyMax": "tacit.selection.selection",
-    "PermuteAndFlip": "tacit.selection.selection",
+    "NoisyMax": "tacit.selection",
+    "PermuteAndFlip": "tacit.selection",
     "QueryRefused": "tacit.errors",
-    "ROW": "tacit.tables.schema",
-    "RandomizedResponse": "tacit.local.randomized_response",
-    "TRYOUT": "tacit.ledger.home",
+    "ROW": "tacit.tables",
+    "RandomizedResponse": "tacit.local",
+    "TRYOUT": "tacit.ledger",
     "TacitError": "tacit.errors",
-    "TopK": "tacit.selection.top_k",
-    "audit": "tacit.auditing.function_audit",
-    "audit_question": "tacit.auditing.question_audit",
+    "TopK": "tacit.selection",
+    "audit": "tacit.auditing",
+    "audit_question": "tacit.auditing",
     "catalog": "tacit.door",
-    "compose": "tacit.accounting.composition",
-    "correlation": "tacit.query.frame",
-    "count": "tacit.query.frame",
-    "count_distinct": "tacit.query.frame",
-    "count_units": "tacit.query.frame",
-    "covariance": "tacit.query.frame",
-    "epsilon": "tacit.privacy.loss",
-    "explain": "tacit.accounting.meaning",
-    "max": "tacit.query.frame",
-    "mean": "tacit.query.frame",
-    "median": "tacit.query.frame",
-    "min": "tacit.query.frame",
-    "quantile": "tacit.query.frame",
-    "rho": "tacit.privacy.loss",
-    "std": "tacit.query.frame",
-    "sum": "tacit.query.frame",
+    "compose": "tacit.accounting",
+    "correlation": "tacit.query",
+    "count": "tacit.query",
+    "count_distinct": "tacit.query",
+    "count_units": "tacit.query",
+    "covariance": "tacit.query",
+    "epsilon": "tacit.privacy",
+    "explain": "tacit.accounting",
+    "max": "tacit.query",
+    "mean": "tacit.query",
+    "median": "tacit.query",
+    "min": "tacit.query",
+    "quantile": "tacit.query",
+    "rho": "tacit.privacy",
+    "std": "tacit.query",
+    "sum": "tacit.query",
     "table": "tacit.door",
-    "tradeoff": "tacit.forecast.tradeoff",
-    "variance": "tacit.query.frame",
+    "tradeoff": "tacit.forecast",
+    "variance": "tacit.query",
 }
 
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.plan.bernstein import weights_of_part
-from tacit.plan.plan import Measured, Part, PartKind, Plan
-from tacit.privacy.arrays import Integers, Wholes, combined, wholes
-from tacit.query.nodes import Scalar
+from tacit.plan import Measured, Part, PartKind, Plan, weights_of_part
+from tacit.privacy import Integers, Wholes, combined, wholes
+from tacit.query import Scalar
 
 Steps = NDArray[Any]  # whole numbers of 32 bits or more
 

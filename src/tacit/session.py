@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from tacit.engine.engine import FAILED, Engine
+from tacit.engine import FAILED, Engine
 from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness
 from tacit.exact import ExactTable
-from tacit.ledger.charging import Fit, Receipt, StoredAnswer
-from tacit.ledger.ledger import Ledger, Reservation
-from tacit.ledger.registry import RegisteredTable
-from tacit.noise.bits import fresh_bytes
-from tacit.plan.plan import Plan, Spend, question_key
-from tacit.plan.planner import plan_of_other_noise, plan_with_room
-from tacit.query.nodes import Query
-from tacit.release.noisy import NoisyTable, joined, release, stamp_in
-from tacit.tables.schema import Declaration
+from tacit.ledger import Fit, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
+from tacit.noise import fresh_bytes
+from tacit.plan import Plan, Spend, plan_of_other_noise, plan_with_room, question_key
+from tacit.query import Query
+from tacit.release import NoisyTable, joined, release, stamp_in
+from tacit.tables import Declaration
 
 log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
 

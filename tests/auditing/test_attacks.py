@@ -17,7 +17,7 @@ from tacit.auditing.attacks import average, difference, membership, name_and_sha
 from tacit.auditing.attacks import membership as members
 from tacit.auditing.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
 from tacit.auditing.attacks.exposure import DELTAS
-from tacit.auditing.attacks.membership import MANY_FACTS, ONE_MEAN
+from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
 from tacit.auditing.attacks.people import Choices
 from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace

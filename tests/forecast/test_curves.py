@@ -7,7 +7,7 @@ import pytest
 
 from tacit.forecast import curves
 from tacit.forecast.curves import LOOKS, points
-from tacit.forecast.tradeoff import CENTRAL_LAPLACE, LOCAL, SHUFFLED, tradeoff
+from tacit.forecast.tradeoffs import CENTRAL_LAPLACE, LOCAL, SHUFFLED, tradeoff
 
 
 @pytest.fixture(autouse=True)

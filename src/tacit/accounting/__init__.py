@@ -1,1 +1,54 @@
 """What events cost: composition, conversion between notions of loss, and calibration. Knows no samplers."""
+
+from tacit.accounting.amplify import LOCAL_MOST, Randomizer, binomial_ratios, local_epsilon, shuffled
+from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.accounting.composition import compose
+from tacit.accounting.convert import rho_within
+from tacit.accounting.cost import continuous_gaussian_delta, noise_delta
+from tacit.accounting.filter import (
+    FOR_KEYS,
+    FOR_NOISE,
+    GRAIN,
+    Charge,
+    Room,
+    Rule,
+    charge_of,
+    covers,
+    questions_left,
+    room,
+    rule_of,
+    shares_of,
+)
+from tacit.accounting.meaning import GROUPS, PRIORS, explain, for_group, meaning_line
+
+__all__ = [
+    "FOR_KEYS",
+    "FOR_NOISE",
+    "GRAIN",
+    "GROUPS",
+    "LOCAL_MOST",
+    "PRIORS",
+    "Charge",
+    "Randomizer",
+    "Room",
+    "Rule",
+    "binomial_ratios",
+    "charge_of",
+    "compose",
+    "continuous_gaussian_delta",
+    "covers",
+    "explain",
+    "for_group",
+    "gaussian_sigma",
+    "gaussian_sigma_vector",
+    "laplace_scale",
+    "local_epsilon",
+    "meaning_line",
+    "noise_delta",
+    "questions_left",
+    "rho_within",
+    "room",
+    "rule_of",
+    "shares_of",
+    "shuffled",
+]

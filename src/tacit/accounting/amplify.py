@@ -24,10 +24,22 @@ from tacit.accounting.convert import require_chance
 from tacit.accounting.fourier import UNIT
 from tacit.accounting.pair import DEVIATIONS, Curve, smooth_gaussian
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import GaussianNoise, SubsampledGaussian
-from tacit.privacy.loss import ApproximateLoss, PureLoss
-from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
-from tacit.privacy.rounding import ball, exact_rational, shortened, upward, working_precision
+from tacit.privacy import (
+    ApproximateLoss,
+    GaussianNoise,
+    Number,
+    PureLoss,
+    SubsampledGaussian,
+    ball,
+    decimal_meaning,
+    exact_rational,
+    positive,
+    shortened,
+    show,
+    upward,
+    whole,
+    working_precision,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

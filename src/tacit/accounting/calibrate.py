@@ -16,11 +16,16 @@ from tacit.accounting.convert import require_chance, rho_within
 from tacit.accounting.cost import SEARCH_BITS, delta_at
 from tacit.accounting.search import crossing, crossing_between, log_excess
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import GaussianNoise
-from tacit.privacy.law import SCALE_MIN, GaussianLaw
-from tacit.privacy.number import positive
-from tacit.privacy.rounding import ball, shortened, working_precision
-from tacit.privacy.symmetric import least_integer
+from tacit.privacy import (
+    SCALE_MIN,
+    GaussianLaw,
+    GaussianNoise,
+    ball,
+    least_integer,
+    positive,
+    shortened,
+    working_precision,
+)
 
 # From here on the grid's steps no longer show in delta beyond a relative 1e-9, and sigma is searched as a real number.
 SIGMA_SMOOTH = 1 << 14

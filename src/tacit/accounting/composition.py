@@ -23,10 +23,29 @@ from tacit.accounting.convert import require_chance
 from tacit.accounting.pair import Pair, TooFine, moves_nothing, pair_of
 from tacit.accounting.pld import Total
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import Event, Failing, FailureChance, GaussianNoise, PureChoice, SubsampledGaussian
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss, delta_meaning
-from tacit.privacy.number import Number, decimal_meaning, show, whole, within
-from tacit.privacy.rounding import ball, shortened, upward, working_precision
+from tacit.privacy import (
+    ApproximateLoss,
+    Event,
+    Failing,
+    FailureChance,
+    GaussianNoise,
+    Loss,
+    Number,
+    PureChoice,
+    PureLoss,
+    RenyiLoss,
+    SubsampledGaussian,
+    ZcdpLoss,
+    ball,
+    decimal_meaning,
+    delta_meaning,
+    shortened,
+    show,
+    upward,
+    whole,
+    within,
+    working_precision,
+)
 
 # (epsilon, how many releases keep to it)
 Promises = Sequence[tuple[Fraction, int]]

@@ -11,9 +11,7 @@ from flint import arb
 
 from tacit.accounting.search import rising_root
 from tacit.errors import InvalidParameter
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
-from tacit.privacy.number import show
-from tacit.privacy.rounding import TINY, ball, downward, upward
+from tacit.privacy import TINY, ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss, ball, downward, show, upward
 
 
 def pure_to_zcdp(epsilon: Fraction) -> Fraction:

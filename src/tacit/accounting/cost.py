@@ -19,21 +19,28 @@ from flint import arb
 from tacit.accounting.convert import pure_to_zcdp, renyi_to_delta, require_chance, zcdp_to_delta, zcdp_to_epsilon
 from tacit.accounting.search import crossing, log_excess
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import (
+from tacit.privacy import (
     Event,
     ExponentialChoice,
     Failing,
+    GaussianLaw,
     GaussianNoise,
     KeyThreshold,
+    LaplaceLaw,
     LaplaceNoise,
     PureChoice,
+    RenyiLoss,
     StaircaseNoise,
     SubsampledGaussian,
+    ZcdpLoss,
+    ball,
+    downward,
+    scaled_erfc,
+    shortened,
+    show,
+    upward,
+    working_precision,
 )
-from tacit.privacy.law import GaussianLaw, LaplaceLaw, scaled_erfc
-from tacit.privacy.loss import RenyiLoss, ZcdpLoss
-from tacit.privacy.number import show
-from tacit.privacy.rounding import ball, downward, shortened, upward, working_precision
 
 
 def laplace_delta(event: LaplaceNoise, epsilon: Fraction) -> arb:

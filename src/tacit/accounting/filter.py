@@ -18,8 +18,7 @@ from math import floor, inf, lcm, log10
 
 from tacit.accounting import convert, cost
 from tacit.errors import InvalidParameter
-from tacit.privacy.event import ABOVE_ZERO, Event, Failing, is_possible
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, ZcdpLoss
+from tacit.privacy import ABOVE_ZERO, ApproximateLoss, Event, Failing, Loss, PureLoss, ZcdpLoss, is_possible
 
 # Amounts are multiples of 1/GRAIN, so that a total stays short however many different ones it adds. Decimals to 30
 # places and fractions over anything to 40 are exact; any other amount is rounded up to a multiple of 2^-96.

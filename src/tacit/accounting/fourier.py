@@ -12,7 +12,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from tacit.privacy.rounding import ball, working_precision
+from tacit.privacy import ball, working_precision
 
 Reals = NDArray[np.float64]
 Spectrum = NDArray[np.complex128]

@@ -14,12 +14,23 @@ from math import inf
 
 from flint import arb
 
+from tacit import privacy
 from tacit.accounting.convert import to_approximate
 from tacit.errors import InvalidParameter
-from tacit.privacy import loss as losses
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, RenyiLoss, ZcdpLoss
-from tacit.privacy.number import Number, decimal_meaning, show, whole
-from tacit.privacy.rounding import ball, downward, upward
+from tacit.privacy import (
+    ApproximateLoss,
+    Loss,
+    Number,
+    PureLoss,
+    RenyiLoss,
+    ZcdpLoss,
+    ball,
+    decimal_meaning,
+    downward,
+    show,
+    upward,
+    whole,
+)
 
 
 def for_group(loss: Loss, units: int) -> Loss:
@@ -186,7 +197,7 @@ def explain(
     >>> print(meaning_line(meaning.loss))
     odds about one person shift at most 2.72 times; a guess whether they are in the data is right at most 73.2 % of ...
     """
-    given = epsilon if isinstance(epsilon, Loss) else losses.epsilon(epsilon, delta=delta)
+    given = epsilon if isinstance(epsilon, Loss) else privacy.epsilon(epsilon, delta=delta)
     loss = _approximate(given)
     for name, listed in (("priors", priors), ("groups", groups)):
         if isinstance(listed, str | bytes) or not isinstance(listed, Iterable):

@@ -22,18 +22,23 @@ from flint import arb
 
 from tacit.accounting import cost
 from tacit.accounting.fourier import Reals, powers
-from tacit.privacy.event import (
+from tacit.privacy import (
     Event,
     ExponentialChoice,
     Failing,
+    GaussianLaw,
     GaussianNoise,
+    LaplaceLaw,
     LaplaceNoise,
     PureChoice,
     StaircaseNoise,
     SubsampledGaussian,
+    ball,
+    shortened,
+    upper_end,
+    upward,
+    working_precision,
 )
-from tacit.privacy.law import GaussianLaw, LaplaceLaw
-from tacit.privacy.rounding import ball, shortened, upper_end, upward, working_precision
 
 # A Laplace loss with at most this many values, and Gaussian noise at most this wide, is kept value by value.
 VALUES_MOST = 512

@@ -32,8 +32,7 @@ from tacit.accounting.fourier import (
 )
 from tacit.accounting.pair import BITS, Curve, Gridded, Lattice, Normal, Pair, TooFine, merged, on_grid
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import show
-from tacit.privacy.rounding import ball, exact_rational, shortened, upper_end, upward, working_precision
+from tacit.privacy import ball, exact_rational, shortened, show, upper_end, upward, working_precision
 
 TILTED_BITS = 128
 # Deviations of the tilted total that the window holds below its mean, and above. What is below it wraps around to its

@@ -14,10 +14,10 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from tacit.accounting.meaning import meaning_line
+from tacit.accounting import meaning_line
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
+from tacit.privacy import ApproximateLoss, Loss, PureLoss
 
 Row = Mapping[str, Any]
 ARROW_TYPES: dict[str, pa.DataType] = {

@@ -19,10 +19,9 @@ from tacit.answer.error_bars import (
 )
 from tacit.answer.moments import NoisyColumn, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
-from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
-from tacit.plan.sensitivity import whole_of
-from tacit.privacy.arrays import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
-from tacit.release.noisy import NoisyTable
+from tacit.plan import Measured, NoisyRelease, Plan, PlannedOutput, whole_of
+from tacit.privacy import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
+from tacit.release import NoisyTable
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:

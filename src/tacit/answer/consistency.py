@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tacit.answer.moments import NoisyColumn, Number
-from tacit.plan.plan import Plan, PlannedOutput
+from tacit.plan import Plan, PlannedOutput
 
 CONSISTENT = "Made consistent: counts are not negative, parts are at most their wholes, values are in their ranges."
 

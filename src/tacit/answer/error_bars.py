@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.answer.noise_sums import single_bound, unit_sum_bound
-from tacit.plan.plan import Measured, NoiseKind
-from tacit.privacy.arrays import Flags, Floats, Wholes, combined
-from tacit.privacy.law import GaussianLaw, LaplaceLaw
-from tacit.privacy.rounding import nearest_float
+from tacit.plan import Measured, NoiseKind
+from tacit.privacy import Flags, Floats, GaussianLaw, LaplaceLaw, Wholes, combined, nearest_float
 
 Ends = tuple[int | float, ...]
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
 from tacit.answer.noise_sums import weighted_bound, weighted_bounds
-from tacit.plan.bernstein import indices
-from tacit.plan.plan import Measured, NoisyRelease, Plan, PlannedOutput
-from tacit.privacy.arrays import Floats, wholes
-from tacit.release.noisy import NoisyTable
+from tacit.plan import Measured, NoisyRelease, Plan, PlannedOutput, indices
+from tacit.privacy import Floats, wholes
+from tacit.release import NoisyTable
 
 Number = int | float | None
 NARROWINGS = 3

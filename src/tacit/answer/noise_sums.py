@@ -12,9 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.plan.plan import NoiseKind
-from tacit.privacy.arrays import Floats
-from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law
+from tacit.plan import NoiseKind
+from tacit.privacy import Floats, GaussianLaw, LaplaceLaw, Law
 
 # A chance that counts as none, and what the arithmetic of a transform could add up to at most (1e-11), with room.
 NEVER = 1e-15

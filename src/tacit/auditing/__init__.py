@@ -1,1 +1,48 @@
 """What tries to prove us wrong: audits of mechanisms and questions, and the statistics that judge them."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tacit.auditing.attacks.people import People, read_people
+    from tacit.auditing.function_audit import audit
+    from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
+    from tacit.auditing.question_audit import audit_plan, audit_question
+    from tacit.auditing.result import AuditResult
+
+__all__ = [
+    "SUBJECTS",
+    "AuditResult",
+    "People",
+    "audit",
+    "audit_mechanism",
+    "audit_plan",
+    "audit_question",
+    "read_people",
+]
+
+# name -> the module that has it, loaded when the name is first used
+_HOMES = {
+    "AuditResult": "tacit.auditing.result",
+    "People": "tacit.auditing.attacks.people",
+    "SUBJECTS": "tacit.auditing.mechanisms",
+    "audit": "tacit.auditing.function_audit",
+    "audit_mechanism": "tacit.auditing.mechanisms",
+    "audit_plan": "tacit.auditing.question_audit",
+    "audit_question": "tacit.auditing.question_audit",
+    "read_people": "tacit.auditing.attacks.people",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name from its module, once (PEP 562)."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tacit.auditing' has no attribute '{name}'")
+    value: object = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

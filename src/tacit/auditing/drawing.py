@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tacit.auditing.outcome import Raised
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactTable
-from tacit.plan.plan import Plan
-from tacit.release.noisy import NoisyTable, release
+from tacit.plan import Plan
+from tacit.release import NoisyTable, release
 
 Tick = Callable[[int], None]
 # How often a progress bar is told.

@@ -19,8 +19,7 @@ from tacit.auditing.outcome import Outcomes, read_outcomes
 from tacit.auditing.result import AuditResult, Finding, make_figure
 from tacit.auditing.sequential import Bets
 from tacit.errors import InvalidParameter
-from tacit.privacy.loss import delta_meaning
-from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, whole
+from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, whole
 
 EVENTS_TESTED = 3
 # A slow callable's bets are shared by so many events.

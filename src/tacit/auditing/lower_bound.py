@@ -15,10 +15,9 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from tacit.accounting.cost import continuous_gaussian_delta
+from tacit.accounting import continuous_gaussian_delta
 from tacit.errors import InvalidParameter
-from tacit.privacy.arrays import Floats
-from tacit.privacy.rounding import ball, certainly_less, exact_rational, rounded_down, working_precision
+from tacit.privacy import Floats, ball, certainly_less, exact_rational, rounded_down, working_precision
 
 _PRECISION = 128
 _SEARCHES = 40

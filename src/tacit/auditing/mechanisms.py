@@ -14,28 +14,21 @@ from typing import Any, Literal
 import numpy as np
 
 import tacit
-from tacit.accounting.filter import FOR_KEYS
+from tacit.accounting import FOR_KEYS
 from tacit.auditing.drawing import draw_releases
 from tacit.auditing.function_audit import Claim, judge
 from tacit.auditing.lower_bound import gaussian_draws
 from tacit.auditing.result import AuditResult
 from tacit.errors import InvalidParameter
 from tacit.exact import ROWS, UNITS, ExactTable
-from tacit.local.choosing import FREQUENCIES, MEANS
-from tacit.local.protocols.protocol import LocalProtocol
-from tacit.local.protocols.unary import Permanent
-from tacit.noise.bits import Keystream
-from tacit.noise.gaussian import DiscreteGaussian
-from tacit.noise.staircase import DiscreteStaircase
-from tacit.plan.planner import make_plan, make_spend
-from tacit.privacy.law import staircase_for
-from tacit.privacy.loss import delta_meaning
-from tacit.privacy.loss import epsilon as loss_of
-from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, whole
-from tacit.query.sql import parse_query
-from tacit.selection.quantile import Rate, Target, draw_quantiles
-from tacit.selection.selection import Selection
-from tacit.tables.schema import ColumnFacts, Declaration
+from tacit.local import FREQUENCIES, MEANS, LocalProtocol, Permanent
+from tacit.noise import DiscreteGaussian, DiscreteStaircase, Keystream
+from tacit.plan import make_plan, make_spend
+from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, positive, staircase_for, whole
+from tacit.privacy import epsilon as loss_of
+from tacit.query import parse_query
+from tacit.selection import Rate, Selection, Target, draw_quantiles
+from tacit.tables import ColumnFacts, Declaration
 
 # From (epsilon, delta, shortage) to a function that draws n outputs on input 0 or 1
 Prepare = Callable[[Fraction, Fraction, Fraction], Callable[[int, int], Any]]

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.query.nodes import Call, Expression, Query, Scalar, Value
-from tacit.tables.schema import ColumnFacts, Declaration, RowUnit, WrittenFacts
+from tacit.query import Call, Expression, Query, Scalar, Value
+from tacit.tables import ColumnFacts, Declaration, RowUnit, WrittenFacts
 
 Row = dict[str, Any]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.arrays import Floats, Integers
+from tacit.privacy import Floats, Integers
 
 NUMBERS_MOST = 64
 KIND_LETTERS = 120

@@ -25,10 +25,10 @@ from tacit.auditing.replay import (
 from tacit.auditing.result import AuditResult
 from tacit.errors import json_text
 from tacit.exact import ExactTable
-from tacit.plan.plan import Plan
-from tacit.privacy.number import Number, confidence_meaning, whole
-from tacit.query.nodes import Query
-from tacit.tables.schema import Declaration
+from tacit.plan import Plan
+from tacit.privacy import Number, confidence_meaning, whole
+from tacit.query import Query
+from tacit.tables import Declaration
 
 if TYPE_CHECKING:
     from tacit.door import Question

@@ -14,14 +14,13 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
-from tacit.engine.engine import Engine, Path
+from tacit.engine import Engine, Path
 from tacit.errors import EngineError
 from tacit.exact import UNITS, ExactTable
-from tacit.plan.plan import Plan, Sensitivity
-from tacit.query.nodes import Query
-from tacit.release.noisy import NoisyTable, release
-from tacit.tables.schema import Declaration
-from tacit.tables.source import open_source
+from tacit.plan import Plan, Sensitivity
+from tacit.query import Query
+from tacit.release import NoisyTable, release
+from tacit.tables import Declaration, open_source
 
 SALT = "5a17"
 NORMS = ("l0", "l1", "l2_squared", "linf")

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.auditing.lower_bound import largest_epsilon
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import Number, decimal_meaning
-from tacit.privacy.rounding import ball, working_precision
+from tacit.privacy import Number, ball, decimal_meaning, working_precision
 
 # What is bet on each pair, mixed evenly: much against claims that are far off, little against near misses.
 BETS = tuple(Fraction(19, 20 * 2 ** (place // 2)) * (Fraction(7, 10) if place % 2 else 1) for place in range(28))

@@ -15,7 +15,7 @@ from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
-    from tacit.answer.answer import Answer
+    from tacit.answer import Answer
 
 
 EXIT_CHARGED = 4

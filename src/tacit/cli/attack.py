@@ -16,7 +16,7 @@ from tacit.cli.screen import check_plot, say
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
-    from tacit.auditing.attacks.people import People
+    from tacit.auditing import People
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -214,7 +214,7 @@ def _own_people(
         )
     if not allowed:
         raise InvalidParameter(WHY_CURATOR)
-    from tacit.auditing.attacks.people import read_people
+    from tacit.auditing import read_people
 
     columns = [name.strip() for name in by.split(",") if name.strip()]
     return read_people(table, secret=secret.strip(), by=columns, **({} if rows is None else {"rows": rows}))

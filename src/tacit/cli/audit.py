@@ -12,7 +12,7 @@ from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
-    from tacit.auditing.result import AuditResult
+    from tacit.auditing import AuditResult
 
 EXIT_VIOLATED = 5
 MECHANISM = "mechanism"
@@ -40,7 +40,7 @@ app = typer.Typer(cls=_MechanismFirst, no_args_is_help=True, rich_markup_mode="m
 
 def _list_mechanisms(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)
     if wanted:
-        from tacit.auditing.mechanisms import SUBJECTS
+        from tacit.auditing import SUBJECTS
 
         width = max(map(len, SUBJECTS))
         for subject in SUBJECTS.values():
@@ -91,7 +91,7 @@ def mechanism(
 
     Example: `tacit audit laplace --epsilon 1 --shortage 0.1`
     """
-    from tacit.auditing.mechanisms import audit_mechanism
+    from tacit.auditing import audit_mechanism
 
     check_plot(plot)
     with working("drawing"):
@@ -112,7 +112,7 @@ def audit_all(
 
     Example: `tacit audit all --epsilon 1`
     """
-    from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
+    from tacit.auditing import SUBJECTS, audit_mechanism
 
     violated, records = False, {}
     width = max(map(len, SUBJECTS))
@@ -141,8 +141,8 @@ def audit_ask(words: Words) -> None:
     `tacit audit ask visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" --unit patient_id
     --rows-per-unit 3 --groups-per-unit 2 --budget 2 --delta 1e-6 --epsilon 1`
     """
-    from tacit.auditing.question_audit import audit_plan
-    from tacit.privacy.number import confidence_meaning
+    from tacit.auditing import audit_plan
+    from tacit.privacy import confidence_meaning
 
     check_output(words)
     if words.format not in ("table", "json"):

@@ -9,10 +9,8 @@ from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from tacit.ledger.charging import Standing
-    from tacit.ledger.ledger import Ledger
-    from tacit.ledger.registry import RegisteredTable
-    from tacit.privacy.loss import Loss
+    from tacit.ledger import Ledger, RegisteredTable, Standing
+    from tacit.privacy import Loss
 
 BAR = 20
 
@@ -34,7 +32,7 @@ def budget(context: typer.Context, *, ledger: LedgerPath = None) -> None:
     """
     context.obj = ledger
     if context.invoked_subcommand is None:
-        from tacit.ledger.home import open_ledger
+        from tacit.ledger import open_ledger
 
         with open_ledger(ledger, create=False) as opened:
             say(describe(opened))
@@ -61,8 +59,8 @@ def grant(
 
     Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
     """
-    from tacit.ledger.home import open_ledger
-    from tacit.privacy.loss import large_words
+    from tacit.ledger import open_ledger
+    from tacit.privacy import large_words
 
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
     with open_ledger(ledger or context.obj, create=False) as opened:
@@ -80,11 +78,11 @@ def grant(
 
 def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":
     """Return the loss that a command line's words mean."""
-    from tacit.privacy import loss
+    from tacit import privacy
 
     if (epsilon is None) == (rho is None):
         raise InvalidParameter("give the budget as --epsilon or as --rho\nhint: --epsilon 3 --delta 1e-6")
-    return loss.epsilon(epsilon, delta=delta) if epsilon is not None else loss.rho(str(rho), delta=delta)
+    return privacy.epsilon(epsilon, delta=delta) if epsilon is not None else privacy.rho(str(rho), delta=delta)
 
 
 def describe(ledger: "Ledger") -> str:
@@ -100,8 +98,8 @@ def describe(ledger: "Ledger") -> str:
 
 
 def _describe_table(ledger: "Ledger", table: "RegisteredTable", shared: list[str]) -> list[str]:
-    from tacit.accounting.filter import rule_of
-    from tacit.ledger.charging import spent_words
+    from tacit.accounting import rule_of
+    from tacit.ledger import spent_words
 
     title = f"{table.name} (version {table.version})" + (f", same people as {', '.join(shared)}" if shared else "")
     rows = []

@@ -24,8 +24,8 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small
 
 if TYPE_CHECKING:
-    from tacit.ledger.ledger import Ledger
-    from tacit.tables.catalog import CatalogEntry
+    from tacit.ledger import Ledger
+    from tacit.tables import CatalogEntry
 
 
 Repeated = list[str] | None
@@ -125,8 +125,8 @@ def init(
 def check(said: Declared) -> None:
     """Refuse what the table's declaration would refuse later."""
     from tacit.errors import did_you_mean
-    from tacit.privacy.loss import epsilon
-    from tacit.tables.schema import read_facts
+    from tacit.privacy import epsilon
+    from tacit.tables import read_facts
 
     for column in (*said.between, *said.keys, *([said.unit] if said.unit not in (None, "ROW") else [])):
         if column not in said.kinds:
@@ -239,8 +239,7 @@ def _line(word: str, value: str | None, example: str, meaning: str) -> str:
 
 def _schema(source: str, types: dict[str, str]) -> tuple[dict[str, str], str]:
     """Return the columns' types and the table's name, from the schema alone."""
-    from tacit.tables.schema import read_facts
-    from tacit.tables.source import open_source
+    from tacit.tables import open_source, read_facts
 
     opened = open_source(source, {column: read_facts(column, {"type": kind}) for column, kind in types.items()})
     return {column: facts.type for column, facts in opened.columns.items()}, opened.stem
@@ -252,7 +251,7 @@ def _existing(path: Path, name: str) -> str:
         return ""
     import tomllib
 
-    from tacit.tables.catalog import BYTES_MAX
+    from tacit.tables import BYTES_MAX
 
     try:
         text = read_small(path, bytes_max=BYTES_MAX)
@@ -312,8 +311,8 @@ def tables(
 
     Example: `tacit tables`
     """
-    from tacit.ledger.home import open_ledger
-    from tacit.tables.catalog import FILE_NAME, read_catalog
+    from tacit.ledger import open_ledger
+    from tacit.tables import FILE_NAME, read_catalog
 
     file = read_catalog(FILE_NAME if catalog is None else catalog)
     try:
@@ -349,7 +348,7 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
 
 def _mistake(entry: "CatalogEntry") -> str:
     """Return why the table cannot be asked as it is declared, or nothing; its schema is read, and no row."""
-    from tacit.door.opening import declared
+    from tacit.door import declared
 
     try:
         declared(entry.source, **{name: said for name, said in entry.words.items() if name in CHECKED})

@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 
     from tacit.cli.options import Words
     from tacit.door import Table
-    from tacit.ledger.ledger import Ledger
-    from tacit.ledger.registry import RegisteredTable
-    from tacit.tables.catalog import CatalogEntry, CatalogFile
-    from tacit.tables.schema import ColumnFacts
-    from tacit.tables.source import Source
+    from tacit.ledger import Ledger, RegisteredTable
+    from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, Source
 
 
 def read_ends(name: str, written: str) -> tuple[str, str]:
@@ -50,8 +47,7 @@ def named(written: Iterable[str] | None, option: str, example: str) -> list[tupl
 
 def column_kinds(source: Source, columns: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Return every column's public type, as declared or as the file's schema says."""
-    from tacit.tables.schema import read_facts
-    from tacit.tables.source import open_source
+    from tacit.tables import open_source, read_facts
 
     described = open_source(source, {column: read_facts(column, said) for column, said in columns.items()})
     return {column: facts.type for column, facts in described.columns.items()}
@@ -59,7 +55,7 @@ def column_kinds(source: Source, columns: dict[str, dict[str, Any]]) -> dict[str
 
 def read_key(column: str, text: str, kind: str) -> Any:
     """Return a key as its column's type: the words of a command line are all text."""
-    from tacit.privacy.number import decimal_meaning
+    from tacit.privacy import decimal_meaning
 
     if kind == "bool" and text.lower() in ("true", "false"):
         return text.lower() == "true"
@@ -90,7 +86,7 @@ class FoundEntry:
 def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     """Return the catalog's table of that name; None where there is no catalog, or the name is a file's."""
     from tacit.errors import did_you_mean
-    from tacit.tables.catalog import FILE_NAME, read_catalog
+    from tacit.tables import FILE_NAME, read_catalog
 
     looks_like_files = os.path.exists(name) or any(mark in name for mark in "./*?[")
     if catalog is None and (looks_like_files or not os.path.exists(FILE_NAME)):
@@ -126,7 +122,7 @@ def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:
 
 def is_known(ledger: str | None, name: str) -> bool:
     """Return whether a ledger exists and knows a table; nothing is made or written."""
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import open_ledger
 
     try:
         with open_ledger(ledger, create=False) as opened:
@@ -154,7 +150,7 @@ def _check_agreement(found: FoundEntry, words: Words) -> None:
 
 
 def _check_columns(found: FoundEntry, columns: Any, words: Words) -> None:
-    from tacit.tables.schema import read_between
+    from tacit.tables import read_between
 
     def facts(column: str, option: str) -> ColumnFacts:
         if column not in columns:

@@ -22,10 +22,13 @@ def explain(
 
     Example: `tacit explain --epsilon 1 --delta 1e-6`
     """
-    from tacit.accounting import meaning
+    from tacit import accounting
 
-    found = meaning.explain(
-        epsilon, delta=delta, priors=prior or meaning.PRIORS, groups=group if group is not None else meaning.GROUPS
+    found = accounting.explain(
+        epsilon,
+        delta=delta,
+        priors=prior or accounting.PRIORS,
+        groups=group if group is not None else accounting.GROUPS,
     )
     say(str(found))
 
@@ -47,12 +50,12 @@ def tradeoff(
     Examples: `tacit tradeoff fraction --error 1% --epsilon 1` says how many people;
     `tacit tradeoff counts --k 100 --people 100000 --epsilon 1` says what error.
     """
-    from tacit.forecast.tradeoff import tradeoff as solve
+    from tacit.forecast import tradeoff as solve
 
     check_plot(plot)
     share = error
     if error is not None and error.strip().endswith("%"):
-        from tacit.privacy.number import decimal_meaning
+        from tacit.privacy import decimal_meaning
 
         share = str(decimal_meaning(error.strip().rstrip("%"), name="error") / 100)
     if kind not in ("mean", "fraction", "counts", "maximum"):

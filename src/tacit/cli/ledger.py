@@ -18,8 +18,7 @@ from tacit.files import read_small
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tacit.ledger.entry import Entry
-    from tacit.ledger.registry import RegisteredTable
+    from tacit.ledger import Entry, RegisteredTable
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
@@ -40,7 +39,7 @@ def show(
 
     Example: `tacit ledger show --last 5`
     """
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import open_ledger
 
     if last < 1:
         raise InvalidParameter("--last must be at least 1")
@@ -57,7 +56,7 @@ def verify(*, ledger: LedgerPath = None) -> None:
 
     Example: `tacit ledger verify --ledger study.db`
     """
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import open_ledger
 
     with open_ledger(ledger, create=False) as opened:
         found = opened.verify()
@@ -76,8 +75,7 @@ def export(
 
     Example: `tacit ledger export --output ledger.jsonl`
     """
-    from tacit.ledger.chain import BEGINNING
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import BEGINNING, open_ledger
 
     with ExitStack() as stack:
         opened = stack.enter_context(open_ledger(ledger, create=False))
@@ -102,7 +100,7 @@ def accept(
 
     Example: `tacit ledger accept --reason "disk lost, restored last night's backup"`
     """
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import open_ledger
 
     with open_ledger(ledger, create=False, accept=reason) as opened:
         say(f"accepted at entry {opened.length()}, for the record")
@@ -121,7 +119,7 @@ def clock(
 
     Example: `tacit ledger clock --reason "the battery was empty, the clock said 2099"`
     """
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import open_ledger
 
     with open_ledger(ledger, create=False) as opened:
         opened.correct_clock(reason)
@@ -155,10 +153,9 @@ def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTa
 
 def _cost(record: dict[str, Any], table: "RegisteredTable | None") -> str:
     """Return a charge in the words of its answer, as the table's budget counts; bare amounts where there is none."""
-    from tacit.accounting.filter import rule_of
-    from tacit.ledger.charging import spent_words
-    from tacit.ledger.entry import charge_from
-    from tacit.privacy.number import from_text, show
+    from tacit.accounting import rule_of
+    from tacit.ledger import charge_from, spent_words
+    from tacit.privacy import from_text, show
 
     if table is not None:
         return spent_words(charge_from(record), rule_of(table.budget))
@@ -168,7 +165,7 @@ def _cost(record: dict[str, Any], table: "RegisteredTable | None") -> str:
 
 
 def _budget(record: dict[str, Any]) -> str:
-    from tacit.ledger.budget import budget_from
+    from tacit.ledger import budget_from
 
     return str(budget_from(record))
 
@@ -201,8 +198,7 @@ def certificate(
         return
     if not (what.isdecimal() and len(what) <= 18) or file is not None:
         raise InvalidParameter("give the number of an answer, or verify and a file\nhint: tacit certificate 12")
-    from tacit.ledger.certificate import deployment, to_yaml
-    from tacit.ledger.home import open_ledger
+    from tacit.ledger import deployment, open_ledger, to_yaml
 
     with open_ledger(ledger, create=False) as opened:
         record = opened.certificate(int(what))
@@ -215,8 +211,8 @@ def certificate(
 
 def verified(path: Path) -> str:
     """Return what a certificate certifies, as text, after checking all of it."""
-    from tacit.ledger.certificate import verify_certificate
-    from tacit.privacy.number import from_text, read_json, show
+    from tacit.ledger import verify_certificate
+    from tacit.privacy import from_text, read_json, show
 
     try:
         record = read_json(read_small(path, bytes_max=CERTIFICATE_BYTES_MAX))

@@ -15,8 +15,7 @@ from tacit.errors import InvalidParameter, json_text
 from tacit.files import read_small
 
 if TYPE_CHECKING:
-    from tacit.local.collector import Collector
-    from tacit.local.survey import Survey
+    from tacit.local import Collector, Survey
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
 
@@ -52,14 +51,13 @@ def choose(
 
     Example: `tacit local choose --size 100 --epsilon 1 --people 10000`
     """
-    from tacit.local.choosing import choose as choose_protocol
+    from tacit.local import choose as choose_protocol
 
     words = _question(domain, size, between)
     chosen = choose_protocol(epsilon=epsilon, people=people, **words)
     say(str(chosen))
     if delta is not None:
-        from tacit.local.central import central_guarantee
-        from tacit.local.survey import make_survey
+        from tacit.local import central_guarantee, make_survey
 
         survey = make_survey(epsilon=epsilon, protocol=chosen.protocol, **words)
         guarantee = central_guarantee(survey, reports=people, delta=delta, unlinkable=True)
@@ -85,8 +83,7 @@ def report(
 
     Example: `tacit local report --protocol auto --epsilon 1 --domain names.txt < values > reports.jsonl`
     """
-    from tacit.local.client import Randomizer
-    from tacit.local.wire import header_line, report_lines, write_reports
+    from tacit.local import Randomizer, header_line, report_lines, write_reports
 
     client = Randomizer(epsilon=epsilon, protocol=protocol, epoch=epoch, **_question(domain, size, between))
     answers = _answers(client.survey, _lines(values))
@@ -142,8 +139,7 @@ class _NoCoins:
 
 
 def _collect(files: Sequence[Path], *, deduplicate: bool) -> "Collector":
-    from tacit.local.collector import Collector
-    from tacit.local.wire import read_survey
+    from tacit.local import Collector, read_survey
 
     collector = Collector(read_survey(files[0]), deduplicate=deduplicate)
     for file in files:
@@ -152,7 +148,7 @@ def _collect(files: Sequence[Path], *, deduplicate: bool) -> "Collector":
 
 
 def _worst(found: Any, fakes: str) -> str:
-    from tacit.privacy.number import decimal_meaning
+    from tacit.privacy import decimal_meaning
 
     share = float(decimal_meaning(fakes, name="fakes"))
     if not 0 <= share <= 1 or not hasattr(found, "poisoning"):
@@ -178,7 +174,7 @@ def _question(domain: str | None, size: int | None, between: str | None) -> dict
 
 def _answers(survey: "Survey", lines: list[str]) -> Any:
     """Return lines as what the question takes: text, whole numbers or numbers."""
-    from tacit.local.domain import Labels
+    from tacit.local import Labels
 
     if isinstance(survey.question, Labels) and survey.question.names is not None:
         return lines

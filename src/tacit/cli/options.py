@@ -17,7 +17,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
     from tacit.door import PlanReport, Question
-    from tacit.tables.source import Source
+    from tacit.tables import Source
 
     Opened = Callable[[Any], Source]
 
@@ -227,7 +227,7 @@ def with_words(command: Callable[[Words], None]) -> Callable[..., None]:
 
 def opening() -> "Opened":
     """Return a function that opens a source, once however often it is called; no row is read."""
-    from tacit.tables.source import open_source
+    from tacit.tables import open_source
 
     return cache(lambda source: open_source(source, {}))
 

@@ -8,23 +8,29 @@ from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+from tacit.door.asking import Table
 from tacit.door.question import warn_if_large
-from tacit.door.table import Table
-from tacit.engine.engine import Engine
+from tacit.engine import Engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_mean
-from tacit.ledger.home import TryOut, has_default_ledger, open_ledger
-from tacit.ledger.ledger import Ledger
-from tacit.ledger.sqlite import MEMORY
-from tacit.noise.bits import fresh_bytes
-from tacit.privacy.loss import Loss
-from tacit.privacy.number import whole
-from tacit.query.frame import Frame
-from tacit.query.kind import kind_of_column
-from tacit.query.literal import key_value
+from tacit.ledger import MEMORY, Ledger, TryOut, has_default_ledger, open_ledger
+from tacit.noise import fresh_bytes
+from tacit.privacy import Loss, whole
+from tacit.query import Frame, key_value, kind_of_column
 from tacit.session import Session
-from tacit.tables.catalog import FILE_NAME, CatalogFile, read_catalog
-from tacit.tables.schema import ROW, ColumnFacts, Declaration, Neighbours, RowUnit, read_bound, read_columns
-from tacit.tables.source import Source, open_source
+from tacit.tables import (
+    FILE_NAME,
+    ROW,
+    CatalogFile,
+    ColumnFacts,
+    Declaration,
+    Neighbours,
+    RowUnit,
+    Source,
+    open_source,
+    read_bound,
+    read_catalog,
+    read_columns,
+)
 
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100

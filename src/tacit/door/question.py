@@ -7,22 +7,14 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from tacit.answer.answer import Answer, Facts, Rows, loss_record
-from tacit.answer.columns import noisy_columns
-from tacit.answer.consistency import CONSISTENT, made_consistent
-from tacit.answer.text import html_lines
+from tacit.answer import CONSISTENT, Answer, Facts, Rows, html_lines, loss_record, made_consistent, noisy_columns
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, printable
-from tacit.forecast.explain import explain, instead_words
-from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon
-from tacit.ledger.charging import Fit, Left
-from tacit.plan.plan import Plan, Spend
-from tacit.plan.planner import make_plan, make_spend
-from tacit.plan.split import read_weights
-from tacit.privacy.loss import Loss, large_words
-from tacit.privacy.number import Number, confidence_meaning, rounded_down, show
-from tacit.query.nodes import After, Query
-from tacit.query.postprocess import apply_after, picks_by_noise
-from tacit.release.noisy import NoisyTable
+from tacit.forecast import Solved, Wanted, explain, group_rows, instead_words, solve_epsilon
+from tacit.ledger import Fit, Left
+from tacit.plan import Plan, Spend, make_plan, make_spend, read_weights
+from tacit.privacy import Loss, Number, confidence_meaning, float_below, large_words, show
+from tacit.query import After, Query, apply_after, picks_by_noise
+from tacit.release import NoisyTable
 from tacit.session import Answered, Session
 
 PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
@@ -256,10 +248,10 @@ def what_is_left(session: Session, analyst: str | None) -> Left:
 def left_record(left: Left) -> dict[str, Any]:
     """Return what is left as numbers that may be asked for as they are, and as text."""
     return {
-        "epsilon": rounded_down(left.epsilon),
-        "laplace": {"epsilon": rounded_down(left.laplace), "delta": rounded_down(left.delta)},
-        "gaussian": {"epsilon": rounded_down(left.gaussian), "delta": rounded_down(left.delta_gaussian)},
-        "rho": None if left.rho is None else rounded_down(left.rho),
+        "epsilon": float_below(left.epsilon),
+        "laplace": {"epsilon": float_below(left.laplace), "delta": float_below(left.delta)},
+        "gaussian": {"epsilon": float_below(left.gaussian), "delta": float_below(left.delta_gaussian)},
+        "rho": None if left.rho is None else float_below(left.rho),
         "questions": left.questions,
         "text": str(left),
     }

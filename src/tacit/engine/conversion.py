@@ -7,9 +7,8 @@ import ibis
 import ibis.expr.types as ir
 
 from tacit.errors import QueryRefused
-from tacit.query.kind import DIGITS_MAX, TIMESTAMP, Kind, common, phrase
-from tacit.query.nodes import Call, Scalar, Value
-from tacit.tables.cells import FIRST_SECOND, LAST_SECOND
+from tacit.query import DIGITS_MAX, TIMESTAMP, Call, Kind, Scalar, Value, common, phrase
+from tacit.tables import FIRST_SECOND, LAST_SECOND
 
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"

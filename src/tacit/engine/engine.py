@@ -34,11 +34,9 @@ from tacit.engine.relation import (
 from tacit.errors import EngineError
 from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
-from tacit.plan.plan import Plan
-from tacit.query.kind import kind_of_column
-from tacit.query.nodes import Scalar
-from tacit.tables.frames import to_scalar
-from tacit.tables.source import Source
+from tacit.plan import Plan
+from tacit.query import Scalar, kind_of_column
+from tacit.tables import Source, to_scalar
 
 # What the class of an error is may depend on rows: it goes to handlers that were put on this very logger.
 log = logging.getLogger("tacit.curator")

@@ -17,10 +17,23 @@ import ibis.expr.types as ir
 from tacit.engine.conversion import Cell, TranslatedCall, convert, in_utc, settle_int, settle_time, type_name
 from tacit.engine.translations import TRANSLATIONS, bytes_of
 from tacit.errors import QueryRefused
-from tacit.query.kind import BOOL, DATE, DIGITS_MAX, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, kind_of_value
-from tacit.query.nodes import Column, Expression, Value
-from tacit.query.typecheck import kind_of
-from tacit.tables.cells import TEXT_BYTES_MAX
+from tacit.query import (
+    BOOL,
+    DATE,
+    DIGITS_MAX,
+    FLOAT,
+    INT,
+    TEXT,
+    TIMESTAMP,
+    Column,
+    Expression,
+    Kind,
+    Value,
+    decimal,
+    kind_of,
+    kind_of_value,
+)
+from tacit.tables import TEXT_BYTES_MAX
 
 Kinds = Mapping[str, Kind]
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel.coding import as_words, bytes_of, is_null, is_number
-from tacit.privacy.arrays import Words
+from tacit.privacy import Words
 
 Records = NDArray[np.uint64]  # (record, word)
 Bytes = NDArray[Any]  # (record,) of fixed width, compared as bytes

@@ -11,8 +11,8 @@ from math import floor
 import ibis
 import ibis.expr.types as ir
 
-from tacit.plan.plan import Measured
-from tacit.query.kind import INT_LEAST
+from tacit.plan import Measured
+from tacit.query import INT_LEAST
 
 # Differences below this are added and rounded in 64 bits without overflow.
 INT_REACH = 2**62

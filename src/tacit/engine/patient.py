@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.engine.external_sort import SortedRecords, as_bytes
 from tacit.exact import GroupedSteps
-from tacit.privacy.arrays import Flags, Words
+from tacit.privacy import Flags, Words
 
 NO_VALUE = np.uint64((1 << 64) - 1)
 # A value below 2^63 is added up in three limbs, each in 64 bits: that holds for 2^42 rows.

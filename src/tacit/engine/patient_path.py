@@ -35,11 +35,10 @@ from tacit.engine.patient import (
 )
 from tacit.engine.relation import GROUP_ORDER, KEY_PLACE, ROW_ORDER, UNIT, VALUE, counted_rows, value_rows, with_orders
 from tacit.exact import ExactTable, GroupedSteps, distinct_name, sum_names, value_name
-from tacit.plan.plan import Plan
-from tacit.privacy.arrays import Words
-from tacit.query.kind import Kind
-from tacit.tables.frames import to_scalar
-from tacit.tables.source import Source
+from tacit.plan import Plan
+from tacit.privacy import Words
+from tacit.query import Kind
+from tacit.tables import Source, to_scalar
 
 Orders = Literal["kernel", "sql"]
 

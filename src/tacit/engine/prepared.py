@@ -14,9 +14,8 @@ import pyarrow as pa
 
 from tacit.engine.relation import KEY_PLACE
 from tacit.exact import listed_name
-from tacit.plan.plan import Plan
-from tacit.tables.frames import keys_to_arrow
-from tacit.tables.source import Source
+from tacit.plan import Plan
+from tacit.tables import Source, keys_to_arrow
 
 KEPT_MOST = 16
 

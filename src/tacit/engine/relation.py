@@ -33,11 +33,10 @@ from tacit.exact import (
     total_name,
     value_name,
 )
-from tacit.plan.plan import Plan, Product
-from tacit.privacy.arrays import Integers
-from tacit.query.kind import Kind
-from tacit.query.nodes import Expression
-from tacit.tables.frames import to_scalar
+from tacit.plan import Plan, Product
+from tacit.privacy import Integers
+from tacit.query import Expression, Kind
+from tacit.tables import to_scalar
 
 UNIT = "unit"
 KEY_PLACE = "key_place"

@@ -20,11 +20,21 @@ import ibis.expr.types as ir
 from ibis.common.annotations import attribute
 
 from tacit.engine.conversion import CASTS, Cell, TranslatedCall, nothing, settle_int, type_name, widen
-from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, TIMESTAMP, Kind, decimal
-from tacit.query.literal import Pattern, Wild, pattern_parts
-from tacit.query.named_functions import POSITION_MAX
-from tacit.query.nodes import Expression, Value
-from tacit.tables.cells import TEXT_BYTES_MAX
+from tacit.query import (
+    BOOL,
+    DIGITS_MAX,
+    FLOAT,
+    POSITION_MAX,
+    TIMESTAMP,
+    Expression,
+    Kind,
+    Pattern,
+    Value,
+    Wild,
+    decimal,
+    pattern_parts,
+)
+from tacit.tables import TEXT_BYTES_MAX
 
 Run = Callable[[TranslatedCall], ir.Value]
 

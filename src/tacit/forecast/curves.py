@@ -3,7 +3,7 @@
 from fractions import Fraction
 from pathlib import Path
 
-from tacit.forecast.tradeoff import (
+from tacit.forecast.tradeoffs import (
     CENTRAL_GAUSSIAN,
     CENTRAL_LAPLACE,
     LOCAL,
@@ -12,7 +12,7 @@ from tacit.forecast.tradeoff import (
     Tradeoff,
     least_epsilon,
 )
-from tacit.local.randomized_response import PEOPLE_MOST
+from tacit.local import PEOPLE_MOST
 from tacit.pictures.lines import Axis, Look, decades, lines
 from tacit.pictures.look import BLUE, GREEN, PINK, RED, Spec, page
 from tacit.pictures.write import check_path, write

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-from tacit.answer.error_bars import mean_bounds, sum_levels
-from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
+from tacit.answer import law_bound, mean_bounds, nearest_bound, sum_levels, weighted_bound
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.plan.plan import NoisyRelease, Plan, PlannedOutput
-from tacit.plan.sensitivity import whole_of
-from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
+from tacit.plan import NoisyRelease, Plan, PlannedOutput, whole_of
+from tacit.privacy import Number, decimal_meaning, positive, show, whole
 
 # What depends on more than the noise and the number of rows.
 UNFORESEEN = ("std", "correlation", "top")

@@ -4,9 +4,36 @@
 row is read, which charges it, and committed before its answer leaves, which stores it.
 """
 
-from tacit.ledger.charging import Receipt, StoredAnswer
-from tacit.ledger.home import open_ledger
+from tacit.ledger.budget import budget_from
+from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
+from tacit.ledger.chain import BEGINNING
+from tacit.ledger.charging import Fit, Left, Receipt, Standing, StoredAnswer, spent_words
+from tacit.ledger.entry import Entry, charge_from
+from tacit.ledger.home import TRYOUT, TryOut, has_default_ledger, open_ledger
 from tacit.ledger.ledger import Ledger, Reservation
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.sqlite import MEMORY
 
-__all__ = ["Ledger", "Receipt", "RegisteredTable", "Reservation", "StoredAnswer", "open_ledger"]
+__all__ = [
+    "BEGINNING",
+    "MEMORY",
+    "TRYOUT",
+    "Entry",
+    "Fit",
+    "Ledger",
+    "Left",
+    "Receipt",
+    "RegisteredTable",
+    "Reservation",
+    "Standing",
+    "StoredAnswer",
+    "TryOut",
+    "budget_from",
+    "charge_from",
+    "deployment",
+    "has_default_ledger",
+    "open_ledger",
+    "spent_words",
+    "to_yaml",
+    "verify_certificate",
+]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical, digest, is_fresh_id, sync_folder
-from tacit.privacy.number import read_json
+from tacit.privacy import read_json
 
 _SLOT = 1024
 

@@ -6,11 +6,10 @@ A charge must fit every budget that applies to it, so the smallest wins. Leaves 
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting.filter import Rule, rule_of
+from tacit.accounting import Rule, rule_of
 from tacit.errors import InvalidParameter
 from tacit.ledger.entry import Record, amount_or_none, scope_of
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss, ZcdpLoss
-from tacit.privacy.number import from_text, show, to_text, whole
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
 
 # Each analyst who has no budget of their own has this one's.
 EACH = "*"

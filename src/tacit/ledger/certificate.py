@@ -16,13 +16,12 @@ from importlib.metadata import PackageNotFoundError, version
 from math import inf, nextafter
 from typing import Any
 
-from tacit.accounting.filter import covers
+from tacit.accounting import covers
 from tacit.errors import InvalidParameter, LedgerError, TacitError
 from tacit.ledger.chain import BEGINNING, SigningKey, digest, fingerprint, link, verify_signature
 from tacit.ledger.draft import Draft
 from tacit.ledger.entry import Entry, Record, charge_from
-from tacit.privacy.event import event_from_dict
-from tacit.privacy.number import from_text, read_json, to_text
+from tacit.privacy import event_from_dict, from_text, read_json, to_text
 
 WHAT = "tacit certificate 2"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting.filter import FOR_KEYS, FOR_NOISE, Charge, Room, Rule, charge_of, questions_left, room
+from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Room, Rule, charge_of, questions_left, room
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH, Budget
 from tacit.ledger.chain import digest
@@ -21,9 +21,7 @@ from tacit.ledger.draft import TABLE, Draft, budgets_of
 from tacit.ledger.entry import Entry, Record, account_name, charge_from, charge_record, scope_of
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.store import Likely, looks_for
-from tacit.privacy.event import KINDS, Event, SubsampledGaussian, event_to_dict
-from tacit.privacy.loss import ApproximateLoss, Loss
-from tacit.privacy.number import show
+from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, SubsampledGaussian, event_to_dict, show
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from tacit.accounting.filter import Charge
+from tacit.accounting import Charge
 from tacit.ledger.budget import EACH, Budget, budget_from
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
 from tacit.ledger.entry import Account, Entry, Head, Record, Writes, account_from, account_name, account_text
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, Rows
-from tacit.privacy.loss import Loss
+from tacit.privacy import Loss
 
 # What the names in the state begin with.
 NAME = "name "

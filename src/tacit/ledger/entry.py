@@ -9,10 +9,10 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
 
-from tacit.accounting.filter import Charge
+from tacit.accounting import Charge
 from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
-from tacit.privacy.number import from_text, read_json, to_text
+from tacit.privacy import from_text, read_json, to_text
 
 # How the tables are laid out and what a budget's rule counts; another number was written by another version.
 SCHEMA = 3

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Self
 
-from tacit.accounting.filter import Charge
+from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, registry
 from tacit.ledger.anchor import Anchor, Mark
@@ -26,8 +26,7 @@ from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.state import Pieces
 from tacit.ledger.store import BY_CHARGE, Likely, NotAsSigned, Rows, Store
 from tacit.ledger.verify import Verified, verify
-from tacit.privacy.event import Event
-from tacit.privacy.loss import ApproximateLoss, Loss
+from tacit.privacy import ApproximateLoss, Event, Loss
 
 KeySource = Callable[[], SigningKey]
 

@@ -15,8 +15,7 @@ from tacit.ledger.budget import Budget, budget_record, new_budget
 from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import NAME, Declared, Draft, RuleBook
 from tacit.ledger.entry import Record
-from tacit.privacy.loss import Loss
-from tacit.privacy.number import whole
+from tacit.privacy import Loss, whole
 
 NAME_MAX = 200
 # A hint names so many tables.

@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, Generic, TypeVar
 
-from tacit.accounting.filter import GRAIN, Charge, covers
+from tacit.accounting import GRAIN, Charge, covers
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
@@ -28,7 +28,7 @@ from tacit.ledger.draft import PAGE, RuleBook, changes, page_hash, page_name
 from tacit.ledger.entry import ACCOUNT, Account, Entry, Head, Record, account_name, account_text, charge_from, scope_of
 from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import Rows
-from tacit.privacy.event import event_from_dict
+from tacit.privacy import event_from_dict
 
 _ANSWER = '{"answer":"'
 _REST_OF_ANSWER = re.compile(

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tacit.accounting.amplify import shuffled
+from tacit.accounting import shuffled
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.local.collector import Collector
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
-from tacit.privacy.event import Event, FailureChance, PureChoice
-from tacit.privacy.loss import ApproximateLoss, PureLoss
-from tacit.privacy.number import Number, whole
+from tacit.privacy import ApproximateLoss, Event, FailureChance, Number, PureChoice, PureLoss, whole
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from tacit.local.protocols.means import MeanResponse
 from tacit.local.protocols.protocol import FrequencyProtocol, Response, spread_of
 from tacit.local.protocols.subset import Subset
 from tacit.local.protocols.unary import Unary
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, decimal_meaning, positive, whole
+from tacit.privacy import Number, PureLoss, decimal_meaning, positive, whole
 
 AUTO = "auto"
 

@@ -30,10 +30,8 @@ from tacit.local.domain import Labels
 from tacit.local.protocols.protocol import Payloads
 from tacit.local.protocols.unary import Permanent, width_of
 from tacit.local.survey import VERSION, Survey, make_survey
-from tacit.noise.bits import Keystream, fresh_bytes
-from tacit.privacy.arrays import Words
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import read_json, whole
+from tacit.noise import Keystream, fresh_bytes
+from tacit.privacy import PureLoss, Words, read_json, whole
 
 ID_BYTES = 16
 

@@ -51,9 +51,8 @@ from tacit.local.wire import (
     read_pieces,
     read_survey,
 )
-from tacit.noise.bits import Keystream
-from tacit.privacy.arrays import Words
-from tacit.privacy.number import Number, confidence_meaning, read_json, whole
+from tacit.noise import Keystream
+from tacit.privacy import Number, Words, confidence_meaning, read_json, whole
 
 ROWS_MOST = 1 << 16
 BYTES_MOST = 1 << 23

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
 from tacit.local.protocols.hashing import SYMBOLS_MAX
-from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_heads_each
-from tacit.privacy.arrays import Integers
-from tacit.privacy.number import Number, binary_meaning, show, whole
+from tacit.noise import Bits, draw_heads_each
+from tacit.privacy import Integers, Number, binary_meaning, show, whole
 
 SIZE_MAX = 1 << 28
 FLOAT_MOST = Fraction(float(np.finfo(np.float64).max))

@@ -31,9 +31,7 @@ from tacit.local.protocols.means import MeanResponse
 from tacit.pictures.chart import Cell, Panel, Sheet, chart
 from tacit.pictures.look import page
 from tacit.pictures.write import write
-from tacit.privacy.arrays import Floats, Integers
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.symmetric import least_integer
+from tacit.privacy import Floats, Integers, PureLoss, least_integer
 
 SHOWN_ROWS = 20
 

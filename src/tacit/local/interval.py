@@ -22,10 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.amplify import binomial_ratios
+from tacit.accounting import binomial_ratios
 from tacit.local.protocols.means import CELLS, ONE_BIT, ONES, PIECEWISE, SQUARES, MeanResponse
-from tacit.privacy.arrays import Floats, Integers
-from tacit.privacy.symmetric import least_integer
+from tacit.privacy import Floats, Integers, least_integer
 
 # Up to here every number of holders is tried with its exact law.
 EXACT_MOST = 400

@@ -18,9 +18,8 @@ from tacit.local.protocols.hashing import LocalHashing
 from tacit.local.protocols.protocol import FrequencyProtocol, LocalProtocol, Payloads
 from tacit.local.protocols.subset import Subset
 from tacit.local.protocols.unary import Permanent, Unary
-from tacit.noise.bits import Keystream
-from tacit.noise.coins import draw_below
-from tacit.privacy.arrays import Flags, Floats
+from tacit.noise import Keystream, draw_below
+from tacit.privacy import Flags, Floats
 
 LOOKED_AT = 24
 ROWS_LEAST = 200

@@ -19,14 +19,22 @@ from tacit.local.domain import SIZE_MAX, Labels
 from tacit.local.interval import Counting, ReportLaw
 from tacit.local.protocols.protocol import Response
 from tacit.local.survey import Survey
-from tacit.noise.bits import Keystream
-from tacit.noise.mechanism import warning
-from tacit.privacy.arrays import Integers
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, show, whole
-from tacit.privacy.rounding import ball, nearest_float, rounded_up
-from tacit.privacy.symmetric import least_integer
+from tacit.noise import Keystream, warning
+from tacit.privacy import (
+    Integers,
+    Number,
+    PureChoice,
+    PureLoss,
+    ball,
+    confidence_meaning,
+    decimal_meaning,
+    least_integer,
+    nearest_float,
+    positive,
+    rounded_up,
+    show,
+    whole,
+)
 
 # More people than there are.
 PEOPLE_MOST = 10**10

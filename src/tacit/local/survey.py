@@ -20,10 +20,8 @@ from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import GRID_BITS, MeanResponse
 from tacit.local.protocols.protocol import EPSILON_MOST, FrequencyProtocol, LocalProtocol, Payloads, reveals
 from tacit.local.protocols.unary import Permanent
-from tacit.noise.bits import Bits
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, decimal_meaning, from_text, positive
+from tacit.noise import Bits
+from tacit.privacy import Number, PureChoice, PureLoss, decimal_meaning, from_text, positive
 
 FORMAT = "tacit local reports"
 VERSION = 1

@@ -1,1 +1,49 @@
 """Noise: the only place where random bits are made; coins, even choices and noise are drawn from them by exact laws."""
+
+from tacit.noise.bits import Bits, Keystream, fresh_bytes
+from tacit.noise.coins import (
+    CHANCE_BITS,
+    ONE,
+    PIECE_WORDS,
+    Bernoulli,
+    draw_below,
+    draw_below_each,
+    draw_flips,
+    draw_heads,
+    draw_heads_each,
+    draw_packed_heads,
+)
+from tacit.noise.gaussian import DiscreteGaussian
+from tacit.noise.grid import SMALL, add_steps
+from tacit.noise.laplace import DiscreteLaplace, laplace_tables
+from tacit.noise.mechanism import Gaussian, Laplace, warning
+from tacit.noise.staircase import DiscreteStaircase
+from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
+
+__all__ = [
+    "CHANCE_BITS",
+    "ONE",
+    "PIECE_WORDS",
+    "SMALL",
+    "WIDTH",
+    "Bernoulli",
+    "Bits",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "DiscreteStaircase",
+    "Gaussian",
+    "IntegerNoise",
+    "Keystream",
+    "Laplace",
+    "ThresholdTable",
+    "add_steps",
+    "draw_below",
+    "draw_below_each",
+    "draw_flips",
+    "draw_heads",
+    "draw_heads_each",
+    "draw_packed_heads",
+    "fresh_bytes",
+    "laplace_tables",
+    "warning",
+]

@@ -12,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tacit.errors import NoRandomness
-from tacit.privacy.arrays import Words
+from tacit.privacy import Words
 
 KEY_BYTES = 32
 MARK_BYTES = 16

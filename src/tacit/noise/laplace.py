@@ -21,10 +21,20 @@ from flint import arb
 from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
 from tacit.noise.threshold import PIECE, WIDTH, Bounds, IntegerNoise, ThresholdTable, certain_thresholds, powers
-from tacit.privacy.arrays import Integers, Words
-from tacit.privacy.law import SCALE_MAX, SCALE_MIN, LaplaceLaw
-from tacit.privacy.number import Number, binary_meaning, show
-from tacit.privacy.rounding import Formula, ball, certain_floor, working_precision
+from tacit.privacy import (
+    SCALE_MAX,
+    SCALE_MIN,
+    Formula,
+    Integers,
+    LaplaceLaw,
+    Number,
+    Words,
+    ball,
+    binary_meaning,
+    certain_floor,
+    show,
+    working_precision,
+)
 
 # Values are integers in units of 2^-128: 64 bits of threshold, and 64 that a few hundred units of error hardly reach.
 LENGTH = 128

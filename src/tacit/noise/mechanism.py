@@ -8,18 +8,22 @@ from fractions import Fraction
 from math import inf, isqrt, nextafter
 from typing import Any
 
-from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.accounting import gaussian_sigma, gaussian_sigma_vector, laplace_scale
 from tacit.errors import InvalidParameter
 from tacit.noise import grid
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
-from tacit.privacy.event import GaussianNoise, LaplaceNoise
-from tacit.privacy.law import SCALE_MAX
-from tacit.privacy.loss import ApproximateLoss, PureLoss, delta_meaning, large_words
-from tacit.privacy.number import (
+from tacit.privacy import (
+    SCALE_MAX,
+    ApproximateLoss,
+    GaussianNoise,
+    LaplaceNoise,
     Number,
+    PureLoss,
     confidence_meaning,
     decimal_meaning,
+    delta_meaning,
+    large_words,
     positive,
     sensitivity_meaning,
     show,

@@ -14,10 +14,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise.bits import Bits
 from tacit.noise.coins import draw_below
 from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
-from tacit.privacy.arrays import Integers
-from tacit.privacy.law import SCALE_MAX, StaircaseLaw
-from tacit.privacy.number import show
-from tacit.privacy.rounding import certain_floor
+from tacit.privacy import SCALE_MAX, Integers, StaircaseLaw, certain_floor, show
 
 # Fewer levels than this have a chance that one word can tell: a table is no longer than it.
 LEVELS_MOST = 1 << 16

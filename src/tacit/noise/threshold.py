@@ -21,10 +21,7 @@ from numpy.typing import NDArray
 from tacit.errors import TacitError
 from tacit.memory import reuse_freed_memory
 from tacit.noise.bits import Bits, Keystream
-from tacit.privacy.arrays import Integers, Words
-from tacit.privacy.law import Law
-from tacit.privacy.number import Number, binary_meaning, whole
-from tacit.privacy.rounding import nearest_float, working_precision
+from tacit.privacy import Integers, Law, Number, Words, binary_meaning, nearest_float, whole, working_precision
 
 WIDTH = 64
 GUIDE_BITS_MAX = 16

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isqrt, log
 
-from tacit.accounting.convert import rho_within
+from tacit.accounting import rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.layout import WantedQuantiles
 from tacit.plan.plan import Choice, QuantileDraw, Spend
-from tacit.privacy.event import Event, ExponentialChoice, PureChoice
-from tacit.query.nodes import Query, Scalar
-from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, levels_of, rows_for
-from tacit.selection.top_k import TopK
+from tacit.privacy import Event, ExponentialChoice, PureChoice
+from tacit.query import Query, Scalar
+from tacit.selection import BEYOND, EXTREME_BITS, Rate, TopK, levels_of, rows_for
 
 # What the estimates get of the loss, in epsilon and in rho: either way they err by a third more than without intervals.
 ESTIMATES_PART = Fraction(3, 4)

@@ -5,11 +5,9 @@ from itertools import product
 
 from tacit.errors import QueryRefused
 from tacit.plan.plan import NoiseKind, Threshold
-from tacit.privacy.law import GaussianLaw, LaplaceLaw
-from tacit.privacy.rounding import ball, certainly_less, rounded_up
-from tacit.query.limits import PUBLIC_KEYS_MAX
-from tacit.query.nodes import Column, Query, Scalar
-from tacit.tables.schema import Declaration
+from tacit.privacy import GaussianLaw, LaplaceLaw, ball, certainly_less, rounded_up
+from tacit.query import PUBLIC_KEYS_MAX, Column, Query, Scalar
+from tacit.tables import Declaration
 
 # Charged on top, so that a chance like e^(-10^12) needs no trillion digits.
 DELTA_LEAST = Fraction(1, 2**1000)

@@ -13,8 +13,8 @@ from tacit.errors import QueryRefused
 from tacit.plan.bernstein import indices
 from tacit.plan.measure import measured_column, steps_within
 from tacit.plan.plan import Distinct, Measured, Part, PlannedOutput, Product
-from tacit.query.nodes import Aggregate, AggregateKind, Expression, Output, Query, Value
-from tacit.tables.schema import Declaration, RowUnit
+from tacit.query import Aggregate, AggregateKind, Expression, Output, Query, Value
+from tacit.tables import Declaration, RowUnit
 
 UNITS = (Part("units"),)
 ROWS = (Part("rows"),)

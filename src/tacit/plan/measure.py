@@ -9,12 +9,9 @@ from fractions import Fraction
 
 from tacit.errors import QueryRefused
 from tacit.plan.plan import Measured
-from tacit.privacy.law import SCALE_MAX
-from tacit.privacy.number import show
-from tacit.query.check import type_of
-from tacit.query.kind import INT_LEAST, INT_MOST
-from tacit.query.nodes import Aggregate, Column, Expression
-from tacit.tables.schema import ColumnFacts, Declaration
+from tacit.privacy import SCALE_MAX, show
+from tacit.query import INT_LEAST, INT_MOST, Aggregate, Column, Expression, type_of
+from tacit.tables import ColumnFacts, Declaration
 
 FLOAT_STEPS = 2**20
 # A grid of at most this many steps keeps a row, and a sum of 10^9 rows, inside what every engine adds exactly.

@@ -13,11 +13,23 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from tacit.accounting.filter import FOR_KEYS, FOR_NOISE
-from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice, StaircaseNoise
-from tacit.privacy.law import GaussianLaw, LaplaceLaw, Law, StaircaseLaw
-from tacit.privacy.loss import ApproximateLoss, Loss, PureLoss
-from tacit.query.nodes import After, AggregateKind, Expression, Scalar, Type
+from tacit.accounting import FOR_KEYS, FOR_NOISE
+from tacit.privacy import (
+    ApproximateLoss,
+    Event,
+    GaussianLaw,
+    GaussianNoise,
+    KeyThreshold,
+    LaplaceLaw,
+    LaplaceNoise,
+    Law,
+    Loss,
+    PureChoice,
+    PureLoss,
+    StaircaseLaw,
+    StaircaseNoise,
+)
+from tacit.query import After, AggregateKind, Expression, Scalar, Type
 
 NoiseKind = Literal["laplace", "gaussian"]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.

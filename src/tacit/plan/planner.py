@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from tacit.accounting.filter import shares_of
+from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.choices import UnitBounds, choice_of
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
@@ -17,12 +17,9 @@ from tacit.plan.layout import UNITS, Bounds, lay_out
 from tacit.plan.plan import KeyColumn, NoiseKind, Plan, Spend
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import divide
-from tacit.privacy.loss import Loss, RenyiLoss, delta_meaning
-from tacit.privacy.number import Number, decimal_meaning, positive
-from tacit.query.check import type_of
-from tacit.query.limits import limit_cells
-from tacit.query.nodes import Query
-from tacit.tables.schema import Declaration, RowUnit
+from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
+from tacit.query import Query, limit_cells, type_of
+from tacit.tables import Declaration, RowUnit
 
 # What is asked of units, however many rows they have.
 UNITS_ONLY = ("count_units", "count_distinct", "top")

@@ -18,18 +18,24 @@ from fractions import Fraction
 from math import isqrt, log, sinh, sqrt
 from statistics import NormalDist
 
-from tacit.accounting.calibrate import laplace_scale
-from tacit.accounting.convert import rho_within
-from tacit.accounting.cost import noise_delta
+from tacit.accounting import laplace_scale, noise_delta, rho_within
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.choices import ESTIMATES_PART, ESTIMATES_PART_OF_RHO, UnitBounds, draw_of, quantile_gain
 from tacit.plan.layout import UNITS, Layout
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, PlannedOutput, QuantileDraw, Sensitivity, Spend
 from tacit.plan.sensitivity import whole_of
-from tacit.privacy.event import GaussianNoise, LaplaceNoise, StaircaseNoise
-from tacit.privacy.law import SCALE_MAX, SCALE_MIN, staircase_for
-from tacit.privacy.number import Number, decimal_meaning, positive
-from tacit.selection.quantile import levels_of
+from tacit.privacy import (
+    SCALE_MAX,
+    SCALE_MIN,
+    GaussianNoise,
+    LaplaceNoise,
+    Number,
+    StaircaseNoise,
+    decimal_meaning,
+    positive,
+    staircase_for,
+)
+from tacit.selection import levels_of
 
 # Shares are whole parts of this.
 PARTS = 1000

@@ -107,7 +107,7 @@ def show(value: Fraction, *, up: bool = True) -> str:
     return _six_digits(value, up=up)
 
 
-def rounded_down(value: Fraction) -> float:
+def float_below(value: Fraction) -> float:
     """Return the largest float whose shortest decimal is at most `value`: what is left may be asked for as it is.
 
     >>> rounded_down(Fraction(2, 3)), rounded_down(Fraction(1, 10))

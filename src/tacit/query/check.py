@@ -25,7 +25,7 @@ from tacit.query.nodes import (
 )
 from tacit.query.sql_text import show
 from tacit.query.typecheck import ColumnKinds, column_kinds, kind_of
-from tacit.tables.schema import Declaration, RowUnit
+from tacit.tables import Declaration, RowUnit
 
 _NAME_CHARACTERS_MAX = 200
 _COUNTS = ("count", "count_units", "count_distinct", "top")

@@ -17,7 +17,7 @@ from tacit.query.literal import read_date, read_number, read_timestamp
 from tacit.query.named_functions import STEPS
 from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.query.refusals import AGGREGATES, at, instead, name_of, only, refusal
-from tacit.tables.schema import Declaration
+from tacit.tables import Declaration
 
 Resolve = Callable[[exp.Column], Expression]
 

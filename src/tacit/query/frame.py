@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.privacy.number import Number, decimal_meaning, is_long, positive, whole
+from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.canonical_form import canonical
 from tacit.query.check import check
 from tacit.query.literal import fraction_meant, refuse_broken_text
@@ -32,7 +32,7 @@ from tacit.query.nodes import (
 )
 from tacit.query.parse import parse_expression
 from tacit.query.typecheck import column_kinds
-from tacit.tables.schema import Declaration, RowUnit, read_between
+from tacit.tables import Declaration, RowUnit, read_between
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from tacit.errors import QueryRefused
 from tacit.query.nodes import Scalar, Type, Value
-from tacit.tables.schema import ColumnFacts
+from tacit.tables import ColumnFacts
 
 DIGITS_MAX = 38
 SCALE_MAX = 37  # one digit stays before the point, which engines write as 0 or leave out

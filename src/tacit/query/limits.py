@@ -12,7 +12,7 @@ from tacit.query.catalogue import FUNCTIONS
 from tacit.query.functions import Cost, Length
 from tacit.query.kind import Kind
 from tacit.query.nodes import Call, Column, Expression, Query, Value
-from tacit.tables.cells import TEXT_BYTES_MAX
+from tacit.tables import TEXT_BYTES_MAX
 
 STATEMENT_CHARACTERS_MAX = 20_000
 BRACKETS_DEEP_MAX = 30

@@ -13,7 +13,7 @@ from math import isinf
 from typing import Any
 
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.privacy.number import decimal_meaning
+from tacit.privacy import decimal_meaning
 from tacit.query.kind import INT_LEAST, INT_MOST, Kind, kind_of_value, phrase, value_of
 from tacit.query.nodes import Expression, Scalar, Value
 

@@ -29,7 +29,7 @@ from tacit.query.functions import (
 )
 from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, fits, phrase, value_of
 from tacit.query.nodes import Call, Expression, Value
-from tacit.tables.cells import TEXT_BYTES_MAX
+from tacit.tables import TEXT_BYTES_MAX
 
 PLACES_MAX = 15
 

@@ -18,7 +18,7 @@ from tacit.query.expressions import PLAIN_NAMES, Reader, column_resolver
 from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.nodes import Expression
 from tacit.query.typecheck import column_kinds
-from tacit.tables.schema import Declaration
+from tacit.tables import Declaration
 
 
 def parse_expression(

@@ -10,14 +10,14 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
-from tacit.privacy.number import decimal_meaning
+from tacit.privacy import decimal_meaning
 from tacit.query.check import check
 from tacit.query.expressions import Reader, column_resolver, match, table_column
 from tacit.query.literal import fraction_meant
 from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
 from tacit.query.parse import parsed, read_node, row_expression, tokens_of
 from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, only, refusal
-from tacit.tables.schema import Declaration
+from tacit.tables import Declaration
 
 _CLAUSES = {
     "with_": "write one SELECT; ask what the WITH holds by itself",

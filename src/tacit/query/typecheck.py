@@ -8,7 +8,7 @@ from tacit.query.functions import CheckedCall
 from tacit.query.kind import Kind, kind_of_column, kind_of_value
 from tacit.query.nodes import Column, Expression, Value
 from tacit.query.sql_text import show
-from tacit.tables.schema import Declaration
+from tacit.tables import Declaration
 
 ColumnKinds = Mapping[str, Kind]
 

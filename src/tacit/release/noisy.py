@@ -14,15 +14,10 @@ from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.exact import UNITS, ExactTable
-from tacit.noise.gaussian import DiscreteGaussian
-from tacit.noise.laplace import DiscreteLaplace
-from tacit.noise.staircase import DiscreteStaircase
-from tacit.noise.threshold import IntegerNoise
-from tacit.plan.plan import Choice, NoisyRelease, Plan, QuantileDraw
-from tacit.privacy.arrays import combined
-from tacit.privacy.law import LaplaceLaw, StaircaseLaw
-from tacit.selection.quantile import Rate, Target, draw_quantiles
-from tacit.selection.top_k import TopK
+from tacit.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, IntegerNoise
+from tacit.plan import Choice, NoisyRelease, Plan, QuantileDraw
+from tacit.privacy import LaplaceLaw, StaircaseLaw, combined
+from tacit.selection import Rate, Target, TopK, draw_quantiles
 
 KeyValue = None | bool | int | float | Fraction | str | date | datetime
 FORMAT = 1

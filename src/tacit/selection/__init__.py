@@ -1,1 +1,22 @@
 """Selection: choose the best of many candidates by noisy scores, and release the choice alone."""
+
+from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, Target, draw_quantiles, levels_of, rows_for
+from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip, Selection
+from tacit.selection.sparse_vector import AboveThreshold
+from tacit.selection.top_k import TopK
+
+__all__ = [
+    "BEYOND",
+    "EXTREME_BITS",
+    "AboveThreshold",
+    "Exponential",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "Rate",
+    "Selection",
+    "Target",
+    "TopK",
+    "draw_quantiles",
+    "levels_of",
+    "rows_for",
+]

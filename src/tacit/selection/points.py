@@ -12,9 +12,8 @@ from math import ceil, log
 
 import numpy as np
 
-from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_below_each
-from tacit.privacy.arrays import Integers
+from tacit.noise import Bits, draw_below_each
+from tacit.privacy import Integers
 from tacit.selection.weights import places_in_each, settle
 
 # What lies outside the rows that are looked at has less than this part of the weight.

@@ -19,9 +19,8 @@ from math import ceil, log
 
 import numpy as np
 
-from tacit.noise.bits import Bits, Keystream
-from tacit.privacy.arrays import Integers
-from tacit.privacy.number import whole
+from tacit.noise import Bits, Keystream
+from tacit.privacy import Integers, whole
 from tacit.selection.points import ROWS_AT_ONCE, Aim, Parts, draw_points, rows_below
 from tacit.selection.weights import places_in_each, settle
 

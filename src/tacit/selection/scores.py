@@ -19,9 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.arrays import Integers
-from tacit.privacy.law import SCALE_MAX, SCALE_MIN
-from tacit.privacy.number import Number, decimal_meaning, positive, sensitivity_meaning, show
+from tacit.privacy import SCALE_MAX, SCALE_MIN, Integers, Number, decimal_meaning, positive, sensitivity_meaning, show
 
 # Two scores within these bounds have a difference that fits int64.
 HIGHEST = (1 << 62) - 1

@@ -26,19 +26,20 @@ from typing import Any
 import numpy as np
 from flint import arb
 
-from tacit.noise import grid
-from tacit.noise.bits import Bits, Keystream
-from tacit.noise.coins import draw_below, draw_flips
-from tacit.noise.laplace import laplace_tables
-from tacit.noise.mechanism import warning
-from tacit.noise.threshold import WIDTH
-from tacit.privacy.arrays import Integers
-from tacit.privacy.event import ExponentialChoice, PureChoice
-from tacit.privacy.law import LaplaceLaw
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, confidence_meaning, whole
-from tacit.privacy.rounding import ball, working_precision
-from tacit.privacy.symmetric import least_integer
+from tacit.noise import WIDTH, Bits, Keystream, add_steps, draw_below, draw_flips, laplace_tables, warning
+from tacit.privacy import (
+    ExponentialChoice,
+    Integers,
+    LaplaceLaw,
+    Number,
+    PureChoice,
+    PureLoss,
+    ball,
+    confidence_meaning,
+    least_integer,
+    whole,
+    working_precision,
+)
 from tacit.selection.scores import Terms, read_scores, read_terms
 from tacit.selection.weights import draw_weighted
 
@@ -234,7 +235,7 @@ class NoisyMax(Selection):
 
     def _pick(self, steps: Integers, bits: Bits) -> int:
         noise = laplace_tables(1 / self.terms.rate, WIDTH).draw(len(steps), bits)
-        noisy = grid.add_steps(steps, noise)
+        noisy = add_steps(steps, noise)
         best = np.flatnonzero(noisy == noisy.max())
         return int(best[draw_below(len(best), 1, bits)[0]])
 

@@ -14,16 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import BudgetExceeded, InvalidParameter, TacitError
-from tacit.noise import grid
-from tacit.noise.bits import Bits, Keystream
-from tacit.noise.laplace import laplace_tables
-from tacit.noise.mechanism import warning
-from tacit.noise.threshold import WIDTH
-from tacit.privacy.arrays import Integers
-from tacit.privacy.event import PureChoice
-from tacit.privacy.law import LaplaceLaw
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, show, whole
+from tacit.noise import SMALL, WIDTH, Bits, Keystream, add_steps, laplace_tables, warning
+from tacit.privacy import (
+    Integers,
+    LaplaceLaw,
+    Number,
+    PureChoice,
+    PureLoss,
+    confidence_meaning,
+    decimal_meaning,
+    show,
+    whole,
+)
 from tacit.selection.scores import check_rate, read_score, read_scores, read_terms
 
 # One more in every forked child, so that a copy of an open watch is known as one.
@@ -78,7 +80,7 @@ class AboveThreshold:
         check_rate(self.split.threshold_rate)
         check_rate(self.split.score_rate)
         self._threshold_steps = -int(-self.threshold / (self.terms.step or 1) // 1)
-        if abs(self._threshold_steps) >= grid.SMALL:
+        if abs(self._threshold_steps) >= SMALL:
             raise InvalidParameter("threshold must lie within 2^62 steps of 0\nhint: give a coarser step")
 
     @property
@@ -137,13 +139,13 @@ class AboveThreshold:
         """Return the answers of `runs` independent runs on the same scores."""
         thresholds = self._noisy_thresholds(runs, bits)
         noise = _draw(self.split.score_rate, runs * len(steps), bits)
-        noisy = grid.add_steps(np.tile(steps, runs), noise)
+        noisy = add_steps(np.tile(steps, runs), noise)
         above = noisy.reshape(runs, len(steps)) >= thresholds[:, np.newaxis]
         return [row[:length] for row, length in zip(above, self._lengths(above), strict=True)]
 
     def _noisy_thresholds(self, runs: int, bits: Bits) -> NDArray[Any]:
         exact = np.full(runs, self._threshold_steps, dtype=np.int64)
-        return grid.add_steps(exact, _draw(self.split.threshold_rate, runs, bits))
+        return add_steps(exact, _draw(self.split.threshold_rate, runs, bits))
 
     def _lengths(self, above: NDArray[np.bool_]) -> list[int]:
         """Return how many answers each run gives: up to and including the last yes paid for."""

@@ -5,12 +5,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tacit.errors import InvalidParameter
-from tacit.noise.bits import Bits, Keystream
-from tacit.noise.mechanism import warning
-from tacit.privacy.arrays import Integers
-from tacit.privacy.event import ExponentialChoice, PureChoice
-from tacit.privacy.loss import PureLoss
-from tacit.privacy.number import Number, confidence_meaning, whole
+from tacit.noise import Bits, Keystream, warning
+from tacit.privacy import ExponentialChoice, Integers, Number, PureChoice, PureLoss, confidence_meaning, whole
 from tacit.selection.scores import read_scores, read_terms
 from tacit.selection.selection import Exponential, PermuteAndFlip, least_shortfall
 

@@ -13,10 +13,8 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import NDArray
 
-from tacit.noise.bits import Bits
-from tacit.noise.threshold import WIDTH
-from tacit.privacy.arrays import Flags, Floats, Integers
-from tacit.privacy.rounding import ball, certainly_less
+from tacit.noise import WIDTH, Bits
+from tacit.privacy import Flags, Floats, Integers, ball, certainly_less
 
 # The relative error of a weight is below 2^-41 and that of a running sum of n below 2^-41 + n·2^-53.
 WEIGHT_MARGIN = 2.0**-39

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from tacit.errors import InvalidParameter, TacitError
 from tacit.files import read_small
-from tacit.privacy.loss import Loss, epsilon, rho
+from tacit.privacy import Loss, epsilon, rho
 from tacit.tables.schema import ROW, read_facts
 
 FILE_NAME = "tacit.toml"

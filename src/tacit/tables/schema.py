@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.number import decimal_meaning, is_long, positive, whole
+from tacit.privacy import decimal_meaning, is_long, positive, whole
 
 ColumnType = Literal["bool", "int", "float", "decimal", "text", "date", "timestamp", "other"]
 COLUMN_TYPES: tuple[ColumnType, ...] = ("bool", "int", "float", "decimal", "text", "date", "timestamp")

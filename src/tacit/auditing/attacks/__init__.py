@@ -10,7 +10,7 @@ Nothing here is ever charged: our side is a table of its own, with a ledger in m
 from tacit.auditing.attacks.averaging import average
 from tacit.auditing.attacks.differencing import difference
 from tacit.auditing.attacks.exposure import name_and_shame
-from tacit.auditing.attacks.membership import membership
+from tacit.auditing.attacks.members import membership
 from tacit.auditing.attacks.people import made_up, read_people
 from tacit.auditing.attacks.reconstruction import reconstruct
 

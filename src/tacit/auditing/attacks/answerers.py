@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from tacit.auditing.attacks.people import PLACES, Choices, People, Progress, silent, size
 from tacit.door import Table, table
-from tacit.noise.bits import Keystream
-from tacit.noise.coins import draw_below
-from tacit.privacy.arrays import Integers
-from tacit.privacy.loss import epsilon as pure_loss
-from tacit.query.frame import count
+from tacit.noise import Keystream, draw_below
+from tacit.privacy import Integers
+from tacit.privacy import epsilon as pure_loss
+from tacit.query import count
 
 QUESTIONS_MOST = 1_000
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size
 from tacit.door import Table, table
 from tacit.errors import BudgetExceeded
-from tacit.noise.mechanism import Laplace
-from tacit.privacy.loss import epsilon as pure_loss
-from tacit.privacy.number import Number
+from tacit.noise import Laplace
+from tacit.privacy import Number
+from tacit.privacy import epsilon as pure_loss
 
 UNBUDGETED, SAME, OTHER = "no budget", "Tacit, same question", "Tacit, other questions"
 REPEATS, REPEATS_MOST = 10_000, 100_000

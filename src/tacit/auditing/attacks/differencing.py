@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.accounting.meaning import explain
+from tacit.accounting import explain
 from tacit.auditing.attacks.answerers import Questions, budgeted_answers
 from tacit.auditing.attacks.people import PLACES, Progress, loss_to_try, made_up, percent, silent, size
-from tacit.privacy.number import Number
+from tacit.privacy import Number
 
 STREETS, STREETS_LEAST, STREETS_MOST = 2_000, 10, 50_000
 EXACT, BUDGET = "exact", "budget"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.accounting.meaning import explain
+from tacit.accounting import explain
 from tacit.pictures.lines import Axis, Level, Look, decades, lines, mark_at, side_by_side
 from tacit.pictures.look import BLUE, GREEN, ORANGE, PINK, RED
 from tacit.pictures.write import write
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tacit.auditing.attacks.averaging import Averaging
     from tacit.auditing.attacks.differencing import Differencing
     from tacit.auditing.attacks.exposure import Exposure
-    from tacit.auditing.attacks.membership import Membership
+    from tacit.auditing.attacks.members import Membership
     from tacit.auditing.attacks.reconstruction import Reconstruction
 
 CURVE_POINTS = 60
@@ -128,7 +128,7 @@ def draw_differencing(found: "Differencing", path: Path) -> Path:
 
 def draw_membership(found: "Membership", path: Path) -> Path:
     """Draw the attackers' advantage along epsilon, under the most that any can have."""
-    from tacit.auditing.attacks.membership import MANY_FACTS, ONE_MEAN
+    from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
 
     looks = {
         MANY_FACTS: Look(f"knows {found.facts:,} facts about the person", BLUE, "diamond", size=80),

@@ -15,9 +15,9 @@ import pyarrow as pa
 from tacit.auditing.attacks.people import Progress, silent, size
 from tacit.door import table
 from tacit.errors import InvalidParameter
-from tacit.noise.coins import Bernoulli
-from tacit.privacy.loss import epsilon as loss_of
-from tacit.privacy.number import show
+from tacit.noise import Bernoulli
+from tacit.privacy import epsilon as loss_of
+from tacit.privacy import show
 
 ROWS, ROWS_LEAST, ROWS_MOST = 10_000, 100, 100_000
 RUNS = 200

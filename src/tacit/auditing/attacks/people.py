@@ -22,8 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.arrays import Integers
-from tacit.privacy.number import Number, decimal_meaning, positive, show, whole
+from tacit.privacy import Integers, Number, decimal_meaning, positive, show, whole
 
 EPSILON_MOST = 1000
 

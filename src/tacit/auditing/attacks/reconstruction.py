@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.accounting.meaning import explain
+from tacit.accounting import explain
 from tacit.auditing.attacks.answerers import (
     Answers,
     Questions,
@@ -31,8 +31,7 @@ from tacit.auditing.attacks.answerers import (
 )
 from tacit.auditing.attacks.people import PLACES, People, Progress, loss_to_try, made_up, percent, silent, size
 from tacit.errors import InvalidParameter
-from tacit.privacy.arrays import Integers
-from tacit.privacy.number import Number
+from tacit.privacy import Integers, Number
 
 LEAST_SQUARES, LINEAR_PROGRAM = "least squares", "linear program"
 BLOCKS_AT_ONCE = 10

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.privacy.arrays import Words
+from tacit.privacy import Words
 
 Codes = NDArray[np.int64]
 NULL_CODE = 0

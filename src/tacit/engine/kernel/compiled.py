@@ -28,7 +28,7 @@ from types import ModuleType
 from typing import IO
 
 from tacit.files import fault_of, make_folder, others_may_write
-from tacit.privacy.number import read_json
+from tacit.privacy import read_json
 
 log = logging.getLogger("tacit.engine")
 

@@ -19,10 +19,9 @@ from tacit.engine.prepared import Readable
 from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving
 from tacit.exact import ExactTable, sum_names, value_name
 from tacit.memory import spill_folder
-from tacit.plan.plan import Plan
-from tacit.query.nodes import Scalar
-from tacit.tables.frames import to_scalar
-from tacit.tables.source import Source
+from tacit.plan import Plan
+from tacit.query import Scalar
+from tacit.tables import Source, to_scalar
 
 BATCH_ROWS = 1 << 20
 # No text that leaves is longer than a digest, so that a batch of them is far from Arrow's 2^31 bytes.

@@ -20,8 +20,8 @@ from tacit.engine.kernel.kernel_path import as_word, batch_rows
 from tacit.engine.kernel.summing import NOTHING, ROWS_AT_ONCE
 from tacit.engine.prepared import Readable
 from tacit.exact import ROWS, UNITS, ExactTable, counted_name, key_name, total_name, value_name
-from tacit.plan.plan import Plan
-from tacit.tables.source import Source
+from tacit.plan import Plan
+from tacit.tables import Source
 
 BATCH_ROWS = 1 << 20
 KEY, BITS = "key", (16, 32)

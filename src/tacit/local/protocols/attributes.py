@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.local.protocols.protocol import FrequencyProtocol, Law, Payloads, as_payloads, code_type
-from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_below
-from tacit.privacy.arrays import Flags, Integers
+from tacit.noise import Bits, draw_below
+from tacit.privacy import Flags, Integers
 
 Method = Literal["split", "sample", "fake"]
 METHODS: tuple[Method, ...] = ("split", "sample", "fake")

@@ -23,8 +23,8 @@ from tacit.local.protocols.protocol import (
     respond,
     spread_of,
 )
-from tacit.noise.bits import Bits
-from tacit.privacy.arrays import Flags, Integers, Words
+from tacit.noise import Bits
+from tacit.privacy import Flags, Integers, Words
 
 HASH_BITS_MAX = 10
 

@@ -32,10 +32,8 @@ from tacit.local.protocols.protocol import (
     respond,
     spread_of,
 )
-from tacit.noise.bits import Bits
-from tacit.noise.coins import draw_below
-from tacit.privacy.arrays import Flags, Integers, Words
-from tacit.privacy.rounding import ball, nearest_float
+from tacit.noise import Bits, draw_below
+from tacit.privacy import Flags, Integers, Words, ball, nearest_float
 
 HASH_BITS = 32
 SIZE_MAX = 1 << HASH_BITS

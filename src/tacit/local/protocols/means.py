@@ -16,10 +16,8 @@ from flint import arb
 from numpy.typing import NDArray
 
 from tacit.local.protocols.protocol import Law, Payloads, as_payloads, as_records, kept_chance
-from tacit.noise.bits import Bits
-from tacit.noise.coins import CHANCE_BITS, ONE, draw_below, draw_heads, draw_heads_each
-from tacit.privacy.arrays import Flags, Integers
-from tacit.privacy.rounding import ball, certain_floor, nearest_float
+from tacit.noise import CHANCE_BITS, ONE, Bits, draw_below, draw_heads, draw_heads_each
+from tacit.privacy import Flags, Integers, ball, certain_floor, nearest_float
 
 GRID_BITS = 20
 # Below this epsilon the hybrid is Duchi's response alone; above it a share 1 - e^(-ε/2) of piecewise errs less.

@@ -15,11 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
-from tacit.noise.bits import Bits
-from tacit.noise.coins import ONE, draw_below, draw_heads
-from tacit.privacy.arrays import Flags, Integers
-from tacit.privacy.number import show
-from tacit.privacy.rounding import ball, certain_floor
+from tacit.noise import ONE, Bits, draw_below, draw_heads
+from tacit.privacy import Flags, Integers, ball, certain_floor, show
 
 # One row of bytes for each report: (reports, payload_bytes)
 Payloads = NDArray[np.uint8]

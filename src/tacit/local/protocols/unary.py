@@ -20,10 +20,8 @@ import numpy as np
 
 from tacit.errors import InvalidParameter
 from tacit.local.protocols.protocol import Law, Payloads, kept_chance
-from tacit.noise.bits import Bits
-from tacit.noise.coins import ONE, PIECE_WORDS, draw_heads, draw_packed_heads
-from tacit.privacy.arrays import Flags, Integers, Words
-from tacit.privacy.number import show
+from tacit.noise import ONE, PIECE_WORDS, Bits, draw_heads, draw_packed_heads
+from tacit.privacy import Flags, Integers, Words, show
 
 _ROUNDS = 8
 _ROWS = 1 << _ROUNDS

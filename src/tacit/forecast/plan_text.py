@@ -2,13 +2,11 @@
 
 from fractions import Fraction
 
-from tacit.accounting.meaning import for_group, meaning_line
+from tacit.accounting import for_group, meaning_line
 from tacit.forecast.target import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
-from tacit.plan.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
-from tacit.privacy.event import StaircaseNoise
-from tacit.privacy.loss import PureLoss, large_words
-from tacit.privacy.number import show
-from tacit.selection.top_k import TopK
+from tacit.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
+from tacit.privacy import PureLoss, StaircaseNoise, large_words, show
+from tacit.selection import TopK
 
 GROUP_SIZES = (2, 5)
 PEOPLE = (100, 10_000)

@@ -11,16 +11,30 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from tacit.accounting.amplify import LOCAL_MOST, Randomizer, local_epsilon, shuffled
-from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
+from tacit.accounting import (
+    LOCAL_MOST,
+    Randomizer,
+    gaussian_sigma,
+    gaussian_sigma_vector,
+    laplace_scale,
+    local_epsilon,
+    shuffled,
+)
 from tacit.errors import InvalidParameter
-from tacit.local.interval import ReportLaw
-from tacit.local.protocols.protocol import Response
-from tacit.local.randomized_response import gain_of, least_people, share_error
-from tacit.privacy.law import GaussianLaw, LaplaceLaw
-from tacit.privacy.loss import delta_meaning
-from tacit.privacy.number import Number, confidence_meaning, decimal_meaning, positive, show, whole, within
-from tacit.selection.selection import NoisyMax
+from tacit.local import ReportLaw, Response, gain_of, least_people, share_error
+from tacit.privacy import (
+    GaussianLaw,
+    LaplaceLaw,
+    Number,
+    confidence_meaning,
+    decimal_meaning,
+    delta_meaning,
+    positive,
+    show,
+    whole,
+    within,
+)
+from tacit.selection import NoisyMax
 
 Kind = Literal["mean", "fraction", "counts", "maximum"]
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tacit.accounting.meaning import explain
+from tacit.accounting import explain
 from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size
 from tacit.door import table
-from tacit.privacy.loss import epsilon as pure_loss
-from tacit.privacy.number import Number
+from tacit.privacy import Number
+from tacit.privacy import epsilon as pure_loss
 
 MEMBERS, MEMBERS_LEAST, MEMBERS_MOST = 100, 10, 2_000
 FACTS, FACTS_LEAST, FACTS_MOST = 2_000, 10, 10_000

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tacit import query as words
 from tacit.door.question import Question, what_is_left
 from tacit.errors import QueryRefused, printable
-from tacit.ledger.charging import Left
-from tacit.privacy.number import Number
-from tacit.query import frame as words
-from tacit.query.frame import Asked, Frame, binned, ranked
-from tacit.query.sql import parse_query
+from tacit.ledger import Left
+from tacit.privacy import Number
+from tacit.query import Asked, Frame, binned, parse_query, ranked
 from tacit.session import Session
 
 
