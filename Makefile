@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV := .venv
-CODE := src gauntlet tests bench
+CODE := src gauntlet tests bench tools
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test

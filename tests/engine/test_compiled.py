@@ -143,11 +143,26 @@ def test_the_compiling_process_starts_where_no_file_of_anyone_is_read():
     assert words["cwd"] == "/"
 
 
+@pytest.mark.usefixtures("nothing_compiled")
+def test_what_the_compiling_process_runs_is_there(monkeypatch):
+    """A program kept as text is not moved with its module: its parent folder and its import are tried here."""
+    compiled.start()
+    ((command, words),) = Started.commands
+    *before, program, parent = command
+    assert program.endswith("; compile_now()")
+    asked = program.removesuffix("compile_now()") + "print(sys.modules[compile_now.__module__].__file__)"
+    monkeypatch.undo()
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run([*before, asked, parent], capture_output=True, text=True, cwd=words["cwd"], env=clean)
+    assert (ran.stdout.strip(), ran.returncode) == (compiled.__file__, 0), ran.stderr
+
+
 @pytest.mark.parametrize(
     ("flags", "passed"), [(["-I"], ["-I"]), (["-E"], ["-E"]), (["-s", "-E"], ["-E", "-s"]), ([], [])]
 )
 def test_an_interpreter_that_leaves_things_out_passes_that_on(flags, passed):
-    code = f"import sys; sys.path[:0] = {sys.path!r}; from tacit.engine import compiled; print(compiled._own_flags())"
+    code = f"import sys; sys.path[:0] = {sys.path!r}; from tacit.engine.kernel.compiled import _own_flags as flags"
+    code += "; print(flags())"
     ran = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == f"{passed}\n"
 
@@ -159,7 +174,7 @@ from pathlib import Path
 try:
     c._run_coding = c._run_kernel = c._run_rows = lambda _: None
     c._import_loops(Path(os.environ["OURS"]))
-    from tacit.engine import coding_loops
+    from tacit.engine.kernel import coding_loops
     print(coding_loops.hash_words._cache.cache_path.startswith(os.environ["OURS"]))
 except Exception as problem:
     print(type(problem).__name__)

@@ -35,7 +35,7 @@ log = logging.getLogger("tacit.engine")
 LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py"))
 COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
-_COMPILE = "import sys; sys.path.insert(0, sys.argv[1]); from tacit.engine import compiled; compiled.compile_now()"
+_COMPILE = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import compile_now; compile_now()"
 
 _turn = threading.Lock()
 _loaded = False
@@ -79,7 +79,7 @@ def start() -> None:
         if _compiling is not None and _compiling.poll() is not None:
             return  # it was tried in this process; what went wrong would go wrong again
         if _compiling is None and _is_private(cache_folder()) and not _is_complete(cache_folder()):
-            package_parent = str(Path(__file__).resolve().parents[2])
+            package_parent = str(Path(__file__).resolve().parents[__name__.count(".")])
             _compiling = subprocess.Popen(
                 [sys.executable, *_own_flags(), "-P", "-c", _COMPILE, package_parent],
                 stdin=subprocess.DEVNULL,
