@@ -173,6 +173,21 @@ def names_of_sums(tree: Tree) -> list[str]:
     return broken
 
 
+def one_way_to_pay(tree: Tree) -> list[str]:
+    """Only `spend`, in session.py, charges a budget: reserve, run, commit."""
+    broken = []
+    for path, source in tree.items():
+        if path == "session.py" or path.startswith("ledger/"):
+            continue
+        broken += [
+            f"{path}:{node.lineno} names reserve: a second way to pay; call Session.spend, or spend of session.py"
+            for node in nodes_of(source)
+            if (isinstance(node, ast.Attribute) and node.attr == "reserve")
+            or (isinstance(node, ast.Constant) and node.value == "reserve")
+        ]
+    return broken
+
+
 def one_home(tree: Tree) -> list[str]:
     """Outside packages that matter are imported in one place."""
     broken = []

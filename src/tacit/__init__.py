@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         variance,
     )
     from tacit.selection import AboveThreshold, Exponential, NoisyMax, PermuteAndFlip, TopK
+    from tacit.session import release_estimate
     from tacit.tables import ROW
 
 __version__ = "0.1.0"
@@ -86,6 +87,7 @@ __all__ = [
     "median",
     "min",
     "quantile",
+    "release_estimate",
     "rho",
     "std",
     "sum",
@@ -131,6 +133,7 @@ _HOMES = {
     "median": "tacit.query",
     "min": "tacit.query",
     "quantile": "tacit.query",
+    "release_estimate": "tacit.session",
     "rho": "tacit.privacy",
     "std": "tacit.query",
     "sum": "tacit.query",

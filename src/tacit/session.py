@@ -1,17 +1,23 @@
-"""The story of every answer, in one function: plan, charge, read, add noise, record, answer."""
+"""The story of every answer: plan, charge, read, add noise, record, answer; and `spend`, the one way to pay for it.
+
+Whatever is paid for out of a budget goes through `spend`: answers, and estimates from reports that people have sent.
+"""
 
 import hashlib
+import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED, Engine
 from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness
-from tacit.exact import ExactTable
 from tacit.ledger import Fit, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
+from tacit.local import Collector, estimate_key, guarantee_of
 from tacit.noise import fresh_bytes
 from tacit.plan import Plan, Spend, plan_of_other_noise, plan_with_room, question_key
+from tacit.privacy import ApproximateLoss, Event, Loss, Number
 from tacit.query import Query
 from tacit.release import NoisyTable, joined, release, stamp_in
 from tacit.tables import Declaration
@@ -19,6 +25,83 @@ from tacit.tables import Declaration
 log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
 
 SALT_BYTES = 16
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Paid(Generic[Value]):
+    """What a paid step gives: its value, the ledger's receipt, and whether it was paid for before, and so is free."""
+
+    value: Value
+    receipt: Receipt
+    free: bool
+
+
+def spend(
+    ledger: Ledger,
+    table: RegisteredTable,
+    events: Sequence[Event],
+    *,
+    key: str,
+    run: Callable[[], Value],
+    encode: Callable[[Value], str],
+    decode: Callable[[str], Value],
+    asked: ApproximateLoss | None = None,
+    request_id: str | None = None,
+    analyst: str | None = None,
+    loss: Loss | None = None,
+) -> Paid[Value]:
+    """Return what `run` releases, charged to a table's budget: reserve, run, commit. Nothing else spends a budget.
+
+    `events` is all that `run` draws, and `asked` the (epsilon, delta) that its noise was made for (`Ledger.reserve`).
+    `key` names what is released: all that the value depends on but the rows and the noise. What was stored under the
+    same key comes back instead, free and with the same numbers, on every thread, process and day.
+    `run` reads what is secret and returns what may be seen, its noise added. It is called after the charge is durable,
+    at most once. What fails in it says one fixed sentence, whatever it was, and the charge stands.
+    `encode` writes the value as the text that the ledger keeps, and `decode` reads that text again.
+    `loss` is the charge in words, for whoever interrupts.
+    """
+    reserved = ledger.reserve(  # refuses here, before a row is read
+        table, events, asked=asked, question_key=key, request_id=request_id, analyst=analyst
+    )
+    if isinstance(reserved, StoredAnswer):
+        return Paid(decode(reserved.answer), reserved.receipt, free=True)
+    with _said_if_interrupted(loss, reserved, request_id):
+        value = _run_after_charge(run)
+        receipt = reserved.commit(encode(value))  # stored before it leaves; no refund, even on failure
+    return Paid(value, receipt, free=False)
+
+
+def release_estimate(
+    collector: Collector,
+    ledger: Ledger,
+    table: RegisteredTable,
+    *,
+    delta: Number | None = None,
+    unlinkable: bool = False,
+    request_id: str | None = None,
+    analyst: str | None = None,
+) -> dict[str, Any]:
+    """Charge a table's budget for an estimate from reports, store it, and return it as plain values.
+
+    Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
+    the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
+    """
+    guarantee = guarantee_of(collector, delta=delta, unlinkable=unlinkable)
+    paid: Paid[dict[str, Any]] = spend(
+        ledger,
+        table,
+        guarantee.events,
+        key=estimate_key(collector, guarantee),
+        run=lambda: collector.estimate().to_dict(),
+        encode=json.dumps,
+        decode=json.loads,
+        request_id=request_id,
+        analyst=analyst,
+        loss=guarantee.loss,
+    )
+    return paid.value
 
 
 @dataclass(frozen=True)
@@ -34,37 +117,66 @@ class Answered:
 
 @dataclass(frozen=True)
 class Session:
-    """A protected table with its engine and its ledger: the only way from a question to an answer."""
+    """A protected table with its engine and its ledger: the only way from a question about rows to an answer."""
 
     declaration: Declaration
     registered: RegisteredTable
     engine: Engine
     ledger: Ledger
-    # what tells this source from another of its name: a frame has no identity, so only this handle knows it again
+    # Frames have no stable identity: a random mark keeps the answers about one from being given for another.
     source_mark: str = ""
     notices: tuple[str, ...] = ()  # what every answer says about this table and its ledger
 
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
         plan = self._plan_to_answer(query, spend, request_id, analyst)  # public facts, and what is left
-        self.engine.refuse_changes()  # a file that is gone is not charged for
         stamp = self._stamp()
-        reservation = self.ledger.reserve(  # refuses here, before rows are read
-            self.registered,
+        paid = self.spend(
             plan.events,
+            key=question_key(plan),
+            run=lambda: (self._release(plan), stamp),
+            encode=lambda released: released[0].to_json(stamp=released[1]),
+            decode=lambda stored: (NoisyTable.from_json(stored), stamp_in(stored)),
             asked=plan.asked,
-            question_key=self._key(plan),
             request_id=request_id,
             analyst=analyst,
+            loss=plan.loss,
         )
-        if isinstance(reservation, StoredAnswer):
-            return _stored(plan, reservation, stamp)
-        with _said_if_interrupted(plan, reservation, request_id):
-            with closing(self.engine.parts(plan, fresh_bytes(SALT_BYTES).hex())) as exact:  # bounded, still secret
-                noisy = joined([_released(plan, part) for part in exact])  # noise enters here and nowhere else
-            noisy = noisy.with_texts(self.engine.texts(plan, noisy.keys))
-            receipt = reservation.commit(noisy.to_json(stamp=stamp))  # stores the answer; no refund, even on failure
-        return Answered(plan, noisy, receipt, free=False)
+        noisy, before = paid.value
+        has_changed = None if not paid.free or before is None or stamp is None else before != stamp
+        return Answered(plan, noisy, paid.receipt, paid.free, has_changed)
+
+    def spend(
+        self,
+        events: Sequence[Event],
+        *,
+        key: str,
+        run: Callable[[], Value],
+        encode: Callable[[Value], str],
+        decode: Callable[[str], Value],
+        asked: ApproximateLoss | None = None,
+        request_id: str | None = None,
+        analyst: str | None = None,
+        loss: Loss | None = None,
+    ) -> Paid[Value]:
+        """Return what `run` releases of this table, charged to its budget: the function `spend` says what each is.
+
+        `key` need not name the table, what is declared of it or its source: they are added here.
+        """
+        self.engine.refuse_changes()  # a file that is gone is not charged for
+        return spend(
+            self.ledger,
+            self.registered,
+            events,
+            key=self._key(key),
+            run=run,
+            encode=encode,
+            decode=decode,
+            asked=asked,
+            request_id=request_id,
+            analyst=analyst,
+            loss=loss,
+        )
 
     def plan(self, query: Query, *, spend: Spend, analyst: str | None) -> Plan:
         """Return the plan of a question: where the noise is left open, that which the budgets have room for.
@@ -98,7 +210,7 @@ class Session:
         return self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst)
 
     def _is_answered(self, plan: Plan, request_id: str | None, analyst: str | None) -> bool:
-        key = self._key(plan)
+        key = self._key(question_key(plan))
         stored = self.ledger.recall(self.registered, question_key=key, request_id=request_id, analyst=analyst)
         return stored is not None
 
@@ -107,35 +219,35 @@ class Session:
         stamp = self.engine.stamp()
         return None if stamp is None else hashlib.sha256(f"{self.ledger.id} {stamp}".encode()).hexdigest()
 
-    def _key(self, plan: Plan) -> str:
-        """Return what an answer is kept under: the plan, all that is declared (types too), and the source."""
-        return f"{question_key(plan)}:{self.registered.declaration_hash}:{self.source_mark}"
+    def _release(self, plan: Plan) -> NoisyTable:
+        with closing(self.engine.parts(plan, fresh_bytes(SALT_BYTES).hex())) as exact:  # bounded, still secret
+            noisy = joined([release(plan, part) for part in exact])  # noise enters here and nowhere else
+        return noisy.with_texts(self.engine.texts(plan, noisy.keys))
 
-
-def _stored(plan: Plan, found: StoredAnswer, stamp: str | None) -> Answered:
-    before = stamp_in(found.answer)
-    has_changed = None if before is None or stamp is None else before != stamp
-    return Answered(plan, NoisyTable.from_json(found.answer), found.receipt, free=True, has_changed=has_changed)
+    def _key(self, asked: str) -> str:
+        """Return what an answer is kept under: what is asked, all that is declared (types too), and the source."""
+        return f"{asked}:{self.registered.declaration_hash}:{self.source_mark}"
 
 
 @contextmanager
-def _said_if_interrupted(plan: Plan, reservation: Reservation, request_id: str | None) -> Iterator[None]:
+def _said_if_interrupted(loss: Loss | None, reservation: Reservation, request_id: str | None) -> Iterator[None]:
     """Say to whoever presses Ctrl-C after the charge that it stands; what was read by then stays secret."""
     try:
         yield
     except KeyboardInterrupt:
         dead = "" if request_id is None else ", under another request id"
+        charged = "what it cost" if loss is None else str(loss)
         raise KeyboardInterrupt(
-            f"interrupted after the charge: {plan.loss} is spent (entry {reservation.number}) and stays spent."
+            f"interrupted after the charge: {charged} is spent (entry {reservation.number}) and stays spent."
             f"\nhint: ask again{dead}; it is free if the answer was stored already, and another charge if not"
         ) from None
 
 
-def _released(plan: Plan, exact: ExactTable) -> NoisyTable:
-    """Return the noisy integers; what fails on exact ones says what a failed engine says, and nothing else."""
+def _run_after_charge(run: Callable[[], Value]) -> Value:
+    """Return what `run` gives; what fails in it says what a failed engine says, and nothing else."""
     try:
-        return release(plan, exact)
-    except NoRandomness:
+        return run()
+    except (EngineError, NoRandomness):  # their words are fixed
         raise
     except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
         log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum

@@ -1,13 +1,25 @@
 """The story in its order: the charge is durable before a row is read, and stands whatever happens after."""
 
+import json
+from fractions import Fraction
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tacit.engine.engine import FAILED, Engine
-from tacit.errors import BudgetExceeded, DeadRequest, EngineError, NoRandomness
+from tacit.errors import (
+    BudgetExceeded,
+    DeadRequest,
+    EngineError,
+    InvalidParameter,
+    LedgerError,
+    NoRandomness,
+    TacitError,
+)
 from tacit.ledger.home import open_ledger
 from tacit.noise import threshold
+from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit.release import noisy
 from tacit_gauntlet.stage.table import BUDGET, protected
@@ -124,3 +136,83 @@ def test_a_budget_said_again_differently_is_refused_with_the_command(ledger_file
     with pytest.raises(Exception, match="tacit budget grant t"):
         protected(ROWS, ledger=ledger_file, budget=epsilon(5))
     assert protected(ROWS, ledger=ledger_file, budget=None).session.registered.budget == BUDGET
+
+
+# ---- spend: the one way to pay ---------------------------------------------------------------------------------------
+
+EVENTS = (PureChoice(Fraction(1, 2)),)
+
+
+class Step:
+    """A step to pay for, which notes what was spent when it ran."""
+
+    def __init__(self, ledger_file, *, fails: Exception | None = None):
+        self.ledger_file, self.fails, self.seen = ledger_file, fails, []
+
+    def __call__(self):
+        self.seen.append(spent_elsewhere(self.ledger_file))
+        if self.fails is not None:
+            raise self.fails
+        return [len(self.seen), 4]
+
+
+def paid(session, run, key="a model", **words):
+    return session.spend(EVENTS, key=key, run=run, encode=json.dumps, decode=json.loads, **words)
+
+
+def test_any_step_is_charged_then_run_then_stored_and_then_free(ledger_file):
+    session, step = protected(ROWS, ledger=ledger_file, budget=epsilon(2)).session, Step(ledger_file)
+    first, again = paid(session, step), paid(session, step)
+    assert (first.value, first.free) == ([1, 4], False)
+    assert (again.value, again.free, again.receipt) == ([1, 4], True, first.receipt)
+    assert step.seen == [Fraction(1, 2)]  # once, and after the charge was durable
+    assert [entry.kind for entry in session.ledger.entries()][-2:] == ["charge", "answer"]
+    assert paid(session, step, key="another").value == [2, 4]
+    assert spent_elsewhere(ledger_file) == 1
+
+
+def test_a_step_under_one_key_of_two_sources_is_paid_for_twice(ledger_file):
+    one = protected(ROWS, ledger=ledger_file, budget=epsilon(2), name="one").session
+    other = protected(ROWS, ledger=ledger_file, budget=epsilon(2), name="two").session
+    assert not paid(one, lambda: 1).free
+    assert paid(other, lambda: 2).value == 2
+
+
+def test_a_step_that_has_no_room_is_not_run(ledger_file):
+    session, step = protected(ROWS, ledger=ledger_file, budget=epsilon("0.4")).session, Step(ledger_file)
+    with pytest.raises(BudgetExceeded):
+        paid(session, step)
+    assert step.seen == []
+
+
+@pytest.mark.parametrize("fails", [ValueError("row 4711"), InvalidParameter("row 4711"), LedgerError("row 4711")])
+def test_a_step_that_fails_says_one_fixed_sentence_and_stays_charged(ledger_file, fails):
+    session = protected(ROWS, ledger=ledger_file, budget=epsilon(2)).session
+    with pytest.raises(EngineError) as failed:
+        paid(session, Step(ledger_file, fails=fails), request_id="r")
+    assert str(failed.value) == FAILED
+    assert failed.value.__context__ is None
+    assert spent_elsewhere(ledger_file) == Fraction(1, 2)
+    with pytest.raises(DeadRequest):
+        paid(session, lambda: 1, request_id="r")
+
+
+def test_a_step_about_a_file_that_is_gone_is_not_charged(ledger_file, tmp_path):
+    source = tmp_path / "rows.parquet"
+    pq.write_table(ROWS, source)
+    session = protected(str(source), ledger=ledger_file, budget=epsilon(2)).session
+    source.unlink()
+    with pytest.raises(TacitError):
+        paid(session, lambda: 1)
+    assert spent_elsewhere(ledger_file) == 0
+
+
+def test_who_interrupts_a_step_hears_what_it_cost(ledger_file):
+    session = protected(ROWS, ledger=ledger_file, budget=epsilon(2)).session
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt, match=r"ε = 0\.5 is spent"):
+        paid(session, interrupted, loss=epsilon("0.5"))
+    assert spent_elsewhere(ledger_file) == Fraction(1, 2)

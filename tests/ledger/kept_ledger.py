@@ -148,8 +148,8 @@ def _fill(ledger: Ledger) -> dict[str, Any]:
     survey = ledger.register(
         name="survey", declaration=DECLARATION, source="survey", budget=tacit.epsilon(2, delta=1e-6)
     )
-    answers["shuffled"] = local.release_estimate(surveyed(), ledger, survey, delta=1e-7, unlinkable=True)
-    answers["not shuffled"] = local.release_estimate(surveyed(), ledger, survey)
+    answers["shuffled"] = tacit.release_estimate(surveyed(), ledger, survey, delta=1e-7, unlinkable=True)
+    answers["not shuffled"] = tacit.release_estimate(surveyed(), ledger, survey)
     return answers
 
 

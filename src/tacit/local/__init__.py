@@ -9,7 +9,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tacit.local.central import central_guarantee, release_estimate
+    from tacit.local.central import central_guarantee, estimate_key, guarantee_of
     from tacit.local.choosing import FREQUENCIES, MEANS, choose
     from tacit.local.client import LongitudinalClient, Randomizer, Report, Reports
     from tacit.local.collector import Collector, collect_file, merge_states
@@ -40,13 +40,14 @@ __all__ = [
     "central_guarantee",
     "choose",
     "collect_file",
+    "estimate_key",
     "gain_of",
+    "guarantee_of",
     "header_line",
     "least_people",
     "make_survey",
     "merge_states",
     "read_survey",
-    "release_estimate",
     "report_lines",
     "share_error",
     "write_reports",
@@ -72,13 +73,14 @@ _HOMES = {
     "central_guarantee": "tacit.local.central",
     "choose": "tacit.local.choosing",
     "collect_file": "tacit.local.collector",
+    "estimate_key": "tacit.local.central",
     "gain_of": "tacit.local.randomized_response",
+    "guarantee_of": "tacit.local.central",
     "header_line": "tacit.local.wire",
     "least_people": "tacit.local.randomized_response",
     "make_survey": "tacit.local.survey",
     "merge_states": "tacit.local.collector",
     "read_survey": "tacit.local.wire",
-    "release_estimate": "tacit.local.central",
     "report_lines": "tacit.local.wire",
     "share_error": "tacit.local.randomized_response",
     "write_reports": "tacit.local.wire",

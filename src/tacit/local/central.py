@@ -5,9 +5,7 @@ person than their report does. Where reports can be linked, by a token or by a p
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 from tacit.accounting import shuffled
 from tacit.errors import InvalidParameter, QueryRefused
@@ -38,14 +36,6 @@ class CentralGuarantee:
     __repr__ = __str__
 
 
-class Reserving(Protocol):
-    """A ledger, as far as it is needed here."""
-
-    def reserve(self, table: Any, events: Sequence[Event], *, question_key: str, **words: Any) -> Any:
-        """Charge, or return the answer that is already there."""
-        ...
-
-
 def central_guarantee(survey: Survey, *, reports: int, delta: Number, unlinkable: bool) -> CentralGuarantee:
     """Return the central loss of `reports` shuffled reports; `unlinkable` is the collector's own statement.
 
@@ -64,35 +54,22 @@ def central_guarantee(survey: Survey, *, reports: int, delta: Number, unlinkable
     return CentralGuarantee(loss, survey.loss, count)
 
 
-def release_estimate(
-    collector: Collector,
-    ledger: Reserving,
-    table: Any,
-    *,
-    delta: Number | None = None,
-    unlinkable: bool = False,
-    **words: Any,
-) -> dict[str, Any]:
-    """Charge a ledger for an estimate from the reports, store it, and return it as plain values.
+def guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool) -> CentralGuarantee:
+    """Return what an estimate from a collection costs: by its reports' own epsilon, or, with `delta`, as shuffled ones.
 
-    Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
-    the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
+    Privacy: the local epsilon of one person's reports, times their cap.
     """
     survey = collector.survey
     if delta is not None:
-        guarantee = central_guarantee(survey, reports=collector.used, delta=delta, unlinkable=unlinkable)
-    else:
-        if survey.tokens and collector.cap is None:
-            raise InvalidParameter(
-                "one person may have sent any number of these reports\nhint: Collector(..., reports_per_person=1)"
-            )
-        local = PureLoss(survey.epsilon * (collector.cap or 1))
-        guarantee = CentralGuarantee(local, survey.loss, collector.used)
-    key = json.dumps(["local", survey.tag, survey.epoch, collector.used, str(guarantee.loss)])
-    reserved = ledger.reserve(table, guarantee.events, question_key=key, **words)
-    if not hasattr(reserved, "commit"):
-        stored: dict[str, Any] = json.loads(reserved.answer)
-        return stored
-    answer = collector.estimate().to_dict()
-    reserved.commit(json.dumps(answer))
-    return answer
+        return central_guarantee(survey, reports=collector.used, delta=delta, unlinkable=unlinkable)
+    if survey.tokens and collector.cap is None:
+        raise InvalidParameter(
+            "one person may have sent any number of these reports\nhint: Collector(..., reports_per_person=1)"
+        )
+    return CentralGuarantee(PureLoss(survey.epsilon * (collector.cap or 1)), survey.loss, collector.used)
+
+
+def estimate_key(collector: Collector, guarantee: CentralGuarantee) -> str:
+    """Return what tells one estimate from another: the survey, its epoch, how many reports, and at what loss."""
+    survey = collector.survey
+    return json.dumps(["local", survey.tag, survey.epoch, collector.used, str(guarantee.loss)])

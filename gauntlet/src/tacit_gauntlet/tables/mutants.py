@@ -65,7 +65,7 @@ def _one_lower(threshold_for: Callable[..., Any]) -> Callable[..., Any]:
 def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
     plan = original("make_plan")(query, self.declaration, spend)
     exact = self.engine.aggregate(plan, original("fresh_bytes")(original("SALT_BYTES")).hex())
-    released = original("released by a session")(plan, exact)
+    released = original("release")(plan, exact)
     charged: Any = self.ledger.reserve(
         self.registered,
         plan.events,
@@ -373,7 +373,7 @@ bug(
     "a failed release says why",
     killed_by="S13",
     published="str(error): a failure on exact sums, after the engine, quotes them",
-    swap=lambda: [("released by a session", original("release"))],
+    swap=lambda: [("run after the charge", lambda run: run())],
 )
 bug(
     "the engine's error in the response",
