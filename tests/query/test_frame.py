@@ -1,6 +1,7 @@
 """The Python door: the same trees as SQL's, derived columns that replace nothing, and public keys in any form."""
 
 import datetime as dt
+import inspect
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.query import frame, sql
 from tacit.query.frame import (
     Frame,
     add_derived,
@@ -26,8 +28,18 @@ from tacit.query.frame import sum as total
 from tacit.query.nodes import Aggregate, Call, Column, Key, Value
 from tacit.query.sql import parse_query
 from tests.query.test_sql import VISITS
+from tests.tidy_rules import imported_names
 
 START = Frame(VISITS)
+
+
+def test_neither_door_imports_the_other():
+    assert not [module for module in imports_of(frame) if module.startswith(sql.__name__ + ".")]
+    assert not [module for module in imports_of(sql) if module.startswith(frame.__name__ + ".")]
+
+
+def imports_of(module):
+    return [name for name, _ in imported_names("query/door.py", inspect.getsource(module))]
 
 
 def test_both_doors_give_equal_trees():

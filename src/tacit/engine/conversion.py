@@ -101,16 +101,16 @@ class TranslatedCall:
             result = common(result, cell.kind, where="a call")
         return result
 
-    def constant(self, place: int) -> Scalar:
-        """Return the constant that the call was checked to have at this place."""
-        argument = self.call.arguments[place]
+    def constant(self, index: int) -> Scalar:
+        """Return the constant that the call was checked to have at this index."""
+        argument = self.call.arguments[index]
         if not isinstance(argument, Value):
             raise QueryRefused("an argument that must be a constant is none\nhint: write the value itself")
         return argument.value
 
-    def number(self, place: int) -> int:
-        """Return the whole constant that the call was checked to have at this place."""
-        value = self.constant(place)
+    def number(self, index: int) -> int:
+        """Return the whole constant that the call was checked to have at this index."""
+        value = self.constant(index)
         if not isinstance(value, int):
             raise QueryRefused("an argument that must be a whole constant is none\nhint: write the number itself")
         return value
