@@ -6,7 +6,7 @@ Everything in it is released already; nothing here can reach a row.
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -15,11 +15,18 @@ from typing import Any, overload
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
+from tacit.answer.columns import noisy_columns
+from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
+from tacit.plan import Plan
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
+from tacit.query import After, apply_after, picks_by_noise
+from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
+PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
+WHOLE = ("count", "count_units", "count_distinct", "top")
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int": pa.int64(),
@@ -198,6 +205,67 @@ class Answer:
         from tacit.answer.panel import picture, write_picture
 
         return picture(self) if path is None else write_picture(self, Path(path))
+
+
+def make_answer(
+    plan: Plan,
+    noisy: NoisyTable,
+    after: After,
+    facts: Facts,
+    *,
+    consistent: bool = False,
+    notices: tuple[str, ...] = (),
+    certify: Callable[[], Mapping[str, Any]] | None = None,
+) -> Answer:
+    """Return the answer that noisy integers make, after HAVING, ORDER BY and LIMIT: post-processing only."""
+    columns = noisy_columns(plan, noisy, facts.confidence)
+    columns = made_consistent(plan, columns) if consistent else columns
+    types: dict[str, str] = {key.name: key.type for key in plan.keys}
+    named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
+    for output, column in zip(plan.outputs, columns, strict=True):
+        whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
+        kind = "int" if output.kind in WHOLE or whole_steps else "float"
+        for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
+            types[column.name + end] = kind
+            named[column.name + end] = values
+    rows = Rows(named)
+    shown = rows if after == After() else apply_after(rows, after)
+    notes = (*_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes, *((CONSISTENT,) if consistent else ()))
+    kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
+    said = replace(facts, notes=(*notes, *notices))
+    return Answer(shown, plan.columns, types, tuple(kinds), said, kinds, certify)
+
+
+def _notes(plan: Plan, after: After) -> tuple[str, ...]:
+    """Say what the question, and not the rows, makes true of every answer to it."""
+    notes = []
+    if plan.threshold is not None:
+        least = plan.threshold.least
+        notes.append(f"Groups are shown where the noisy count of units is at least {least}; others may exist.")
+    if plan.instead_of is not None:
+        notes.append(instead_words(plan))
+    if picks_by_noise(after, [output.name for output in plan.outputs]):
+        notes.append(PICKED)
+    return tuple(notes)
+
+
+def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:
+    """Say why there is no row, which is an outcome of the noise like any other."""
+    if len(shown):
+        return ()
+    if not noisy.keys and plan.threshold is not None:
+        return (
+            f"No group is shown: none had a noisy count of units of {plan.threshold.least} or more. Group more "
+            "coarsely, spend more epsilon or delta, or list the groups if they are public: keys=[...], or --keys.",
+        )
+    return ("No row is left after HAVING and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
+
+
+def instead_words(plan: Plan) -> str:
+    """Return why the noise is not the one that errs less."""
+    names = {"laplace": "Laplace", "gaussian": "Gaussian"}
+    used, other = names[plan.noise], names[plan.instead_of or plan.noise]
+    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."
 
 
 def loss_record(loss: Loss) -> dict[str, Any]:

@@ -1,24 +1,20 @@
 """A checked question: planned for free, answered for what it costs, through the session and in no other way."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from tacit.answer import CONSISTENT, Answer, Facts, Rows, html_lines, loss_record, made_consistent, noisy_columns
+from tacit.answer import Answer, Facts, html_lines, loss_record, make_answer
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, printable
-from tacit.forecast import Solved, Wanted, explain, group_rows, instead_words, solve_epsilon
+from tacit.forecast import Solved, Wanted, group_rows, plan_in_words, solve_epsilon
 from tacit.ledger import Fit, Left
 from tacit.plan import Plan, Spend, make_plan, make_spend, read_weights
 from tacit.privacy import Loss, Number, confidence_meaning, float_below, large_words, show
-from tacit.query import After, Query, apply_after, picks_by_noise
-from tacit.release import NoisyTable
+from tacit.query import Query
 from tacit.session import Answered, Session
-
-PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
-WHOLE = ("count", "count_units", "count_distinct", "top")
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class PlanReport:
         return self.plan.loss
 
     def __str__(self) -> str:
-        told = explain(self.plan, self.confidence, path=self.path)
+        told = plan_in_words(self.plan, self.confidence, path=self.path)
         if self.fit is not None:
             told += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
@@ -109,7 +105,16 @@ class Question:
         warn_if_large(spend.epsilon)
         answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
-        return _answer(self.session, self.query, answered, level, analyst, consistent=consistent, notes=notes)
+        facts = _facts(self.session, answered, level, analyst, notes)
+        return make_answer(
+            answered.plan,
+            answered.noisy,
+            self.query.after,
+            facts,
+            consistent=consistent,
+            notices=() if answered.free else self.session.notices,
+            certify=partial(self.session.ledger.certificate, answered.receipt.number),
+        )
 
     def _spend_at(
         self,
@@ -166,32 +171,12 @@ def warn_if_large(epsilon: Fraction | None) -> None:
         warnings.warn(words, LargeEpsilonWarning, stacklevel=3)
 
 
-def _answer(
-    session: Session,
-    query: Query,
-    answered: Answered,
-    confidence: Fraction,
-    analyst: str | None,
-    *,
-    consistent: bool,
-    notes: tuple[str, ...],
-) -> Answer:
-    """Make an answer of noisy integers: post-processing only."""
-    plan, noisy = answered.plan, answered.noisy
-    columns = noisy_columns(plan, noisy, confidence)
-    columns = made_consistent(plan, columns) if consistent else columns
-    types: dict[str, str] = {key.name: key.type for key in plan.keys}
-    named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
-    for output, column in zip(plan.outputs, columns, strict=True):
-        whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
-        kind = "int" if output.kind in WHOLE or whole_steps else "float"
-        for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
-            types[column.name + end] = kind
-            named[column.name + end] = values
-    rows = Rows(named)
-    shown = rows if query.after == After() else apply_after(rows, query.after)
-    receipt = answered.receipt
-    facts = Facts(
+def _facts(
+    session: Session, answered: Answered, confidence: Fraction, analyst: str | None, notes: tuple[str, ...]
+) -> Facts:
+    """Return what an answer says about itself beside its numbers: all public, or read from the ledger."""
+    plan, receipt = answered.plan, answered.receipt
+    return Facts(
         loss=loss_record(plan.loss),
         left=left_record(what_is_left(session, analyst)),
         unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
@@ -202,42 +187,8 @@ def _answer(
         version=session.registered.version,
         has_changed=answered.has_changed,
         receipt={"ledger": receipt.ledger, "entry": receipt.number, "hash": receipt.hash, "time": receipt.time},
-        notes=(
-            *_notes(plan, query),
-            *_empty(plan, noisy, shown),
-            *notes,
-            *((CONSISTENT,) if consistent else ()),
-            *(session.notices if not answered.free else ()),
-        ),
+        notes=notes,
     )
-    kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
-    certify = partial(session.ledger.certificate, receipt.number)
-    return Answer(shown, plan.columns, types, tuple(kinds), facts, kinds, certify)
-
-
-def _notes(plan: Plan, query: Query) -> tuple[str, ...]:
-    """Say what the question, and not the rows, makes true of every answer to it."""
-    notes = []
-    if plan.threshold is not None:
-        least = plan.threshold.least
-        notes.append(f"Groups are shown where the noisy count of units is at least {least}; others may exist.")
-    if plan.instead_of is not None:
-        notes.append(instead_words(plan))
-    if picks_by_noise(query.after, [output.name for output in plan.outputs]):
-        notes.append(PICKED)
-    return tuple(notes)
-
-
-def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:
-    """Say why there is no row, which is an outcome of the noise like any other."""
-    if len(shown):
-        return ()
-    if not noisy.keys and plan.threshold is not None:
-        return (
-            f"No group is shown: none had a noisy count of units of {plan.threshold.least} or more. Group more "
-            "coarsely, spend more epsilon or delta, or list the groups if they are public: keys=[...], or --keys.",
-        )
-    return ("No row is left after HAVING and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
 
 
 def what_is_left(session: Session, analyst: str | None) -> Left:

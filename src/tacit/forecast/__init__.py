@@ -1,15 +1,14 @@
 """What can be said before asking: a plan in words, the epsilon an error takes, what more people buy."""
 
-from tacit.forecast.plan_text import explain, instead_words
+from tacit.forecast.plan_text import plan_in_words
 from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.forecast.tradeoffs import tradeoff
 
 __all__ = [
     "Solved",
     "Wanted",
-    "explain",
     "group_rows",
-    "instead_words",
+    "plan_in_words",
     "solve_epsilon",
     "tradeoff",
 ]

@@ -3,9 +3,11 @@
 from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
+from tacit.answer import instead_words
 from tacit.forecast.target import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
+from tacit.noise import warning
 from tacit.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
-from tacit.privacy import PureLoss, StaircaseNoise, large_words, show
+from tacit.privacy import PureLoss, StaircaseNoise, show
 from tacit.selection import TopK
 
 GROUP_SIZES = (2, 5)
@@ -22,7 +24,7 @@ PART_WORDS = {
 }
 
 
-def explain(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str | None = None) -> str:
+def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str | None = None) -> str:
     """Return the plan for people, with the path it would take now. It costs nothing and reads no row."""
     lines = [f"Plan for {plan.table}: costs nothing, reads nothing.", *_reading(plan), *_groups(plan)]
     if path is not None:
@@ -40,13 +42,6 @@ def explain(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path: str |
     lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
     lines.extend(_promise(plan))
     return "\n".join(lines)
-
-
-def instead_words(plan: Plan) -> str:
-    """Return why the noise is not the one that errs less."""
-    names = {"laplace": "Laplace", "gaussian": "Gaussian"}
-    used, other = names[plan.noise], names[plan.instead_of or plan.noise]
-    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."
 
 
 def _reading(plan: Plan) -> list[str]:
@@ -185,9 +180,7 @@ def _promise(plan: Plan) -> list[str]:
     groups = [f"{size} together get {for_group(loss, size)}" for size in GROUP_SIZES]
     lines = [f"Loss: {loss} for one unit; {'; '.join(groups)}."]
     lines.append(f"Meaning: {meaning_line(loss)}.")
-    large = large_words(plan.spend.epsilon)
-    if large is not None:
-        lines.append(f"Warning: {large}.")
+    lines.extend(warning(plan.spend.epsilon))
     if isinstance(loss, PureLoss):
         lines.append("Pure: the promise holds without exception (δ = 0).")
     return lines
