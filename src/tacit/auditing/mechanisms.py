@@ -27,7 +27,7 @@ from tacit.plan import make_plan, make_spend
 from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, positive, staircase_for, whole
 from tacit.privacy import epsilon as loss_of
 from tacit.query import parse_query
-from tacit.selection import Rate, Selection, Target, draw_quantiles
+from tacit.selection import Rate, Selection, Target, answer_runs, draw_quantiles, pick, pick_all
 from tacit.tables import ColumnFacts, Declaration
 
 # From (epsilon, delta, shortage) to a function that draws n outputs on input 0 or 1
@@ -135,7 +135,7 @@ def _choosing(make: Callable[..., Selection], pair: tuple[tuple[int, ...], ...],
     def prepare(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
         mechanism, bits = make(epsilon=epsilon / (1 - shortage), **terms), Keystream()
         steps = [np.array(scores, dtype=np.int64) for scores in pair]
-        return lambda side, count: np.array([mechanism._pick(steps[side], bits) for _ in range(count)])
+        return lambda side, count: np.array([pick(mechanism, steps[side], bits) for _ in range(count)])
 
     return prepare
 
@@ -145,7 +145,7 @@ def _top_k(by: str) -> Prepare:
         mechanism = tacit.TopK(k=2, epsilon=epsilon / (1 - shortage), by=by)  # type: ignore[arg-type]
         steps = [np.array(scores, dtype=np.int64) for scores in ((0,) * 6, (1, 1, *(-1,) * 4))]
         bits = Keystream()
-        return lambda side, count: np.array([mechanism._pick_all(steps[side], bits) for _ in range(count)])
+        return lambda side, count: np.array([pick_all(mechanism, steps[side], bits) for _ in range(count)])
 
     return prepare
 
@@ -155,7 +155,7 @@ def _sparse_vector(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callab
     scores = [np.array(row, dtype=np.int64) for row in ((0, 0, 0, 1), (1, 1, 1, 0))]
 
     def draw(side: int, count: int) -> Any:
-        answers = mechanism._answers(scores[side], count, Keystream())
+        answers = answer_runs(mechanism, scores[side], count, Keystream())
         shown = np.full((count, 4), -1, dtype=np.int64)  # -1: it had ended
         for place, row in enumerate(answers):
             shown[place, : len(row)] = row

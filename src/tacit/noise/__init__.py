@@ -14,7 +14,7 @@ from tacit.noise.coins import (
     draw_packed_heads,
 )
 from tacit.noise.gaussian import DiscreteGaussian
-from tacit.noise.grid import SMALL, add_steps
+from tacit.noise.grid import SMALL, add_steps, is_float, is_whole
 from tacit.noise.laplace import DiscreteLaplace, laplace_tables
 from tacit.noise.mechanism import Gaussian, Laplace, warning
 from tacit.noise.staircase import DiscreteStaircase
@@ -44,6 +44,8 @@ __all__ = [
     "draw_heads_each",
     "draw_packed_heads",
     "fresh_bytes",
+    "is_float",
+    "is_whole",
     "laplace_tables",
     "warning",
 ]

@@ -7,7 +7,7 @@ an infinity as the largest float of its sign. What comes back, its type included
 
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,10 +39,10 @@ def read(exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...] | None]:
     What kind of thing it is, is public and may be refused; what it holds is secret and never refused. Kinds that a
     64-bit float cannot hold exactly are refused: rounding them would move them by more than the grid accounts for.
     """
-    if isinstance(exact, Integral) and not isinstance(exact, bool):
+    if is_whole(exact):
         number = int(exact)
         return np.array([number], dtype=np.int64 if -SMALL < number < SMALL else object), False, None
-    if _is_float(exact):
+    if is_float(exact):
         return np.array([exact], dtype=np.float64), True, None
     if isinstance(exact, list | tuple):
         return _read_objects(np.array(exact, dtype=object), exact)
@@ -94,8 +94,8 @@ def from_steps(noisy: NDArray[Any], step: Fraction, *, is_float: bool, shape: tu
 
 def _read_objects(array: NDArray[Any], exact: object) -> tuple[NDArray[Any], bool, tuple[int, ...]]:
     flat = array.ravel()
-    whole = [_is_whole(value) for value in flat]
-    if not all(is_whole or _is_float(value) for is_whole, value in zip(whole, flat, strict=True)):
+    whole = [is_whole(value) for value in flat]
+    if not all(is_whole or is_float(value) for is_whole, value in zip(whole, flat, strict=True)):
         raise _refuse(exact)
     if not any(whole):  # floats alone, or nothing
         return flat.astype(np.float64), True, array.shape
@@ -114,7 +114,7 @@ def _floats_to_steps(values: NDArray[np.float64], step: Fraction) -> NDArray[Any
 
 def _nearest(value: float, step: Fraction) -> int:
     """The same rounding as the vectorised one, for a number of any size."""
-    if _is_whole(value):
+    if is_whole(value):
         return int(value) if step == 1 else round(Fraction(int(value)) / step)
     return round(Fraction(float(np.nan_to_num(value, nan=0.0, posinf=LARGEST, neginf=-LARGEST))) / step)
 
@@ -125,11 +125,13 @@ def _is_small(values: NDArray[Any]) -> bool:
     return not len(values) or bool(values.min() > -SMALL and values.max() < SMALL)
 
 
-def _is_whole(value: object) -> bool:
+def is_whole(value: object) -> TypeGuard[Integral]:
+    """Whether this is a whole number, and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def _is_float(value: object) -> bool:
+def is_float(value: object) -> bool:
+    """Whether this is a float that 64 bits hold."""
     return isinstance(value, float | np.float32 | np.float16)
 
 

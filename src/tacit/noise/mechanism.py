@@ -71,11 +71,7 @@ class Laplace:
 
         Privacy: epsilon-DP; every output lies on a public grid, so no digit of it reveals the input.
         """
-        values, is_float, shape = grid.read(exact)
-        draw = self._noise(max(1, len(values)), is_float=is_float)
-        noise = DiscreteLaplace(draw.scale).sample(len(values))
-        noisy = grid.add_steps(grid.to_steps(values, draw.step), noise)
-        return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
+        return _release(self, exact)
 
     def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
         """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
@@ -83,10 +79,7 @@ class Laplace:
         For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
         float; left out, it is float where the sensitivity is no whole number.
         """
-        size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, self.sensitivity)
-        draw = self._noise(size, is_float=is_float)
-        steps = DiscreteLaplace(draw.scale).law.smallest_bound(1 - confidence_meaning(confidence), size)
-        return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
+        return _error(self, confidence, coordinates, dtype)
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -157,11 +150,7 @@ class Gaussian:
 
         Privacy: (epsilon, delta)-DP; every output lies on a public grid, so no digit of it reveals the input.
         """
-        values, is_float, shape = grid.read(exact)
-        draw = self._noise(max(1, len(values)), is_float=is_float)
-        noise = DiscreteGaussian(draw.sigma).sample(len(values))
-        noisy = grid.add_steps(grid.to_steps(values, draw.step), noise)
-        return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
+        return _release(self, exact)
 
     def error(self, confidence: Number = 0.95, *, coordinates: int = 1, dtype: type | None = None) -> int | float:
         """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
@@ -169,10 +158,7 @@ class Gaussian:
         For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
         float; left out, it is float where the sensitivity is no whole number.
         """
-        size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, self.sensitivity)
-        draw = self._noise(size, is_float=is_float)
-        steps = DiscreteGaussian(draw.sigma).law.smallest_bound(1 - confidence_meaning(confidence), size)
-        return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
+        return _error(self, confidence, coordinates, dtype)
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -217,12 +203,36 @@ class _LaplaceDraw:
     sensitivity: Fraction
     scale: Fraction
 
+    @property
+    def noise(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self.scale)
+
 
 @dataclass(frozen=True)
 class _GaussianDraw:
     step: Fraction
     sensitivity_squared: Fraction
     sigma: Fraction
+
+    @property
+    def noise(self) -> DiscreteGaussian:
+        return DiscreteGaussian(self.sigma)
+
+
+def _release(mechanism: Laplace | Gaussian, exact: Any) -> Any:
+    """Return `exact` plus a mechanism's noise, in the form it came."""
+    values, is_float, shape = grid.read(exact)
+    draw = mechanism._noise(max(1, len(values)), is_float=is_float)
+    noisy = grid.add_steps(grid.to_steps(values, draw.step), draw.noise.sample(len(values)))
+    return grid.from_steps(noisy, draw.step, is_float=is_float, shape=shape)
+
+
+def _error(mechanism: Laplace | Gaussian, confidence: Number, coordinates: int, dtype: type | None) -> int | float:
+    """Return the error that a mechanism's noise has on one of so many outputs, but for 1 - confidence."""
+    size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, mechanism.sensitivity)
+    draw = mechanism._noise(size, is_float=is_float)
+    steps = draw.noise.law.smallest_bound(1 - confidence_meaning(confidence), size)
+    return _float_at_least((steps + Fraction(1, 2)) * draw.step) if is_float else steps
 
 
 def warning(epsilon: Fraction) -> list[str]:

@@ -1,9 +1,9 @@
 """Selection: choose the best of many candidates by noisy scores, and release the choice alone."""
 
 from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, Target, draw_quantiles, levels_of, rows_for
-from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip, Selection
-from tacit.selection.sparse_vector import AboveThreshold
-from tacit.selection.top_k import TopK
+from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip, Selection, pick
+from tacit.selection.sparse_vector import AboveThreshold, answer_runs
+from tacit.selection.top_k import TopK, pick_all
 
 __all__ = [
     "BEYOND",
@@ -16,7 +16,10 @@ __all__ = [
     "Selection",
     "Target",
     "TopK",
+    "answer_runs",
     "draw_quantiles",
     "levels_of",
+    "pick",
+    "pick_all",
     "rows_for",
 ]

@@ -12,13 +12,13 @@ From those come the whole number of steps a score can move and the rate at which
 
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InvalidParameter
+from tacit.noise import is_float, is_whole
 from tacit.privacy import SCALE_MAX, SCALE_MIN, Integers, Number, decimal_meaning, positive, sensitivity_meaning, show
 
 # Two scores within these bounds have a difference that fits int64.
@@ -76,12 +76,12 @@ def _read(scores: object) -> NDArray[Any]:
 
 
 def _objects_to_steps(values: NDArray[Any], step: Fraction | None) -> Integers:
-    if not all(_is_whole(value) or isinstance(value, float | np.float32 | np.float16) for value in values):
+    if not all(is_whole(value) or is_float(value) for value in values):
         raise InvalidParameter(
             "every score must be a whole number, or a float of at most 64 bits with a public step"
             "\nhint: count or sum first; a bool is int(flag)"
         )
-    if step is None and not all(map(_is_whole, values)):
+    if step is None and not all(map(is_whole, values)):
         raise _refuse_floats()
     return np.array([_nearest(value, step or Fraction(1)) for value in values], dtype=np.int64)
 
@@ -102,17 +102,13 @@ def _floats_to_steps(values: NDArray[np.float64], step: Fraction) -> Integers:
 
 def _nearest(value: Any, step: Fraction) -> int:
     """Return the nearest whole number of steps, halves upward, for any number at all."""
-    if not _is_whole(value):
+    if not is_whole(value):
         value = float(value)
         if not -np.inf < value < np.inf:
             return HIGHEST if value > 0 else -HIGHEST
-    exact = Fraction(int(value)) if _is_whole(value) else Fraction(value)
+    exact = Fraction(int(value)) if is_whole(value) else Fraction(value)
     steps = (2 * exact / step + 1) // 2
     return min(max(int(steps), -HIGHEST), HIGHEST)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _too_few(found: int, least: int) -> InvalidParameter:

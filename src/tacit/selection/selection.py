@@ -1,19 +1,12 @@
-"""What every choice of one candidate shares: its terms, its loss, its release, its error and its words.
+"""The choice of one candidate by its score: the exponential mechanism, report noisy max, and permute-and-flip.
 
-A mechanism adds how one candidate is picked and what that costs.
+All share their terms, loss, release, error and words; each adds how one candidate is picked and what that costs. How
+far the chosen score can fall short of the best is the worst case over all scores, exactly. In every mechanism raising
+a bad candidate or lowering a good one makes a bad choice likelier. So the chance that the choice falls short by more
+than a steps is largest when one candidate is best and all others are a + 1 steps below it, and that chance is known
+(docs/proofs/selection.md).
 
-How far the chosen score can fall short of the best: for each mechanism the worst case over all scores, exactly.
-
-In every mechanism here raising a bad candidate or lowering a good one makes a bad choice likelier. So the chance that
-the choice falls short by more than a steps is largest when one candidate is best and all others are a + 1 steps below
-it, and that chance is known (docs/proofs/selection.md).
-
-The exponential mechanism: a candidate with chance proportional to e to its score.
-
-Report noisy max: discrete Laplace noise on every score, then only the place of the largest.
-
-Permute-and-flip: visit the candidates in random order and take the first whose coin, biased by its score, says yes.
-
+Permute-and-flip visits the candidates in random order and takes the first whose coin, biased by its score, says yes.
 Flipping every coin at once and choosing evenly among the yeses is the same law: the first yes of a random order is an
 even choice among them. It needs no permutation, and its time depends on the number of candidates alone.
 """
@@ -149,8 +142,7 @@ class Selection(ABC):
         """
         chance = 1 - confidence_meaning(confidence)
         count = whole(candidates, name="candidates", least=2)
-        steps = least_shortfall(self._lost(count), self.terms.rate, count, chance)
-        return self.terms.in_units(steps)
+        return self.terms.in_units(shortfall(self, count, chance))
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -173,6 +165,19 @@ class Selection(ABC):
     @abstractmethod
     def _lost(self, candidates: int) -> Lost:
         """Return the chance of falling short, for the error."""
+
+
+def pick(mechanism: Selection, steps: Integers, bits: Bits) -> int:
+    """Return the place that a mechanism chooses from scores in grid steps: a release, from the bits given.
+
+    Privacy: that of a release, given uniform bits that are used for nothing else.
+    """
+    return mechanism._pick(steps, bits)
+
+
+def shortfall(mechanism: Selection, candidates: int, chance: Fraction) -> int:
+    """Return the least number of steps by which a mechanism's choice falls short but for `chance`."""
+    return least_shortfall(mechanism._lost(candidates), mechanism.terms.rate, candidates, chance)
 
 
 class Exponential(Selection):
@@ -236,8 +241,7 @@ class NoisyMax(Selection):
     def _pick(self, steps: Integers, bits: Bits) -> int:
         noise = laplace_tables(1 / self.terms.rate, WIDTH).draw(len(steps), bits)
         noisy = add_steps(steps, noise)
-        best = np.flatnonzero(noisy == noisy.max())
-        return int(best[draw_below(len(best), 1, bits)[0]])
+        return _one_of(np.flatnonzero(noisy == noisy.max()), bits)
 
     def _lost(self, candidates: int) -> Lost:
         return noisy_max_lost(self.terms.rate, candidates)
@@ -268,8 +272,12 @@ class PermuteAndFlip(Selection):
         return PureChoice(self.terms.epsilon)
 
     def _pick(self, steps: Integers, bits: Bits) -> int:
-        heads = np.flatnonzero(draw_flips(steps.max() - steps, self.terms.rate, bits))
-        return int(heads[draw_below(len(heads), 1, bits)[0]])
+        return _one_of(np.flatnonzero(draw_flips(steps.max() - steps, self.terms.rate, bits)), bits)
 
     def _lost(self, candidates: int) -> Lost:
         return permute_and_flip_lost(self.terms.rate, candidates)
+
+
+def _one_of(places: Integers, bits: Bits) -> int:
+    """Return one of several places, each as likely."""
+    return int(places[draw_below(len(places), 1, bits)[0]])

@@ -153,6 +153,14 @@ class AboveThreshold:
         return [int(length) for length in np.count_nonzero(yeses_before < self.answers, axis=1)]
 
 
+def answer_runs(mechanism: AboveThreshold, steps: Integers, runs: int, bits: Bits) -> list[NDArray[np.bool_]]:
+    """Return the answers of `runs` independent runs on the same scores, in grid steps.
+
+    Privacy: each run is one release, given uniform bits that are used for nothing else.
+    """
+    return mechanism._answers(steps, runs, bits)
+
+
 class Watch:
     """A sparse vector at work: its noisy threshold stays hidden in it, so it can be neither copied nor pickled.
 

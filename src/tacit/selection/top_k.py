@@ -8,7 +8,7 @@ from tacit.errors import InvalidParameter
 from tacit.noise import Bits, Keystream, warning
 from tacit.privacy import ExponentialChoice, Integers, Number, PureChoice, PureLoss, confidence_meaning, whole
 from tacit.selection.scores import read_scores, read_terms
-from tacit.selection.selection import Exponential, PermuteAndFlip, least_shortfall
+from tacit.selection.selection import Exponential, PermuteAndFlip, pick, shortfall
 
 By = Literal["permute-and-flip", "exponential"]
 ROUNDS: dict[str, type[PermuteAndFlip] | type[Exponential]] = {
@@ -72,7 +72,7 @@ class TopK:
                 f"k must be at most the number of candidates, {len(steps)}, not {self.k}"
                 "\nhint: to release all of them needs no choice"
             )
-        return self._pick_all(steps, Keystream())
+        return pick_all(self, steps, Keystream())
 
     def error(self, confidence: Number = 0.95, *, candidates: int) -> int | float:
         """Return an a such that, with this confidence, each chosen score is within a of the best not chosen before it.
@@ -81,8 +81,7 @@ class TopK:
         """
         chance = (1 - confidence_meaning(confidence)) / self.k
         count = whole(candidates, name="candidates", least=2)
-        steps = least_shortfall(self.round._lost(count), self.round.terms.rate, count, chance)
-        return self.terms.in_units(steps)
+        return self.terms.in_units(shortfall(self.round, count, chance))
 
     def explain(self) -> str:
         """Return what it does, in words and numbers."""
@@ -98,11 +97,16 @@ class TopK:
     def __repr__(self) -> str:
         return f"TopK(k={self.k}, {self.terms.arguments()}, by={self.by!r})"
 
-    def _pick_all(self, steps: Integers, bits: Bits) -> list[int]:
-        left = np.arange(len(steps))
-        chosen = []
-        for _ in range(self.k):
-            place = self.round._pick(steps, bits)
-            chosen.append(int(left[place]))
-            steps, left = np.delete(steps, place), np.delete(left, place)
-        return chosen
+
+def pick_all(mechanism: TopK, steps: Integers, bits: Bits) -> list[int]:
+    """Return the places that a mechanism chooses from scores in grid steps: a release, from the bits given.
+
+    Privacy: that of a release, given uniform bits that are used for nothing else.
+    """
+    left = np.arange(len(steps))
+    chosen = []
+    for _ in range(mechanism.k):
+        place = pick(mechanism.round, steps, bits)
+        chosen.append(int(left[place]))
+        steps, left = np.delete(steps, place), np.delete(left, place)
+    return chosen

@@ -17,7 +17,7 @@ from tacit.accounting.cost import zcdp
 from tacit.noise.bits import Keystream
 from tacit.privacy.event import Event
 from tacit.privacy.rounding import ball, certain_floor, working_precision
-from tacit.selection.selection import Selection
+from tacit.selection import Selection, answer_runs, pick
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.enumeration import GivenBits
 from tacit_gauntlet.stage.selection import (
@@ -68,7 +68,7 @@ def exact_on_a_ladder_of_ties(size: Size) -> Evidence:
         for scores, share in ((tied, arb), (raised, lambda j, w=weight: 1 + (j - 1) * w())):
             for j in {1, rung // 2, rung - 1} - {0}:
                 word = boundary(share, j, rung)
-                found = [mechanism._pick(scores, GivenBits([word + side], then=0)) for side in (-1, 1)]
+                found = [pick(mechanism, scores, GivenBits([word + side], then=0)) for side in (-1, 1)]
                 if found != [j - 1, j]:
                     wrong.append(f"{rung} candidates at {j}: {found}")
         if not 0 <= mechanism.release(tied) < rung:
@@ -179,7 +179,7 @@ def over_charge(name: str, one: list[arb], other: list[arb], epsilon: Fraction, 
 def fit(subject: Subject, scores: Sequence[int], draws: int) -> float:
     """Return the p-value of what is drawn against the law."""
     steps, bits = np.array(scores, dtype=np.int64), Keystream()
-    seen = np.bincount([subject.mechanism._pick(steps, bits) for _ in range(draws)], minlength=len(scores))
+    seen = np.bincount([pick(subject.mechanism, steps, bits) for _ in range(draws)], minlength=len(scores))
     with working_precision(PRECISION):
         expected = [draws * _middle(chance) for chance in subject.chances(scores)]
     return chi_square_fit(seen.tolist(), expected)
@@ -244,7 +244,7 @@ def sparse_vector_patterns(size: Size) -> Evidence:
         mechanism = tacit.AboveThreshold(threshold=1, epsilon=epsilon, answers=pattern.paid, monotone=pattern.monotone)
         seen = []
         for scores in (pattern.one, pattern.other):
-            rows = mechanism._answers(np.array(scores, dtype=np.int64), runs, Keystream())
+            rows = answer_runs(mechanism, np.array(scores, dtype=np.int64), runs, Keystream())
             if {row.dtype for row in rows} != {np.dtype(bool)}:
                 wrong.append(f"{pattern.name}: more than yes and no")
             elif max(map(np.count_nonzero, rows)) > pattern.paid:
