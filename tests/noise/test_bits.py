@@ -2,7 +2,9 @@
 
 import inspect
 import os
+import re
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,3 +146,28 @@ def test_a_child_forked_while_a_table_is_built_can_still_draw():
         done.set()
         thread.join()
     assert len(drawn[0]) == 8
+
+
+# Who reads words outside noise, and for what: as they come, or to draw a place by exact weights.
+WORD_READERS = {
+    "local/client.py": "ids of reports",
+    "local/collector.py": "which reports a sample keeps",
+    "local/poisoning.py": "an order",
+    "local/protocols/hadamard.py": "a row of bits",
+    "local/protocols/hashing.py": "hashes",
+    "selection/points.py": "places by weights",
+    "selection/quantile.py": "places by weights, and the order of ties",
+    "selection/weights.py": "places by weights",
+}
+
+
+def readers_of_words(sources):
+    return {path for path, text in sources.items() if re.search(r"(\bbits|Keystream\(\))\.words\(", text)}
+
+
+def test_coins_and_noise_are_drawn_in_noise_alone():
+    """Every other coin would be a second one, with a law of its own to prove."""
+    root = Path(tacit.__file__).parent
+    sources = {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*.py")}
+    assert {path for path in readers_of_words(sources) if not path.startswith("noise/")} == set(WORD_READERS)
+    assert readers_of_words({"plan/coin.py": "heads = bits.words(1) < threshold"}) == {"plan/coin.py"}
