@@ -15,9 +15,7 @@ import typer
 import tacit
 import tacit.local
 from tacit.cli.app import app
-from tacit.door.asking import Table
-from tacit.door.opening import Catalog
-from tacit.door.question import PlanReport, Question
+from tacit.door import Catalog, PlanReport, Question, Table
 from tacit.tables.catalog import BUDGET_WORDS, TABLE_WORDS
 from tacit.tables.schema import FACTS
 
@@ -68,7 +66,7 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     ),
     "Losses and budgets": (
         "Exact values; a float means its shortest decimal.",
-        ["epsilon", "rho", "compose", "explain", "tradeoff"],
+        ["epsilon", "rho", "compose", "parallel", "poisson_sample", "amplified", "shuffled", "explain", "tradeoff"],
         "budget = tacit.epsilon(1, delta=1e-6)\ntotal = tacit.compose([tacit.Laplace(epsilon=0.1)] * 50, delta=1e-6)",
     ),
     "Bare mechanisms": (
@@ -84,13 +82,13 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     ),
     "The local model": (
         "Each person perturbs their own answer; `import tacit.local as local`.",
-        ["RandomizedResponse", *(f"local.{name}" for name in tacit.local.__all__)],
+        ["RandomizedResponse", "release_estimate", *(f"local.{name}" for name in tacit.local.__all__)],
         'import tacit.local as local\nclient = local.Randomizer(["yes", "no"], epsilon=1)\n'
         'collector = local.Collector(client.survey)\ncollector.add_all(client.reports(["yes", "no", "yes"]))',
     ),
     "Audits": (
         "What an observer can demonstrate against a claim.",
-        ["audit", "audit_question"],
+        ["audit", "audit_question", "bet_on"],
         "found = tacit.audit_question(visits.count(), epsilon=1)",
     ),
     "Errors": (
@@ -127,7 +125,7 @@ WORDS = {
     "population": "how many units there are, if that is public",
     "version": "a number you raise when the rows have changed: the same question is then asked anew. With it, and a "
     "name, a frame is known again after a restart; the last one where left out",
-    "insist": "take a budget though its δ is large for the population",
+    "accept_large_delta": "take a budget though its δ is large for the population",
     "same_people_as": "the table whose people and budget these are",
     "between": "the public range (low, high); values outside count as its ends",
     "other_between": "the public range of the second column",

@@ -1,20 +1,27 @@
 """Tacit answers questions about a table of people without revealing anyone in it.
 
-A map: `privacy` holds losses, events and the exact laws of the noise, as values; `accounting` says what events cost;
-`noise` makes random bits and draws coins and noise from them; `ledger` keeps what was charged, durably; `auditing`
-tries to prove us wrong; `cli` is the `tacit` command. Imports point downward only (docs/ARCHITECTURE.md draws it).
+A map of all rooms, in the order of an answer. `door` opens a table and takes a question; `tables` holds what is
+protected, what is public and where rows come from; `query` reads SQL or Python into one tree; `plan` makes of it
+bounds, sensitivities, noise and cost, from public facts alone; `forecast` says before asking what to expect. `session`
+tells the story and holds the one way to pay: `ledger` charges, durably, by what `accounting` says that events cost;
+`engine` reads rows into bounded integers; `exact` is the secret table that these are; `release` adds the noise, which
+`noise` draws and `selection` chooses by; `answer` makes numbers with intervals of it, and `pictures` draws them.
+`privacy` holds the values that all share: losses, events, exact laws. `local` is for people who perturb their own
+report. `auditing` tries to prove us wrong, and `cli` is the `tacit` command. Below them all are `errors`, `files` and
+`memory`. Imports point downward only (docs/ARCHITECTURE.md draws it).
 
-The names here are the whole public surface. Each loads its module when first used, so `import tacit` is quick.
+The names here are the whole public surface, with those of two rooms: `tacit.local` and `tacit.auditing.attacks`. Each
+loads its module when first used, so `import tacit` is quick.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tacit.accounting import compose, explain
+    from tacit.accounting import amplified, compose, explain, parallel, poisson_sample, shuffled
     from tacit.answer import Answer
-    from tacit.auditing import audit, audit_question
-    from tacit.door import catalog, table
+    from tacit.auditing import audit, audit_question, bet_on
+    from tacit.door import Question, Table, catalog, table
     from tacit.errors import (
         BudgetExceeded,
         EngineError,
@@ -68,11 +75,15 @@ __all__ = [
     "NoisyMax",
     "PermuteAndFlip",
     "QueryRefused",
+    "Question",
     "RandomizedResponse",
+    "Table",
     "TacitError",
     "TopK",
+    "amplified",
     "audit",
     "audit_question",
+    "bet_on",
     "catalog",
     "compose",
     "correlation",
@@ -86,9 +97,12 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "parallel",
+    "poisson_sample",
     "quantile",
     "release_estimate",
     "rho",
+    "shuffled",
     "std",
     "sum",
     "table",
@@ -112,13 +126,17 @@ _HOMES = {
     "NoisyMax": "tacit.selection",
     "PermuteAndFlip": "tacit.selection",
     "QueryRefused": "tacit.errors",
+    "Question": "tacit.door",
     "ROW": "tacit.tables",
     "RandomizedResponse": "tacit.local",
     "TRYOUT": "tacit.ledger",
+    "Table": "tacit.door",
     "TacitError": "tacit.errors",
     "TopK": "tacit.selection",
+    "amplified": "tacit.accounting",
     "audit": "tacit.auditing",
     "audit_question": "tacit.auditing",
+    "bet_on": "tacit.auditing",
     "catalog": "tacit.door",
     "compose": "tacit.accounting",
     "correlation": "tacit.query",
@@ -132,9 +150,12 @@ _HOMES = {
     "mean": "tacit.query",
     "median": "tacit.query",
     "min": "tacit.query",
+    "parallel": "tacit.accounting",
+    "poisson_sample": "tacit.accounting",
     "quantile": "tacit.query",
     "release_estimate": "tacit.session",
     "rho": "tacit.privacy",
+    "shuffled": "tacit.accounting",
     "std": "tacit.query",
     "sum": "tacit.query",
     "table": "tacit.door",

@@ -130,13 +130,13 @@ def test_a_large_population_uses_the_same_formula():
     assert found.points[0].chance == pytest.approx(20_000 * 1e-8, rel=1e-3)
 
 
-def test_a_budget_refuses_a_delta_above_a_hundredth_of_one_over_n_unless_insisted_on(exposed):
+def test_a_budget_refuses_a_delta_above_a_hundredth_of_one_over_n_unless_it_is_accepted(exposed):
     assert [point.accepted for point in exposed.points] == [delta <= Fraction(1, 100_000) for delta in DELTAS]
     assert "in the clear" in exposed.refusal
     declared = {"unit": "id", "population": 1_000, "ledger": ":memory:", "budget": tacit.epsilon(1, delta="1e-3")}
-    with pytest.raises(InvalidParameter, match="insist"):
+    with pytest.raises(InvalidParameter, match="accept_large_delta"):
         tacit.table(pa.table({"id": [1]}), name="t", **declared)
-    assert tacit.table(pa.table({"id": [1]}), name="t", insist=True, **declared)
+    assert tacit.table(pa.table({"id": [1]}), name="t", accept_large_delta=True, **declared)
 
 
 @pytest.mark.parametrize(

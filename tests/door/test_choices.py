@@ -26,7 +26,7 @@ def table(rows: list[Row], **declared: Any) -> Table:
     made = pa.table({name: pa.array(list(values), kinds[name]) for name, values in zip(kinds, columns, strict=True)})
     usual: dict[str, Any] = {"unit": "id", "budget": tacit.epsilon(10**6, delta="1e-6"), "ledger": ":memory:"}
     usual |= {"rows_per_unit": 3, "groups_per_unit": 2, "columns": {"x": {"between": (0, 10)}}, "name": "t"}
-    return tacit.table(made, insist=True, **(usual | declared))
+    return tacit.table(made, accept_large_delta=True, **(usual | declared))
 
 
 ROWS: list[Row] = [

@@ -17,7 +17,7 @@ def people(**declared: Any) -> Table:
     rows = pa.table({"id": range(1000), "g": ["a", "b"] * 500, "x": [i % 90 for i in range(1000)]})
     usual: dict[str, Any] = {"unit": "id", "budget": tacit.epsilon(50, delta="1e-6"), "ledger": ":memory:", "name": "t"}
     usual |= {"rows_per_unit": 1, "groups_per_unit": 1, "population": 1000, "columns": {"x": {"between": (0, 100)}}}
-    return tacit.table(rows, insist=True, **(usual | declared))
+    return tacit.table(rows, accept_large_delta=True, **(usual | declared))
 
 
 def errors_at(question: Question, epsilon: Fraction, rows: float) -> dict[str, float]:

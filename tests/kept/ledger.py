@@ -74,7 +74,7 @@ def _history(ledger: Ledger, world: World) -> Iterator[str]:
         yield "a refusal"
     ledger.grant("pay", tacit.epsilon(1), analyst="*", period="day", reason="a trial")
     yield "a grant for each analyst and day"
-    ledger.grant("pay", tacit.epsilon(4, delta="1e-3"), population=50, insist=True, reason="few people")
+    ledger.grant("pay", tacit.epsilon(4, delta="1e-3"), population=50, accept_large_delta=True, reason="few people")
     yield "a grant with a large delta"
     _ask(ledger, pay, "ann's", analyst="ann")
     world.now += timedelta(days=1)

@@ -102,10 +102,10 @@ def test_a_lowered_budget_holds_at_once_and_gives_nothing_back(ledger, table):
         (epsilon(1, delta=0.1), {"population": 5}),
     ],
 )
-def test_a_delta_that_could_show_somebody_in_the_clear_is_refused_unless_insisted_on(ledger, budget, words):
-    with pytest.raises(InvalidParameter, match="insist=True"):
+def test_a_delta_that_could_show_somebody_in_the_clear_is_refused_unless_it_is_accepted(ledger, budget, words):
+    with pytest.raises(InvalidParameter, match="accept_large_delta=True"):
         ledger.register(name="pay", declaration=DECLARATION, budget=budget, **words)
-    assert ledger.register(name="pay", declaration=DECLARATION, budget=budget, insist=True, **words)
+    assert ledger.register(name="pay", declaration=DECLARATION, budget=budget, accept_large_delta=True, **words)
 
 
 def test_a_delta_far_below_one_over_the_population_is_accepted(ledger):

@@ -39,7 +39,7 @@ def opened(asked):
             unit="user_id",
             name="orders",
             budget=tacit.epsilon(1000, delta=1e-3),  # for many repeats, each of which gets epsilon 1, delta 1e-6
-            insist=True,
+            accept_large_delta=True,
             ledger=Path(asked["path"]).parent / f"ledger-{os.getpid()}-{len(TABLES)}.db",
             rows_per_unit=ROWS_PER_ITEM,
             groups_per_unit=ITEMS_PER_PERSON,

@@ -1,8 +1,16 @@
 """What events cost: composition, conversion between notions of loss, and calibration. Knows no samplers."""
 
-from tacit.accounting.amplify import LOCAL_MOST, Randomizer, binomial_ratios, local_epsilon, shuffled
+from tacit.accounting.amplify import (
+    LOCAL_MOST,
+    Randomizer,
+    amplified,
+    binomial_ratios,
+    local_epsilon,
+    poisson_sample,
+    shuffled,
+)
 from tacit.accounting.calibrate import gaussian_sigma, gaussian_sigma_vector, laplace_scale
-from tacit.accounting.composition import compose
+from tacit.accounting.composition import compose, parallel
 from tacit.accounting.convert import rho_within
 from tacit.accounting.cost import continuous_gaussian_delta, noise_delta
 from tacit.accounting.filter import (
@@ -32,6 +40,7 @@ __all__ = [
     "Randomizer",
     "Room",
     "Rule",
+    "amplified",
     "binomial_ratios",
     "charge_of",
     "compose",
@@ -45,6 +54,8 @@ __all__ = [
     "local_epsilon",
     "meaning_line",
     "noise_delta",
+    "parallel",
+    "poisson_sample",
     "questions_left",
     "rho_within",
     "room",

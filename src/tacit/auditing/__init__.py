@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
     from tacit.auditing.question_audit import audit_plan, audit_question
     from tacit.auditing.result import AuditResult
+    from tacit.auditing.sequential import bet_on
 
 __all__ = [
     "SUBJECTS",
@@ -18,6 +19,7 @@ __all__ = [
     "audit_mechanism",
     "audit_plan",
     "audit_question",
+    "bet_on",
     "read_people",
 ]
 
@@ -30,6 +32,7 @@ _HOMES = {
     "audit_mechanism": "tacit.auditing.mechanisms",
     "audit_plan": "tacit.auditing.question_audit",
     "audit_question": "tacit.auditing.question_audit",
+    "bet_on": "tacit.auditing.sequential",
     "read_people": "tacit.auditing.attacks.people",
 }
 

@@ -51,7 +51,9 @@ def grant(
         str | None, typer.Option(metavar="P", help="Per day, month or year; without it, for life.")
     ] = None,
     population: Annotated[int | None, typer.Option(metavar="N", help="How many people the data is about.")] = None,
-    insist: Annotated[bool, typer.Option("--insist", help="Accept a delta that is too large.")] = False,
+    accept_large_delta: Annotated[
+        bool, typer.Option("--accept-large-delta", help="Accept a delta that is too large.")
+    ] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
     ledger: LedgerPath = None,
 ) -> None:
@@ -65,7 +67,13 @@ def grant(
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
     with open_ledger(ledger or context.obj, create=False) as opened:
         given = opened.grant(
-            table, loss, analyst=analyst, period=period, population=population, insist=insist, reason=reason
+            table,
+            loss,
+            analyst=analyst,
+            period=period,
+            population=population,
+            accept_large_delta=accept_large_delta,
+            reason=reason,
         )
         granted = opened.table(table)
         standings = () if granted is None or analyst == "*" else opened.standings(granted, analyst)

@@ -55,7 +55,7 @@ def table(
     groups_per_unit: int | None = None,
     population: int | None = None,
     version: int | None = None,
-    insist: bool = False,
+    accept_large_delta: bool = False,
     same_people_as: str | None = None,
 ) -> Table:
     """Return a protected table to ask questions of.
@@ -92,7 +92,7 @@ def table(
         marks=opened.marks,
         budget=budget,
         population=declaration.population,
-        insist=insist,
+        accept_large_delta=accept_large_delta,
         same_people_as=same_people_as,
     )
     is_frame = opened.identity is None

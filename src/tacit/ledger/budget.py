@@ -66,7 +66,7 @@ def new_budget(
     analyst: str | None = None,
     period: str | None = None,
     population: int | None = None,
-    insist: bool = False,
+    accept_large_delta: bool = False,
 ) -> Budget:
     """Return a budget with its rule fixed, after the checks a budget must pass."""
     if period is not None and period not in _PERIODS:
@@ -75,15 +75,15 @@ def new_budget(
         raise InvalidParameter(
             f"budget must be a loss, not {type(loss).__name__}\nhint: budget=tacit.epsilon(3, delta=1e-6)"
         )
-    check_delta(loss, population=population, insist=insist)
+    check_delta(loss, population=population, accept_large_delta=accept_large_delta)
     return Budget(people, loss, rule_of(loss), analyst, period, population)
 
 
-def check_delta(loss: Loss, *, population: int | None, insist: bool) -> None:
+def check_delta(loss: Loss, *, population: int | None, accept_large_delta: bool) -> None:
     """Refuse a delta so large that releasing a few people's rows in the clear would keep the promise."""
     delta = Fraction(0) if isinstance(loss, PureLoss) else loss.delta
     most = DELTA_MAX if population is None else Fraction(1, POPULATION_SHARE * whole(population, name="population"))
-    if delta <= most or insist:
+    if delta <= most or accept_large_delta:
         return
     why = "with no population declared" if population is None else f"for a population of {population}"
     raise InvalidParameter(
@@ -91,7 +91,7 @@ def check_delta(loss: Loss, *, population: int | None, insist: bool) -> None:
         "showing every row in the clear with that chance would keep it"
         f"\nhint: give delta={show(most)} or less"
         + (", or population= if it is small" if population is None else "")
-        + ", or say insist=True"
+        + ", or accept it: accept_large_delta=True"
     )
 
 

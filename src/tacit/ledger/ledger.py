@@ -92,7 +92,7 @@ class Ledger:
         marks: Sequence[str] = (),
         budget: Loss | None = None,
         population: int | None = None,
-        insist: bool = False,
+        accept_large_delta: bool = False,
         same_people_as: str | None = None,
     ) -> RegisteredTable:
         """Return the table as this ledger knows it; a table that is new needs `budget`, for its lifetime.
@@ -107,7 +107,7 @@ class Ledger:
             marks=marks,
             budget=budget,
             population=population,
-            insist=insist,
+            accept_large_delta=accept_large_delta,
             same_people_as=same_people_as,
         )
         return self._turnstile.take(lambda draft: registry.register(draft, said, ledger=self.id))
@@ -176,7 +176,7 @@ class Ledger:
         analyst: str | None = None,
         period: str | None = None,
         population: int | None = None,
-        insist: bool = False,
+        accept_large_delta: bool = False,
         reason: str = "",
     ) -> Budget:
         """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period where given.
@@ -191,7 +191,7 @@ class Ledger:
                 analyst=analyst,
                 period=period,
                 population=population,
-                insist=insist,
+                accept_large_delta=accept_large_delta,
                 reason=reason,
             ),
             publishes=True,

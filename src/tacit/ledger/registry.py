@@ -50,7 +50,7 @@ class Registration:
     marks: tuple[str, ...]
     budget: Loss | None
     population: int | None
-    insist: bool
+    accept_large_delta: bool
     same_people_as: str | None
 
 
@@ -62,7 +62,7 @@ def registration(
     marks: Sequence[str] = (),
     budget: Loss | None = None,
     population: int | None = None,
-    insist: bool = False,
+    accept_large_delta: bool = False,
     same_people_as: str | None = None,
 ) -> Registration:
     """Return what the curator says, or refuse it, before the ledger is looked at."""
@@ -73,7 +73,9 @@ def registration(
     except (TypeError, ValueError) as error:
         raise InvalidParameter("declaration must hold JSON values alone\nhint: write numbers as text") from error
     version = whole(declaration.get("version", 1), name="version", least=0)
-    return Registration(name, declaration, version, source, tuple(marks), budget, population, insist, same_people_as)
+    return Registration(
+        name, declaration, version, source, tuple(marks), budget, population, accept_large_delta, same_people_as
+    )
 
 
 def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTable:
@@ -148,7 +150,7 @@ def grant(
     analyst: str | None,
     period: str | None,
     population: int | None,
-    insist: bool,
+    accept_large_delta: bool,
     reason: str,
 ) -> Budget:
     """Set a budget of the people in a table, from now on, and return it; leaves an entry with the reason."""
@@ -157,8 +159,10 @@ def grant(
         raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
     if population is None:
         population = lifetime_budget(draft.book, table.people).population
-    budget = new_budget(table.people, loss, analyst=analyst, period=period, population=population, insist=insist)
-    draft.append({"kind": "budget", **budget_record(budget), "insist": insist, "reason": reason})
+    budget = new_budget(
+        table.people, loss, analyst=analyst, period=period, population=population, accept_large_delta=accept_large_delta
+    )
+    draft.append({"kind": "budget", **budget_record(budget), "insist": accept_large_delta, "reason": reason})
     return budget
 
 
@@ -211,12 +215,12 @@ def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
             f"'{said.name}' is new to this ledger and has no budget: how much may ever be learned about one unit?"
             "\nhint: say it once, e.g. budget=tacit.epsilon(3, delta=1e-6) (--budget 3 --delta 1e-6)"
         )
-    budget = new_budget(people, said.budget, population=said.population, insist=said.insist)
+    budget = new_budget(people, said.budget, population=said.population, accept_large_delta=said.accept_large_delta)
     draft.append(
         {
             "kind": "budget",
             **budget_record(budget),
-            "insist": said.insist,
+            "insist": said.accept_large_delta,
             "reason": f"declared with '{said.name}'",
         }
     )

@@ -30,7 +30,7 @@ TABLE_WORDS = (
     "neighbours",
     "population",
     "version",
-    "insist",
+    "accept_large_delta",
     "same_people_as",
 )
 BUDGET_WORDS = ("epsilon", "delta", "rho")

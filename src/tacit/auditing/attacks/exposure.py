@@ -1,7 +1,7 @@
 """Name and shame: publish each row in the clear with chance delta. It keeps (0, delta), so delta must be tiny.
 
 The chance that somebody's row comes out is 1 − (1 − delta)^n, and is simulated here too. A budget of ours refuses a
-delta at which this would be likely, unless the curator insists.
+delta at which this would be likely, unless the curator accepts it.
 """
 
 from dataclasses import asdict, dataclass
@@ -31,7 +31,7 @@ class Exposed:
     delta: float
     chance: float
     simulated: float
-    accepted: bool  # whether a budget of ours takes this delta without insisting
+    accepted: bool  # whether a budget of ours takes this delta without being told to (accept_large_delta=)
     rows_expected: float
 
 
@@ -52,7 +52,7 @@ class Exposure:
         return (
             f"A promise that may fail with δ = {worst.delta:g} allows somebody's whole row to be published with a "
             f"chance of {_chance(worst.chance)} among {self.rows:,} people; so budgets for them with a δ above "
-            f"{self.delta_most:g} are refused unless the curator insists."
+            f"{self.delta_most:g} are refused unless the curator accepts it."
         )
 
     def record(self) -> dict[str, Any]:
