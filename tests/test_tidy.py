@@ -17,6 +17,7 @@ PACKAGE_RULES: list[Rule] = [
     rules.walls,
     rules.names_of_sums,
     rules.one_way_to_pay,
+    rules.complete_matches,
     rules.one_home,
     rules.no_other_randomness,
     rules.file_sizes,
@@ -81,6 +82,11 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.one_way_to_pay, {"learning/sgd.py": "def f(ledger):\n    return getattr(ledger, 'reserve')\n"}),
     (rules.names_of_sums, {"engine/spark.py": "def f(i):\n    return f'counted_{i}'\n"}),
     (rules.names_of_sums, {"release/release.py": "def f(table, i):\n    return table[f'k{i}']\n"}),
+    (rules.complete_matches, {"answer/columns.py": "match output:\n    case Sum():\n        pass\n"}),
+    (
+        rules.complete_matches,
+        {"answer/columns.py": "match a:\n    case Sum():\n        pass\n    case _:\n        assert_never(b)\n"},
+    ),
     (rules.one_home, {"ledger/chain.py": "import secrets\n"}),
     (rules.one_home, {"ledger/chain.py": "import os\nkey = os.urandom(32)\n"}),
     (rules.one_home, {"ledger/chain.py": "from os import urandom\n"}),
@@ -154,6 +160,10 @@ ALLOWED: list[tuple[Rule, Tree]] = [
     (
         rules.names_of_sums,
         {"engine/kernel/kernel_path.py": "def f(name, i):\n    return f'{name}_{i}', f'chapter_{i}'\n"},
+    ),
+    (
+        rules.complete_matches,
+        {"answer/columns.py": "match a:\n    case Sum():\n        pass\n    case _:\n        assert_never(a)\n"},
     ),
     (rules.one_home, {"noise/bits.py": "import secrets\n", "query/sql.py": "import sqlglot\n"}),
     (rules.one_home, {"engine/kernel/summing.py": "import ibis\nimport os\nos.environ.get('X')\n"}),

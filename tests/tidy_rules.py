@@ -164,7 +164,7 @@ def names_of_sums(tree: Tree) -> list[str]:
     for path, source in tree.items():
         if path == SUM_NAMES_HOME or room(path) not in ENGINE_AND_BESIDE:
             continue
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes_of(source):
             first = node.values[0] if isinstance(node, ast.JoinedStr) and len(node.values) == 2 else None
             if isinstance(first, ast.Constant) and SUM_NAMES.fullmatch(str(first.value)):
                 broken.append(
@@ -185,6 +185,21 @@ def one_way_to_pay(tree: Tree) -> list[str]:
             if (isinstance(node, ast.Attribute) and node.attr == "reserve")
             or (isinstance(node, ast.Constant) and node.value == "reserve")
         ]
+    return broken
+
+
+def complete_matches(tree: Tree) -> list[str]:
+    """A match names every case: it ends in assert_never, so that mypy finds where a new one is missing."""
+    broken = []
+    for path, source in tree.items():
+        for node in nodes_of(source):
+            if isinstance(node, ast.Match):
+                last = "\n".join(ast.unparse(each) for each in node.cases[-1].body)
+                if last != f"assert_never({ast.unparse(node.subject)})":
+                    broken.append(
+                        f"{path}:{node.lineno} matches without an end that says it is complete; name every case, then "
+                        f"'case _: assert_never({ast.unparse(node.subject)})'"
+                    )
     return broken
 
 

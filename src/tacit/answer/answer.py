@@ -15,18 +15,17 @@ from typing import Any, overload
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
-from tacit.answer.columns import noisy_columns
+from tacit.answer.columns import column_type, noisy_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
-from tacit.plan import Plan
+from tacit.plan import Plan, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
 from tacit.query import After, apply_after, picks_by_noise
 from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
 PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
-WHOLE = ("count", "count_units", "count_distinct", "top")
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int": pa.int64(),
@@ -223,15 +222,14 @@ def make_answer(
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
     named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
     for output, column in zip(plan.outputs, columns, strict=True):
-        whole_steps = output.kind in ("sum", "quantile") and plan.measured[output.column or 0].step.denominator == 1
-        kind = "int" if output.kind in WHOLE or whole_steps else "float"
+        kind = column_type(output, plan)
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
             types[column.name + end] = kind
             named[column.name + end] = values
     rows = Rows(named)
     shown = rows if after == After() else apply_after(rows, after)
     notes = (*_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes, *((CONSISTENT,) if consistent else ()))
-    kinds = {output.name: output.kind for output in plan.outputs if output.kind != "top"}
+    kinds = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
     said = replace(facts, notes=(*notes, *notices))
     return Answer(shown, plan.columns, types, tuple(kinds), said, kinds, certify)
 

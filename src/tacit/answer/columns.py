@@ -6,6 +6,7 @@ mean is None where too few people are left for it to mean anything.
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Literal, assert_never
 
 import numpy as np
 
@@ -19,7 +20,25 @@ from tacit.answer.error_bars import (
 )
 from tacit.answer.moments import NoisyColumn, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
-from tacit.plan import Measured, NoisyRelease, Plan, PlannedOutput, whole_of
+from tacit.plan import (
+    Correlation,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    CountValues,
+    Covariance,
+    Mean,
+    Measured,
+    NoisyRelease,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    Ranking,
+    StandardDeviation,
+    Sum,
+    Variance,
+    whole_of,
+)
 from tacit.privacy import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
 from tacit.release import NoisyTable
 
@@ -29,38 +48,59 @@ def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[N
     return [_column(output, plan, noisy, confidence) for output in plan.outputs]
 
 
+def column_type(output: PlannedOutput, plan: Plan) -> Literal["int", "float"]:
+    """Return whether an output's numbers are whole: counts, ranks, and sums and quantiles on a whole step."""
+    match output:
+        case CountRows() | CountUnits() | CountValues() | CountDistinct() | Ranking():
+            return "int"
+        case Sum() | Quantile():
+            return "int" if plan.measured[output.column].step.denominator == 1 else "float"
+        case Mean() | Variance() | StandardDeviation() | Covariance() | Correlation():
+            return "float"
+        case _:
+            assert_never(output)
+
+
 def _column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
-    if output.kind == "top":
-        places = tuple(range(1, len(noisy.keys) + 1))
-        return NoisyColumn(output.name, places, places, places)
-    if output.kind == "quantile":
-        return _quantile(output, plan, noisy)
-    release = plan.releases[output.release]
-    if output.kind == "count" and release.parts[0].column is not None:
-        return _count(output, plan, release, noisy.parts[output.release], confidence)
-    if any(part.kind == "moment" for part in release.parts):
-        return moment_column(output, plan, noisy, confidence)
+    match output:
+        case Ranking():
+            ranks = tuple(range(1, len(noisy.keys) + 1))
+            return NoisyColumn(output.name, ranks, ranks, ranks)
+        case Quantile():
+            return _quantile(output, plan, noisy)
+        case CountRows() | CountValues():
+            return _count(output, plan, noisy, confidence)
+        case CountUnits():
+            return _units(output, plan, noisy, confidence)
+        case CountDistinct():
+            bound = law_bound(plan.releases[output.release].law, confidence)
+            return _symmetric(output.name, noisy.parts[output.release][0], bound, Fraction(1))
+        case Sum() | Mean() if not _has_moments(output, plan):
+            return _of_two_parts(output, plan, noisy, confidence)
+        case Sum() | Mean() | Variance() | StandardDeviation() | Covariance() | Correlation():
+            return moment_column(output, plan, noisy, confidence)
+        case _:
+            assert_never(output)
+
+
+def _has_moments(output: Sum | Mean, plan: Plan) -> bool:
+    """Whether it comes with a variance, from the same Bernstein parts."""
+    return any(part.kind == "moment" for part in plan.releases[output.release].parts)
+
+
+def _of_two_parts(output: Sum | Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    release, column = plan.releases[output.release], plan.measured[output.column]
     kinds: list[str] = [part.kind for part in release.parts]
     parts = dict(zip(kinds, noisy.parts[output.release], strict=True))
-    if output.kind == "count_distinct":
-        off = law_bound(release.law, confidence)
-        return _symmetric(output.name, parts["distinct"], off, Fraction(1))
-    if output.kind == "count_units":
-        return _units(output.name, parts["units"], plan, release, confidence)
-    if output.kind == "count" and output.column is None and "rows" in parts:
-        return _symmetric(output.name, parts["rows"], law_bound(release.law, confidence), Fraction(1))
-    column = plan.measured[release.parts[0].column or 0]
-    if output.kind == "sum":
-        return _sum(output.name, parts, column, release, confidence)
-    return _mean(output.name, parts, column, release, confidence)
+    made = _sum if isinstance(output, Sum) else _mean
+    return made(output.name, parts, column, release, confidence)
 
 
-def _count(
-    output: PlannedOutput, plan: Plan, release: NoisyRelease, noisy_parts: Sequence[Sequence[int]], confidence: Fraction
-) -> NoisyColumn:
+def _count(output: CountRows | CountValues, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
     """COUNT(x), or COUNT(*) with the rows where x is NULL: what the parts add up to, over what they are for one row."""
-    both = zip(release.parts, noisy_parts, strict=True)
-    wanted = [values for part, values in both if part.kind != "missing" or output.column is None]
+    release = plan.releases[output.release]
+    both = zip(release.parts, noisy.parts[output.release], strict=True)
+    wanted = [values for part, values in both if part.kind != "missing" or isinstance(output, CountRows)]
     if len(release.parts) == 1:
         return _symmetric(output.name, wanted[0], law_bound(release.law, confidence), Fraction(1))
     height = whole_of(release.parts[-1], plan.measured)
@@ -79,7 +119,8 @@ def _symmetric(name: str, values: Sequence[int] | Wholes, bound: int, step: Frac
     )
 
 
-def _units(name: str, counts: Sequence[int], plan: Plan, release: NoisyRelease, confidence: Fraction) -> NoisyColumn:
+def _units(output: CountUnits, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+    name, release, (counts,) = output.name, plan.releases[output.release], noisy.parts[output.release]
     if plan.threshold is None:
         return _symmetric(name, counts, law_bound(release.law, confidence), Fraction(1))
     low, high = [], []
@@ -128,10 +169,8 @@ def _mean(
     return NoisyColumn(name, tuple(values), tuple(low.tolist()), tuple(high.tolist()))
 
 
-def _quantile(output: PlannedOutput, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
-    if output.targets is None or output.column is None:
-        raise ValueError("a quantile has its targets and its column")
-    drawn = noisy.parts[len(plan.releases) + output.release]
+def _quantile(output: Quantile, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
+    drawn = noisy.parts[len(plan.releases) + output.draw]
     column = plan.measured[output.column]
     low, middle, high = (
         _on_grid([column.low + steps for steps in drawn[target]], column.step) for target in output.targets

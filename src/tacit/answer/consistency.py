@@ -7,9 +7,25 @@ are used; it errs less on what was impossible, and means of many such answers ar
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import assert_never
 
 from tacit.answer.moments import NoisyColumn, Number
-from tacit.plan import Plan, PlannedOutput
+from tacit.plan import (
+    Correlation,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    CountValues,
+    Covariance,
+    Mean,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    Ranking,
+    StandardDeviation,
+    Sum,
+    Variance,
+)
 
 CONSISTENT = "Made consistent: counts are not negative, parts are at most their wholes, values are in their ranges."
 
@@ -21,25 +37,34 @@ def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyCol
     """
     found = {output.name: column for output, column in zip(plan.outputs, columns, strict=True)}
     for output in plan.outputs:
-        if output.kind in ("count", "count_units", "count_distinct"):
-            found[output.name] = _each(found[output.name], lambda value: max(value, 0))
+        found[output.name] = _by_itself(output, plan, found[output.name])
     _counts_add_up(plan, found)
     for output in plan.outputs:
-        if output.kind == "sum":
+        if isinstance(output, Sum):
             found[output.name] = _sum_fits(output, plan, found)
-        if output.kind == "quantile":
-            found[output.name] = _in_range(output, plan, found[output.name])
     return [found[output.name] for output in plan.outputs]
+
+
+def _by_itself(output: PlannedOutput, plan: Plan, column: NoisyColumn) -> NoisyColumn:
+    """What each aggregate can be, whatever else is asked: means and what they are made of are in range already."""
+    match output:
+        case CountRows() | CountUnits() | CountValues() | CountDistinct():
+            return _each(column, lambda value: max(value, 0))
+        case Quantile():
+            return _in_range(output, plan, column)
+        case Sum() | Mean() | Variance() | StandardDeviation() | Covariance() | Correlation() | Ranking():
+            return column
+        case _:
+            assert_never(output)
 
 
 def _counts_add_up(plan: Plan, found: dict[str, NoisyColumn]) -> None:
     """COUNT(x) is at most COUNT(*), and there are at most as many units as rows."""
-    rows = next((output for output in plan.outputs if output.kind == "count" and output.column is None), None)
+    rows = next((output for output in plan.outputs if isinstance(output, CountRows)), None)
     if rows is None:
         return
     for output in plan.outputs:
-        part = (output.kind == "count" and output.column is not None) or output.kind == "count_units"
-        if part:
+        if isinstance(output, CountValues | CountUnits):
             found[output.name] = _at_most(found[output.name], found[rows.name])
 
 
@@ -49,14 +74,14 @@ def _at_most(part: NoisyColumn, whole: NoisyColumn) -> NoisyColumn:
     return replace(part, values=capped, low=low)
 
 
-def _sum_fits(output: PlannedOutput, plan: Plan, found: dict[str, NoisyColumn]) -> NoisyColumn:
+def _sum_fits(output: Sum, plan: Plan, found: dict[str, NoisyColumn]) -> NoisyColumn:
     """A sum over n rows lies between n times the ends of the range, where n is asked too."""
-    column, sums = plan.measured[output.column or 0], found[output.name]
+    column, sums = plan.measured[output.column], found[output.name]
     counts = next(
         (
             each
             for each in plan.outputs
-            if each.kind == "count" and (each.column, each.release) == (output.column, output.release)
+            if isinstance(each, CountValues) and (each.column, each.release) == (output.column, output.release)
         ),
         None,
     )
@@ -70,8 +95,8 @@ def _sum_fits(output: PlannedOutput, plan: Plan, found: dict[str, NoisyColumn]) 
     return _around(replace(sums, values=tuple(values)))
 
 
-def _in_range(output: PlannedOutput, plan: Plan, column: NoisyColumn) -> NoisyColumn:
-    measured = plan.measured[output.column or 0]
+def _in_range(output: Quantile, plan: Plan, column: NoisyColumn) -> NoisyColumn:
+    measured = plan.measured[output.column]
     low, high = measured.low * measured.step, measured.high * measured.step
     if measured.step.denominator == 1:
         return _each(column, lambda value: min(max(value, int(low)), int(high)))

@@ -10,13 +10,26 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import prod
+from typing import assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.answer.error_bars import declared_range, sum_levels, unrounded_means, unrounded_variances
 from tacit.answer.noise_sums import weighted_bound, weighted_bounds
-from tacit.plan import Measured, NoisyRelease, Plan, PlannedOutput, indices
+from tacit.plan import (
+    Correlation,
+    Covariance,
+    Mean,
+    Measured,
+    Moment,
+    NoisyRelease,
+    Plan,
+    StandardDeviation,
+    Sum,
+    Variance,
+    indices,
+)
 from tacit.privacy import Floats, wholes
 from tacit.release import NoisyTable
 
@@ -25,6 +38,9 @@ NARROWINGS = 3
 # Of the chance to miss, what means get on the way to a variance or covariance, and all four that a correlation needs.
 MEAN_SHARE = Fraction(1, 10)
 EACH_SHARE = Fraction(1, 20)
+
+# What has a span of its own kind; a sum is weighed from its parts.
+_Spanned = Mean | Variance | StandardDeviation | Covariance | Correlation
 
 
 @dataclass(frozen=True)
@@ -54,7 +70,7 @@ def _ordered(value: Floats, low: Floats, high: Floats) -> Span:
     return Span(value, np.minimum(low, value), np.maximum(high, value))
 
 
-def moment_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
+def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
     """Return one output that comes from Bernstein parts, for every group."""
     release = plan.releases[output.release]
     both = zip(release.parts, noisy.parts[output.release], strict=True)
@@ -67,9 +83,9 @@ def moment_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confiden
         release,
         confidence,
     )
-    if output.kind == "sum":
+    if isinstance(output, Sum):
         return _whole_sums(output.name, groups.total(columns[0]), columns[0])
-    span, widest = _asked(output.kind, groups, columns), _widest(output.kind, columns)
+    span, widest = _asked(output, groups, columns), _widest(output, columns)
     known = ~groups.are_small & ~np.isnan(span.value)
     return NoisyColumn(
         output.name,
@@ -79,30 +95,45 @@ def moment_column(output: PlannedOutput, plan: Plan, noisy: NoisyTable, confiden
     )
 
 
-def _asked(kind: str, groups: "_Groups", columns: Sequence[Measured]) -> Span:
+def _asked(output: _Spanned, groups: "_Groups", columns: Sequence[Measured]) -> Span:
     steps = [float(column.step) for column in columns]
-    if kind == "mean":
-        start, mean = float(columns[0].low * columns[0].step), groups.mean(0).times(steps[0])
-        ends = unrounded_means(columns[0], start + mean.low, start + mean.high)
-        return Span(start + mean.value, *ends)
-    if kind in ("variance", "std"):
-        spread = groups.variance(0).times(steps[0] ** 2)
-        span = Span(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
-        return Span(np.sqrt(span.value), np.sqrt(span.low), np.sqrt(span.high)) if kind == "std" else span
-    return groups.covariance().times(steps[0] * steps[1]) if kind == "covariance" else groups.correlation()
+    match output:
+        case Mean():
+            start, mean = float(columns[0].low * columns[0].step), groups.mean(0).times(steps[0])
+            ends = unrounded_means(columns[0], start + mean.low, start + mean.high)
+            return Span(start + mean.value, *ends)
+        case Variance() | StandardDeviation():
+            spread = groups.variance(0).times(steps[0] ** 2)
+            span = Span(spread.value, *unrounded_variances(columns[0], spread.low, spread.high))
+            is_root = isinstance(output, StandardDeviation)
+            return Span(np.sqrt(span.value), np.sqrt(span.low), np.sqrt(span.high)) if is_root else span
+        case Covariance():
+            return groups.covariance().times(steps[0] * steps[1])
+        case Correlation():
+            return groups.correlation()
+        case _:
+            assert_never(output)
 
 
-def _widest(kind: str, columns: Sequence[Measured]) -> tuple[float, float]:
+def _widest(output: _Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
     """Not enough people: nothing but what the ranges say."""
-    if kind == "mean":
-        ends = (np.array([float(end * columns[0].step)]) for end in (columns[0].low, columns[0].high))
-        low, high = unrounded_means(columns[0], *ends)
-        return float(low[0]), float(high[0])
     ranges = [declared_range(column) for column in columns]
-    if kind in ("variance", "std"):
-        return 0.0, ranges[0] ** 2 / 4 if kind == "variance" else ranges[0] / 2
-    most = 1.0 if kind == "correlation" else ranges[0] * ranges[1] / 4
-    return -most, most
+    match output:
+        case Mean():
+            ends = (np.array([float(end * columns[0].step)]) for end in (columns[0].low, columns[0].high))
+            low, high = unrounded_means(columns[0], *ends)
+            return float(low[0]), float(high[0])
+        case Variance():
+            return 0.0, ranges[0] ** 2 / 4
+        case StandardDeviation():
+            return 0.0, ranges[0] / 2
+        case Covariance():
+            most = ranges[0] * ranges[1] / 4
+            return -most, most
+        case Correlation():
+            return -1.0, 1.0
+        case _:
+            assert_never(output)
 
 
 def _whole_sums(name: str, span: Span, column: Measured) -> NoisyColumn:

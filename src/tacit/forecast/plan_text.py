@@ -4,9 +4,9 @@ from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
 from tacit.answer import instead_words
-from tacit.forecast.target import NEEDS_ROWS, UNFORESEEN, expected_error, quantile_reach
+from tacit.forecast.target import depends_on, expected_error, quantile_reach
 from tacit.noise import warning
-from tacit.plan import Choice, Measured, NoisyRelease, Plan, PlannedOutput, QuantileDraw
+from tacit.plan import Choice, CountUnits, Measured, NoisyRelease, Plan, PlannedOutput, Quantile, QuantileDraw, Sum
 from tacit.privacy import PureLoss, StaircaseNoise, show
 from tacit.selection import TopK
 
@@ -146,27 +146,25 @@ def _chosen(choice: Choice, keys: int, confidence: Fraction) -> list[str]:
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
-    if output.kind in UNFORESEEN:
+    depends = depends_on(output)
+    if depends == "data":
         return "depends on the group's size and spread; the answer states it"
-    if output.kind == "quantile" and output.targets is not None:
-        reach, fraction = (
-            quantile_reach(output, plan),
-            plan.quantiles[output.release].targets[output.targets[1] // 3][0],
-        )
+    if isinstance(output, Quantile):
+        reach, fraction = quantile_reach(output, plan), plan.quantiles[output.draw].targets[output.fraction][0]
         if fraction in (0, 1):
             side = "least" if fraction == 0 else "greatest"
             return f"about {reach:,} rows inside the {side}; the interval's other end is the range's"
         return f"an interval of about {reach:,} rows on either side of its rank"
-    if output.kind in NEEDS_ROWS:
+    if depends == "rows":
         sizes = [
             f"± {_amount(expected_error(output, plan, confidence, rows=people) or 0)} for a group of {people:,}"
             for people in PEOPLE
         ]
         return "at most " + ", ".join(sizes) + " rows"
     bound = expected_error(output, plan, confidence) or 0
-    if output.kind == "count_units" and plan.threshold is not None:
+    if isinstance(output, CountUnits) and plan.threshold is not None:
         return f"± {_amount(bound)}, more on the low side for groups barely above the threshold"
-    most = "at most " if output.kind == "sum" and plan.releases[output.release].parts[-1].kind == "moment" else ""
+    most = "at most " if isinstance(output, Sum) and plan.releases[output.release].parts[-1].kind == "moment" else ""
     return f"{most}± {_amount(bound)}"
 
 

@@ -9,15 +9,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
+from typing import Literal, assert_never
 
 from tacit.answer import law_bound, mean_bounds, nearest_bound, sum_levels, weighted_bound
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.plan import NoisyRelease, Plan, PlannedOutput, whole_of
+from tacit.plan import (
+    Correlation,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    CountValues,
+    Covariance,
+    Mean,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    Ranking,
+    StandardDeviation,
+    Sum,
+    Variance,
+    whole_of,
+)
 from tacit.privacy import Number, decimal_meaning, positive, show, whole
 
-# What depends on more than the noise and the number of rows.
-UNFORESEEN = ("std", "correlation", "top")
-NEEDS_ROWS = ("mean", "variance", "covariance", "quantile")
+# What an output's error depends on, beside the noise: nothing, how many rows a group has, or the data.
+Dependence = Literal["noise", "rows", "data"]
+
+
+def depends_on(output: PlannedOutput) -> Dependence:
+    """Return what the error of an output depends on."""
+    match output:
+        case CountRows() | CountUnits() | CountValues() | CountDistinct() | Sum():
+            return "noise"
+        case Mean() | Variance() | Covariance() | Quantile():
+            return "rows"
+        case StandardDeviation() | Correlation() | Ranking():
+            return "data"
+        case _:
+            assert_never(output)
 
 
 def expected_error(
@@ -27,53 +56,73 @@ def expected_error(
 
     `rows` is the size of a group, which counts and sums do not need. None where it depends on the data.
     """
-    if output.kind in UNFORESEEN or (output.kind in NEEDS_ROWS and rows is None):
+    if depends_on(output) == "rows" and rows is None:
         return None
     size = rows or 1.0
-    if output.kind == "quantile":
-        return quantile_reach(output, plan) / size
-    release = plan.releases[output.release]
-    if len(release.parts) == 1:
-        step = 1 if output.column is None else plan.measured[output.column].step
-        return float(law_bound(release.law, confidence) * step)
-    if output.kind == "count":
-        kept = [part for part in release.parts if part.kind != "missing" or output.column is None]
-        height = whole_of(release.parts[-1], plan.measured)
-        return float(nearest_bound(release.summed, release.scale, (1,) * len(kept), height, confidence))
-    if release.parts[-1].kind == "moment":
-        return _from_moments(output, release, plan, confidence, size)
-    column = plan.measured[release.parts[0].column or 0]
-    if output.kind == "sum":
-        weights, level = (column.low, column.high), sum_levels(column, confidence)[0]
-        bound = nearest_bound(release.summed, release.scale, weights, column.height, level)
-        return bound * float(column.step) + (rows or 0.0) * float(column.off)
-    return mean_bounds(release.summed, release.scale, confidence).usual[0] * float(column.step) / size
+    match output:
+        case StandardDeviation() | Correlation() | Ranking():
+            return None
+        case Quantile():
+            return quantile_reach(output, plan) / size
+        case CountUnits() | CountDistinct():
+            return float(law_bound(plan.releases[output.release].law, confidence))
+        case CountRows() | CountValues():
+            return _count_error(output, plan, confidence)
+        case Sum() | Mean() if plan.releases[output.release].parts[-1].kind != "moment":
+            return _error_of_two_parts(output, plan, confidence, rows)
+        case Sum() | Mean() | Variance() | Covariance():
+            return _from_moments(output, plan, confidence, size)
+        case _:
+            assert_never(output)
 
 
-def quantile_reach(output: PlannedOutput, plan: Plan) -> int:
+def quantile_reach(output: Quantile, plan: Plan) -> int:
     """Return about how many rows on either side of its rank a quantile's interval reaches."""
-    if output.targets is None:
-        raise ValueError("a quantile has its targets")
-    fraction, inside, reach = plan.quantiles[output.release].targets[output.targets[1] // 3]
+    fraction, inside, reach = plan.quantiles[output.draw].targets[output.fraction]
     return inside + reach if fraction in (0, 1) else 2 * reach  # rungs are half as wide again, and the result is off
 
 
-def _from_moments(
-    output: PlannedOutput, release: NoisyRelease, plan: Plan, confidence: Fraction, size: float
-) -> float | None:
+def _count_error(output: CountRows | CountValues, plan: Plan, confidence: Fraction) -> float:
+    release = plan.releases[output.release]
+    if len(release.parts) == 1:
+        return float(law_bound(release.law, confidence))
+    kept = [part for part in release.parts if part.kind != "missing" or isinstance(output, CountRows)]
+    height = whole_of(release.parts[-1], plan.measured)
+    return float(nearest_bound(release.summed, release.scale, (1,) * len(kept), height, confidence))
+
+
+def _error_of_two_parts(output: Sum | Mean, plan: Plan, confidence: Fraction, rows: float | None) -> float:
+    """A sum or a mean from below and above its range, or a sum that is released as itself."""
+    release, column = plan.releases[output.release], plan.measured[output.column]
+    if len(release.parts) == 1:
+        return float(law_bound(release.law, confidence) * column.step)
+    if isinstance(output, Mean):
+        return mean_bounds(release.summed, release.scale, confidence).usual[0] * float(column.step) / (rows or 1.0)
+    weights, level = (column.low, column.high), sum_levels(column, confidence)[0]
+    bound = nearest_bound(release.summed, release.scale, weights, column.height, level)
+    return bound * float(column.step) + (rows or 0.0) * float(column.off)
+
+
+def _from_moments(output: Sum | Mean | Variance | Covariance, plan: Plan, confidence: Fraction, size: float) -> float:
     """A sum, mean, variance or covariance from Bernstein parts: at most, wherever in its range the mean lies."""
+    release = plan.releases[output.release]
     last = release.parts[-1]
     columns = [plan.measured[place] for place in last.columns]
     whole = whole_of(last, plan.measured)
     kept = [part for part in release.parts if part.kind == "moment"]
     off = weighted_bound(release.summed, release.scale, [1 / whole] * len(kept), confidence)  # in rows
     ranges = [float(column.height * column.step) for column in columns]
-    if output.kind == "sum":
-        return off * max(abs(float(end * columns[0].step)) for end in (columns[0].low, columns[0].high))
-    if output.kind == "mean":
-        return off * ranges[0] / size
-    across = ranges[0] ** 2 if output.kind == "variance" else prod(ranges)
-    return across * (off / size + (off / size) ** 2)
+    match output:
+        case Sum():
+            return off * max(abs(float(end * columns[0].step)) for end in (columns[0].low, columns[0].high))
+        case Mean():
+            return off * ranges[0] / size
+        case Variance():
+            return ranges[0] ** 2 * (off / size + (off / size) ** 2)
+        case Covariance():
+            return prod(ranges) * (off / size + (off / size) ** 2)
+        case _:
+            assert_never(output)
 
 
 Wanted = Number | Mapping[str, Number]
@@ -138,7 +187,7 @@ def solve_epsilon(
             f"no epsilon up to {show(_epsilon(places - 1))} gives so small an error"
             "\nhint: allow a larger error, or ask about larger groups"
         )
-    sized = any(output.kind in NEEDS_ROWS and output.name in goals for output in first.outputs)
+    sized = any(depends_on(output) == "rows" and output.name in goals for output in first.outputs)
     return Solved(_epsilon(high), _words(goals, rows if sized else None, confidence))
 
 
@@ -162,23 +211,23 @@ def _goals(wanted: Wanted, plan: Plan, sizes: Sizes) -> dict[str, float]:
             for output in plan.outputs
             if output.name in wanted
         }
-    foreseen = [output for output in plan.outputs if output.kind not in UNFORESEEN]
+    foreseen = [output for output in plan.outputs if depends_on(output) != "data"]
     if not foreseen:
         _refuse_unforeseen(plan.outputs[0])
     return {output.name: _goal(wanted, output, plan, sizes) for output in foreseen}
 
 
 def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
-    if output.kind in UNFORESEEN:
+    if depends_on(output) == "data":
         _refuse_unforeseen(output)
-    if output.kind in NEEDS_ROWS and sizes.rows is None:
+    if depends_on(output) == "rows" and sizes.rows is None:
         raise QueryRefused(
             f"the error of '{output.name}' depends on how many rows a group has, and {sizes.why_no_rows}"
             "\nhint: say for which size it should hold, e.g. for_groups_of=1000, or give epsilon"
         )
     share = _percent(wanted)
     if share is None:
-        if output.kind == "quantile":
+        if isinstance(output, Quantile):
             raise QueryRefused(
                 f"how far off in values '{output.name}' is depends on the data; only its rank can be planned"
                 "\nhint: give a percent, of ranks, e.g. error='1%'"
@@ -197,30 +246,41 @@ def _percent(wanted: Number) -> Fraction | None:
 
 def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
     """Return what a percent is of."""
-    if output.kind == "quantile":
-        return 1.0
-    if output.kind in ("count", "count_units", "count_distinct", "sum") and sizes.population is None:
+
+    def height(column: int) -> float:
+        return float(plan.measured[column].height * plan.measured[column].step)
+
+    match output:
+        case CountRows() | CountUnits() | CountValues() | CountDistinct():
+            return _population(output, sizes)
+        case Sum():
+            column = plan.measured[output.column]
+            return _population(output, sizes) * max(abs(float(end * column.step)) for end in (column.low, column.high))
+        case Mean():
+            return height(output.column)
+        case Variance() | StandardDeviation():
+            return height(output.column) * height(output.column) / 4
+        case Covariance() | Correlation():
+            return height(output.column) * height(output.other) / 4
+        case Quantile() | Ranking():
+            return 1.0
+        case _:
+            assert_never(output)
+
+
+def _population(output: PlannedOutput, sizes: Sizes) -> float:
+    if sizes.population is None:
         raise QueryRefused(
             f"a percent of '{output.name}' is of the population, and none is declared"
             "\nhint: declare population=10_000, or give the error as a number, e.g. error=100"
         )
-    people = float(sizes.population or 0)
-    if output.kind in ("count", "count_units", "count_distinct"):
-        return people
-    column = plan.measured[output.column or 0]
-    height = float(column.height * column.step)
-    if output.kind == "sum":
-        return people * max(abs(float(end * column.step)) for end in (column.low, column.high))
-    if output.kind == "mean":
-        return height
-    other = plan.measured[output.other if output.other is not None else output.column or 0]
-    return height * float(other.height * other.step) / 4
+    return float(sizes.population)
 
 
 def _refuse_unforeseen(output: PlannedOutput) -> None:
-    if output.kind == "top":
+    if isinstance(output, Ranking):
         raise QueryRefused("a ranking has no error to solve for\nhint: give epsilon")
-    instead = "the variance" if output.kind == "std" else "the covariance"
+    instead = "the variance" if isinstance(output, StandardDeviation) else "the covariance"
     raise QueryRefused(
         f"the error of '{output.name}' depends on how spread out the data are, which is not public"
         f"\nhint: ask for {instead} with an error, or give epsilon"

@@ -6,13 +6,15 @@ joins the first column's parts: rows where it is NULL are one more part, and the
 released twice: where a unit has one row in a group, its rows and its units are the same number.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any, Literal, assert_never
 
 from tacit.errors import QueryRefused
 from tacit.plan.bernstein import indices
 from tacit.plan.measure import measured_column, steps_within
-from tacit.plan.plan import Distinct, Measured, Part, PlannedOutput, Product
+from tacit.plan.plan import CountRows, CountUnits, Distinct, Measured, Part, PlannedOutput, Product, planned
 from tacit.query import Aggregate, AggregateKind, Expression, Output, Query, Value
 from tacit.tables import Declaration, RowUnit
 
@@ -20,8 +22,37 @@ UNITS = (Part("units"),)
 ROWS = (Part("rows"),)
 # Quantiles look at values more finely than sums need to.
 QUANTILE_STEPS = 2**30 - 1
-SPREADS = ("variance", "std")
-PAIR_DEGREES = {"covariance": (1, 1), "correlation": (2, 2)}
+
+# How an aggregate is laid out: from counts that the whole question shares, with all that is asked of its column or its
+# two columns, or by itself.
+Family = Literal["rows", "units", "values", "distinct", "column", "pair", "quantile", "ranking"]
+FAMILIES: Mapping[AggregateKind, Family] = {
+    "count": "values",  # without an expression: rows
+    "count_units": "units",
+    "count_distinct": "distinct",
+    "sum": "column",
+    "mean": "column",
+    "variance": "column",
+    "std": "column",
+    "covariance": "pair",
+    "correlation": "pair",
+    "quantile": "quantile",
+    "top": "ranking",
+}
+# The degrees of the moments that an aggregate of one column or two is made of; counts, of degree 0, come with any.
+DEGREES: Mapping[AggregateKind, tuple[int, ...]] = {
+    "sum": (1,),
+    "mean": (1,),
+    "variance": (2,),
+    "std": (2,),
+    "covariance": (1, 1),
+    "correlation": (2, 2),
+}
+
+
+# A family, and what tells its members apart.
+Subject = tuple[Any, ...]
+Subjects = dict[Subject, list[Output]]
 
 
 @dataclass(frozen=True)
@@ -88,21 +119,15 @@ def lay_out(query: Query, declaration: Declaration, bounds: Bounds, *, private: 
     """Return the layout of a checked question."""
     layout = Layout(bounds, declaration, len(query.outputs) + 1, private=private)
     asked = tuple(replace(each, aggregate=_plainest(each.aggregate)) for each in query.outputs)
-    subjects: dict[object, list[Output]] = {}
+    subjects: dict[Subject, list[Output]] = {}
     for output in asked:
         subjects.setdefault(_subject(output.aggregate), []).append(output)
     rows_asked, units_asked = _counts_asked(layout, subjects)
     for subject, outputs in list(subjects.items()):
-        if isinstance(subject, str):
-            continue
-        _lay_out_column(layout, outputs, _counts_of(outputs[0].aggregate.expression, subjects), rows_asked=rows_asked)
+        counts = _counts_of(outputs[0].aggregate.expression, subjects)
+        _lay_out_columns(layout, subject[0], outputs, counts, rows_asked=rows_asked)
     for output in asked:
-        if output.aggregate.kind == "count_distinct":
-            _lay_out_distinct(layout, output)
-        if output.aggregate.kind == "top":
-            layout.made[output.name] = PlannedOutput(output.name, "top", 0)
-        if output.aggregate.kind == "count" and output.aggregate.expression and output.name not in layout.made:
-            _lay_out_count(layout, output, rows_asked=rows_asked)
+        _lay_out_alone(layout, output, rows_asked=rows_asked)
     if rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts):
         layout.released.append(ROWS)
     if units_asked:
@@ -117,59 +142,86 @@ def _plainest(aggregate: Aggregate) -> Aggregate:
     return Aggregate("count") if aggregate.kind == "count" and constant else aggregate
 
 
-def _counts_asked(layout: Layout, subjects: dict[object, list[Output]]) -> tuple[bool, bool]:
+def _counts_asked(layout: Layout, subjects: Subjects) -> tuple[bool, bool]:
     """Return whether rows and whether units are counted; where they are one number, at most one of the two is."""
-    rows, units = "count" in subjects, "count_units" in subjects or layout.private
-    if layout.bounds.rows > 1 or not (rows or "count_units" in subjects):
+    families = {subject[0] for subject in subjects}
+    rows, units = "rows" in families, "units" in families or layout.private
+    if layout.bounds.rows > 1 or not (rows or "units" in families):
         return rows, units
     if layout.private:
         return False, True
     # beside a column's parts a count of rows costs nothing more
-    joins = any(not isinstance(subject, str) and _has_parts(subject) for subject in subjects) or "counts" in subjects
+    joins = bool(families & {"column", "pair", "values"})
     return (True, False) if joins else (rows and not units, units)
 
 
-def _has_parts(subject: object) -> bool:
-    return isinstance(subject, tuple) and subject[0] != "quantile"
+def _family(aggregate: Aggregate) -> Family:
+    return "rows" if aggregate.kind == "count" and aggregate.expression is None else FAMILIES[aggregate.kind]
 
 
-def _subject(aggregate: Aggregate) -> object:
-    """Outputs of one subject come from one release."""
-    if aggregate.kind in ("count_units", "count_distinct", "top") or (
-        aggregate.kind == "count" and aggregate.expression is None
-    ):
-        return aggregate.kind
-    if aggregate.kind == "count":
-        return "counts"
+def _subject(aggregate: Aggregate) -> Subject:
+    """Outputs of one subject are laid out together: those of one column, or of two, come from one release."""
+    family = _family(aggregate)
     column = (aggregate.expression, aggregate.between, aggregate.step)
-    if aggregate.kind == "quantile":
-        return ("quantile", *column)
-    if aggregate.kind in PAIR_DEGREES:
-        return ("pair", *column, aggregate.other, aggregate.other_between)
-    return ("moments", *column)
+    match family:
+        case "rows" | "units" | "values" | "distinct" | "ranking":
+            return (family,)
+        case "column" | "quantile":
+            return (family, *column)
+        case "pair":
+            return (family, *column, aggregate.other, aggregate.other_between)
+        case _:
+            assert_never(family)
 
 
-def _counts_of(expression: Expression | None, subjects: dict[object, list[Output]]) -> list[Output]:
+def _counts_of(expression: Expression | None, subjects: Subjects) -> list[Output]:
     """COUNT(x) comes free with a sum or mean of x."""
-    return [output for output in subjects.get("counts", []) if output.aggregate.expression == expression]
+    return [output for output in subjects.get(("values",), []) if output.aggregate.expression == expression]
 
 
-def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output], *, rows_asked: bool) -> None:
-    first = outputs[0].aggregate
-    if first.kind == "quantile":
-        _lay_out_quantiles(layout, outputs)
-        return
+def _lay_out_columns(
+    layout: Layout, family: Family, outputs: list[Output], counts: list[Output], *, rows_asked: bool
+) -> None:
+    """Lay out what is asked of one column or two, together; what has its own way comes later."""
     with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
-    if first.kind in PAIR_DEGREES:
-        _lay_out_pair(layout, outputs, with_rows=with_rows)
-        return
+    match family:
+        case "column":
+            _lay_out_column(layout, outputs, counts, with_rows=with_rows)
+        case "pair":
+            _lay_out_pair(layout, outputs, with_rows=with_rows)
+        case "quantile":
+            _lay_out_quantiles(layout, outputs)
+        case "rows" | "units" | "values" | "distinct" | "ranking":
+            pass
+        case _:
+            assert_never(family)
+
+
+def _lay_out_alone(layout: Layout, output: Output, *, rows_asked: bool) -> None:
+    """Lay out what is not asked of a column with others."""
+    family = _family(output.aggregate)
+    match family:
+        case "distinct":
+            _lay_out_distinct(layout, output)
+        case "ranking":
+            layout.made[output.name] = planned(output, 0)
+        case "values":
+            if output.name not in layout.made:
+                _lay_out_count(layout, output, rows_asked=rows_asked)
+        case "rows" | "units" | "column" | "pair" | "quantile":
+            pass
+        case _:
+            assert_never(family)
+
+
+def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output], *, with_rows: bool) -> None:
     free = [output for output in counts if output.name not in layout.made]
-    spread = any(output.aggregate.kind in SPREADS for output in outputs)
-    column = layout.measure(first, degree=2 if spread else 1)
+    degrees = max(DEGREES[output.aggregate.kind] for output in outputs)
+    column = layout.measure(outputs[0].aggregate, degree=sum(degrees))
     parts: tuple[Part, ...]
-    if spread:
+    if degrees == (2,):
         layout.products_of.append(((column, 2),))
-        parts = _moments((column,), (2,), with_rows=with_rows)
+        parts = _moments((column,), degrees, with_rows=with_rows)
     elif not with_rows and not free and all(output.aggregate.kind == "sum" for output in outputs):
         parts = (Part("total", column),)
     else:
@@ -177,13 +229,12 @@ def _lay_out_column(layout: Layout, outputs: list[Output], counts: list[Output],
         parts = (Part("missing", column), *parts) if with_rows else parts
     layout.released.append(parts)
     for output in (*outputs, *free):
-        place = len(layout.released) - 1
-        layout.made[output.name] = PlannedOutput(output.name, output.aggregate.kind, place, column)
+        layout.made[output.name] = planned(output, len(layout.released) - 1, column)
 
 
 def _lay_out_pair(layout: Layout, outputs: list[Output], *, with_rows: bool) -> None:
     aggregate = outputs[0].aggregate
-    degrees = max(PAIR_DEGREES[output.aggregate.kind] for output in outputs)
+    degrees = max(DEGREES[output.aggregate.kind] for output in outputs)
     column = layout.measure(aggregate, degree=sum(degrees))
     swapped = replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
     other = layout.measure(swapped, degree=sum(degrees))
@@ -192,8 +243,7 @@ def _lay_out_pair(layout: Layout, outputs: list[Output], *, with_rows: bool) -> 
     )
     layout.released.append(_moments((column, other), degrees, with_rows=with_rows))
     for output in outputs:
-        place = len(layout.released) - 1
-        layout.made[output.name] = PlannedOutput(output.name, output.aggregate.kind, place, column, other)
+        layout.made[output.name] = planned(output, len(layout.released) - 1, column, other)
 
 
 def _moments(columns: tuple[int, ...], degrees: tuple[int, ...], *, with_rows: bool) -> tuple[Part, ...]:
@@ -212,9 +262,7 @@ def _lay_out_quantiles(layout: Layout, outputs: list[Output]) -> None:
         if output.aggregate.fraction is None:
             raise QueryRefused("a quantile needs its fraction\nhint: quantile('x', 0.9)")
         at = fractions.index(output.aggregate.fraction)
-        targets = (3 * at, 3 * at + 1, 3 * at + 2)
-        place = len(layout.quantiles) - 1
-        layout.made[output.name] = PlannedOutput(output.name, "quantile", place, column, targets=targets)
+        layout.made[output.name] = planned(output, len(layout.quantiles) - 1, column, at)
     if count > QUANTILES_MOST:
         raise QueryRefused(f"at most {QUANTILES_MOST} quantiles of a column fit in a question\nhint: ask for fewer")
 
@@ -230,14 +278,14 @@ def _lay_out_count(layout: Layout, output: Output, *, rows_asked: bool) -> None:
     for place, column in enumerate(layout.columns):
         if column.counts_only and column.expression == expression:
             at = next(at for at, parts in enumerate(layout.released) if parts[-1] == Part("counted", place))
-            layout.made[output.name] = PlannedOutput(output.name, "count", at, place)
+            layout.made[output.name] = planned(output, at, place)
             return
     layout.columns.append(Measured(expression, "null", Fraction(1), 0, 1, counts_only=True))
     place = len(layout.columns) - 1
     with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
     counted = (Part("counted", place),)
     layout.released.append((Part("missing", place), *counted) if with_rows else counted)
-    layout.made[output.name] = PlannedOutput(output.name, "count", len(layout.released) - 1, place)
+    layout.made[output.name] = planned(output, len(layout.released) - 1, place)
 
 
 def _lay_out_distinct(layout: Layout, output: Output) -> None:
@@ -256,18 +304,18 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
         layout.distincts.append(wanted)
         layout.released.append((Part("distinct", index=(len(layout.distincts) - 1,)),))
     parts = (Part("distinct", index=(layout.distincts.index(wanted),)),)
-    layout.made[output.name] = PlannedOutput(output.name, "count_distinct", layout.released.index(parts))
+    layout.made[output.name] = planned(output, layout.released.index(parts))
 
 
 def _counted(layout: Layout, output: Output) -> PlannedOutput:
     """COUNT(*) or a count of units: from the release that has it, which is the other's where they are one number."""
-    found: dict[AggregateKind, int] = {
-        "count_units" if parts == UNITS else "count": at
+    found: dict[type[CountRows | CountUnits], int] = {
+        CountUnits if parts == UNITS else CountRows: at
         for at, parts in enumerate(layout.released)
         if parts == UNITS or parts[0].kind in ("missing", "rows")
     }
-    wanted = output.aggregate.kind
-    for kind in (wanted, *found):
-        if kind in found and (kind == wanted or layout.bounds.rows == 1):
-            return PlannedOutput(output.name, kind, found[kind])
+    wanted = CountUnits if output.aggregate.kind == "count_units" else CountRows
+    for record in (wanted, *found):
+        if record in found and (record is wanted or layout.bounds.rows == 1):
+            return record(output.name, found[record])
     raise QueryRefused("COUNT(*) has no release")

@@ -17,12 +17,33 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isqrt, log, sinh, sqrt
 from statistics import NormalDist
+from typing import assert_never
 
 from tacit.accounting import laplace_scale, noise_delta, rho_within
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.choices import ESTIMATES_PART, ESTIMATES_PART_OF_RHO, UnitBounds, draw_of, quantile_gain
 from tacit.plan.layout import UNITS, Layout
-from tacit.plan.plan import NoiseKind, NoisyRelease, Part, PlannedOutput, QuantileDraw, Sensitivity, Spend
+from tacit.plan.plan import (
+    Correlation,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    CountValues,
+    Covariance,
+    Mean,
+    NoiseKind,
+    NoisyRelease,
+    Part,
+    Quantile,
+    QuantileDraw,
+    Ranking,
+    Released,
+    Sensitivity,
+    Spend,
+    StandardDeviation,
+    Sum,
+    Variance,
+)
 from tacit.plan.sensitivity import whole_of
 from tacit.privacy import (
     SCALE_MAX,
@@ -74,14 +95,13 @@ def shares_of(
     weighed = [[0.0] * counts[0], [0.0] * counts[1]]
     given = dict(weights)
     most = max((given.get(output.name, Fraction(1)) for output in layout.outputs), default=Fraction(1))
-    for output in layout.outputs:  # a ranking has no release, and is asked alone
-        kind = output.kind == "quantile"
-        error = (
-            _rank_error(output, layout, unit, noise=noise)
-            if kind
-            else _error(output, layout, sensitivities[output.release], noise=noise)
-        )
-        weighed[kind][output.release] += float(given.get(output.name, Fraction(1)) / most) * error**2
+    for output in layout.outputs:
+        weight = float(given.get(output.name, Fraction(1)) / most)
+        if isinstance(output, Quantile):
+            weighed[1][output.draw] += weight * _rank_error(output, layout, unit, noise=noise) ** 2
+        elif not isinstance(output, Ranking):  # which has no release, and is asked alone
+            error = _error(output, layout, sensitivities[output.release], noise=noise)
+            weighed[0][output.release] += weight * error**2
     if layout.private:  # which groups are shown hangs on the count of units, so it gets no less than others do
         place = layout.released.index(UNITS)
         rest = [*weighed[0][:place], *weighed[0][place + 1 :], *weighed[1]]
@@ -97,22 +117,27 @@ def _size(how_far: Sensitivity, *, noise: NoiseKind) -> float:
     return how_far.l1 * sqrt(2) if noise == "laplace" else sqrt(how_far.l2_squared / 2)
 
 
-def _error(output: PlannedOutput, layout: Layout, how_far: Sensitivity, *, noise: NoiseKind) -> float:
+def _error(output: Released, layout: Layout, how_far: Sensitivity, *, noise: NoiseKind) -> float:
     """Return about how many rows of a group the noise is worth in this output, at a loss of 1."""
     parts = layout.released[output.release]
-    whole = float(whole_of(parts[-1], layout.columns))
-    if output.kind in ("count", "count_units", "count_distinct"):
-        counted = [part for part in parts if part.kind != "missing" or output.column is None]
-        return _size(how_far, noise=noise) * sqrt(len(counted)) / whole
-    if parts[-1].kind == "total":
-        column = layout.columns[parts[-1].column or 0]
-        whole = float(max(abs(column.low), abs(column.high)))
-    return _size(how_far, noise=noise) / whole
+    size, whole = _size(how_far, noise=noise), float(whole_of(parts[-1], layout.columns))
+    match output:
+        case CountRows() | CountUnits() | CountDistinct():
+            return size * sqrt(len(parts)) / whole
+        case CountValues():
+            return size * sqrt(sum(part.kind != "missing" for part in parts)) / whole
+        case Sum() if parts[-1].kind == "total":
+            column = layout.columns[output.column]
+            return size / float(max(abs(column.low), abs(column.high)))
+        case Sum() | Mean() | Variance() | StandardDeviation() | Covariance() | Correlation():
+            return size / whole
+        case _:
+            assert_never(output)
 
 
-def _rank_error(output: PlannedOutput, layout: Layout, unit: UnitBounds, *, noise: NoiseKind) -> float:
+def _rank_error(output: Quantile, layout: Layout, unit: UnitBounds, *, noise: NoiseKind) -> float:
     """Return about how many rows a quantile is off by, at a loss of 1."""
-    levels = levels_of(len(layout.quantiles[output.release].fractions))
+    levels = levels_of(len(layout.quantiles[output.draw].fractions))
     if noise == "laplace":
         draws = unit.groups * float(levels / ESTIMATES_PART)
     else:
