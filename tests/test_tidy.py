@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import tidy_rules as rules
+from tests import tidy_secrets as secrets
 from tests.tidy_rules import Tree
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -15,9 +16,10 @@ Rule = Callable[[Tree], list[str]]
 PACKAGE_RULES: list[Rule] = [
     rules.layers,
     rules.walls,
-    rules.names_of_sums,
     rules.one_way_to_pay,
-    rules.complete_matches,
+    secrets.names_of_sums,
+    secrets.secret_names,
+    secrets.complete_matches,
     rules.one_home,
     rules.no_other_randomness,
     rules.file_sizes,
@@ -80,11 +82,26 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.walls, {"ledger/sqlite.py": "from tacit.plan.plan import Plan\n"}),
     (rules.one_way_to_pay, {"local/central.py": "def f(ledger, table):\n    return ledger.reserve(table)\n"}),
     (rules.one_way_to_pay, {"learning/sgd.py": "def f(ledger):\n    return getattr(ledger, 'reserve')\n"}),
-    (rules.names_of_sums, {"engine/spark.py": "def f(i):\n    return f'counted_{i}'\n"}),
-    (rules.names_of_sums, {"release/release.py": "def f(table, i):\n    return table[f'k{i}']\n"}),
-    (rules.complete_matches, {"answer/columns.py": "match output:\n    case Sum():\n        pass\n"}),
+    (secrets.names_of_sums, {"engine/spark.py": "def f(i):\n    return f'counted_{i}'\n"}),
+    (secrets.names_of_sums, {"release/release.py": "def f(table, i):\n    return table[f'k{i}']\n"}),
+    (secrets.secret_names, {"plan/planner.py": "def f(epsilon):\n    exact_epsilon = epsilon\n"}),
+    (secrets.secret_names, {"answer/text.py": "def show(table):\n    return table.exact_sums\n"}),
+    (secrets.secret_names, {"local/domain.py": "def text(*, exact_length): ...\n"}),
+    (secrets.secret_names, {"privacy/loss.py": "from tacit.privacy.rounding import exact_rational\n"}),
     (
-        rules.complete_matches,
+        secrets.secret_names,
+        {"__init__.py": "__all__ = ['Laplace']\n", "noise/mechanism.py": "class Laplace:\n    exact_scale: int\n"},
+    ),
+    (
+        secrets.secret_names,
+        {
+            "__init__.py": "__all__ = ['audit']\n",
+            "auditing/audit.py": "def audit(function, *, exact_value): ...\n",
+        },
+    ),
+    (secrets.complete_matches, {"answer/columns.py": "match output:\n    case Sum():\n        pass\n"}),
+    (
+        secrets.complete_matches,
         {"answer/columns.py": "match a:\n    case Sum():\n        pass\n    case _:\n        assert_never(b)\n"},
     ),
     (rules.one_home, {"ledger/chain.py": "import secrets\n"}),
@@ -156,15 +173,17 @@ ALLOWED: list[tuple[Rule, Tree]] = [
     (rules.walls, {"ledger/sqlite.py": "from tacit.ledger.chain import head\nfrom tacit.accounting import filter\n"}),
     (rules.walls, {"release/release.py": "from tacit.exact import ExactTable\nfrom tacit.noise import laplace\n"}),
     (rules.walls, {"answer/columns.py": "from tacit.release.release import NoisyTable\n"}),
-    (rules.names_of_sums, {"exact.py": "def f(i):\n    return f'total_{i}'\n"}),
+    (secrets.names_of_sums, {"exact.py": "def f(i):\n    return f'total_{i}'\n"}),
     (
-        rules.names_of_sums,
+        secrets.names_of_sums,
         {"engine/kernel/kernel_path.py": "def f(name, i):\n    return f'{name}_{i}', f'chapter_{i}'\n"},
     ),
     (
-        rules.complete_matches,
+        secrets.complete_matches,
         {"answer/columns.py": "match a:\n    case Sum():\n        pass\n    case _:\n        assert_never(a)\n"},
     ),
+    (secrets.secret_names, {"release/noisy.py": "def release(plan, exact_table): ...\n"}),
+    (secrets.secret_names, {"plan/planner.py": "from tacit import exact\nexactly = 'exact_text'\n"}),
     (rules.one_home, {"noise/bits.py": "import secrets\n", "query/sql.py": "import sqlglot\n"}),
     (rules.one_home, {"engine/kernel/summing.py": "import ibis\nimport os\nos.environ.get('X')\n"}),
     (rules.no_other_randomness, {"gauntlet/noise/mutants.py": "import random\n"}),

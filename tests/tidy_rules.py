@@ -39,9 +39,6 @@ LEVEL = {name: len(LAYERS) - row for row, names in enumerate(LAYERS) for name in
 # Who may use the public root, and so every layer at once.
 ROOT_USERS = {"cli", "server", "auditing", "learning"}
 
-# What makes, fills or reads the exact table.
-ENGINE_AND_BESIDE = {"engine", "exact", "release", "session"}
-
 ENGINE_WALL = {"noise", "selection"}
 RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "release"}
 # What is printed or drawn is made of what was released: these rooms see no row and no secret sum.
@@ -93,10 +90,6 @@ MODULE_NAMES_BARRED = {"util", "utils", "helper", "helpers", "common", "misc", "
 CLASS_SUFFIXES_BARRED = ("Manager", "Handler", "Base", "Impl")
 PRIVACY_ROOMS = {"noise", "selection", "local", "release"}
 DRAWS = re.compile(r"sample|release|add_|draw")
-
-# How the names of exact sums begin, and the whole of those that columns of keys and values have before their number.
-SUM_NAMES_HOME = "exact.py"
-SUM_NAMES = re.compile(r"(counted|total|distinct|listed)_(k?\d*)?|[kx]\d*")
 
 # Spelled in pieces, so that this file does not break its own rule.
 WORDS_BARRED = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "/wo" + "rk/", "/tmp/" + "brief", "session" + " id"]))
@@ -158,21 +151,6 @@ def is_secret(module: str) -> bool:
     return any(prefix in SECRET_MODULES for prefix in prefixes(module)) or module.split(".")[-1] in SECRET_NAMES
 
 
-def names_of_sums(tree: Tree) -> list[str]:
-    """The exact table alone spells the names of its sums; a third engine would otherwise misspell one."""
-    broken = []
-    for path, source in tree.items():
-        if path == SUM_NAMES_HOME or room(path) not in ENGINE_AND_BESIDE:
-            continue
-        for node in nodes_of(source):
-            first = node.values[0] if isinstance(node, ast.JoinedStr) and len(node.values) == 2 else None
-            if isinstance(first, ast.Constant) and SUM_NAMES.fullmatch(str(first.value)):
-                broken.append(
-                    f"{path}:{node.lineno} spells a sum's name, f'{first.value}…'; use the functions of tacit.exact"
-                )
-    return broken
-
-
 def one_way_to_pay(tree: Tree) -> list[str]:
     """Only `spend`, in session.py, charges a budget: reserve, run, commit."""
     broken = []
@@ -185,21 +163,6 @@ def one_way_to_pay(tree: Tree) -> list[str]:
             if (isinstance(node, ast.Attribute) and node.attr == "reserve")
             or (isinstance(node, ast.Constant) and node.value == "reserve")
         ]
-    return broken
-
-
-def complete_matches(tree: Tree) -> list[str]:
-    """A match names every case: it ends in assert_never, so that mypy finds where a new one is missing."""
-    broken = []
-    for path, source in tree.items():
-        for node in nodes_of(source):
-            if isinstance(node, ast.Match):
-                last = "\n".join(ast.unparse(each) for each in node.cases[-1].body)
-                if last != f"assert_never({ast.unparse(node.subject)})":
-                    broken.append(
-                        f"{path}:{node.lineno} matches without an end that says it is complete; name every case, then "
-                        f"'case _: assert_never({ast.unparse(node.subject)})'"
-                    )
     return broken
 
 
@@ -300,18 +263,24 @@ def shallow_inheritance(tree: Tree) -> list[str]:
 
 def root_names(tree: Tree) -> list[str]:
     """No public name equals a module's: the module would replace it at its first import."""
-    public: set[str] = set()
-    for node in parsed(tree["__init__.py"]).body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.List | ast.Tuple):
-            parts = node.value.keys if isinstance(node.value, ast.Dict) else node.value.elts
-            public |= {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            public.add(node.name)
+    public = public_names(tree)
     modules = {room(path) for path in tree} - {""}
     return [
         f"the root name '{name}' is also the module tacit.{name}, which would replace it; rename one"
         for name in sorted(public & modules)
     ]
+
+
+def public_names(tree: Tree) -> set[str]:
+    """The names that the root lists or defines."""
+    public: set[str] = set()
+    for node in parsed(tree.get("__init__.py", "")).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict | ast.List | ast.Tuple):
+            parts = node.value.keys if isinstance(node.value, ast.Dict) else node.value.elts
+            public |= {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            public.add(node.name)
+    return public
 
 
 def module_docstrings(tree: Tree) -> list[str]:

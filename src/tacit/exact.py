@@ -115,8 +115,8 @@ class ExactTable:
 
     def part(self, part: Part, plan: Plan) -> list[int]:
         """Return one part for every group, still exact."""
-        exact: list[int] = self.wholes_of(part, plan).tolist()
-        return exact
+        exact_part: list[int] = self.wholes_of(part, plan).tolist()
+        return exact_part
 
     def wholes_of(self, part: Part, plan: Plan) -> Wholes:
         """Return one part for every group as an array."""

@@ -17,7 +17,7 @@ from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
 mpmath.mp.dps = 120
 
 
-def exact_delta(noise, scale, least, groups):
+def delta_formula(noise, scale, least, groups):
     """1 - (1 - Pr[1 + Z >= least])^groups, summed term by term."""
     far = 60 * (int(scale) + 1) if noise == "laplace" else 40 * (int(scale) + 1)
     s = mpmath.mpf(scale.numerator) / scale.denominator
@@ -36,7 +36,7 @@ def exact_delta(noise, scale, least, groups):
 def test_the_threshold_is_the_least_whose_exact_delta_fits(noise, scale, groups, power):
     scale, delta = Fraction(scale), Fraction(1, 10**power)
     found = threshold_for(noise, scale, groups_per_unit=groups, delta=delta, release=0)
-    here, below = (exact_delta(noise, scale, least, groups) for least in (found.least, found.least - 1))
+    here, below = (delta_formula(noise, scale, least, groups) for least in (found.least, found.least - 1))
     assert here <= delta
     assert found.least == 2 or below > delta
     assert here <= mpmath.mpf(found.delta.numerator) / found.delta.denominator

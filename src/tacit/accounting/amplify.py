@@ -30,9 +30,9 @@ from tacit.privacy import (
     Number,
     PureLoss,
     SubsampledGaussian,
+    as_rational,
     ball,
     decimal_meaning,
-    exact_rational,
     positive,
     shortened,
     show,
@@ -193,14 +193,14 @@ def shuffled(
     ε = 0.0530..., δ = 1e-06
     """
     local = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-    exact_delta = decimal_meaning(delta, name="delta")
-    require_chance(exact_delta)
+    delta_value = decimal_meaning(delta, name="delta")
+    require_chance(delta_value)
     count = whole(reports, name="reports", least=2)
     _require(unlinkable=unlinkable, count=count, local=local, randomizer=randomizer)
-    coarse = _least(_clones(local, count, randomizer, blocks=12), exact_delta, 0.0, float(local), tight=1e-2)
+    coarse = _least(_clones(local, count, randomizer, blocks=12), delta_value, 0.0, float(local), tight=1e-2)
     fine = _clones(local, count, randomizer, blocks=_blocks(count, local))
-    found = _least(fine, exact_delta, 0.0, coarse, tight=1e-6)
-    return ApproximateLoss(min(shortened(Fraction(found), up=True), local), exact_delta)
+    found = _least(fine, delta_value, 0.0, coarse, tight=1e-6)
+    return ApproximateLoss(min(shortened(Fraction(found), up=True), local), delta_value)
 
 
 @lru_cache(maxsize=4096)
@@ -278,7 +278,7 @@ def _clones(local: Fraction, count: int, randomizer: str, *, blocks: int) -> _Cl
     with working_precision(BITS):
         power = ball(local).exp()
         share = 1 / power if randomizer == "any" else 2 / (power + 1)
-        rate = exact_rational(share.lower())  # fewer clones hide less
+        rate = as_rational(share.lower())  # fewer clones hide less
         trials = count - 1
         mean, deviation = float(trials * rate), math.sqrt(float(trials * rate * (1 - rate))) + 1e-9
         low = max(0, math.floor(mean - SHUFFLE_DEVIATIONS * deviation))
@@ -366,4 +366,4 @@ def _tail_ratio(coins: int, start: int) -> float:
 
 
 def _up(value: arb) -> Fraction:
-    return max(exact_rational(value.upper()), Fraction(0))
+    return max(as_rational(value.upper()), Fraction(0))

@@ -32,7 +32,7 @@ from tacit.accounting.fourier import (
 )
 from tacit.accounting.pair import BITS, Curve, Gridded, Lattice, Normal, Pair, TooFine, merged, on_grid
 from tacit.errors import InvalidParameter
-from tacit.privacy import ball, exact_rational, shortened, show, upper_end, upward, working_precision
+from tacit.privacy import as_rational, ball, shortened, show, upper_end, upward, working_precision
 
 TILTED_BITS = 128
 # Deviations of the tilted total that the window holds below its mean, and above. What is below it wraps around to its
@@ -116,7 +116,7 @@ class Tilted:
         share = (delta - at) / (before - at)
         with working_precision(TILTED_BITS):
             back = (ball(share) * (-ball(self.step)).expm1()).log1p()
-            return max(exact_rational((ball(epsilon) + back).upper()), Fraction(0))
+            return max(as_rational((ball(epsilon) + back).upper()), Fraction(0))
 
     def _guess(self, delta: float) -> int:
         """Return about the first index at which delta is met: a float search over all of them at once."""
@@ -154,8 +154,8 @@ def tilted(
     `least` is the least size of the window: a total may stray little most of the time, and far on rare occasions.
     """
     while True:
-        exact_rate = Fraction(rate)
-        tilts = [_tilt(part, exact_rate * step) for part, _ in parts]
+        rate_value = Fraction(rate)
+        tilts = [_tilt(part, rate_value * step) for part, _ in parts]
         counts = [count for _, count in parts]
         first, size, width = _window(tilts, counts, float(step), rate, least or SIZE_LEAST)
         if rate * float(step) * size <= EXPONENT_MOST * 1.01:
@@ -168,8 +168,8 @@ def tilted(
         above = ball(beyond) + _above(parts, step, first + size, rate, width)
     chances, error = _composed([(tilt.chances, count) for tilt, (_, count) in zip(tilts, parts, strict=True)], size)
     in_order = np.roll(chances, -(first % size))
-    decay, loss = powers(-exact_rate * step, size), powers(-step, size)
-    return Tilted(step, offset, exact_rate, first, in_order, sums, error, above, beyond, decay, loss)
+    decay, loss = powers(-rate_value * step, size), powers(-step, size)
+    return Tilted(step, offset, rate_value, first, in_order, sums, error, above, beyond, decay, loss)
 
 
 @dataclass(frozen=True)
@@ -222,10 +222,10 @@ def _above(parts: Parts, step: Fraction, index: int, rate: float, width: float) 
     steeper = min(rate + 5 / max(width, 1e-12), EXPONENT_MOST / (float(step) * longest))
     bounds = []
     for tried in (rate, steeper):
-        exact_rate = Fraction(tried) * step
-        bound = (-ball(exact_rate * index)).exp()
+        rate_value = Fraction(tried) * step
+        bound = (-ball(rate_value * index)).exp()
         for part, count in parts:
-            sums = dot(part.masses, powers(exact_rate, len(part.masses)))
+            sums = dot(part.masses, powers(rate_value, len(part.masses)))
             bound = bound * arb(sums * (1 + 4 * (len(part.masses) + 16) * UNIT)) ** count
         bounds.append(bound)
     return min(bounds, key=lambda bound: float(bound.log().mid()))

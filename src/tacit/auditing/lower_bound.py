@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.accounting import continuous_gaussian_delta
 from tacit.errors import InvalidParameter
-from tacit.privacy import Floats, ball, certainly_less, exact_rational, rounded_down, working_precision
+from tacit.privacy import Floats, as_rational, ball, certainly_less, rounded_down, working_precision
 
 _PRECISION = 128
 _SEARCHES = 40
@@ -57,7 +57,7 @@ class Proved:
     def delta(self, epsilon: Fraction) -> float:
         """Return the delta demonstrated at this epsilon, rounded down; 0 where none is."""
         with working_precision(_PRECISION):
-            found = exact_rational((ball(self.low) - ball(epsilon).exp() * ball(self.high)).lower())
+            found = as_rational((ball(self.low) - ball(epsilon).exp() * ball(self.high)).lower())
         return _float_down(found) if found > 0 else 0.0
 
 

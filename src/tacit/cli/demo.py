@@ -56,7 +56,7 @@ def write_visits(path: Path) -> None:
     duckdb.connect().execute(f"COPY ({_VISITS}) TO $path (FORMAT parquet)", {"path": str(path)})
 
 
-def exact_visits(path: Path) -> Mapping[str, tuple[int, float]]:
+def true_visits(path: Path) -> Mapping[str, tuple[int, float]]:
     """Return the truth, which only a demo may show: each ward's people and their mean stay."""
     import duckdb
 
@@ -136,7 +136,7 @@ def show_answer(by_ward: "Question", path: Path) -> None:
     """Print the answer, and how it compares with the truth."""
     answer = by_ward.answer(epsilon=1)
     say("3. An answer: charged first, then read, with an error bar on every cell", f"q.answer(epsilon=1)\n\n{answer}")
-    exact = exact_visits(path)
+    exact = true_visits(path)
     lines = [f"{'ward':<12} {'people':>7} {'(exact)':>9}   {'stay':>6} {'(exact)':>9}"]
     for row in answer.to_dicts():
         people, stay = exact[row["ward"]]

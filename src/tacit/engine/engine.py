@@ -111,9 +111,9 @@ class Engine:
 
     def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
         path = self._taken(plan)
-        quick = self._quick(plan, salt, path)
-        if quick is not None:
-            yield quick
+        exact_table = self._quick(plan, salt, path)
+        if exact_table is not None:
+            yield exact_table
         else:
             yield from self._patient(plan, salt, path)
 
@@ -167,17 +167,18 @@ class Engine:
         kept = plan.unit is None and not (plan.quantiles or plan.distincts)  # all of it is prepared, the keys too
         with self._source.with_table(None if kept else listed_keys(plan)) as listed:
             if plan.sums_nothing:
-                exact = ExactTable(plan.public_keys or ((),), {})
+                exact_table = ExactTable(plan.public_keys or ((),), {})
             else:
-                found = self._summed(plan, salt, listed)
-                exact = _found_groups(found, plan) if plan.public_keys is None else _listed_groups(found, plan)
+                exact_sums = self._summed(plan, salt, listed)
+                table_of = _found_groups if plan.public_keys is None else _listed_groups
+                exact_table = table_of(exact_sums, plan)
             for column in sorted({draw.column for draw in plan.quantiles}):
                 values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
-                exact = with_values(exact, column, self._source.fetch(values), plan)
+                exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
             for place in range(len(plan.distincts)):
                 counts = distinct_relation(plan, place, self._source.table, self._kinds, salt, listed)
-                exact = with_distinct(exact, place, self._source.fetch(counts), plan)
-        return exact
+                exact_table = with_distinct(exact_table, place, self._source.fetch(counts), plan)
+        return exact_table
 
     def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
         def relation(listed: ir.Table | None) -> tuple[ir.Table, None]:

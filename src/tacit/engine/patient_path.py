@@ -289,30 +289,32 @@ def _value_records(batch: pa.RecordBatch, keys: Words) -> Words:
 
 def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     listed = plan.public_keys or ((),)
-    sums: dict[str, list[int]] = {} if plan.sums_nothing else {name: [0] * len(listed) for name in sum_names(plan)}
-    for keys, parts in read.sums.groups() if read.sums is not None and sums else ():
-        for name, column in zip(sums, sums_of(parts), strict=True):
-            for place, value in zip(keys[:, 0].tolist(), column, strict=True):
-                sums[name][place] = value
+    exact_sums: dict[str, list[int]] = {}
+    if not plan.sums_nothing:
+        exact_sums = {name: [0] * len(listed) for name in sum_names(plan)}
+    for keys, exact_parts in read.sums.groups() if read.sums is not None and exact_sums else ():
+        for name, exact_column in zip(exact_sums, sums_of(exact_parts), strict=True):
+            for place, exact_value in zip(keys[:, 0].tolist(), exact_column, strict=True):
+                exact_sums[name][place] = exact_value
     places = np.arange(len(listed), dtype=np.uint64)[:, None]
     for place, counts in enumerate(distinct):
-        sums[distinct_name(place)] = counts.find(places)[1].tolist()
+        exact_sums[distinct_name(place)] = counts.find(places)[1].tolist()
     drawn = {draw.column for draw in plan.quantiles}
-    yield ExactTable(listed, sums, {place: _values_of(read, place, places) for place in sorted(drawn)})
+    yield ExactTable(listed, exact_sums, {place: _values_of(read, place, places) for place in sorted(drawn)})
 
 
 def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     drawn = sorted({draw.column for draw in plan.quantiles})
     if read.sums is None:  # no row
-        sums = {name: list[int]() for name in [*sum_names(plan), *(distinct_name(at) for at in range(len(distinct)))]}
-        yield ExactTable([], sums, {place: GroupedSteps.joined([]) for place in drawn})
+        names = [*sum_names(plan), *(distinct_name(at) for at in range(len(distinct)))]
+        yield ExactTable([], {name: [] for name in names}, {place: GroupedSteps.joined([]) for place in drawn})
         return
-    for words, parts in read.sums.groups():
+    for words, exact_parts in read.sums.groups():
         keys = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(words, read.key_kinds)]
-        sums = dict(zip(sum_names(plan), sums_of(parts), strict=True))
+        exact_sums = dict(zip(sum_names(plan), sums_of(exact_parts), strict=True))
         for place, counts in enumerate(distinct):
-            sums[distinct_name(place)] = counts.find(words)[1].tolist()
-        yield ExactTable(keys, sums, {place: _values_of(read, place, words) for place in drawn})
+            exact_sums[distinct_name(place)] = counts.find(words)[1].tolist()
+        yield ExactTable(keys, exact_sums, {place: _values_of(read, place, words) for place in drawn})
 
 
 def _values_of(read: _Read, place: int, keys: Words) -> GroupedSteps:

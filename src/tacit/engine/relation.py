@@ -305,11 +305,13 @@ def _value_rows(
 WORD_BITS = 32
 
 
-def with_values(exact: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
+def with_values(exact_table: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
     """Return the exact table with one column's values, sorted, for every group; a group without any has none."""
-    places = _places(exact, found, plan)
-    values = found.column(STEPS).to_numpy().astype(np.int64)
-    return replace(exact, values={**exact.values, column: grouped(places, values, groups=len(exact))})
+    places = _places(exact_table, found, plan)
+    exact_values = found.column(STEPS).to_numpy().astype(np.int64)
+    return replace(
+        exact_table, values={**exact_table.values, column: grouped(places, exact_values, groups=len(exact_table))}
+    )
 
 
 def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> GroupedSteps:
@@ -329,23 +331,23 @@ def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> Group
     return GroupedSteps((words & ((1 << WORD_BITS) - 1)).astype(np.uint32), edges[:-1], edges[1:])
 
 
-def with_distinct(exact: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:
+def with_distinct(exact_table: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:
     """Return the exact table with how many different values one expression has in every group."""
-    counts = [0] * len(exact)
+    exact_counts = [0] * len(exact_table)
     name = distinct_name(place)
-    for at, text in zip(_places(exact, found, plan).tolist(), found.column(name).to_pylist(), strict=True):
-        counts[at] = 0 if text is None else int(text)
-    return replace(exact, sums={**exact.sums, name: counts})
+    for at, text in zip(_places(exact_table, found, plan).tolist(), found.column(name).to_pylist(), strict=True):
+        exact_counts[at] = 0 if text is None else int(text)
+    return replace(exact_table, sums={**exact_table.sums, name: exact_counts})
 
 
-def _places(exact: ExactTable, found: pa.Table, plan: Plan) -> Integers:
+def _places(exact_table: ExactTable, found: pa.Table, plan: Plan) -> Integers:
     """Return which of the exact table's groups each found row is about."""
     if not plan.keys:
         return np.zeros(len(found), dtype=np.int64)
     if plan.public_keys is not None:
         listed: Integers = found.column(KEY_PLACE).to_numpy().astype(np.int64)
         return listed
-    place_of = {key: place for place, key in enumerate(exact.keys)}
+    place_of = {key: place for place, key in enumerate(exact_table.keys)}
     columns = [found.column(key_name(at)).to_pylist() for at in range(len(plan.keys))]
     keys = zip(*columns, strict=True)
     return np.array([place_of[tuple(to_scalar(part) for part in key)] for key in keys], dtype=np.int64)

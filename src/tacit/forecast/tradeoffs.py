@@ -240,16 +240,16 @@ def _touched(kind: str, k: int, touched: int | None) -> int:
 
 
 def _solve(law: Accuracy, *, people: int | None, error: Number | None, epsilon: Number | None) -> Row:
-    exact_epsilon = None if epsilon is None else positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-    if exact_epsilon is not None:
-        within(exact_epsilon, name="epsilon", least=EPSILON_LEAST, most=EPSILON_MOST)
+    epsilon_value = None if epsilon is None else positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    if epsilon_value is not None:
+        within(epsilon_value, name="epsilon", least=EPSILON_LEAST, most=EPSILON_MOST)
     goal = None if error is None else _share(error)
     count = None if people is None else whole(people, name="people")
-    if count is not None and exact_epsilon is not None:
-        return Row(law.mechanism, count, law.error(count, exact_epsilon), exact_epsilon)
-    if goal is not None and exact_epsilon is not None:
+    if count is not None and epsilon_value is not None:
+        return Row(law.mechanism, count, law.error(count, epsilon_value), epsilon_value)
+    if goal is not None and epsilon_value is not None:
         return Row(
-            law.mechanism, least_people(lambda n: law.error(n, exact_epsilon), float(goal)), float(goal), exact_epsilon
+            law.mechanism, least_people(lambda n: law.error(n, epsilon_value), float(goal)), float(goal), epsilon_value
         )
     if goal is not None and count is not None:
         return Row(law.mechanism, count, float(goal), least_epsilon(law, goal, count))

@@ -273,10 +273,10 @@ def read_text(alphabet: Any, length: Any, step: Any) -> Text:
         raise InvalidParameter("alphabet must be a text of different characters\nhint: e.g. alphabet='abcdefgh'")
     if len(alphabet) > SYMBOLS_MAX:
         raise InvalidParameter(f"alphabet must have at most {SYMBOLS_MAX} characters, not {len(alphabet)}")
-    exact_length = whole(length, name="length")
-    if exact_length > LENGTH_MAX:
-        raise InvalidParameter(f"length must be at most {LENGTH_MAX}, not {exact_length}")
-    exact_step = whole(step, name="step")
-    if exact_step > 3:
-        raise InvalidParameter(f"step must be at most 3 characters, not {exact_step}: every extension is tried")
-    return Text(alphabet, exact_length, min(exact_step, exact_length))
+    length_value = whole(length, name="length")
+    if length_value > LENGTH_MAX:
+        raise InvalidParameter(f"length must be at most {LENGTH_MAX}, not {length_value}")
+    step_value = whole(step, name="step")
+    if step_value > 3:
+        raise InvalidParameter(f"step must be at most 3 characters, not {step_value}: every extension is tried")
+    return Text(alphabet, length_value, min(step_value, length_value))

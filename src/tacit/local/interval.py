@@ -56,7 +56,7 @@ class Counting:
         if not self.reports:
             return np.zeros(len(supports)), np.full(len(supports), float(self.people))
         if self.reports == self.people <= EXACT_MOST:
-            lows, highs = self.exact_bounds(supports, confidence)
+            lows, highs = self.certain_bounds(supports, confidence)
             estimates = self.unbiased(supports)
             return np.minimum(lows, estimates), np.maximum(highs, estimates)
         z = NormalDist().inv_cdf(0.5 + confidence / 2)
@@ -64,7 +64,7 @@ class Counting:
         high = self._root(supports.astype(np.float64) + 0.5, z, 1.0)
         return low * self.people, high * self.people
 
-    def exact_bounds(self, supports: Integers, confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def certain_bounds(self, supports: Integers, confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the fewest and the most holders of each answer, by the exact law, where every person reports.
 
         Equal supports are worked out once.

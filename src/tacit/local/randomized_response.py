@@ -246,7 +246,7 @@ class RandomizedResponse:
         share = 1 - (1 - level) / self.k if simultaneous and self.categories is not None else level
         counting = self._counting(people)
         values = counting.unbiased(counts).tolist()
-        low, high = counting.exact_bounds(counts, float(share))
+        low, high = counting.certain_bounds(counts, float(share))
         if self.categories is None:
             return FractionEstimate(values[1] / people, low[1] / people, high[1] / people, float(level), people)
         return CountEstimate(self.categories, tuple(values), low, high, float(level), people)

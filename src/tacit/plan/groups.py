@@ -70,7 +70,5 @@ def threshold_for(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if too_likely(middle) else (low, middle)
-    exact_delta = rounded_up(
-        lambda: ball(DELTA_LEAST) - ((-law.upper_tail(high - 1)).log1p() * groups_per_unit).expm1()
-    )
-    return Threshold(release=release, least=high, delta=min(exact_delta, delta))
+    delta_up = rounded_up(lambda: ball(DELTA_LEAST) - ((-law.upper_tail(high - 1)).log1p() * groups_per_unit).expm1())
+    return Threshold(release=release, least=high, delta=min(delta_up, delta))

@@ -143,10 +143,10 @@ def make_spend(
 
     The call's delta is divided as the budget's own is. A delta given under a pure budget is accepted and not used.
     """
-    exact_epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-    if exact_epsilon < EPSILON_LEAST:
+    epsilon_value = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    if epsilon_value < EPSILON_LEAST:
         raise QueryRefused("epsilon is too small: below 1e-30 no noise can be drawn\nhint: ask with more")
-    exact_delta = None if delta is None else delta_meaning(delta)
+    delta_value = None if delta is None else delta_meaning(delta)
     kind = next((known for known in NOISE_KINDS if isinstance(noise, str) and known == noise), None)
     if noise is not None and kind is None:
         raise InvalidParameter("noise must be 'laplace' or 'gaussian', or left out for the one that errs less")
@@ -154,5 +154,5 @@ def make_spend(
         raise InvalidParameter(
             "a table's budget is an epsilon, an (epsilon, delta) or a rho\nhint: tacit.epsilon(3, delta=1e-6)"
         )
-    shares = shares_of(budget, exact_epsilon, exact_delta)
-    return Spend(exact_epsilon, shares.asked, shares.keys, shares.noise, shares.rho, kind, confidence, weights)
+    shares = shares_of(budget, epsilon_value, delta_value)
+    return Spend(epsilon_value, shares.asked, shares.keys, shares.noise, shares.rho, kind, confidence, weights)

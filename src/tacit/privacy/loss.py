@@ -136,9 +136,9 @@ def epsilon(epsilon: Number, *, delta: Number = 0) -> PureLoss | ApproximateLoss
     >>> print(epsilon(0.1), "and", epsilon(1, delta=1e-6))
     ε = 0.1 and ε = 1, δ = 1e-06
     """
-    exact_epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-    exact_delta = delta_meaning(delta)
-    return ApproximateLoss(exact_epsilon, exact_delta) if exact_delta else PureLoss(exact_epsilon)
+    epsilon_value = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
+    delta_value = delta_meaning(delta)
+    return ApproximateLoss(epsilon_value, delta_value) if delta_value else PureLoss(epsilon_value)
 
 
 def rho(rho: Number, *, delta: Number = 0) -> ZcdpLoss:
@@ -154,10 +154,10 @@ def renyi(curve: Iterable[tuple[Number, Number]]) -> RenyiLoss:
     """Return a Rényi loss from (order, epsilon) pairs, each order above 1."""
     points = []
     for order, cost in curve:
-        exact_order = decimal_meaning(order, name="order")
-        if exact_order <= 1:
-            raise InvalidParameter(f"a Rényi order must be above 1, not {show(exact_order)}")
-        points.append((exact_order, positive(decimal_meaning(cost, name="epsilon"), name="epsilon")))
+        order_value = decimal_meaning(order, name="order")
+        if order_value <= 1:
+            raise InvalidParameter(f"a Rényi order must be above 1, not {show(order_value)}")
+        points.append((order_value, positive(decimal_meaning(cost, name="epsilon"), name="epsilon")))
     if not points:
         raise InvalidParameter("a Rényi curve needs at least one (order, epsilon) pair")
     return RenyiLoss(tuple(sorted(points)))
@@ -176,13 +176,13 @@ def large_words(epsilon: Fraction) -> str | None:
 
 def delta_meaning(delta: Number) -> Fraction:
     """Return delta as an exact rational in [0, 1); anything else is refused."""
-    exact_delta = decimal_meaning(delta, name="delta")
-    if not 0 <= exact_delta < 1:
+    delta_value = decimal_meaning(delta, name="delta")
+    if not 0 <= delta_value < 1:
         raise InvalidParameter(
-            f"delta must be at least 0 and below 1, not {show(exact_delta)}: it is the chance that the promise fails"
+            f"delta must be at least 0 and below 1, not {show(delta_value)}: it is the chance that the promise fails"
             "\nhint: far below one over the number of people, e.g. delta=1e-6"
         )
-    return exact_delta
+    return delta_value
 
 
 def _refuse_mixed(one: object, other: object) -> NoReturn:

@@ -67,7 +67,7 @@ def close_below(formula: Formula, *, length: int) -> int:
         with working_precision(bits):
             scaled = formula() * arb(2) ** length
             if scaled.is_finite() and scaled.rad() < 0.5:
-                return int(exact_rational(scaled.lower()) // 1)
+                return int(as_rational(scaled.lower()) // 1)
     raise _undecided()
 
 
@@ -105,7 +105,7 @@ def nearest_float(formula: Formula) -> float:
     raise _undecided()
 
 
-def exact_rational(value: arb) -> Fraction:
+def as_rational(value: arb) -> Fraction:
     """Return the exact rational of a ball of radius zero."""
     mantissa, exponent = (int(part) for part in value.man_exp())
     return Fraction(mantissa * 2**exponent) if exponent >= 0 else Fraction(mantissa, 2**-exponent)
@@ -116,7 +116,7 @@ def _rounded(formula: Formula, digits: int, *, upward: bool) -> Fraction:
         with working_precision(bits):
             value = formula()
             if value.is_finite() and (value.rel_accuracy_bits() >= digits or value.is_exact()):
-                return exact_rational(value.upper() if upward else value.lower())
+                return as_rational(value.upper() if upward else value.lower())
     raise _undecided()
 
 
@@ -152,7 +152,7 @@ def upward(formula: Formula) -> Fraction:
     if _below_tiny(value):
         return TINY
     with working_precision(2 * BITS):
-        return shortened(exact_rational(value.upper()), up=True)
+        return shortened(as_rational(value.upper()), up=True)
 
 
 def downward(formula: Formula) -> Fraction:
@@ -161,14 +161,14 @@ def downward(formula: Formula) -> Fraction:
     if _below_tiny(value) or not value > 0:
         return Fraction(0)
     with working_precision(2 * BITS):
-        return shortened(exact_rational(value.lower()), up=False)
+        return shortened(as_rational(value.lower()), up=False)
 
 
 def upper_end(value: arb) -> Fraction:
     """Return a rational at or above a ball, and at least 0; never between 0 and 2^-2048."""
     if value.is_zero() or value < 0:
         return Fraction(0)
-    return TINY if _below_tiny(value) else max(exact_rational(value.upper()), Fraction(0))
+    return TINY if _below_tiny(value) else max(as_rational(value.upper()), Fraction(0))
 
 
 def shortened(value: Fraction, *, up: bool, bits: int = BITS) -> Fraction:

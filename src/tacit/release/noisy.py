@@ -65,7 +65,7 @@ def stamp_in(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def release(plan: Plan, exact: ExactTable) -> NoisyTable:
+def release(plan: Plan, exact_table: ExactTable) -> NoisyTable:
     """Return the plan's noisy integers.
 
     Privacy: every part of every group gets independent noise of the plan's law, which hides one unit's largest move
@@ -74,17 +74,18 @@ def release(plan: Plan, exact: ExactTable) -> NoisyTable:
     A ranking is a choice by the mechanism the plan names, and nothing but the chosen keys.
     """
     if plan.choice is not None:
-        return NoisyTable(_chosen(plan.choice, exact), ())
-    parts = [_with_noise(each, plan, exact) for each in plan.releases]
+        return NoisyTable(_chosen(plan.choice, exact_table), ())
+    noisy_parts = [_with_noise(each, plan, exact_table) for each in plan.releases]
     if plan.threshold is None:
-        parts += [_drawn(each, plan, exact, list(range(len(exact)))) for each in plan.quantiles]
-        return NoisyTable(tuple(map(tuple, exact.keys)), tuple(tuple(map(tuple, each)) for each in parts))
-    counts = parts[plan.threshold.release][0]
-    shown = [place for place in range(len(exact)) if counts[place] >= plan.threshold.least]
-    keys = [tuple(exact.keys[place]) for place in shown]
-    seen = [[[part[place] for place in shown] for part in each] for each in parts]
-    seen += [_drawn(each, plan, exact, shown) for each in plan.quantiles]  # of hidden groups none is drawn
-    return _in_order(keys, seen)
+        everywhere = list(range(len(exact_table)))
+        noisy_parts += [_drawn(each, plan, exact_table, everywhere) for each in plan.quantiles]
+        return NoisyTable(tuple(map(tuple, exact_table.keys)), tuple(tuple(map(tuple, each)) for each in noisy_parts))
+    noisy_counts = noisy_parts[plan.threshold.release][0]
+    shown = [place for place in range(len(exact_table)) if noisy_counts[place] >= plan.threshold.least]
+    keys = [tuple(exact_table.keys[place]) for place in shown]
+    noisy_seen = [[[part[place] for place in shown] for part in each] for each in noisy_parts]
+    noisy_seen += [_drawn(each, plan, exact_table, shown) for each in plan.quantiles]  # of hidden groups none is drawn
+    return _in_order(keys, noisy_seen)
 
 
 def joined(tables: Sequence[NoisyTable]) -> NoisyTable:
@@ -108,17 +109,18 @@ def _in_order(keys: Sequence[tuple[KeyValue, ...]], parts: Sequence[Sequence[Seq
     )
 
 
-def _chosen(choice: Choice, exact: ExactTable) -> tuple[tuple[KeyValue, ...], ...]:
+def _chosen(choice: Choice, exact_table: ExactTable) -> tuple[tuple[KeyValue, ...], ...]:
     """Return the best keys in order; their counts stay secret."""
     top = TopK(k=choice.best, epsilon=choice.epsilon, monotone=choice.monotone, by=choice.by)
-    return tuple(tuple(exact.keys[place]) for place in top.release(list(exact.sums[UNITS])))
+    exact_counts = list(exact_table.sums[UNITS])
+    return tuple(tuple(exact_table.keys[place]) for place in top.release(exact_counts))
 
 
-def _with_noise(each: NoisyRelease, plan: Plan, exact: ExactTable) -> list[list[int]]:
-    size = len(exact)
+def _with_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable) -> list[list[int]]:
+    size = len(exact_table)
     noise = _noise_of(each).sample(size * len(each.parts))
     return [
-        combined((1, exact.wholes_of(part, plan)), (1, noise[place * size : (place + 1) * size])).tolist()
+        combined((1, exact_table.wholes_of(part, plan)), (1, noise[place * size : (place + 1) * size])).tolist()
         for place, part in enumerate(each.parts)
     ]
 
@@ -130,23 +132,23 @@ def _noise_of(each: NoisyRelease) -> IntegerNoise:
     return DiscreteLaplace(law.scale) if isinstance(law, LaplaceLaw) else DiscreteGaussian(law.sigma)
 
 
-def _drawn(draw: QuantileDraw, plan: Plan, exact: ExactTable, shown: list[int]) -> list[list[int]]:
+def _drawn(draw: QuantileDraw, plan: Plan, exact_table: ExactTable, shown: list[int]) -> list[list[int]]:
     """Return for each fraction the low end, the quantile and the high end of shown groups, in steps above the low."""
     replace = plan.neighbours == "replace"
     rate, ends_rate = (Rate(each, plan.rows_per_unit, replace) for each in (draw.epsilon, draw.ends_epsilon))
     targets = tuple(Target(fraction, inside, reach) for fraction, inside, reach in draw.targets)
-    values = exact.values[draw.column].only(shown)
-    drawn = draw_quantiles(
-        values.steps,
+    exact_values = exact_table.values[draw.column].only(shown)
+    noisy_drawn = draw_quantiles(
+        exact_values.steps,
         targets,
-        starts=values.starts,
-        ends=values.ends,
+        starts=exact_values.starts,
+        ends=exact_values.ends,
         height=plan.measured[draw.column].height,
         rate=rate,
         ends_rate=ends_rate,
     )
-    found: list[list[int]] = drawn.reshape(3 * len(targets), len(shown)).tolist()
-    return found
+    noisy_steps: list[list[int]] = noisy_drawn.reshape(3 * len(targets), len(shown)).tolist()
+    return noisy_steps
 
 
 def _rank(part: KeyValue) -> tuple[int, Any]:

@@ -13,7 +13,7 @@ from flint import arb
 from tacit.errors import TacitError
 from tacit.noise.bits import Bits
 from tacit.privacy.arrays import Words
-from tacit.privacy.rounding import exact_rational, working_precision
+from tacit.privacy.rounding import as_rational, working_precision
 
 _PRECISION = 512
 # What the masses left out of a sum may weigh, as a power of two.
@@ -112,7 +112,7 @@ def edges_of(mass: Callable[[int], arb], values: range, *, depth: int, endless: 
             running += weight
             share = running / total
             floors = {
-                min(max(int(exact_rational(bound) * whole // 1), 0), whole - 1)
+                min(max(int(as_rational(bound) * whole // 1), 0), whole - 1)
                 for bound in ((share - error).lower(), (share + error).upper())
             }
             if len(floors) > 1:

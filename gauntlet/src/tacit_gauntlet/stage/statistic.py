@@ -12,7 +12,7 @@ from statistics import NormalDist
 from flint import arb
 
 from tacit.errors import InvalidParameter
-from tacit.privacy.rounding import Formula, ball, certainly_less, exact_rational, working_precision
+from tacit.privacy.rounding import Formula, as_rational, ball, certainly_less, working_precision
 
 # The false-alarm rate of one statistical test: 100 tests every day for a year raise 0.04 false alarms.
 FALSE_ALARM = Fraction(1, 10**6)
@@ -155,6 +155,6 @@ def _smallest(holds: Callable[[Fraction], bool]) -> float:
 def _float_up(formula: Formula) -> float:
     """Return the least float at or above the ball's upper end, at most 1."""
     with working_precision(_PRECISION):
-        exact_upper = exact_rational(formula().upper())
+        exact_upper = as_rational(formula().upper())
     nearest = float(exact_upper)
     return min(1.0, nearest if Fraction(nearest) >= exact_upper else math.nextafter(nearest, math.inf))

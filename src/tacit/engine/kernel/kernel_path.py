@@ -97,18 +97,18 @@ def _bytes_of(kind: dt.DataType) -> int:
 
 
 def _as_exact(summed: summing.Summed, plan: Plan) -> ExactTable:
-    sums = dict(zip(sum_names(plan), summed.sums, strict=True))
+    exact_sums = dict(zip(sum_names(plan), summed.sums, strict=True))
     if summed.keys is None:
         listed = plan.public_keys or ((),)
-        made = {} if plan.sums_nothing else {name: each.tolist() for name, each in sums.items()}
+        made = {} if plan.sums_nothing else {name: each.tolist() for name, each in exact_sums.items()}
         return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in summed.drawn.items()})
     kept = summed.sums[1] > 0  # a group that bounding has emptied does not exist, as in SQL
     keys: Sequence[tuple[Scalar, ...]] = [
         tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
     ]
     place_of = np.cumsum(kept) - 1
-    values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in summed.drawn.items()}
-    return ExactTable(keys, {name: each[kept].tolist() for name, each in sums.items()}, values)
+    exact_values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in summed.drawn.items()}
+    return ExactTable(keys, {name: each[kept].tolist() for name, each in exact_sums.items()}, exact_values)
 
 
 def _found_here(plan: Plan) -> list[int | None] | None:

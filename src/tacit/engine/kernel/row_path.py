@@ -68,38 +68,41 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> E
     form: RowColumns = asked.more
     listed = plan.public_keys or ()
     width = 1 + 2 * len(form.grids)
-    total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
-    sums, added = np.zeros_like(total), 0
+    exact_total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
+    exact_batches, added = (
+        np.zeros_like(exact_total),
+        0,
+    )  # of the batches that were read since the total was last added to
     with source.stream(asked.relation, batch_rows(BATCH_ROWS, 8 * width, memory), asked.sql) as batches:
         for batch in batches:
             if added + len(batch) > ROWS_AT_ONCE:
-                total, added = total.astype(object) + sums, 0
-                sums[:] = 0
+                exact_total, added = exact_total.astype(object) + exact_batches, 0
+                exact_batches[:] = 0
             added += len(batch)
-            _add(batch, form, sums)
-    columns = (total + sums).reshape(-1, width)[:-1].T
-    rows = columns[0]
-    found = {ROWS: rows, UNITS: rows}
-    for place in range(len(form.grids)):
-        missing, steps = columns[1 + 2 * place], columns[2 + 2 * place]
-        found |= {counted_name(place): rows - missing, total_name(place): steps}
-    return ExactTable(listed, {name: each.tolist() for name, each in found.items()})
+            _add(batch, form, exact_batches)
+    exact_columns = (exact_total + exact_batches).reshape(-1, width)[:-1].T
+    exact_rows = exact_columns[0]
+    exact_found = {ROWS: exact_rows, UNITS: exact_rows}
+    for index in range(len(form.grids)):
+        exact_missing, exact_steps = exact_columns[1 + 2 * index], exact_columns[2 + 2 * index]
+        exact_found |= {counted_name(index): exact_rows - exact_missing, total_name(index): exact_steps}
+    return ExactTable(listed, {name: each.tolist() for name, each in exact_found.items()})
 
 
-def _add(batch: pa.RecordBatch, form: RowColumns, sums: NDArray[np.int64]) -> None:
+def _add(batch: pa.RecordBatch, form: RowColumns, exact_sums: NDArray[np.int64]) -> None:
     from tacit.engine.kernel import loops
 
     groups = loops.Groups(as_input(cells_of(batch.column(KEY))), form.least, as_input(form.start_of))
     if not form.grids:
-        loops.count_rows(groups, sums)
+        loops.count_rows(groups, exact_sums)
     for place, grid in enumerate(form.grids):
         column, at = batch.column(value_name(place)), np.uint64(1 + 2 * place)
         cells = as_input(cells_of(column))
         if grid is None:
-            loops.add_words(groups, cells, at, sums)
+            loops.add_words(groups, cells, at, exact_sums)
         else:
             on = loops.Grid(grid.start, grid.end, grid.scale, grid.low, grid.high, grid.keeps_ends)
-            loops.add_floats(groups, cells, as_input(_validity(column)), column.offset, on, at, sums)
+            loops.add_floats(groups, cells, as_input(_validity(column)), column.offset, on, at, exact_sums)
 
 
 def _validity(column: pa.Array) -> NDArray[np.uint8]:
