@@ -11,7 +11,7 @@ import pytest
 
 from tacit.answer.answer import Answer, Facts
 from tacit.answer.panel import LABELS_MOST, sheet
-from tacit.pictures.chart import COLOURS
+from tacit.pictures.sheet import COLOURS
 
 KINDS = {"n": "count", "stay": "mean", "total": "sum"}
 

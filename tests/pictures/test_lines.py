@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tacit.pictures.lines import Axis, Level, Look, decades, lines, mark_at, side_by_side
+from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
 from tacit.pictures.look import BLUE, RED
 
 LOOKS = {"a": Look("the first", BLUE), "b": Look("the second", RED, "square", (6, 3), joined=False)}
@@ -10,7 +10,7 @@ POINTS = [("a", 1.0, 0.5), ("a", 10.0, 0.25), ("b", 1.0, 0.75)]
 
 
 def panel(**more: Any) -> dict[str, Any]:
-    return lines(POINTS, LOOKS, x=Axis("people", log=True), y=Axis("error"), **more)
+    return line_panel(POINTS, LOOKS, x=Axis("people", log=True), y=Axis("error"), **more)
 
 
 def test_a_line_goes_through_the_joined_marks_alone() -> None:

@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.text import cell_text, key_text
-from tacit.pictures.chart import Cell, Order, Panel, Sheet, chart
-from tacit.pictures.look import Spec, page
-from tacit.pictures.write import as_chart, write
+from tacit.pictures import Cell, Order, Panel, Sheet, Spec, as_chart, chart, page, write
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.auditing.result import AuditResult, Bar, Figure
-from tacit.pictures.look import BLUE, GREEN, INK, PALE, RED, Spec, page
-from tacit.pictures.write import as_chart, write
+from tacit.pictures import BLUE, GREEN, INK, PALE, RED, Spec, as_chart, page, write
 
 WIDTH, HEIGHT = 420, 280
 POINTS = 120

@@ -22,7 +22,7 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 def check_plot(path: str | Path | None) -> None:
     """Refuse a picture that could not be written, before the work or the charge for it."""
     if path is not None:
-        from tacit.pictures.write import check_path
+        from tacit.pictures import check_path
 
         check_path(Path(path))
 

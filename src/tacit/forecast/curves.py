@@ -13,9 +13,7 @@ from tacit.forecast.tradeoffs import (
     least_epsilon,
 )
 from tacit.local import PEOPLE_MOST
-from tacit.pictures.lines import Axis, Look, decades, lines
-from tacit.pictures.look import BLUE, GREEN, PINK, RED, Spec, page
-from tacit.pictures.write import check_path, write
+from tacit.pictures import BLUE, GREEN, PINK, RED, Axis, Look, Spec, check_path, decades, line_panel, page, write
 
 Point = tuple[str, int, float]  # mechanism, people, and its error or epsilon
 
@@ -68,7 +66,7 @@ def _drawn(found: Tradeoff, drawn: list[Point]) -> Spec:
     else:
         epsilon = "" if row.epsilon is None else f" at ε = {float(row.epsilon):g}"
         title, name, form = f"What people buy{epsilon}", "error", "~%"
-    panel = lines(
+    panel = line_panel(
         drawn,
         {name: look for name, look in LOOKS.items() if any(point[0] == name for point in drawn)},
         x=Axis("people", log=True, values=_decades([people for _, people, _ in drawn]), form="~s"),

@@ -28,9 +28,7 @@ from tacit.local.domain import Label, Range, Text
 from tacit.local.interval import Counting, ReportLaw, mean_interval, norm_sub
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
-from tacit.pictures.chart import Cell, Panel, Sheet, chart
-from tacit.pictures.look import page
-from tacit.pictures.write import write
+from tacit.pictures import Cell, Panel, Sheet, chart, page, write
 from tacit.privacy import Floats, Integers, PureLoss, least_integer
 
 SHOWN_ROWS = 20

@@ -1,1 +1,33 @@
 """The one home of drawings: plain records as Vega-Lite, one palette, one writer. Knows no answers."""
+
+from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
+from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page
+from tacit.pictures.sheet import Cell, Order, Panel, Sheet, chart
+from tacit.pictures.writer import as_chart, check_path, write
+
+__all__ = [
+    "BLUE",
+    "GREEN",
+    "INK",
+    "ORANGE",
+    "PALE",
+    "PINK",
+    "RED",
+    "Axis",
+    "Cell",
+    "Level",
+    "Look",
+    "Order",
+    "Panel",
+    "Sheet",
+    "Spec",
+    "as_chart",
+    "chart",
+    "check_path",
+    "decades",
+    "line_panel",
+    "mark_at",
+    "page",
+    "side_by_side",
+    "write",
+]

@@ -60,7 +60,7 @@ class Axis:
         return {"field": field, "type": "quantitative", "title": self.words, "axis": axis, "scale": scale}
 
 
-def lines(
+def line_panel(
     points: Iterable[tuple[str, float, float]],
     looks: Mapping[str, Look],
     *,

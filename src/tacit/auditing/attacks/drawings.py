@@ -4,9 +4,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.accounting import explain
-from tacit.pictures.lines import Axis, Level, Look, decades, lines, mark_at, side_by_side
-from tacit.pictures.look import BLUE, GREEN, ORANGE, PINK, RED
-from tacit.pictures.write import write
+from tacit.pictures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    RED,
+    Axis,
+    Level,
+    Look,
+    decades,
+    line_panel,
+    mark_at,
+    side_by_side,
+    write,
+)
 
 if TYPE_CHECKING:
     from tacit.auditing.attacks.averaging import Averaging
@@ -33,7 +45,7 @@ def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
         SMALL_NOISE: Look(f"fixed small noise: ± {found.spread}", PINK, "square", (2, 2)),
         BUDGET: Look(f"Tacit, ε = {found.epsilon:g} for all questions", BLUE, "diamond", size=80),
     }
-    left = lines(
+    left = line_panel(
         [(point.answers, point.at, point.share) for point in found.by_questions],
         answerers,
         x=Axis("questions asked", form=",d"),
@@ -46,7 +58,7 @@ def draw_reconstruction(found: "Reconstruction", path: Path) -> Path:
         DIRECT: Look("Tacit, one question about each person", GREEN, "triangle-down", joined=False, size=80),
     }
     epsilons = sorted({point.at for point in found.by_epsilon})
-    right = lines(
+    right = line_panel(
         [(point.answers, point.at, point.share) for point in found.by_epsilon],
         budgets,
         x=Axis("ε of the whole budget", log=True, values=decades(epsilons[0], epsilons[-1])),
@@ -74,7 +86,7 @@ def draw_averaging(found: "Averaging", path: Path) -> Path:
     }
     errors = [point.error for point in found.points]
     x = Axis("times asked", log=True, values=decades(1, found.repeats), form=",")
-    panel = lines(
+    panel = line_panel(
         [(point.answers, point.repeats, point.error) for point in found.points],
         looks,
         x=x,
@@ -104,7 +116,7 @@ def draw_differencing(found: "Differencing", path: Path) -> Path:
         BUDGET: (f"Tacit, ε = {found.epsilon:g} for the two: right {found.right_budget:.0%} (a coin: 50%)", far),
     }
     panels = [
-        lines(
+        line_panel(
             [
                 (said, at, shares.get(at, 0.0))
                 for said, shares in found.differences[answers].items()
@@ -139,7 +151,7 @@ def draw_membership(found: "Membership", path: Path) -> Path:
         (at, height * 2 - 1, words)
         for at, height, words in _most(epsilons, 0.5, "the most any\nattack can expect", at=1.3)
     ]
-    panel = lines(
+    panel = line_panel(
         [(point.attacker, point.epsilon, point.advantage) for point in found.points],
         looks,
         x=Axis("ε of the whole budget", log=True, values=decades(epsilons[0], epsilons[-1])),
@@ -168,7 +180,7 @@ def draw_exposure(found: "Exposure", path: Path) -> Path:
     steps = [deltas[0] * (deltas[-1] / deltas[0]) ** (at / CURVE_POINTS) for at in range(CURVE_POINTS + 1)]
     formula = [(delta, 1 - (1 - delta) ** found.rows, "") for delta in steps]
     middle = min(formula, key=lambda point: abs(point[1] - 0.5))
-    panel = lines(
+    panel = line_panel(
         [("simulated", point.delta, point.simulated) for point in found.points],
         looks,
         x=x,

@@ -14,7 +14,7 @@ from tacit.answer.answer import Answer, Facts
 from tacit.auditing.attacks import difference
 from tacit.errors import InvalidParameter
 from tacit.pictures.look import Spec, page
-from tacit.pictures.write import as_chart, write
+from tacit.pictures.writer import as_chart, write
 
 EVIL = "</script><b> <!-- <script>"
 Drawn = Callable[[str | Path], Any]
