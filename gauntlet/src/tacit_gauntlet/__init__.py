@@ -27,6 +27,7 @@ MODULES = (
     "tacit_gauntlet.ledger.mutants",
     "tacit_gauntlet.ledger.trust_mutants",
     "tacit_gauntlet.ledger.races",
+    "tacit_gauntlet.ledger.sampled",
     "tacit_gauntlet.ledger.signed",
     "tacit_gauntlet.ledger.strangers",
     "tacit_gauntlet.local.clients",

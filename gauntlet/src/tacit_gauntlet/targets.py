@@ -44,6 +44,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "upward in conversions": "tacit.accounting.convert:upward",
     "delta_at": "tacit.accounting.cost:delta_at",
     "noise_delta": "tacit.accounting.cost:noise_delta",
+    "sampled_delta": "tacit.accounting.cost:_sampled_delta",
     "upward in costs": "tacit.accounting.cost:upward",
     "zcdp": "tacit.accounting.cost:zcdp",
     "downward": "tacit.privacy.rounding:downward",
@@ -62,6 +63,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "ExponentialChoice": "tacit.privacy.event:ExponentialChoice",
     "GaussianNoise": "tacit.privacy.event:GaussianNoise",
     "KeyThreshold": "tacit.privacy.event:KeyThreshold",
+    "SubsampledGaussian": "tacit.privacy.event:SubsampledGaussian",
     "from_text": (
         "tacit.privacy.number:from_text",
         "tacit.privacy.event:from_text",

@@ -61,6 +61,37 @@ def noise_believed() -> Iterator[None]:
         yield
 
 
+@mutant("rho times the square of the rate", killed_by="L24", published="subsampled zCDP, true at small orders alone")
+@contextmanager
+def rho_of_a_sample() -> Iterator[None]:
+    """Lower the rho of noise on a sample by the square of the rate."""
+    zcdp = original("zcdp")
+
+    def lowered(event: Any) -> Any:
+        loss = zcdp(event)
+        sampled = isinstance(event, original("SubsampledGaussian"))
+        return replace(loss, rho=loss.rho * event.rate**2) if sampled else loss
+
+    lowered.cache_clear = zcdp.cache_clear  # type: ignore[attr-defined]
+    with planted("zcdp", lowered):
+        yield
+
+
+@mutant(
+    "epsilon times the rate", killed_by="L24", published="a sample of one in a hundred costs a hundredth of epsilon"
+)
+@contextmanager
+def epsilon_of_a_sample() -> Iterator[None]:
+    """Read the delta of noise on a sample at the epsilon divided by the rate."""
+    delta_at, noise = original("delta_at"), original("GaussianNoise")
+
+    def lowered(event: Any, epsilon: Any) -> Any:
+        return event.rate * delta_at(noise(event.sigma, event.sensitivity_squared), epsilon / event.rate)
+
+    with planted("sampled_delta", lowered):
+        yield
+
+
 @mutant("charges believed", killed_by="L21", published="an audit adds up charges and does not ask what they paid for")
 @contextmanager
 def charges_believed() -> Iterator[None]:

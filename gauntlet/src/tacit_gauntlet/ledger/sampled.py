@@ -1,0 +1,71 @@
+"""Noise on samples of the units, asked for as often as the rule admits it (L24): what it shows is computed exactly.
+
+Sampling lowers what Gaussian noise shows, and the rules of thumb by which it does are false in the tails: the ledger
+must refuse before they are.
+"""
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+
+from tacit.accounting import cost
+from tacit.errors import BudgetExceeded
+from tacit.ledger import Ledger, open_ledger
+from tacit.privacy.event import SubsampledGaussian
+from tacit.privacy.loss import ApproximateLoss
+from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.ledger import DECLARATION
+
+BUDGET = ApproximateLoss(Fraction(1), Fraction(1, 10**4))
+# All outcomes of so many samples are enumerated.
+SAMPLES_MAX = 3
+
+
+@case("L24", title="noise on samples of the units, as often as the rule admits it", feature="accounting")
+def samples(size: Size) -> Evidence:
+    """All samples that were admitted show, together, no more than the budget promises."""
+    for cached in (cost.noise_delta, cost.delta_at, cost.zcdp):
+        cached.cache_clear()  # a mutant may have filled it
+    shown, admitted = {}, 0
+    for sigma, rate, asked in _questions(size):
+        with open_ledger(":memory:") as ledger:
+            count = _asked_until_refused(ledger, SubsampledGaussian(sigma, Fraction(1), rate), asked)
+        admitted += count
+        name = f"sigma {sigma}, rate {rate}, {'by rho' if asked is None else f'at epsilon {asked}'}: {count}"
+        shown[name] = exact_delta(float(sigma), float(rate), count, float(BUDGET.epsilon))
+    worst = max(shown, key=lambda name: shown[name])
+    details = {"admitted": admitted, "worst": worst, "its delta": shown[worst], "promised": float(BUDGET.delta)}
+    return Evidence(admitted > 0 and shown[worst] <= BUDGET.delta, details)
+
+
+def _questions(size: Size) -> Iterator[tuple[Fraction, Fraction, Fraction | None]]:
+    sigmas = (Fraction(1, 2), Fraction(2)) if size == "quick" else (Fraction(1, 2), Fraction(1), Fraction(2))
+    rates = (Fraction(1, 10), Fraction(1, 50)) if size == "quick" else (*map(Fraction, ("1/2", "1/10", "1/50")),)
+    return product(sigmas, rates, (None, Fraction(1), Fraction(1, 3)))
+
+
+def _asked_until_refused(ledger: Ledger, event: SubsampledGaussian, asked: Fraction | None) -> int:
+    """Return how often a sample is admitted, at most as often as is enumerated; each is charged and not answered."""
+    table = ledger.register(name="people", declaration=DECLARATION, budget=BUDGET, accept_large_delta=True)
+    made_for = None if asked is None else ApproximateLoss(asked, Fraction(0))
+    for count in range(SAMPLES_MAX):
+        try:
+            ledger.reserve(table, [event], question_key=f"sample {count}", asked=made_for)
+        except BudgetExceeded:
+            return count
+    return SAMPLES_MAX
+
+
+def exact_delta(sigma: float, rate: float, times: int, epsilon: float) -> float:
+    """Return the larger delta of removing and of adding a unit that moves a count by one where it is sampled."""
+    reach = math.ceil(9 * sigma)
+    weights = [math.exp(-(x**2) / (2 * sigma**2)) for x in range(-reach, reach + 1)]
+    without = [weight / math.fsum(weights) for weight in weights] + [0.0]
+    with_it = [(1 - rate) * p + rate * q for p, q in zip(without, [0.0, *without[:-1]], strict=True)]
+    pairs = [(1.0, 1.0)]
+    for _ in range(times):
+        pairs = [(p * one, q * other) for p, q in pairs for one, other in zip(with_it, without, strict=True)]
+    removing = math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in pairs)
+    adding = math.fsum(max(0.0, q - math.exp(epsilon) * p) for p, q in pairs)
+    return max(removing, adding)
