@@ -125,3 +125,11 @@ def test_R4_a_report_outside_the_domain_is_refused_with_the_rule(reports):
 def test_no_reports_are_refused():
     with pytest.raises(InvalidParameter, match="at least one report"):
         tacit.RandomizedResponse(epsilon=1).estimate([])
+
+
+@pytest.mark.parametrize("kinds", [2, 4, 5, 8, 100])
+def test_reports_that_say_next_to_nothing_have_an_estimate_and_an_interval_of_everything(kinds):
+    response = tacit.RandomizedResponse(epsilon="3e-16", categories=range(kinds))
+    estimate = response.estimate([0, 1, 1])
+    assert (min(estimate.low), max(estimate.high)) == (0, 3)
+    assert response.error(people=10) > 10**14

@@ -173,3 +173,8 @@ def test_an_estimate_prints_and_is_plain_values(tmp_path):
     assert "1,000 reports used, none rejected; ε = 1" in str(found)
     found.plot(str(tmp_path / "counts.png"))
     assert (tmp_path / "counts.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_counts_beyond_what_a_float_tells_from_the_total_have_consistent_ones():
+    """Reports that say next to nothing give such counts, and none is above its shift."""
+    assert (norm_sub(np.array([1e20, 1e19, -1e20]), 10.0) >= 0).all()

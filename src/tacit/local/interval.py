@@ -77,7 +77,7 @@ class Counting:
     def _root(self, supports: Floats, z: float, side: float) -> Floats:
         """Return the share m/N at which these supports are z standard deviations off: a root of a quadratic."""
         n, p, q = float(self.reports), float(self.keep), float(self.stray)
-        gain, excess = p - q, supports - n * q
+        gain, excess = float(self.keep - self.stray), supports - n * q
         drawn = gain**2 * n * (1 - self.reports / self.people)  # who of the people speak is random too
         slope = n * (p * (1 - p) - q * (1 - q)) + drawn
         a = (gain * n) ** 2 + z**2 * drawn
@@ -96,7 +96,7 @@ class ReportLaw:
 
     def unbiased(self, reports: int) -> float:
         """Return the estimate of how many hold the category, right on average."""
-        return (reports - self.people * self.stray) / (self.keep - self.stray)
+        return (reports - self.people * self.stray) / self._gain
 
     def interval(self, reports: int, confidence: float) -> tuple[int, int]:
         """Return the fewest and the most holders that so many reports do not speak against."""
@@ -126,12 +126,17 @@ class ReportLaw:
 
         return least_integer(holds, round(guess))
 
+    @property
+    def _gain(self) -> float:
+        """What a holder adds to the reports on average: two chances may differ by less than a float can show."""
+        return self.keep - self.stray or math.ulp(self.keep)
+
     def _variance(self, holders: float) -> float:
         return holders * self.keep * (1 - self.keep) + (self.people - holders) * self.stray * (1 - self.stray)
 
     def _fewest(self, reports: int, side: float) -> int:
         """Return the least number of holders at which at least so many reports have more than this chance."""
-        deviation = math.sqrt(self.people) * 0.5 / (self.keep - self.stray)
+        deviation = math.sqrt(self.people) * 0.5 / self._gain
         guess = self.unbiased(reports) - NormalDist().inv_cdf(1 - side) * min(deviation, self._deviation(reports))
 
         def holds(holders: int) -> bool:
@@ -142,7 +147,7 @@ class ReportLaw:
     def _deviation(self, reports: int) -> float:
         """About the standard deviation of the estimate: only where to begin a search."""
         holders = min(max(self.unbiased(reports), 0), self.people)
-        return math.sqrt(self._variance(holders)) / (self.keep - self.stray)
+        return math.sqrt(self._variance(holders)) / self._gain
 
 
 def norm_sub(counts: Floats, total: float) -> Floats:
@@ -155,7 +160,7 @@ def norm_sub(counts: Floats, total: float) -> Floats:
         return np.zeros(len(counts))
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    shift = shifts[np.flatnonzero(falling > shifts)[-1]]
+    shift = shifts[np.flatnonzero(falling >= shifts)[-1]]  # the first is, however large the counts are
     return np.asarray(np.maximum(counts - shift, 0.0), dtype=np.float64)
 
 
