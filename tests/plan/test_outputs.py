@@ -11,8 +11,7 @@ import tacit
 from tacit.answer import columns, consistency, moments
 from tacit.forecast import target
 from tacit.plan import split
-from tacit.plan.layout import DEGREES, FAMILIES, Family
-from tacit.plan.plan import PlannedOutput, Ranking, planned
+from tacit.plan.outputs import DEGREES, FAMILIES, Family, PlannedOutput, Ranking, planned
 from tacit.query.nodes import Aggregate, AggregateKind, Column, Output
 from tacit_gauntlet.stage.table import plan_of, protected
 

@@ -1,8 +1,7 @@
 """Plans: from a question and public facts alone, what will be read, bounded, noised and charged."""
 
 from tacit.plan.bernstein import indices, weights_of_part
-from tacit.plan.plan import (
-    Choice,
+from tacit.plan.outputs import (
     Correlation,
     CountDistinct,
     CountRows,
@@ -10,23 +9,26 @@ from tacit.plan.plan import (
     CountValues,
     Covariance,
     Mean,
-    Measured,
     Moment,
+    PlannedOutput,
+    Quantile,
+    Ranking,
+    StandardDeviation,
+    Sum,
+    Variance,
+)
+from tacit.plan.plan import (
+    Choice,
+    Measured,
     NoiseKind,
     NoisyRelease,
     Part,
     PartKind,
     Plan,
-    PlannedOutput,
     Product,
-    Quantile,
     QuantileDraw,
-    Ranking,
     Sensitivity,
     Spend,
-    StandardDeviation,
-    Sum,
-    Variance,
     question_key,
 )
 from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room

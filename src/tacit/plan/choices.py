@@ -31,6 +31,7 @@ BEYOND_CHANCE = Fraction(1, 20)
 # So many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
 EVENTS_MOST = 1024
 EPSILON_BITS = 40
+EPSILON_STEP = Fraction(1, 1 << EPSILON_BITS)
 EPSILON_LEAST = Fraction(1, 2**36)
 EPSILON_USEFUL = Fraction(2**20)
 
@@ -60,14 +61,12 @@ def draw_of(
     extreme = all(fraction in (0, 1) for fraction in fractions)
     part, part_of_rho = (EXTREMES_PART,) * 2 if extreme else (ESTIMATES_PART, ESTIMATES_PART_OF_RHO)
     if rho is None or many:
-        whole = (
-            spend.epsilon * share if rho is None else _rank_root_down(2 * rho)
-        )  # epsilon-DP is at most epsilon²/2-zCDP
+        whole = spend.epsilon * share if rho is None else _root_down(2 * rho)  # epsilon-DP is at most epsilon²/2-zCDP
         epsilon = whole * part / (unit.groups * levels)
         ends_epsilon = whole * (1 - part) / (unit.groups * ends)
     else:
-        epsilon = _rank_root_down(8 * rho * part_of_rho / (unit.groups * levels))
-        ends_epsilon = _rank_root_down(8 * rho * (1 - part_of_rho) / (unit.groups * ends))
+        epsilon = _root_down(8 * rho * part_of_rho / (unit.groups * levels))
+        ends_epsilon = _root_down(8 * rho * (1 - part_of_rho) / (unit.groups * ends))
     epsilon, ends_epsilon = (_drawable(each, unit.rows) for each in (epsilon, ends_epsilon))
     rate, ends_rate = (Rate(each, unit.rows, unit.replace) for each in (epsilon, ends_epsilon))
     targets = tuple(
@@ -115,9 +114,9 @@ def quantile_gain(purely: tuple[QuantileDraw, ...], by_rho: tuple[QuantileDraw, 
     return sum(log(one.epsilon / two.epsilon) for one, two in zip(purely, by_rho, strict=True))
 
 
-def _rank_root_down(value: Fraction) -> Fraction:
-    scaled = (value.numerator << 2 * EPSILON_BITS) // value.denominator
-    return Fraction(isqrt(scaled), 1 << EPSILON_BITS)
+def _root_down(value: Fraction) -> Fraction:
+    """Return the square root, rounded down to whole steps of epsilon."""
+    return isqrt((value.numerator << 2 * EPSILON_BITS) // value.denominator) * EPSILON_STEP
 
 
 # Permute-and-flip errs up to twice less than the exponential mechanism at the same epsilon.
@@ -140,7 +139,7 @@ def choice_of(
     pure = TopK(k=best, epsilon=spend.epsilon, monotone=not unit.replace)
     if spend.delta_rho == 0 or spend.noise == "laplace":
         return _choice(pure, monotone=not unit.replace)
-    each = _root_down(8 * rho_within(spend.epsilon, spend.delta_noise) / best)
+    each = max(_root_down(8 * rho_within(spend.epsilon, spend.delta_noise) / best), EPSILON_STEP)
     by_rho = TopK(k=best, epsilon=each * best, monotone=not unit.replace, by="exponential")
     better = each > GAIN_LEAST * spend.epsilon / best
     return _choice(by_rho if better or spend.noise == "gaussian" else pure, monotone=not unit.replace)
@@ -148,7 +147,3 @@ def choice_of(
 
 def _choice(top: TopK, *, monotone: bool) -> Choice:
     return Choice(top.k, top.by, top.terms.epsilon, monotone, top.events)
-
-
-def _root_down(value: Fraction) -> Fraction:
-    return Fraction(max(isqrt((value.numerator << 2 * EPSILON_BITS) // value.denominator), 1), 1 << EPSILON_BITS)

@@ -6,49 +6,22 @@ joins the first column's parts: rows where it is NULL are one more part, and the
 released twice: where a unit has one row in a group, its rows and its units are the same number.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal, assert_never
+from typing import Any, assert_never
 
 from tacit.errors import QueryRefused
 from tacit.plan.bernstein import indices
 from tacit.plan.measure import measured_column, steps_within
-from tacit.plan.plan import CountRows, CountUnits, Distinct, Measured, Part, PlannedOutput, Product, planned
-from tacit.query import Aggregate, AggregateKind, Expression, Output, Query, Value
+from tacit.plan.outputs import DEGREES, FAMILIES, CountRows, CountUnits, Family, PlannedOutput, planned
+from tacit.plan.plan import Distinct, Measured, Part, Product
+from tacit.query import Aggregate, Expression, Output, Query, Value
 from tacit.tables import Declaration, RowUnit
 
 UNITS = (Part("units"),)
 ROWS = (Part("rows"),)
 # Quantiles look at values more finely than sums need to.
 QUANTILE_STEPS = 2**30 - 1
-
-# How an aggregate is laid out: from counts that the whole question shares, with all that is asked of its column or its
-# two columns, or by itself.
-Family = Literal["rows", "units", "values", "distinct", "column", "pair", "quantile", "ranking"]
-FAMILIES: Mapping[AggregateKind, Family] = {
-    "count": "values",  # without an expression: rows
-    "count_units": "units",
-    "count_distinct": "distinct",
-    "sum": "column",
-    "mean": "column",
-    "variance": "column",
-    "std": "column",
-    "covariance": "pair",
-    "correlation": "pair",
-    "quantile": "quantile",
-    "top": "ranking",
-}
-# The degrees of the moments that an aggregate of one column or two is made of; counts, of degree 0, come with any.
-DEGREES: Mapping[AggregateKind, tuple[int, ...]] = {
-    "sum": (1,),
-    "mean": (1,),
-    "variance": (2,),
-    "std": (2,),
-    "covariance": (1, 1),
-    "correlation": (2, 2),
-}
-
 
 # A family, and what tells its members apart.
 Subject = tuple[Any, ...]
@@ -77,7 +50,7 @@ class Layout:
     """What will be measured, multiplied and released, and where each output comes from."""
 
     bounds: Bounds
-    declaration: Declaration
+    declaration: Declaration = field(repr=False)
     releases_most: int
     private: bool = False  # whether keys are found by a noisy count of units
     columns: list[Measured] = field(default_factory=list)

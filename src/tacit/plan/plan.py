@@ -11,9 +11,10 @@ Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-process
 import hashlib
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import ClassVar, Literal, assert_never
+from typing import Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
+from tacit.plan.outputs import PlannedOutput
 from tacit.privacy import (
     ApproximateLoss,
     Event,
@@ -29,7 +30,7 @@ from tacit.privacy import (
     StaircaseLaw,
     StaircaseNoise,
 )
-from tacit.query import After, AggregateKind, Expression, Output, Scalar, Type
+from tacit.query import After, Expression, Scalar, Type
 
 NoiseKind = Literal["laplace", "gaussian"]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.
@@ -187,174 +188,6 @@ class Threshold:
     release: int
     least: int
     delta: Fraction
-
-
-# One record for each kind of aggregate in an answer: its name there, the index of its release, and the indices of its
-# measured columns. What is done with an output is a `match` that ends in assert_never, so that mypy finds each place
-# where a new record is missing.
-
-
-@dataclass(frozen=True)
-class CountRows:
-    """COUNT(*): the rows of a group."""
-
-    name: str
-    release: int
-    kind: ClassVar[AggregateKind] = "count"
-
-
-@dataclass(frozen=True)
-class CountUnits:
-    """The units of a group."""
-
-    name: str
-    release: int
-    kind: ClassVar[AggregateKind] = "count_units"
-
-
-@dataclass(frozen=True)
-class CountValues:
-    """COUNT(x): the rows where a column is not NULL."""
-
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "count"
-
-
-@dataclass(frozen=True)
-class CountDistinct:
-    """COUNT(DISTINCT x): the different values of an expression."""
-
-    name: str
-    release: int
-    kind: ClassVar[AggregateKind] = "count_distinct"
-
-
-@dataclass(frozen=True)
-class Sum:
-    """The sum of a column."""
-
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "sum"
-
-
-@dataclass(frozen=True)
-class Mean:
-    """The mean of a column."""
-
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "mean"
-
-
-@dataclass(frozen=True)
-class Variance:
-    """The variance of a column."""
-
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "variance"
-
-
-@dataclass(frozen=True)
-class StandardDeviation:
-    """The standard deviation of a column."""
-
-    name: str
-    release: int
-    column: int
-    kind: ClassVar[AggregateKind] = "std"
-
-
-@dataclass(frozen=True)
-class Covariance:
-    """The covariance of two columns."""
-
-    name: str
-    release: int
-    column: int
-    other: int
-    kind: ClassVar[AggregateKind] = "covariance"
-
-
-@dataclass(frozen=True)
-class Correlation:
-    """The correlation of two columns."""
-
-    name: str
-    release: int
-    column: int
-    other: int
-    kind: ClassVar[AggregateKind] = "correlation"
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """A quantile of a column."""
-
-    name: str
-    draw: int  # the index of its draw among the plan's quantiles
-    column: int
-    fraction: int  # the index of its fraction among those of the draw
-    kind: ClassVar[AggregateKind] = "quantile"
-
-    @property
-    def targets(self) -> tuple[int, int, int]:
-        """The indices of its low end, itself and its high end in what is drawn."""
-        return (3 * self.fraction, 3 * self.fraction + 1, 3 * self.fraction + 2)
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """The order of the keys that were chosen; it has no release of its own."""
-
-    name: str
-    kind: ClassVar[AggregateKind] = "top"
-
-
-# What is made of Bernstein parts, or of parts that are their first degree.
-Moment = Sum | Mean | Variance | StandardDeviation | Covariance | Correlation
-# What is made of noisy sums.
-Released = CountRows | CountUnits | CountValues | CountDistinct | Moment
-PlannedOutput = Released | Quantile | Ranking
-
-
-def planned(output: Output, release: int, *columns: int) -> PlannedOutput:
-    """Return the record of an aggregate that comes from this release, or draw, and these indices.
-
-    It is the one place where a question's kinds of aggregates become a plan's.
-    """
-    name, kind = output.name, output.aggregate.kind
-    match kind:
-        case "count":
-            return CountValues(name, release, *columns) if columns else CountRows(name, release)
-        case "count_units":
-            return CountUnits(name, release)
-        case "count_distinct":
-            return CountDistinct(name, release)
-        case "sum":
-            return Sum(name, release, *columns)
-        case "mean":
-            return Mean(name, release, *columns)
-        case "variance":
-            return Variance(name, release, *columns)
-        case "std":
-            return StandardDeviation(name, release, *columns)
-        case "covariance":
-            return Covariance(name, release, *columns)
-        case "correlation":
-            return Correlation(name, release, *columns)
-        case "quantile":
-            return Quantile(name, release, *columns)
-        case "top":
-            return Ranking(name)
-        case _:
-            assert_never(kind)
 
 
 @dataclass(frozen=True)

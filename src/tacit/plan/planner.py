@@ -1,58 +1,162 @@
-"""From a question, a declaration and what may be spent to a plan: a few passes, each adding one kind of decision.
+"""From a question, a declaration and what may be spent to a plan: a tuple of passes, each adding one kind of decision.
 
-1 bounds per unit   2 columns on their grids   3 parts of each release   4 sensitivity   5 noise   6 keys and threshold
+A pass is a function from a draft to the next. `make_plan` folds `PASSES`; `trace` shows the draft after each of them.
 
 What a call may spend: epsilon for the whole call, and its delta, by default its fair share of the budget's.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import reduce
+from typing import TypeVar
 
 from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.choices import UnitBounds, choice_of
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
-from tacit.plan.layout import UNITS, Bounds, lay_out
-from tacit.plan.plan import KeyColumn, NoiseKind, Plan, Spend
+from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
+from tacit.plan.outputs import FAMILIES
+from tacit.plan.plan import (
+    Choice,
+    KeyColumn,
+    NoiseKind,
+    NoisyRelease,
+    Plan,
+    QuantileDraw,
+    Sensitivity,
+    Spend,
+    Threshold,
+)
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import divide
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
-from tacit.query import Query, limit_cells, type_of
+from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
 
 # What is asked of units, however many rows they have.
-UNITS_ONLY = ("count_units", "count_distinct", "top")
+UNITS_ONLY = ("units", "distinct", "ranking")
+
+Found = TypeVar("Found")
 
 
-def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
-    """Return the plan of a checked question: from public facts only, so it costs nothing."""
-    listed = public_keys(query, declaration)
-    if listed is None and spend.delta_keys == 0:
-        refuse_private_keys(query)
-    limit_cells(query, None if listed is None else len(listed))
-    rows, groups = _bounds(query, declaration, listed)
-    layout = lay_out(query, declaration, Bounds(rows, groups, spend.epsilon), private=listed is None)
-    sensitivities = [
+@dataclass(frozen=True)
+class Draft:
+    """A plan in the making: a question, and what the passes before have decided about it, from public facts alone.
+
+    It prints what is decided so far.
+    """
+
+    query: Query = field(repr=False)
+    declaration: Declaration = field(repr=False)
+    spend: Spend = field(repr=False)
+    public_keys: tuple[tuple[Scalar, ...], ...] | None = None  # None, once keys are listed: they are found privately
+    unit: UnitBounds | None = None
+    layout: Layout | None = None
+    sensitivities: tuple[Sensitivity, ...] | None = None
+    releases: tuple[NoisyRelease, ...] | None = None
+    quantiles: tuple[QuantileDraw, ...] | None = None
+    threshold: Threshold | None = None  # None, once it is set: no key is found
+    choice: Choice | None = None  # None, once it is made: nothing is ranked
+
+    def __str__(self) -> str:
+        shown = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
+        return "\n".join(f"{name}: {value}" for name, value in shown.items() if value is not None) or "nothing yet"
+
+
+Pass = Callable[[Draft], Draft]
+
+
+def list_keys(draft: Draft) -> Draft:
+    """List the public keys, or none where they are to be found privately; refuse more cells than an answer may have."""
+    listed = public_keys(draft.query, draft.declaration)
+    if listed is None and draft.spend.delta_keys == 0:
+        refuse_private_keys(draft.query)
+    limit_cells(draft.query, None if listed is None else len(listed))
+    return replace(draft, public_keys=listed)
+
+
+def bound_units(draft: Draft) -> Draft:
+    """Bound the rows in a group and the groups that one unit may have."""
+    rows, groups = _bounds(draft.query, draft.declaration, draft.public_keys)
+    return replace(draft, unit=UnitBounds(rows, groups, replace=draft.declaration.neighbours == "replace"))
+
+
+def lay_out_parts(draft: Draft) -> Draft:
+    """Put columns on their grids, and lay out which parts are released for which outputs."""
+    unit = _decided(draft.unit)
+    bounds = Bounds(unit.rows, unit.groups, draft.spend.epsilon)
+    return replace(draft, layout=lay_out(draft.query, draft.declaration, bounds, private=draft.public_keys is None))
+
+
+def bound_moves(draft: Draft) -> Draft:
+    """Bound how far one unit can move each release: its sensitivity."""
+    unit, layout = _decided(draft.unit), _decided(draft.layout)
+    found = tuple(
         sensitivity_of(
             parts,
             layout.measured,
             tuple(layout.distincts),
-            rows_per_unit=rows,
-            groups_per_unit=groups,
-            neighbours=declaration.neighbours,
+            rows_per_unit=unit.rows,
+            groups_per_unit=unit.groups,
+            neighbours=draft.declaration.neighbours,
         )
         for parts in layout.released
-    ]
-    unit = UnitBounds(rows, groups, replace=declaration.neighbours == "replace")
-    releases, draws = divide(layout, sensitivities, spend, unit)
-    threshold = None
-    if listed is None:
-        place = layout.released.index(UNITS)
-        chosen = releases[place]
-        threshold = threshold_for(
-            chosen.summed, chosen.scale, groups_per_unit=groups, delta=spend.delta_keys, release=place
-        )
+    )
+    return replace(draft, sensitivities=found)
+
+
+def choose_noise(draft: Draft) -> Draft:
+    """Divide the loss, and give each release and each draw the noise that errs less."""
+    sensitivities = list(_decided(draft.sensitivities))
+    releases, draws = divide(_decided(draft.layout), sensitivities, draft.spend, _decided(draft.unit))
+    return replace(draft, releases=releases, quantiles=draws)
+
+
+def set_threshold(draft: Draft) -> Draft:
+    """Set the noisy count of units from which on a key that nobody listed is shown."""
+    if draft.public_keys is not None:
+        return draft
+    index = _decided(draft.layout).released.index(UNITS)
+    chosen, groups = _decided(draft.releases)[index], _decided(draft.unit).groups
+    threshold = threshold_for(
+        chosen.summed, chosen.scale, groups_per_unit=groups, delta=draft.spend.delta_keys, release=index
+    )
+    return replace(draft, threshold=threshold)
+
+
+def choose_ranking(draft: Draft) -> Draft:
+    """Decide how the best of the public keys are chosen, where a ranking is asked for."""
+    return replace(draft, choice=choice_of(draft.query, draft.public_keys, draft.spend, _decided(draft.unit)))
+
+
+PASSES: tuple[Pass, ...] = (
+    list_keys,
+    bound_units,
+    lay_out_parts,
+    bound_moves,
+    choose_noise,
+    set_threshold,
+    choose_ranking,
+)
+
+
+def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
+    """Return the plan of a checked question: from public facts only, so it costs nothing."""
+    return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend)))
+
+
+def trace(query: Query, declaration: Declaration, spend: Spend) -> Iterator[tuple[str, Draft]]:
+    """Yield the name of each pass and the draft after it, for whoever works on the planner; a draft prints."""
+    draft = Draft(query, declaration, spend)
+    for each in PASSES:
+        draft = each(draft)
+        yield each.__name__, draft
+
+
+def _plan(draft: Draft) -> Plan:
+    query, declaration = draft.query, draft.declaration
+    unit, layout = _decided(draft.unit), _decided(draft.layout)
     return Plan(
         table=declaration.name,
         version=declaration.version,
@@ -60,21 +164,28 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
         neighbours=declaration.neighbours,
         where=query.where,
         keys=tuple(KeyColumn(key.name, key.expression, type_of(key.expression, declaration)) for key in query.keys),
-        public_keys=listed,
-        rows_per_unit=rows,
-        groups_per_unit=groups,
+        public_keys=draft.public_keys,
+        rows_per_unit=unit.rows,
+        groups_per_unit=unit.groups,
         measured=layout.measured,
         products=layout.products,
-        releases=releases,
-        quantiles=draws,
+        releases=_decided(draft.releases),
+        quantiles=_decided(draft.quantiles),
         distincts=tuple(layout.distincts),
-        choice=choice_of(query, listed, spend, unit),
-        threshold=threshold,
+        choice=draft.choice,
+        threshold=draft.threshold,
         outputs=layout.outputs,
         columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
         after=query.after,
-        spend=spend,
+        spend=draft.spend,
     )
+
+
+def _decided(value: Found | None) -> Found:
+    """Return what an earlier pass has decided."""
+    if value is None:
+        raise ValueError("a pass ran before the one that decides what it needs")
+    return value
 
 
 def plan_with_room(query: Query, declaration: Declaration, spend: Spend, admits: Callable[[Plan], bool]) -> Plan:
@@ -104,7 +215,7 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
     if isinstance(declaration.unit, RowUnit):
         return 1, 1
     rows, groups = declaration.rows_per_unit, declaration.groups_per_unit
-    needs_rows = any(output.aggregate.kind not in UNITS_ONLY for output in query.outputs)
+    needs_rows = any(FAMILIES[output.aggregate.kind] not in UNITS_ONLY for output in query.outputs)
     if rows is None and needs_rows:
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can have any number of rows, and no bound is declared."
@@ -113,7 +224,7 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
         )
     if not query.keys:
         return rows or 1, 1
-    if isinstance(listed, tuple) and any(output.aggregate.kind == "top" for output in query.outputs):
+    if isinstance(listed, tuple) and any(FAMILIES[output.aggregate.kind] == "ranking" for output in query.outputs):
         return rows or 1, len(listed)  # a ranking costs the same in however many groups a unit is
     if groups is None:
         raise QueryRefused(
