@@ -76,11 +76,11 @@ def _verified(home: Path) -> Ratio:
     """Verify a long ledger, against hashing and parsing the same texts and nothing else; in processor time."""
     from tacit.ledger import open_ledger
     from tacit.privacy.loss import PureLoss
-    from tacit_gauntlet.ledger.counting import _fill, _noon
+    from tacit_gauntlet.stage.ledger import fill, noon
 
-    with open_ledger(home / "long.db", clock=_noon) as ledger:
+    with open_ledger(home / "long.db", clock=noon) as ledger:
         table = ledger.register(name="pay", declaration={"unit": "id"}, budget=PureLoss(Fraction(10**6)))
-        _fill(ledger, table, ENTRIES // 2)
+        fill(ledger, table, ENTRIES // 2)
         bodies = [entry.body for entry in ledger.entries()]
 
         def bare() -> None:

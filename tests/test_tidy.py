@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import tidy_gauntlet as gauntlet_rules
 from tests import tidy_rules as rules
 from tests import tidy_secrets as secrets
 from tests.tidy_rules import Tree
@@ -46,7 +47,8 @@ GAUNTLET_RULES: list[Rule] = [
     rules.shallow_inheritance,
     rules.module_docstrings,
     rules.no_assert,
-    rules.mutants_by_the_table,
+    gauntlet_rules.mutants_by_the_table,
+    gauntlet_rules.black_box_cases,
 ]
 
 SHORT = "x = 1\n"
@@ -149,19 +151,30 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.privacy_paragraphs, {"noise/laplace.py": "class Laplace:\n    '''Noise.'''\n    def release(self): ...\n"}),
     (rules.privacy_paragraphs, {"selection/max.py": "def release_index(scores): ...\n"}),
     (rules.no_assert, {"privacy/loss.py": "def f(x):\n    assert x > 0\n"}),
-    (rules.mutants_by_the_table, {"gauntlet/ledger/races.py": "@mutant('two', killed_by='L01')\ndef two(): ...\n"}),
-    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "from tacit.ledger import chain\n"}),
-    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "def f():\n    import tacit.ledger.chain\n"}),
-    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "with replaced(chain, 'link', len): ...\n"}),
-    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "setattr(chain, 'link', len)\n"}),
-    (rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "with planted('link', len): ...\n"}),
     (
-        rules.mutants_by_the_table,
+        gauntlet_rules.mutants_by_the_table,
+        {"gauntlet/ledger/races.py": "@mutant('two', killed_by='L01')\ndef two(): ...\n"},
+    ),
+    (gauntlet_rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "from tacit.ledger import chain\n"}),
+    (gauntlet_rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "def f():\n    import tacit.ledger.chain\n"}),
+    (gauntlet_rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "with replaced(chain, 'link', len): ...\n"}),
+    (gauntlet_rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "setattr(chain, 'link', len)\n"}),
+    (gauntlet_rules.mutants_by_the_table, {"gauntlet/ledger/mutants.py": "with planted('link', len): ...\n"}),
+    (
+        gauntlet_rules.mutants_by_the_table,
         {
             "gauntlet/targets.py": "TARGETS: dict[str, str] = {'links': 'tacit.ledger.chain:link'}\n",
             "gauntlet/ledger/mutants.py": "link = original('link')\n",
         },
     ),
+    (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "from tacit.ledger import open_ledger\n"}),
+    (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "def f():\n    import tacit.ledger.chain\n"}),
+    (gauntlet_rules.black_box_cases, {"gauntlet/local/clients.py": "from tacit.local import wire\n"}),
+    (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "from tacit_gauntlet.targets import planted\n"}),
+    (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "from tacit_gauntlet.tables.values import FLOATS\n"}),
+    (gauntlet_rules.black_box_cases, {"gauntlet/ledger/races.py": "store = ledger._store\n"}),
+    (gauntlet_rules.tests_use_the_stage, {"ledger/test_races.py": "from tacit_gauntlet.ledger import races\n"}),
+    (gauntlet_rules.tests_use_the_stage, {"ledger/test_races.py": "import tacit_gauntlet.targets\n"}),
     (rules.barred_words, {"docs/guide.md": "text\nTO" + "DO: more\n"}),
     (rules.barred_words, {"Makefile": "cd /wo" + "rk/main\n"}),
 ]
@@ -188,12 +201,26 @@ ALLOWED: list[tuple[Rule, Tree]] = [
     (rules.one_home, {"engine/kernel/summing.py": "import ibis\nimport os\nos.environ.get('X')\n"}),
     (rules.no_other_randomness, {"gauntlet/noise/mutants.py": "import random\n"}),
     (
-        rules.mutants_by_the_table,
+        gauntlet_rules.mutants_by_the_table,
         {
             "gauntlet/targets.py": "TARGETS: dict[str, str] = {'link': 'tacit.ledger.chain:link'}\n",
             "gauntlet/ledger/mutants.py": "import tacit\nwith planted('link', len): ...\n",
         },
     ),
+    (
+        gauntlet_rules.black_box_cases,
+        {
+            "gauntlet/ledger/races.py": "import tacit\nimport tacit.local as local\nfrom tacit import epsilon\n"
+            "from tacit.errors import LedgerError\nfrom tacit.local import Collector\n"
+            "from tacit_gauntlet.stage.ledger import open_at\n",
+            "gauntlet/stage/ledger.py": "from tacit.ledger import open_ledger\n",
+        },
+    ),
+    (
+        gauntlet_rules.tests_use_the_stage,
+        {"ledger/test_races.py": "from tacit_gauntlet.stage.racing import race_threads\n"},
+    ),
+    (gauntlet_rules.tests_use_the_stage, {"gauntlet/test_frame.py": "from tacit_gauntlet.frame import case\n"}),
     (rules.shallow_inheritance, {"errors.py": "class A(Exception): ...\nclass B(A): ...\nclass C(A): ...\n"}),
     (
         rules.privacy_paragraphs,
@@ -240,6 +267,11 @@ def test_no_text_is_unfinished_or_speaks_of_where_it_was_written() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_of_the_gauntlet_tests_use_the_stage() -> None:
+    broken = gauntlet_rules.tests_use_the_stage(read_tree(PROJECT / "tests"))
+    assert not broken, "\n".join(broken)
+
+
 @pytest.mark.parametrize("folder", ["tests", "bench"])
 def test_tests_and_benches_are_small_files_with_a_docstring(folder: str) -> None:
     tree = read_tree(PROJECT / folder)
@@ -261,4 +293,9 @@ def test_what_is_allowed_passes(rule: Rule, tree: Tree) -> None:
 
 
 def test_every_rule_is_shown_to_fail() -> None:
-    assert {rule for rule, _ in PLANTED} == {*PACKAGE_RULES, *GAUNTLET_RULES, rules.barred_words}
+    assert {rule for rule, _ in PLANTED} == {
+        *PACKAGE_RULES,
+        *GAUNTLET_RULES,
+        gauntlet_rules.tests_use_the_stage,
+        rules.barred_words,
+    }

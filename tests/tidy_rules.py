@@ -57,7 +57,7 @@ HOMES = {
     "cryptography": ("noise/bits.py", "ledger/chain.py"),
     "sqlglot": ("query/",),
     "pyspark": ("engine/spark.py",),
-    "ibis": ("tables/", "engine/", "gauntlet/stage/trial.py"),
+    "ibis": ("tables/", "engine/", "gauntlet/stage/language.py"),
     "psycopg": ("ledger/postgres.py", "engine/postgres.py"),
     "altair": ("pictures/writer.py",),
     "vl_convert": ("pictures/writer.py",),
@@ -79,8 +79,6 @@ RANDOM_EXEMPT = {
 }
 RANDOM_MODULES = ("random", "numpy.random", "np.random")
 
-# the gauntlet's table: name of a seam -> "module:attribute" of what bugs are planted in
-SEAMS = "gauntlet/targets.py"
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
@@ -321,38 +319,6 @@ def no_assert(tree: Tree) -> list[str]:
     ]
 
 
-def mutants_by_the_table(tree: Tree) -> list[str]:
-    """Bugs are in files of their own, and reach the product through the table of seams alone."""
-    seams = table_of_seams(tree)
-    broken = []
-    for path, source in tree.items():
-        if path == SEAMS:
-            continue
-        calls = [node for node in nodes_of(source) if isinstance(node, ast.Call)]
-        named = [(ast.unparse(node.func).split(".")[-1], node) for node in calls]
-        if not path.endswith("mutants.py"):
-            if any(name == "mutant" for name, _ in named) and not path.startswith("gauntlet/frame/"):
-                broken.append(f"{path} plants a bug; move it to a file of its room whose name ends in mutants.py")
-        else:
-            broken += [
-                f"{path}:{line} imports {module}; write a seam for it into {SEAMS} and ask for original(seam)"
-                for module, line in imported_names(path, source)
-                if module.split(".")[0] == "tacit" and not is_surface(module)
-            ]
-            broken += [
-                f"{path}:{node.lineno} replaces an attribute by itself; plant it with planted(seam, ...)"
-                for name, node in named
-                if name in ("setattr", "replaced", "import_module")
-            ]
-        broken += [
-            f"{path}:{node.lineno} names no seam '{word.value}'; write it into {SEAMS}"
-            for name, node in named
-            if name in ("planted", "original") and isinstance(word := node.args[0], ast.Constant)
-            if word.value not in seams
-        ]
-    return broken
-
-
 def barred_words(tree: Tree) -> list[str]:
     """Nothing unfinished, nothing about where the text was written."""
     return [
@@ -373,24 +339,6 @@ def parsed(source: str) -> ast.Module:
 def nodes_of(source: str) -> tuple[ast.AST, ...]:
     """Every node of a source, in the order of ast.walk."""
     return tuple(ast.walk(parsed(source)))
-
-
-def table_of_seams(tree: Tree) -> set[object]:
-    """The seams that the gauntlet's table names."""
-    return {
-        key.value
-        for node in parsed(tree.get(SEAMS, "")).body
-        if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)
-        for key in node.value.keys
-        if isinstance(key, ast.Constant)
-    }
-
-
-def is_surface(module: str) -> bool:
-    """Whether a dotted name is one that users import: a root name, an error, or one of the local model's."""
-    parts = module.split(".")
-    inside = parts[1:2] in (["errors"], ["local"]) and len(parts) <= 3
-    return len(parts) == 1 or inside or (len(parts) == 2 and parts[1] not in LEVEL)
 
 
 def room(path: str) -> str:

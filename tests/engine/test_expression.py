@@ -18,11 +18,11 @@ from tacit.query.catalogue import FUNCTIONS
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, decimal
 from tacit.query.nodes import Call, Column, Value
 from tacit.query.sql_text import show
-from tacit_gauntlet.query.language import same_cell
 from tacit_gauntlet.stage import cells
+from tacit_gauntlet.stage.cells import same_cell
+from tacit_gauntlet.stage.language import trial
 from tacit_gauntlet.stage.reference import meaning
 from tacit_gauntlet.stage.table import exact_table, protected
-from tacit_gauntlet.stage.trial import trial
 from tests.query.trees import FORMS, nested, rows
 
 

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
-from tacit_gauntlet.stage.table import exact_table, plan_of
-from tacit_gauntlet.tables.values import disagreements, nearest_steps
+from tacit_gauntlet.stage.table import disagreements, exact_table, nearest_steps, plan_of
 
 several = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 INTS = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-20, 20))

@@ -10,7 +10,7 @@ from tacit.query.kind import INT_LEAST, INT_MOST, decimal, kind_of_column
 from tacit.query.nodes import Call, Column, Value
 from tacit.query.typecheck import kind_of
 from tacit.tables.schema import ColumnFacts
-from tacit_gauntlet.stage.trial import trial
+from tacit_gauntlet.stage.language import trial
 
 EXACT = Context(prec=100)
 WIDTHS = [(38, 0), (38, 2), (38, 18), (38, 19), (38, 37), (37, 1), (36, 35), (19, 0), (18, 4), (18, 17), (9, 9), (4, 1)]

@@ -12,7 +12,7 @@ from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, cov
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
-from tacit_gauntlet.ledger.filter import solve_game
+from tacit_gauntlet.stage.accounting import solve_game
 
 BUDGET = ApproximateLoss(Fraction(2), Fraction(1, 10**6))
 RULE = rule_of(BUDGET)

@@ -8,9 +8,10 @@ import pytest
 from tacit.errors import DeadRequest
 from tacit.ledger import StoredAnswer, open_ledger
 from tacit.privacy.event import PureChoice
-from tacit_gauntlet.ledger import races
-from tacit_gauntlet.ledger.kills import answer_until_killed, invariant_faults
+from tacit.privacy.loss import epsilon
+from tacit_gauntlet.stage import racing as races
 from tacit_gauntlet.stage.ledger import TENTH, again, ask, charge, in_child, in_children, register
+from tacit_gauntlet.stage.racing import answer_until_killed, invariant_faults
 from tests.ledger.postgres_server import fresh_schema
 
 
@@ -118,7 +119,7 @@ def test_a_ledger_in_memory_stays_in_its_process():
 
 def test_a_killed_process_leaves_its_charges_and_nothing_torn(where):
     with open_ledger(where) as ledger:
-        register(ledger, races.PureLoss(races.Fraction(1000)))
+        register(ledger, epsilon(1000))
     spent = 0
     for turn in (2, 7, 12):
         lines, _ = in_child(lambda pipe, turn=turn: answer_until_killed(where, turn, pipe))

@@ -9,8 +9,8 @@ import pytest
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.group_commit import Ticket
-from tacit_gauntlet.ledger.races import gather, run_together
 from tacit_gauntlet.stage.ledger import TENTH, ask, charge, register
+from tacit_gauntlet.stage.racing import gather, run_together
 from tests.ledger.postgres_server import fresh_schema
 
 

@@ -15,8 +15,9 @@ from tacit.query.nodes import Aggregate, Call, Column, Output, Query, columns_of
 from tacit.query.parse import parse_expression
 from tacit.query.sql_text import show
 from tacit.query.typecheck import kind_of
-from tacit_gauntlet.query.language import hostile_texts, same_cell
 from tacit_gauntlet.stage import cells
+from tacit_gauntlet.stage.cells import same_cell
+from tacit_gauntlet.stage.payloads import hostile_texts
 from tacit_gauntlet.stage.reference import meaning
 from tests.query.trees import CELLS, FORMS, nested, rows
 

@@ -18,8 +18,8 @@ from tacit.errors import QueryRefused
 from tacit.query.frame import count, mean
 from tacit.tables import connection
 from tacit.tables.identity import refuse_other_stores
+from tacit_gauntlet.stage import file_cells
 from tacit_gauntlet.stage.table import added, exact_cells, exact_table, protected
-from tacit_gauntlet.tables import file_cells
 
 NAN = float("nan")
 

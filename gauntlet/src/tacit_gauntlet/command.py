@@ -186,7 +186,7 @@ def check_writable(*paths: Path | None) -> None:
 
 def write(record: "Record", *, html: Path | None, json: Path | None) -> None:
     """Write the page and the JSON where they are wanted, and say so."""
-    from tacit_gauntlet.frame.page import page_of
+    from tacit_gauntlet.frame.record import page_of
 
     if html is not None:
         html.write_text(page_of(record), encoding="utf-8")

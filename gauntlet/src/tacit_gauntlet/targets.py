@@ -37,6 +37,23 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "WIDTH": "tacit.noise.threshold:WIDTH",
     "draw_below": "tacit.noise.coins:draw_below",
     "Keystream in integer noise": "tacit.noise.threshold:Keystream",
+    "urandom": "os:urandom",
+    "predictable generators": (
+        "numpy.random:random",
+        "numpy.random:bytes",
+        "numpy.random:normal",
+        "numpy.random:laplace",
+        "numpy.random:default_rng",
+        "numpy.random:randint",
+        "numpy.random:RandomState",
+        "numpy.random:standard_normal",
+        "random:random",
+        "random:gauss",
+        "random:getrandbits",
+        "random:randbytes",
+        "random:Random",
+        "random:expovariate",
+    ),
     # accounting
     "counted events": "tacit.accounting.composition:_counted",
     "pair_of": "tacit.accounting.composition:pair_of",
@@ -87,6 +104,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "split_epsilon": "tacit.selection.sparse_vector:split_epsilon",
     "Terms.reach": "tacit.selection.scores:Terms.reach",
     "settle a weight": "tacit.selection.weights:_settle",
+    "TopK.release": "tacit.selection.top_k:TopK.release",
     # local
     "Attributes": "tacit.local.protocols.attributes:Attributes",
     "frequency_protocol": "tacit.local.choosing:frequency_protocol",
@@ -200,6 +218,14 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "first time": "tacit.engine.translations:_FIRST",
     "last time": "tacit.engine.translations:_LAST",
     "time limit": "tacit.engine.translations:_limit",
+    "Engine.aggregate": "tacit.engine.engine:Engine._aggregate",
+    "Engine.quick": "tacit.engine.engine:Engine._quick",
+    "least memory": "tacit.memory:LEAST",
+    "folder of ours": "tacit.memory:_mine",
+    "tempdir": "tempfile:tempdir",
+    "kernel loaded": "tacit.engine.kernel.compiled:_loaded",
+    "kernel broken": "tacit.engine.kernel.compiled:_broken",
+    "import the loops": "tacit.engine.kernel.compiled:_import_loops",
     # release
     "chosen groups": "tacit.release.noisy:_chosen",
     "with noise": "tacit.release.noisy:_with_noise",
@@ -222,6 +248,12 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "read_bound": "tacit.door.opening:read_bound",
     "Question.answer": "tacit.door:Question.answer",
     # ledger
+    "Ledger.reserve": "tacit.ledger.ledger:Ledger.reserve",
+    "Reservation.commit": "tacit.ledger.ledger:Reservation.commit",
+    "Anchor.read_marks": "tacit.ledger.anchor:Anchor._read_marks",
+    "charge_of in charging": "tacit.ledger.charging:charge_of",
+    "fsync": "os:fsync",
+    "fdatasync": "os:fdatasync",
     "Anchor.compare": "tacit.ledger.anchor:Anchor._compare",
     "is_fresh_id": (
         "tacit.ledger.anchor:is_fresh_id",
@@ -277,6 +309,12 @@ def original(seam: str) -> Any:
     """Return what stands at a seam, without any bug that is planted there now."""
     owner, name = places_of(seam)[0]
     return _before.get((id(owner), name), getattr(owner, name))
+
+
+def standing(seam: str) -> Any:
+    """Return what stands at a seam now, a bug that is planted there included."""
+    owner, name = places_of(seam)[0]
+    return getattr(owner, name)
 
 
 @contextmanager

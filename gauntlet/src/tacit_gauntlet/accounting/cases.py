@@ -4,11 +4,19 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from tacit.accounting import convert, cost
-from tacit.accounting.composition import compose
-from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
+import tacit
 from tacit_gauntlet.accounting import oracle
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.accounting import (
+    Event,
+    choice,
+    delta_at,
+    delta_of_rho,
+    gaussian,
+    laplace,
+    rho_of_pure,
+    threshold,
+)
 
 # How far above the truth an exact figure may be, and how far the numerical total of a batch.
 LOOSE = Decimal("1e-6")
@@ -44,17 +52,17 @@ def _single(count: int) -> Iterator[Point]:
         masses = oracle.gaussian_masses(sigma)
         for i in range(count):
             epsilon = Fraction(3 * (i + 1), 2 * count)
-            event = GaussianNoise(sigma, Fraction(shift**2), scalar=True)
+            event = gaussian(sigma, Fraction(shift**2), scalar=True)
             yield _delta(event, epsilon, oracle.delta(masses, shift, epsilon))
     for scale, shift in ((Fraction(3), 2), (Fraction(5, 2), 5)):
         masses = oracle.laplace_masses(scale)
         for i in range(count):
             epsilon = Fraction(shift) / scale * Fraction(i, count)
-            yield _delta(LaplaceNoise(scale, Fraction(shift)), epsilon, oracle.delta(masses, shift, epsilon))
+            yield _delta(laplace(scale, Fraction(shift)), epsilon, oracle.delta(masses, shift, epsilon))
 
 
 def _delta(event: Event, epsilon: Fraction, truth: Decimal) -> Point:
-    ours = oracle.decimal(cost.delta_at(event, epsilon))
+    ours = oracle.decimal(delta_at(event, epsilon))
     return f"{type(event).__name__} at {epsilon}", ours, truth * (1 - Decimal("1e-45")), truth
 
 
@@ -64,10 +72,10 @@ def _conversions(count: int) -> Iterator[Point]:
         epsilon = Fraction(3 * (i + 1), count)
         power = (-oracle.decimal(epsilon)).exp()
         rho = oracle.decimal(epsilon) * (1 - power) / (1 + power)
-        yield f"rho of {epsilon}", oracle.decimal(convert.pure_to_zcdp(epsilon)), rho, rho
+        yield f"rho of {epsilon}", oracle.decimal(rho_of_pure(epsilon)), rho, rho
         loss, goal = Fraction(i + 1, 10 * count), Fraction(1, 2) + Fraction(i, count)
         truth = _zcdp_delta(loss, goal)
-        yield f"delta of rho {loss}", oracle.decimal(convert.zcdp_to_delta(loss, goal)), truth, truth
+        yield f"delta of rho {loss}", oracle.decimal(delta_of_rho(loss, goal)), truth, truth
 
 
 def _zcdp_delta(rho: Fraction, epsilon: Fraction) -> Decimal:
@@ -91,19 +99,19 @@ def _batches(count: int) -> Iterator[Point]:
     """Totals of batches, thresholds that may fail included."""
     fails = Fraction(1, 10**7)
     for times in (2, 3):
-        gaussian, laplace = oracle.gaussian_masses(Fraction(2)), oracle.laplace_masses(Fraction(2))
+        by_gaussian, by_laplace = oracle.gaussian_masses(Fraction(2)), oracle.laplace_masses(Fraction(2))
         for i in range(count // 4):
             epsilon = Fraction(i + 1, 2)
-            truth = oracle.batch_delta(gaussian, 1, times, epsilon)
-            yield _total({GaussianNoise(Fraction(2), Fraction(1), scalar=True): times}, epsilon, truth)
-            truth = oracle.batch_delta(laplace, 2, times, epsilon)
-            events: dict[Event, int] = {LaplaceNoise(Fraction(2), Fraction(2)): times, KeyThreshold(fails): 1}
+            truth = oracle.batch_delta(by_gaussian, 1, times, epsilon)
+            yield _total({gaussian(Fraction(2), Fraction(1), scalar=True): times}, epsilon, truth)
+            truth = oracle.batch_delta(by_laplace, 2, times, epsilon)
+            events: dict[Event, int] = {laplace(Fraction(2), Fraction(2)): times, threshold(fails): 1}
             failing = oracle.decimal(fails)
             yield _total(events, epsilon, truth + failing - truth * failing)
     for i in range(count):
         promise, times, epsilon = Fraction(1, 2), 4, Fraction(i, 2 * count)
         truth = _responses(promise, times, epsilon)
-        yield _total({PureChoice(promise): times}, epsilon, truth)
+        yield _total({choice(promise): times}, epsilon, truth)
 
 
 def _responses(promise: Fraction, times: int, epsilon: Fraction) -> Decimal:
@@ -122,7 +130,7 @@ def _responses(promise: Fraction, times: int, epsilon: Fraction) -> Decimal:
 
 
 def _total(events: Mapping[Event, int], epsilon: Fraction, truth: Decimal) -> Point:
-    batch = compose(events, epsilon=epsilon)
+    batch = tacit.compose(events, epsilon=epsilon)
     delta = getattr(batch.loss, "delta", Fraction(0))
     # what is far out is cut off at 2^-60 of a chance: below that a total says no more
     floor = Decimal(2) ** -60

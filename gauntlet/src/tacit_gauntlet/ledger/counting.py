@@ -1,4 +1,4 @@
-"""Attacks on what the ledger counts: amounts, clocks, names, failures, repeats and sheer length (L06-L09, L11, L13)."""
+"""Attacks on what the ledger counts: amounts, clocks, names, failures, repeats and length (L06-L09, L11, L13, L19)."""
 
 import sqlite3
 import time
@@ -11,31 +11,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tacit.accounting.filter import charge_of
+import tacit
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import Ledger, RegisteredTable, StoredAnswer, chain, open_ledger
-from tacit.ledger.draft import PAGE, Draft
-from tacit.ledger.entry import SCHEMA, Account, Entry, Writes, account_name, account_text, charge_from, scope_of
-from tacit.ledger.sqlite import Connection
-from tacit.ledger.store import Rows
-from tacit.privacy.event import Event, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.loss import PureLoss, epsilon
-from tacit.privacy.number import Number, decimal_meaning
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage import accounting
+from tacit_gauntlet.stage.forgery import newer_layout
 from tacit_gauntlet.stage.ledger import (
+    CHARGES_A_PAGE,
     DECLARATION,
     TENTH,
+    Connection,
+    Ledger,
+    RegisteredTable,
     again,
     ask,
     charge,
+    fill,
+    noon,
+    open_at,
     private_home,
     refused,
     register,
 )
 
 THIRD = Fraction(1, 3)
-# Charges and answers of one page of the chain.
-CHARGES = PAGE // 2
 # A million entries are three levels of the state's tree, which an empty ledger does not have.
 WORK_MAX = 3
 
@@ -43,7 +42,7 @@ WORK_MAX = 3
 @case("L06", title="hostile amounts, and sums that must be exact", feature="ledger")
 def amounts(size: Size) -> Evidence:  # noqa: ARG001 (forty checks are the full size)
     """Amounts are exact: nothing fits that should not, nothing is lost, and what is no amount is refused."""
-    tenth, primes = decimal_meaning(0.1, name="epsilon"), (7, 43, 97, 10007)
+    tenth, primes = Fraction("0.1"), (7, 43, 97, 10007)
     with private_home() as home:
         checks = {
             "ten of 0.1 in 1.0": _fitting(home, 1.0, [tenth] * 12) == 10,
@@ -56,22 +55,24 @@ def amounts(size: Size) -> Evidence:  # noqa: ARG001 (forty checks are the full 
             "many denominators": _fitting(home, 1, [Fraction(1, prime) for prime in primes]) == len(primes),
         }
         for path in _no_ledgers(home):
-            checks[f"file {path.name}"] = refused(partial(open_ledger, path), LedgerError)
+            checks[f"file {path.name}"] = refused(partial(open_at, path), LedgerError)
     for event in _no_events():
-        checks[f"event {event}"] = refused(partial(charge_of, [event]), InvalidParameter)
+        checks[f"event {event}"] = refused(partial(accounting.charge_of, event), InvalidParameter)
     for value in _no_amounts():
-        checks[f"budget {value!r}"] = refused(partial(epsilon, value), InvalidParameter)
+        checks[f"budget {value!r}"] = refused(partial(tacit.epsilon, value), InvalidParameter)
     failed = [name for name, passed in checks.items() if not passed]
     return Evidence(not failed, {"checks": len(checks), "failed": ", ".join(failed) or "none"})
 
 
-def _fitting(home: Path, budget: Number, amounts: list[Fraction]) -> int:
+def _fitting(home: Path, budget: float, amounts: list[Fraction]) -> int:
     """Return how many of the amounts were charged, if what was spent is their sum and no less."""
-    with open_ledger(home / "amounts.db") as ledger:
-        table = ledger.register(name=chain.fresh_id(), declaration=DECLARATION, budget=epsilon(budget))
+    with open_at(home / "amounts.db") as ledger:
+        table = ledger.register(
+            name=f"amounts {len(list(ledger.tables()))}", declaration=DECLARATION, budget=tacit.epsilon(budget)
+        )
         charged = [one for turn, one in enumerate(amounts) if ask(ledger, table, str(turn), epsilon=one) is not None]
         spent = ledger.spent(table).epsilon
-    exact = spent is not None and sum(charged) <= spent <= decimal_meaning(budget, name="budget")
+    exact = spent is not None and sum(charged) <= spent <= Fraction(str(budget))
     return len(charged) if exact else -1
 
 
@@ -97,20 +98,20 @@ def _no_amounts() -> list[Any]:
     ]
 
 
-def _no_events() -> list[Event]:
+def _no_events() -> list[accounting.Event]:
     nan: Fraction = float("nan")  # type: ignore[assignment]
     return [
-        PureChoice(Fraction(-1)),
-        PureChoice(nan),
-        PureChoice(True),  # type: ignore[arg-type]
-        PureChoice("1"),  # type: ignore[arg-type]
-        LaplaceNoise(scale=Fraction(0), sensitivity=Fraction(1)),
-        LaplaceNoise(scale=Fraction(-1), sensitivity=Fraction(1)),
-        LaplaceNoise(scale=nan, sensitivity=Fraction(1)),
-        GaussianNoise(sigma=Fraction(0), sensitivity_squared=Fraction(1)),
-        GaussianNoise(sigma=Fraction(1), sensitivity_squared=Fraction(-1)),
-        KeyThreshold(Fraction(-1, 10)),
-        KeyThreshold(0.5),  # type: ignore[arg-type]
+        accounting.choice(Fraction(-1)),
+        accounting.choice(nan),
+        accounting.choice(True),  # type: ignore[arg-type]
+        accounting.choice("1"),  # type: ignore[arg-type]
+        accounting.laplace(scale=Fraction(0), sensitivity=Fraction(1)),
+        accounting.laplace(scale=Fraction(-1), sensitivity=Fraction(1)),
+        accounting.laplace(scale=nan, sensitivity=Fraction(1)),
+        accounting.gaussian(sigma=Fraction(0), sensitivity_squared=Fraction(1)),
+        accounting.gaussian(sigma=Fraction(1), sensitivity_squared=Fraction(-1)),
+        accounting.threshold(Fraction(-1, 10)),
+        accounting.threshold(0.5),  # type: ignore[arg-type]
     ]
 
 
@@ -119,9 +120,8 @@ def _no_ledgers(home: Path) -> list[Path]:
     text.write_bytes(b"this is not a database, and long enough to look at: " * 100)
     with closing(sqlite3.connect(other)) as database:
         database.execute("CREATE TABLE somebody (else_ TEXT)")
-    open_ledger(newer).close()
-    with closing(sqlite3.connect(newer)) as database:
-        database.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    open_at(newer).close()
+    newer_layout(newer)
     return [text, other, newer, home, text / "nowhere.db"]
 
 
@@ -132,9 +132,9 @@ def clocks(size: Size) -> Evidence:  # noqa: ARG001 (the ten jumps are the full 
     now = [start]
     jumps = [(0, 1), (-1, 0), (-400, 0), (1, 1), (0, 0), (-1, 0), (2, 1), (1, 0), (-3000, 0), (3, 1)]
     faults = []
-    with private_home() as home, open_ledger(home / "ledger.db", clock=lambda: now[0]) as ledger:
-        table = register(ledger, PureLoss(Fraction(100)))
-        ledger.grant("pay", PureLoss(TENTH), period="day", reason="a tenth a day")
+    with private_home() as home, open_at(home / "ledger.db", clock=lambda: now[0]) as ledger:
+        table = register(ledger, tacit.epsilon(Fraction(100)))
+        ledger.grant("pay", tacit.epsilon(TENTH), period="day", reason="a tenth a day")
         for turn, (days, room) in enumerate(jumps):
             now[0] = start + timedelta(days=days)
             got = [ask(ledger, table, f"{turn} {one}") is not None for one in range(2)]
@@ -149,7 +149,7 @@ def aliases(size: Size) -> Evidence:  # noqa: ARG001 (the eight tricks are the f
     tricks: dict[str, Callable[[Ledger], bool]] = {
         "the same source under a second name": lambda ledger: _cannot(ledger, name="wages", source="pay"),
         "a second name with a budget of its own": lambda ledger: _cannot(
-            ledger, name="wages", source="pay", budget=PureLoss(Fraction(9))
+            ledger, name="wages", source="pay", budget=tacit.epsilon(Fraction(9))
         ),
         "a second name said to be the same": lambda ledger: _finds_it_spent(
             ledger, name="wages", source="pay", same_people_as="pay"
@@ -160,13 +160,13 @@ def aliases(size: Size) -> Evidence:  # noqa: ARG001 (the eight tricks are the f
         "a new upload under the old name": lambda ledger: _finds_it_spent(ledger, name="pay", source="pay2"),
         "a new version": lambda ledger: _finds_it_spent(ledger, name="pay", source="pay", version=2),
         "a larger budget the second time": lambda ledger: _cannot(
-            ledger, name="pay", source="pay", budget=PureLoss(Fraction(9))
+            ledger, name="pay", source="pay", budget=tacit.epsilon(Fraction(9))
         ),
         "another analyst": lambda ledger: ask(ledger, again(ledger), "more", analyst="bob") is None,
     }
     survived = {}
     for name, trick in tricks.items():
-        with private_home() as home, open_ledger(home / "ledger.db") as ledger:
+        with private_home() as home, open_at(home / "ledger.db") as ledger:
             ask(ledger, register(ledger), "all", epsilon=Fraction(1), analyst="ann")
             survived[name] = trick(ledger)
     return Evidence(all(survived.values()), survived)
@@ -197,7 +197,7 @@ def failures(size: Size) -> Evidence:  # noqa: ARG001 (the eight ways are the fu
         lambda ledger, table: [charge(ledger, table, "twice").commit('"x"') for _ in range(1)][0],
         lambda ledger, table: [one := charge(ledger, table, "again"), one.commit('"x"'), one.commit('"y"')],
     ]
-    with private_home() as home, open_ledger(home / "ledger.db") as ledger:
+    with private_home() as home, open_at(home / "ledger.db") as ledger:
         table = register(ledger)
         spent = []
         for way in ways:
@@ -219,13 +219,13 @@ def repeats(size: Size) -> Evidence:
     answers = set()
     with private_home() as home:
         for restart in range(restarts):
-            with open_ledger(home / "ledger.db") as ledger:
-                budget = PureLoss(Fraction(1)) if restart == 0 else None
+            with open_at(home / "ledger.db") as ledger:
+                budget = tacit.epsilon(Fraction(1)) if restart == 0 else None
                 table = _declared(ledger, version=1 + restart // 2, name="pay", source="pay", budget=budget)
                 for _ in range(retries // restarts):
                     receipt = ask(ledger, table, "the question", request_id="the request", analyst="ann")
                     answers.add(receipt)
-        with open_ledger(home / "ledger.db") as ledger:
+        with open_at(home / "ledger.db") as ledger:
             spent = ledger.spent(table).epsilon
     return Evidence(len(answers) == 1 and spent == TENTH, {"retries": retries, "answers": len(answers), "spent": spent})
 
@@ -241,26 +241,21 @@ def length(size: Size) -> Evidence:
     work: list[int] = []
     with private_home() as home:
         path = home / "ledger.db"
-        with open_ledger(path, clock=_noon) as ledger:
-            table = register(ledger, PureLoss(Fraction(10**6)))
+        with open_at(path, clock=noon) as ledger:
+            table = register(ledger, tacit.epsilon(Fraction(10**6)))
             work.append(_work_of_charges(path, "early"))
-            _fill(ledger, table, entries // 2)
+            fill(ledger, table, entries // 2)
             work.append(_work_of_charges(path, "late"))
         start, processor = time.perf_counter(), time.process_time()
-        with open_ledger(path) as ledger:
+        with open_at(path) as ledger:
             verified = ledger.verify()
             left = ledger.left(table)
         # what else the machine is doing is not the ledger's
         seconds = min(time.perf_counter() - start, time.process_time() - processor)
-    exact = left.epsilon == 10**6 - (entries // 2) * Fraction(1, 1000) - 2 * CHARGES * TENTH
+    exact = left.epsilon == 10**6 - (entries // 2) * Fraction(1, 1000) - 2 * CHARGES_A_PAGE * TENTH
     in_time = size == "quick" or seconds <= seconds_max
     details = {"entries": verified.entries, "steps of charges": work, "seconds to verify": round(seconds, 2)}
     return Evidence(exact and in_time and work[1] <= WORK_MAX * work[0], details)
-
-
-def _noon() -> datetime:
-    """A clock that stands still, so that copies of an entry are in order."""
-    return datetime(2026, 6, 15, 12, tzinfo=UTC)
 
 
 def _counting(name: str, counter: list[int]) -> Connection:
@@ -278,9 +273,9 @@ def _counting(name: str, counter: list[int]) -> Connection:
 def _work_of_charges(path: Path, question: str) -> int:
     """Return how many steps SQLite takes for a page of charges and answers, each by a process that has just started."""
     steps = 0
-    for turn in range(CHARGES):
+    for turn in range(CHARGES_A_PAGE):
         counter = [0]
-        with open_ledger(path, clock=_noon, connect=lambda name, counter=counter: _counting(name, counter)) as ledger:  # type: ignore[misc]
+        with open_at(path, clock=noon, connect=lambda name, counter=counter: _counting(name, counter)) as ledger:  # type: ignore[misc]
             table = again(ledger)
             before = counter[0]
             ask(ledger, table, f"{question} {turn}")
@@ -288,36 +283,37 @@ def _work_of_charges(path: Path, question: str) -> int:
     return steps
 
 
-def _fill(ledger: Ledger, table: RegisteredTable, charges: int) -> None:
-    """Write many charges and their answers, copied from a real pair; verifying says whether they are right."""
-    event = LaplaceNoise(scale=Fraction(1000), sensitivity=Fraction(1))
-    reserved = ledger.reserve(table, [event], question_key="pattern", request_id="pattern", analyst="ann")
-    if isinstance(reserved, StoredAnswer):
-        raise TypeError("the ledger has been filled before")
-    answer = reserved.commit("[1, 2, 3]")
-    paid = reserved.charge
-    pattern = next(entry for entry in ledger.entries(answer.number)).body
-    for first in range(1, charges, 5000):
-        copies = range(first, min(first + 5000, charges))
-        ledger._store.transact((), partial(_copied, ledger, paid, pattern, copies))
+TODAY = datetime(2026, 3, 10, 12, tzinfo=UTC)
+WRONG = datetime(2099, 1, 1, tzinfo=UTC)
 
 
-def _copied(ledger: Ledger, paid: Entry, pattern: str, copies: range, rows: Rows) -> Writes | None:
-    """Return a transaction of copies of a charge and its answer, each with names of its own."""
-    before = rows.head()
-    if before is None:
-        raise TypeError("the ledger has no head")
-    record, draft = paid.record, Draft(rows, before, time=before.time)
-    names = [record[name] for name in ("asked", "question", "request")]
-    for copy in copies:
-        asked, question, request = (f"{name[:-8]}{copy:08x}" for name in names)
-        body = paid.body.replace(names[0], asked).replace(names[1], question).replace(names[2], request)
-        charged = draft.add(body, request, None, None).number
-        body = pattern.replace(names[1], question).replace(f'"charge":{paid.number}', f'"charge":{charged}')
-        draft.add(body, None, question, charged)
-    cost = charge_from(record).times(len(copies))
-    for scope in (scope_of(record["people"]), scope_of(record["people"], analyst=record["analyst"])):
-        old = draft.account(scope)
-        new = Account(old.spent + cost, old.charges + len(copies), charged)
-        draft.state.put(account_name(scope), account_text(new))
-    return draft.seal(ledger._signing_key())
+@case("L19", title="one reading of a clock that is decades ahead", feature="ledger")
+def far_ahead(size: Size) -> Evidence:  # noqa: ARG001 (the nine checks are the full size)
+    """It is refused before anything is written; where it was believed, the curator's word ends it, and no more."""
+    now = [TODAY]
+    with private_home() as home, open_at(home / "ledger.db", clock=lambda: now[0]) as ledger:
+        table = register(ledger, tacit.epsilon(Fraction(100)))
+        ledger.grant("pay", tacit.epsilon(TENTH), period="day", reason="a tenth a day")
+        before = ledger.length()
+        now[0] = WRONG
+        checks = {"a reading of 2099 is refused": refused(lambda: charge(ledger, table, "in 2099"), LedgerError)}
+        checks["and nothing is written"] = ledger.length() == before
+        now[0] = TODAY
+        checks["today goes on"] = ask(ledger, table, "today") is not None
+        checks["and today is used up"] = ask(ledger, table, "today again") is None
+        now[0] = TODAY + timedelta(days=3)
+        checks["a later day has room"] = ask(ledger, table, "later") is not None
+        now[0] = TODAY + timedelta(days=1)
+        checks["no way back over closed days"] = refused(lambda: ledger.correct_clock("back"), InvalidParameter)
+        now[0] = WRONG
+        ledger.correct_clock("the curator believes it")
+        checks["2099 has room of its own"] = ask(ledger, table, "in 2099") is not None
+        now[0] = TODAY + timedelta(days=3, hours=1)
+        checks["2099 keeps today closed"] = ask(ledger, table, "frozen") is None
+        ledger.correct_clock("it was the battery")
+        checks["what today spent is spent"] = ask(ledger, table, "more") is None
+        now[0] = TODAY + timedelta(days=4)
+        checks["the next day has room"] = ask(ledger, table, "next") is not None
+        ledger.verify()
+    failed = [name for name, passed in checks.items() if not passed]
+    return Evidence(not failed, {"checks": len(checks), "failed": "; ".join(failed) or "none"})

@@ -1,6 +1,7 @@
-"""Old copies and damaged ones: a ledger put back, forked, flipped, cut or rewritten (L04, L05)."""
+"""Old copies, damaged ones, and others in their place: a ledger put back, flipped or replaced (L04, L05, L22, L23)."""
 
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -8,12 +9,23 @@ from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
-from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger import Ledger, chain, open_ledger
-from tacit.ledger.entry import Account, account_text
-from tacit.privacy.number import to_text
+import tacit
+from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError
 from tacit_gauntlet.frame.case import Attack, Evidence, Size, case
-from tacit_gauntlet.stage.ledger import ask, charge, private_home, refused, register, reopened
+from tacit_gauntlet.stage.forgery import chained, nothing_spent, number_text, written
+from tacit_gauntlet.stage.ledger import (
+    TENTH,
+    Ledger,
+    again,
+    answered,
+    ask,
+    charge,
+    open_at,
+    private_home,
+    refused,
+    register,
+    reopened,
+)
 
 
 @case("L04", title="an old copy of the ledger is put back, extended, or used beside the real one", feature="ledger")
@@ -31,7 +43,7 @@ def rollback(size: Size) -> Evidence:  # noqa: ARG001 (the six scenarios are the
     for scenario in scenarios:
         with private_home() as home:
             path = home / "ledger.db"
-            with open_ledger(path) as ledger:
+            with open_at(path) as ledger:
                 ask(ledger, register(ledger), "before")
             survived[scenario.__name__.strip("_").replace("_", " ")] = scenario(path)
     return Evidence(all(survived.values()), survived)
@@ -41,7 +53,7 @@ def _restored(path: Path) -> bool:
     old = _copied(path)
     _asked(path, "after")
     shutil.copy(old, path)
-    return refused(lambda: open_ledger(path), LedgerError)
+    return refused(lambda: open_at(path), LedgerError)
 
 
 def _restored_and_extended(path: Path) -> bool:
@@ -53,12 +65,12 @@ def _restored_and_extended(path: Path) -> bool:
         for turn in range(4):
             _asked(old, f"again {turn}")
     shutil.copy(old, path)
-    return refused(lambda: open_ledger(path), LedgerError)
+    return refused(lambda: open_at(path), LedgerError)
 
 
 def _removed(path: Path) -> bool:
     path.unlink()
-    return refused(lambda: open_ledger(path), LedgerError)
+    return refused(lambda: open_at(path), LedgerError)
 
 
 def _two_copies_at_once(path: Path) -> bool:
@@ -91,11 +103,11 @@ def _accepted_for_the_record(path: Path) -> bool:
     old = _copied(path)
     _asked(path, "after")
     shutil.copy(old, path)
-    with open_ledger(path, accept="the disk of the newest copy is lost") as ledger:
+    with open_at(path, accept="the disk of the newest copy is lost") as ledger:
         ledger.verify()
         kinds = [entry.kind for entry in ledger.entries()]
     _asked(path, "more")
-    return kinds[-1] == "override" and refused(lambda: open_ledger(path, accept="for no reason"), InvalidParameter)
+    return kinds[-1] == "override" and refused(lambda: open_at(path, accept="for no reason"), InvalidParameter)
 
 
 def _copied(path: Path) -> Path:
@@ -135,7 +147,7 @@ def damage_at_every(stride: int, *, first: int = 0) -> Evidence:
     """
     with private_home() as home:
         path = home / "ledger.db"
-        with open_ledger(path) as ledger:
+        with open_at(path) as ledger:
             table = register(ledger)
             for question in ("one", "two", "three"):
                 ask(ledger, table, question, request_id=question, analyst="ann")
@@ -200,17 +212,17 @@ def _cheapen(database: sqlite3.Connection) -> None:
     record = json.loads(body)
     saved = Fraction(record["epsilon"]) - Fraction(1, 1000)
     record["epsilon"] = "1/1000"
-    cheap = chain.canonical(record)
-    database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 4", (cheap, chain.link(previous, cheap)))
+    cheap = written(record)
+    database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 4", (cheap, chained(previous, cheap)))
     for name, value in database.execute("SELECT name, value FROM tacit_state WHERE name LIKE 'account%'").fetchall():
         account = json.loads(value)
-        account["spent"]["epsilon"] = to_text(Fraction(account["spent"]["epsilon"]) - saved)
-        database.execute("UPDATE tacit_state SET value = ? WHERE name = ?", (chain.canonical(account), name))
+        account["spent"]["epsilon"] = number_text(Fraction(account["spent"]["epsilon"]) - saved)
+        database.execute("UPDATE tacit_state SET value = ? WHERE name = ?", (written(account), name))
 
 
 def lower_the_total(database: sqlite3.Connection) -> None:
     """Make every total nothing, as though nothing had been charged."""
-    nothing = account_text(Account())
+    nothing = nothing_spent()
     database.execute("UPDATE tacit_state SET value = ? WHERE name LIKE 'account%'", (nothing,))
 
 
@@ -228,7 +240,7 @@ def _rewrite_an_answer(database: sqlite3.Connection) -> None:
     (body,) = database.execute("SELECT body FROM tacit_entry WHERE number = 5").fetchone()
     (previous,) = database.execute("SELECT hash FROM tacit_entry WHERE number = 4").fetchone()
     other = body.replace("answer to", "another to")
-    database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 5", (other, chain.link(previous, other)))
+    database.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = 5", (other, chained(previous, other)))
 
 
 def _redirect_the_answer(database: sqlite3.Connection) -> None:
@@ -270,7 +282,7 @@ def _goes_unnoticed(path: Path, tampered: bytes, before: object) -> bool:
 
 def _contents(path: Path) -> object:
     """Return all that a ledger says, once it has verified: entries, totals, and the answers it would give again."""
-    with open_ledger(path) as ledger:
+    with open_at(path) as ledger:
         ledger.verify()
         return [(entry.number, entry.body, entry.hash) for entry in ledger.entries()], _said(ledger)
 
@@ -283,3 +295,73 @@ def _said(ledger: Ledger) -> object:
         for request in (None, question)
     ]
     return table, ledger.spent(table), ledger.spent(table, "ann"), answers
+
+
+BUDGET = tacit.epsilon(TENTH)
+
+
+@case("L22", title="another ledger of the same key is put in the place of a spent one", feature="ledger")
+def put_in_place(_: Size) -> Evidence:
+    """Copied over it, moved there or linked to: it is refused, and the spent one put back is as it was."""
+    with private_home() as home:
+        spent, other, kept = home / "spent.db", home / "other.db", home / "kept.db"
+        with open_at(spent) as ledger:
+            ask(ledger, register(ledger, BUDGET), "the one question")
+        with open_at(other) as ledger:
+            register(ledger, BUDGET, name="something else")
+        spent.rename(kept)
+        shutil.copy(other, spent)
+        checks = {"a copy": _is_refused(spent)}
+        spent.unlink()
+        spent.symlink_to(other)
+        checks["a link"] = _is_refused(spent)
+        checks["a link, from its own folder"] = _is_refused(Path(os.path.relpath(spent)))
+        spent.unlink()
+        other.rename(spent)
+        checks["the other itself"] = _is_refused(spent)
+        kept.replace(spent)
+        with open_at(spent) as ledger:
+            checks["the spent one is spent"] = ask(ledger, register(ledger, BUDGET), "a second question") is None
+    failed = [name for name, passed in checks.items() if not passed]
+    return Evidence(not failed, {"ways": len(checks), "answered": "; ".join(failed) or "none"})
+
+
+def _is_refused(path: Path) -> bool:
+    def answer() -> None:
+        with open_at(path) as ledger:
+            ask(ledger, register(ledger, BUDGET), "a second question")
+
+    return refused(answer, LedgerError)
+
+
+@case("L23", title="an analyst with a budget asks for answers that others paid for", feature="ledger")
+def paid_by_others(_: Size) -> Evidence:
+    """What an analyst is shown adds up to no more than their budget, whoever asked first and wherever it was stored."""
+    with private_home() as home, open_at(home / "ledger.db") as ledger:
+        table = register(ledger, tacit.epsilon(Fraction(100)))
+        for turn in range(5):
+            ask(ledger, table, f"question {turn}", epsilon=Fraction(1), analyst="ann")
+        checks = {"those without one share": _shown(ledger, 5, "cid") == 5}
+        ledger.grant("pay", tacit.epsilon(Fraction(2)), analyst="bob", reason="two")
+        ledger.grant("pay", tacit.epsilon(TENTH), analyst="dan", period="day", reason="a tenth a day")
+        checks["bob"] = _shown(ledger, 5, "bob") == 2
+        checks["bob has again what he had"] = _shown(ledger, 5, "bob") == 2
+        checks["dan"] = _shown(ledger, 5, "dan") == 0
+        ledger.grant("pay", tacit.epsilon(Fraction(1)), analyst="*", reason="one each")
+        checks["each"] = _shown(ledger, 5, "eve") == 1
+        ledger.verify()
+    failed = [name for name, passed in checks.items() if not passed]
+    return Evidence(not failed, {"checks": len(checks), "failed": "; ".join(failed) or "none"})
+
+
+def _shown(ledger: Ledger, questions: int, analyst: str) -> int:
+    """Return how many of the questions, each of epsilon 1, an analyst is answered."""
+    table, shown = again(ledger), 0
+    for turn in range(questions):
+        key = f"question {turn}"
+        try:
+            answered(ledger, table, key, epsilon=Fraction(1), analyst=analyst)
+        except BudgetExceeded:
+            continue
+        shown += 1
+    return shown

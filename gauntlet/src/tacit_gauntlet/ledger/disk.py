@@ -5,20 +5,28 @@ an answer is named, and fails again when it is tried again.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import tacit
 from tacit.errors import LedgerError
-from tacit.ledger import Ledger, open_ledger
-from tacit.ledger.charging import Receipt
-from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Attack, Evidence, Size, case
 from tacit_gauntlet.stage.disk import Disk, FaultyConnection, PowerCut
-from tacit_gauntlet.stage.ledger import TENTH, again, ask, private_home, register
-from tacit_gauntlet.targets import replaced
+from tacit_gauntlet.stage.ledger import (
+    TENTH,
+    Ledger,
+    Receipt,
+    again,
+    ask,
+    lose_connection,
+    open_at,
+    private_home,
+    quick_real_disk,
+    register,
+)
 
 LIVES = 2
 # More than ten thousand disks are seven cases, so that each ends in time.
@@ -62,7 +70,7 @@ def fault_of(seed: int, path: Path) -> str:
     """Return what a seed's disk broke, over a few lives of the process: a lost answer, or a charge that shrank."""
     disk = Disk(seed)
     with opened(disk, path) as ledger:
-        register(ledger, PureLoss(Fraction(1000)))
+        register(ledger, tacit.epsilon(Fraction(1000)))
     answers: list[Receipt] = []
     spent = Fraction(0)
     for life in range(LIVES):
@@ -97,18 +105,11 @@ def live_and_die(disk: Disk, path: Path, *, errors: bool) -> list[Receipt]:
                 if receipt is not None:
                     left.append(receipt)
     if ledger is not None:
-        ledger._store._connection = None  # gone with the process: nothing more reaches the disk
+        lose_connection(ledger)  # gone with the process: nothing more reaches the disk
     disk.lose_power()
     return left
 
 
 def opened(disk: Disk, path: Path) -> Ledger:
     """Return the ledger that is on a faulty disk."""
-    return open_ledger(path, connect=lambda name: FaultyConnection(disk, name))
-
-
-@contextmanager
-def quick_real_disk() -> Iterator[None]:
-    """The ledger is on a disk in memory; the real one, with key and anchor, need not be waited for."""
-    with replaced(os, "fsync", lambda _: None), replaced(os, "fdatasync", lambda _: None):
-        yield
+    return open_at(path, connect=lambda name: FaultyConnection(disk, name))

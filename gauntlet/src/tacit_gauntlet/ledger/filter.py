@@ -1,20 +1,47 @@
-"""Attacks on the filter: questions chosen one after the other so as to profit from its two arms (L16).
+"""Attacks on the filter by questions chosen one after the other (L16, L20), and on what a charge states (L21).
 
-The strongest test is a game that is solved exactly: every adaptive way of asking randomised-response questions the
-rule admits, and the largest chance by which any of them breaks the promise.
+The strongest tests are games that are solved exactly: every adaptive way of asking, as long as the rule admits it, and
+the most by which the promise breaks. In L16 all noise is pure; in L20 there are also Gaussian noise and a mechanism
+that shows everything with a small chance.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
+from typing import Any
 
-from tacit.accounting import cost
-from tacit.accounting.filter import NOTHING, Charge, Rule, charge_of, grains, rule_of
-from tacit.privacy.event import Event, ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
-from tacit.privacy.loss import ApproximateLoss
+import numpy as np
+import numpy.typing as npt
+
+import tacit
+from tacit.errors import LedgerError
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.accounting import (
+    Charge,
+    Event,
+    Rule,
+    approximate,
+    charge_of,
+    choice,
+    exponential,
+    forget_costs,
+    gaussian,
+    grains,
+    is_threshold,
+    laplace,
+    no_charge,
+    noise_delta,
+    pure_epsilon,
+    rho_and_delta,
+    rule_of,
+    share_for_noise,
+    solve_game,
+    threshold,
+)
+from tacit_gauntlet.stage.forgery import digest_of
+from tacit_gauntlet.stage.ledger import open_at, private_home, refused, register, stating
 
 
 @case("L16", title="questions chosen to profit from switching between the filter's arms", feature="accounting")
@@ -25,7 +52,7 @@ def adaptive(size: Size) -> Evidence:
     _own_cost.cache_clear()
     sequences = 500 if size == "quick" else 100_000
     wrong = sum(not _decided_by_the_rule(seed) for seed in range(sequences))
-    budget = ApproximateLoss(Fraction(1), Fraction(1, 50))
+    budget = approximate(Fraction(1), Fraction(1, 50))
     worst, states = solve_game(
         budget, steps=(1, 3) if size == "quick" else (1, 2, 5), grain=Fraction(1, 10 if size == "quick" else 20)
     )
@@ -44,9 +71,9 @@ def adaptive(size: Size) -> Evidence:
 def _decided_by_the_rule(seed: int) -> bool:
     """Return whether a made-up sequence of questions is admitted as the rule's definition says, every time."""
     numbers = _Numbers(seed)
-    budget = ApproximateLoss(Fraction(numbers.below(8) + 1, 4), Fraction(1, 10 ** (numbers.below(4) + 4)))
+    budget = approximate(Fraction(numbers.below(8) + 1, 4), Fraction(1, 10 ** (numbers.below(4) + 4)))
     rule = _rule(budget)
-    total = NOTHING
+    total = no_charge()
     sums = Sums()
     for _ in range(12):
         event = _some_event(numbers, budget)
@@ -82,32 +109,32 @@ class Sums:
 @lru_cache(maxsize=4096)
 def _own_cost(event: Event) -> tuple[Fraction, Fraction, Fraction, bool]:
     """Return an event's epsilon (0 where it has none), rho and delta, and whether it is pure, or none but its delta."""
-    loss = cost.zcdp(event)
-    epsilon = Fraction(0) if isinstance(event, KeyThreshold) else cost.pure_epsilon(event)
-    return grains(epsilon or Fraction(0)), grains(loss.rho), grains(loss.delta), epsilon is not None
+    rho, delta = rho_and_delta(event)
+    epsilon = Fraction(0) if is_threshold(event) else pure_epsilon(event)
+    return grains(epsilon or Fraction(0)), grains(rho), grains(delta), epsilon is not None
 
 
 @cache
-def _rule(budget: ApproximateLoss) -> Rule:
+def _rule(budget: Any) -> Rule:
     return rule_of(budget)
 
 
 @lru_cache(maxsize=4096)
 def _charge(event: Event) -> Charge:
-    return charge_of([event])
+    return charge_of(event)
 
 
-def _some_event(numbers: "_Numbers", budget: ApproximateLoss) -> Event:
+def _some_event(numbers: "_Numbers", budget: Any) -> Event:
     kind, epsilon = numbers.below(5), budget.epsilon / (1 << numbers.below(6))
     if kind == 0:
-        return PureChoice(epsilon)
+        return choice(epsilon)
     if kind == 1:
-        return LaplaceNoise(scale=Fraction(1), sensitivity=epsilon)
+        return laplace(scale=Fraction(1), sensitivity=epsilon)
     if kind == 2:
-        return ExponentialChoice(epsilon)
+        return exponential(epsilon)
     if kind == 3:
-        return GaussianNoise(sigma=Fraction(4), sensitivity_squared=epsilon)
-    return KeyThreshold(budget.delta / (1 << numbers.below(4)))
+        return gaussian(sigma=Fraction(4), sensitivity_squared=epsilon)
+    return threshold(budget.delta / (1 << numbers.below(4)))
 
 
 class _Numbers:
@@ -121,30 +148,123 @@ class _Numbers:
         return (self._state >> 33) % limit
 
 
-def solve_game(budget: ApproximateLoss, *, steps: Sequence[int], grain: Fraction) -> tuple[float, int]:
-    """Return the largest delta at the budget's epsilon of any adaptive way of asking, and how many states it has.
+BUDGET: Any = tacit.epsilon(1, delta=Fraction(1, 50))
+Values = npt.NDArray[np.float64]
 
-    Each question is a randomised response of epsilon = steps·grain. After any answers the adversary picks the next
-    question the rule admits, or stops; its gain is the mean of (1 - e^(epsilon - loss)) where the loss is above it.
+
+@dataclass(frozen=True)
+class Move:
+    """A question of the game: what it is charged, and how likely each loss is, in steps of the lattice."""
+
+    charge: Charge
+    losses: tuple[tuple[int, float], ...]
+    shown: float = 0.0  # the chance that it shows everything
+
+
+@case("L20", title="questions that are not pure, chosen to profit from both arms of the rule", feature="accounting")
+def both_arms(size: Size) -> Evidence:
+    """No adaptive way of asking breaks the promise by more than the two arms' deltas, which are parts of one."""
+    forget_costs()
+    rule = rule_of(BUDGET)
+    divided = rule.delta + rule.delta_noise + rule.delta_convert
+    worst, states = 0.0, 0
+    for moves, sigma in _games(size):
+        value, count = solve_mixed_game(rule, moves, epsilon=float(BUDGET.epsilon), step=1 / (2 * sigma**2))
+        worst, states = max(worst, value), states + count
+    promised = float(rule.delta_noise + rule.delta_convert)
+    details = {"worst delta": worst, "promised": promised, "states": states, "delta in all": float(divided)}
+    return Evidence(divided <= BUDGET.delta and worst <= promised, details)
+
+
+def _games(size: Size) -> Iterator[tuple[list[Move], int]]:
+    """Yield sets of questions, and the sigma whose losses are the lattice they live on."""
+    for sigma in (5,) if size == "quick" else (4, 5, 6):
+        gaussian = [_gaussian(sigma, Fraction(asked, 20)) for asked in (4, 10)]
+        yield [_response(sigma**2 // 2, sigma), gaussian[1], _leaking(sigma**2 // 5, sigma, parts=2)], sigma
+        # made for less than its noise needs: what it needs must be charged
+        yield [_gaussian(sigma, Fraction(1, 50), Fraction(0)), _response(sigma**2, sigma)], sigma
+        yield [gaussian[0], _response(2 * sigma, sigma), _leaking(sigma, sigma, parts=3)], sigma
+
+
+def _response(steps: int, sigma: int) -> Move:
+    """Randomised response whose loss is so many steps up or down."""
+    epsilon = Fraction(steps, 2 * sigma**2)
+    likely = 1 / (1 + math.exp(-epsilon))
+    return Move(charge_of(choice(epsilon)), ((steps, likely), (-steps, 1 - likely)))
+
+
+def _leaking(steps: int, sigma: int, *, parts: int) -> Move:
+    """The worst that is (epsilon, delta)-DP: everything is shown with chance delta; no rho bounds it."""
+    response = _response(steps, sigma)
+    delta = BUDGET.delta * share_for_noise() / parts
+    charge = replace(response.charge, rho=Fraction(10**6), delta_noise=delta)
+    stays = 1 - float(delta)
+    return Move(charge, tuple((loss, stays * likely) for loss, likely in response.losses), float(delta))
+
+
+def _gaussian(sigma: int, epsilon: Fraction, delta: Fraction | None = None) -> Move:
+    """Discrete Gaussian noise on a count, made for an epsilon and a delta, by default the one it truly needs."""
+    event = gaussian(Fraction(sigma), Fraction(1), scalar=True)
+    asked = approximate(epsilon, noise_delta(event, epsilon) if delta is None else delta)
+    reach = range(-8 * sigma, 8 * sigma + 1)
+    weights = [math.exp(-(x * x) / (2 * sigma**2)) for x in reach]
+    losses = tuple((1 - 2 * x, weight / sum(weights)) for x, weight in zip(reach, weights, strict=True))
+    return Move(charge_of(event, asked=asked), losses)
+
+
+def solve_mixed_game(rule: Rule, moves: Sequence[Move], *, epsilon: float, step: float) -> tuple[float, int]:
+    """Return the largest delta at epsilon of any adaptive way of asking these questions, and how many states it has.
+
+    The gain of a loss is 1 - e^(epsilon - loss) where it is above epsilon. Losses beyond three times epsilon gain 1,
+    and those below minus that are taken for it, so the value is never too small.
     """
-    rule = rule_of(budget)
-    costs = [charge_of([PureChoice(step * grain)]) for step in steps]
-    goal, size = float(budget.epsilon), float(grain)
-    probabilities = [1 / (1 + math.exp(-step * size)) for step in steps]
+    reach = math.ceil(3 * epsilon / step)
+    lattice = np.arange(-reach, reach + 1) * step
+    stop: Values = np.maximum(0.0, -np.expm1(np.minimum(epsilon - lattice, 0.0)))
 
     @cache
-    def best(counts: tuple[int, ...], loss: int) -> float:
-        stop = max(0.0, -math.expm1(goal - loss * size))
-        total = NOTHING
-        for count, charge in zip(counts, costs, strict=True):
-            total += charge.times(count)
-        gains = [stop]
-        for place, step in enumerate(steps):
-            if rule.admits(total + costs[place]):
-                after = tuple(count + (index == place) for index, count in enumerate(counts))
-                likely = probabilities[place]
-                gains.append(likely * best(after, loss + step) + (1 - likely) * best(after, loss - step))
-        return max(gains)
+    def best(counts: tuple[int, ...]) -> Values:
+        total = no_charge()
+        for count, move in zip(counts, moves, strict=True):
+            total += move.charge.times(count)
+        value = stop
+        for place, move in enumerate(moves):
+            if rule.admits(total + move.charge):
+                after = best(tuple(count + (index == place) for index, count in enumerate(counts)))
+                value = np.maximum(value, _mean(after, move))
+        return value
 
-    worst = best((0,) * len(steps), 0)
-    return worst, best.cache_info().currsize
+    return float(best((0,) * len(moves))[reach]), best.cache_info().currsize
+
+
+def _mean(after: Values, move: Move) -> Values:
+    """Return the mean gain of a question from every loss so far."""
+    far = max(abs(loss) for loss, _ in move.losses)
+    padded = np.concatenate([np.full(far, after[0]), after, np.ones(far)])
+    found = np.full(len(after), move.shown)
+    for loss, likely in move.losses:
+        found += likely * padded[far + loss : far + loss + len(after)]
+    return found
+
+
+@case("L21", title="a charge that states less than what ran", feature="ledger")
+def understated(size: Size) -> Evidence:  # noqa: ARG001 (three checks are the full size)
+    """Verifying computes what each question's noise cost again, and refuses a charge below it."""
+    event, epsilon = gaussian(Fraction(30), Fraction(1), scalar=True), Fraction(1, 5)
+    true = charge_of(event, asked=approximate(epsilon, Fraction(0)))
+    checks = {
+        "as it is": _verifies(event, true),
+        "less delta": not _verifies(event, replace(true, delta_noise=true.delta_noise / 2)),
+        "less epsilon": not _verifies(event, replace(true, epsilon=epsilon / 2)),
+        "less rho": not _verifies(event, replace(true, rho=true.rho / 2)),
+    }
+    return Evidence(all(checks.values()), checks)
+
+
+def _verifies(event: Event, stated: Charge) -> bool:
+    """Return whether a ledger verifies that was made to state this charge for the event, with its own key."""
+    with private_home() as home, open_at(home / "ledger.db") as ledger:
+        table = register(ledger, tacit.epsilon(1, delta=Fraction(1, 10**6)))
+        with stating(stated):
+            ledger.reserve(table, [event], question_key=digest_of("understated"))
+        return not refused(ledger.verify, LedgerError)

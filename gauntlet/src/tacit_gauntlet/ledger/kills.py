@@ -5,35 +5,34 @@ was handed out must be in the ledger and paid for, and what was paid for once mu
 """
 
 import os
-import signal
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import DeadRequest, TacitError
-from tacit.ledger import Ledger, StoredAnswer, open_ledger
-from tacit.ledger.sqlite import Connection, connect_to_file
-from tacit.privacy.event import PureChoice
-from tacit.privacy.loss import PureLoss
+import tacit
+from tacit.errors import DeadRequest
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.ledger import (
     TENTH,
+    Connection,
     again,
+    answered,
     ask,
     charge,
+    connected,
     in_child,
     kill_self,
+    open_at,
     private_home,
     refused,
     register,
 )
+from tacit_gauntlet.stage.racing import NEVER, answer_until_killed, invariant_faults
 
 # Room for whatever a fast disk answers before it is killed.
-BUDGET = PureLoss(Fraction(10**6))
-NEVER = 10**9
+BUDGET = tacit.epsilon(Fraction(10**6))
 
 
 @dataclass
@@ -86,7 +85,7 @@ def kill_at_every_step(size: Size) -> Evidence:
     """Kill before and after each step of opening, charging and answering; after each, check four invariants."""
     with private_home() as home:
         path = home / "ledger.db"
-        with open_ledger(path) as ledger:
+        with open_at(path) as ledger:
             register(ledger, BUDGET)
         steps = _steps(path)
         kills = range(0, 2 * steps, 3 if size == "quick" else 1)
@@ -108,7 +107,7 @@ def _answer(path: Path, kill: int, pipe: int) -> None:
     """Answer two questions, telling the pipe of each once it may leave, and die at step `kill`."""
     fuse = Fuse(kill)
     _fuse_anchor(fuse)
-    with open_ledger(path, connect=lambda name: FusedConnection(connect_to_file(name), fuse)) as ledger:
+    with open_at(path, connect=lambda name: FusedConnection(connected(name), fuse)) as ledger:
         table = again(ledger)
         for question in (f"{kill} a", f"{kill} b"):
             receipt = ask(ledger, table, question, request_id=question)
@@ -142,48 +141,6 @@ def _steps(path: Path) -> int:
     return int(lines[-1].split()[1])
 
 
-def invariant_faults(path: Path | str, handed_out: Sequence[str], spent_before: int) -> tuple[list[str], int]:
-    """Return what a kill broke, and how many charges there are: it must open whole, keep what left it, and go on."""
-    try:
-        with open_ledger(path) as ledger:
-            return _invariant_faults(ledger, handed_out, spent_before)
-    except TacitError as error:
-        return [f"the ledger did not restart: {error}"], spent_before
-
-
-def _invariant_faults(ledger: Ledger, handed_out: Sequence[str], spent_before: int) -> tuple[list[str], int]:
-    table = again(ledger)
-    ledger.verify()
-    entries = {entry.number: entry for entry in ledger.entries()}
-    charges = [entry for entry in entries.values() if entry.kind == "charge"]
-    faults = []
-    for line in handed_out:
-        number, paid = map(int, line.split())
-        kept = entries.get(number)
-        if kept is None or kept.kind != "answer" or kept.record["charge"] != paid or paid not in entries:
-            faults.append(f"the answer in entry {number} left without a charge that lasts")
-    if ledger.spent(table).epsilon != len(charges) * TENTH or len(charges) < spent_before + len(handed_out):
-        faults.append("what was spent fell")
-    if ask(ledger, table, f"after {len(charges)}") is None:
-        faults.append("the ledger did not go on")
-    return faults, len(charges) + 1
-
-
-def answer_until_killed(path: Path | str, turn: int, pipe: int) -> None:
-    """Answer questions as fast as possible until this process is killed, by a child of its own, at no step at all."""
-    victim = os.getpid()
-    if os.fork() == 0:
-        time.sleep(0.002 + 0.0017 * (turn % 20))
-        os.kill(victim, signal.SIGKILL)
-        os._exit(0)
-    ledger = open_ledger(path)
-    table = again(ledger)
-    for question in range(NEVER):
-        receipt = ask(ledger, table, f"random {turn} {question}", request_id=f"random {turn} {question}")
-        if receipt is not None:
-            os.write(pipe, f"{receipt.number} {receipt.charge}\n".encode())
-
-
 @case("L15", title="a request that was charged and never answered is tried again", feature="ledger")
 def retry_the_dead(size: Size) -> Evidence:
     """Kill between charge and answer, then ask with the same id: it is dead, charged once and never answered."""
@@ -191,7 +148,7 @@ def retry_the_dead(size: Size) -> Evidence:
     faults = []
     with private_home() as home:
         path = home / "ledger.db"
-        with open_ledger(path) as ledger:
+        with open_at(path) as ledger:
             register(ledger, BUDGET)
         for turn in range(kills):
             request = f"request {turn}"
@@ -201,20 +158,18 @@ def retry_the_dead(size: Size) -> Evidence:
 
 
 def _charge_and_die(path: Path, request: str) -> None:
-    ledger = open_ledger(path)
+    ledger = open_at(path)
     charge(ledger, again(ledger), request, request_id=request)
     kill_self()
 
 
 def _dead_faults(path: Path, request: str, *, charges: int) -> list[str]:
     faults = []
-    with open_ledger(path) as ledger:
+    with open_at(path) as ledger:
         table = again(ledger)
 
         def retry() -> None:
-            found = ledger.reserve(table, [PureChoice(TENTH)], question_key=request, request_id=request)
-            if not isinstance(found, StoredAnswer):
-                found.commit('"a second noise"')
+            answered(ledger, table, request, epsilon=TENTH, request_id=request)
 
         if not refused(retry, DeadRequest):
             faults.append(f"{request} was answered from a charge that had been drawn on")

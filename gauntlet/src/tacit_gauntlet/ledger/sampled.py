@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
 
-from tacit.accounting import cost
 from tacit.errors import BudgetExceeded
-from tacit.ledger import Ledger, open_ledger
-from tacit.privacy.event import SubsampledGaussian
-from tacit.privacy.loss import ApproximateLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.stage.ledger import DECLARATION
+from tacit_gauntlet.stage.accounting import Event, approximate, forget_costs, sampled_gaussian
+from tacit_gauntlet.stage.ledger import DECLARATION, Ledger, open_at
 
-BUDGET = ApproximateLoss(Fraction(1), Fraction(1, 10**4))
+BUDGET = approximate(Fraction(1), Fraction(1, 10**4))
 # All outcomes of so many samples are enumerated.
 SAMPLES_MAX = 3
 
@@ -25,12 +22,11 @@ SAMPLES_MAX = 3
 @case("L24", title="noise on samples of the units, as often as the rule admits it", feature="accounting")
 def samples(size: Size) -> Evidence:
     """All samples that were admitted show, together, no more than the budget promises."""
-    for cached in (cost.noise_delta, cost.delta_at, cost.zcdp):
-        cached.cache_clear()  # a mutant may have filled it
+    forget_costs()
     shown, admitted = {}, 0
     for sigma, rate, asked in _questions(size):
-        with open_ledger(":memory:") as ledger:
-            count = _asked_until_refused(ledger, SubsampledGaussian(sigma, Fraction(1), rate), asked)
+        with open_at(":memory:") as ledger:
+            count = _asked_until_refused(ledger, sampled_gaussian(sigma, Fraction(1), rate), asked)
         admitted += count
         name = f"sigma {sigma}, rate {rate}, {'by rho' if asked is None else f'at epsilon {asked}'}: {count}"
         shown[name] = exact_delta(float(sigma), float(rate), count, float(BUDGET.epsilon))
@@ -45,10 +41,10 @@ def _questions(size: Size) -> Iterator[tuple[Fraction, Fraction, Fraction | None
     return product(sigmas, rates, (None, Fraction(1), Fraction(1, 3)))
 
 
-def _asked_until_refused(ledger: Ledger, event: SubsampledGaussian, asked: Fraction | None) -> int:
+def _asked_until_refused(ledger: Ledger, event: Event, asked: Fraction | None) -> int:
     """Return how often a sample is admitted, at most as often as is enumerated; each is charged and not answered."""
     table = ledger.register(name="people", declaration=DECLARATION, budget=BUDGET, accept_large_delta=True)
-    made_for = None if asked is None else ApproximateLoss(asked, Fraction(0))
+    made_for = None if asked is None else approximate(asked, Fraction(0))
     for count in range(SAMPLES_MAX):
         try:
             ledger.reserve(table, [event], question_key=f"sample {count}", asked=made_for)

@@ -14,22 +14,17 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import tacit
 from tacit.errors import BudgetExceeded, LedgerError
-from tacit.ledger import anchor, chain, open_ledger
-from tacit.ledger.draft import first_draft
-from tacit.ledger.entry import SCHEMA, Writes
-from tacit.ledger.sqlite import SqliteStore
-from tacit.ledger.store import Rows
-from tacit.privacy.loss import PureLoss
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.ledger.damage import forget_the_total, lower_the_total
-from tacit_gauntlet.stage.ledger import TENTH, again, ask, private_home, refused, register
-from tacit_gauntlet.targets import replaced
+from tacit_gauntlet.stage.forgery import chained, ledger_of_id, watched_anchors, written
+from tacit_gauntlet.stage.ledger import TENTH, again, ask, open_at, private_home, refused, register
 
 Rewrite = Callable[[sqlite3.Connection], None]
 ASKED = 3
 # A third answer would be beyond the budget, and is what every forger is after.
-BUDGET = PureLoss(ASKED * TENTH)
+BUDGET = tacit.epsilon(ASKED * TENTH)
 
 
 @case("L17", title="totals, budgets and answers are rewritten or put back, without the key", feature="ledger")
@@ -49,11 +44,11 @@ def rewritten(size: Size) -> Evidence:
 def _spent_ledger(home: Path) -> tuple[Path, Path]:
     """Return a ledger whose budget is spent, and a copy of it from before the last two answers."""
     path, old = home / "ledger.db", home / "old.db"
-    with open_ledger(path) as ledger:
+    with open_at(path) as ledger:
         table = register(ledger, BUDGET)
         ask(ledger, table, "question 0", analyst="ann")
     shutil.copy(path, old)
-    with open_ledger(path) as ledger:
+    with open_at(path) as ledger:
         table = again(ledger)
         for turn in range(1, ASKED):
             ask(ledger, table, f"question {turn}", analyst="ann")
@@ -89,10 +84,10 @@ def _plant_a_budget(tables: sqlite3.Connection) -> None:
     (body,) = tables.execute("""SELECT body FROM tacit_entry WHERE body LIKE '%"kind":"budget"%'""").fetchone()
     record = json.loads(body)
     record["budget"]["epsilon"] = record["rule"]["epsilon"] = "9"
-    body = chain.canonical(record)
-    planted_entry = (last + 1, body, chain.link(previous, body))
+    body = written(record)
+    planted_entry = (last + 1, body, chained(previous, body))
     tables.execute("INSERT INTO tacit_entry (number, body, hash) VALUES (?, ?, ?)", planted_entry)
-    pointer = chain.canonical([[None, last + 1, planted_entry[2]]])
+    pointer = written([[None, last + 1, planted_entry[2]]])
     tables.execute("UPDATE tacit_state SET value = ? WHERE name LIKE 'budgets%null]'", (pointer,))
 
 
@@ -101,7 +96,7 @@ def _plant_an_answer(tables: sqlite3.Connection) -> None:
     (number, body) = tables.execute("SELECT number, body FROM tacit_entry WHERE question IS NOT NULL").fetchone()
     (previous,) = tables.execute("SELECT hash FROM tacit_entry WHERE number = ?", (number - 1,)).fetchone()
     other = body.replace("answer to", "another to")
-    row = (other, chain.link(previous, other), number)
+    row = (other, chained(previous, other), number)
     tables.execute("UPDATE tacit_entry SET body = ?, hash = ? WHERE number = ?", row)
 
 
@@ -111,7 +106,7 @@ def _gains_nothing(path: Path, rewrite: Rewrite) -> bool:
     with closing(sqlite3.connect(path, isolation_level=None)) as tables:
         rewrite(tables)
     try:
-        with open_ledger(path) as ledger:
+        with open_at(path) as ledger:
             table = again(ledger)
             more = refused(lambda: _charged(ledger, table, "one more"), LedgerError, BudgetExceeded)
             known = [_recalled(ledger, table, turn) for turn in range(ASKED)]
@@ -161,23 +156,23 @@ def _anchor_is_not_fooled(path: Path, old: Path) -> bool:
     with closing(sqlite3.connect(path, isolation_level=None)) as tables:
         tables.execute("INSERT INTO tacit_entry (number, body, hash) VALUES (?, '{}', ?)", (number, hash))
     try:
-        return refused(lambda: open_ledger(path).close(), LedgerError)
+        return refused(lambda: open_at(path).close(), LedgerError)
     finally:
         _restore(kept)
 
 
 def _flipped(path: Path, flips: int) -> tuple[int, int]:
     """Flip bits all over a ledger that has room; return how many led to something wrong, and how many answered."""
-    with open_ledger(path) as ledger:
-        ledger.grant("pay", PureLoss(Fraction(1)), reason="more")
-        ledger.grant("pay", PureLoss(Fraction(1)), analyst="ann", reason="more")
+    with open_at(path) as ledger:
+        ledger.grant("pay", tacit.epsilon(Fraction(1)), reason="more")
+        ledger.grant("pay", tacit.epsilon(Fraction(1)), analyst="ann", reason="more")
     kept, wrong, answered = _kept(path), 0, 0
     whole = kept[path]
     for flip in range(flips):
         place = flip * len(whole) // flips
         _restore({**kept, path: whole[:place] + bytes([whole[place] ^ (1 << flip % 8)]) + whole[place + 1 :]})
         try:
-            with open_ledger(path) as ledger:
+            with open_at(path) as ledger:
                 table = again(ledger)
                 receipt = ask(ledger, table, "one more", analyst="ann")
                 spent = ledger.spent(table).epsilon, ledger.spent(table, "ann").epsilon
@@ -206,26 +201,10 @@ def foreign_ids(size: Size) -> Evidence:  # noqa: ARG001 (the ids are the full s
 
 def _told(path: Path, id: str, target: Path) -> bool:
     """Return whether a ledger of that id is refused, in words that do not name the file it is after."""
-    key = chain.new_key()
-
-    def first(rows: Rows) -> Writes | None:
-        draft = first_draft(rows, ledger=id, time="2026-11-15T00:00:00.000000Z")
-        draft.append({"kind": "ledger", "ledger": id, "public_key": key.public, "schema": SCHEMA})
-        return draft.seal(key)
-
-    store = SqliteStore(path)
-    store.transact((), first)
-    store.close()
-    looked: list[object] = []
-    read = anchor.Anchor._read_marks
-
-    def watched(self: anchor.Anchor, *, between_writes: bool = False) -> Any:
-        looked.append(self.path)
-        return None if id.endswith("waits") else read(self, between_writes=between_writes)
-
-    with replaced(anchor.Anchor, "_read_marks", watched):
+    ledger_of_id(path, id)
+    with watched_anchors(waits=id.endswith("waits")) as looked:
         try:
-            open_ledger(path, create=False).close()
+            open_at(path, create=False).close()
         except LedgerError as error:
             return not looked and target.name not in str(error)
     return False

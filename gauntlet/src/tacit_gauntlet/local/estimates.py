@@ -3,19 +3,25 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tacit.local as local
-from tacit.local.choosing import FREQUENCIES
-from tacit.local.client import label_reports
-from tacit.local.estimate import FrequencyEstimate
-from tacit.local.protocols.protocol import FrequencyProtocol, Payloads, spread_of
-from tacit.local.protocols.unary import as_bytes, as_words
-from tacit.noise.bits import Keystream
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.stage.local import people
+from tacit_gauntlet.stage.local import (
+    FrequencyProtocol,
+    Payloads,
+    drawn,
+    frequency_names,
+    labelled,
+    payloads_of,
+    people,
+    random_words,
+    spread,
+    words_of,
+)
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, binomial_at_most
 
 Floats = NDArray[np.float64]
@@ -31,7 +37,7 @@ def poisoning_is_bounded_and_noticed(size: Size) -> Evidence:
     """Add fakes that gain most, and fakes that lie about their answer; compare gains with the bound and count flags."""
     honest, tries, shares = (20_000, 1, (0.05,)) if size == "quick" else (100_000, 5, (0.01, 0.05))
     excess, missed, alarms, attacks, quiet = [], list[str](), 0, 0, 0
-    for name in FREQUENCIES:
+    for name in frequency_names():
         client = local.Randomizer(DOMAIN, epsilon=1, protocol=name)
         protocol: FrequencyProtocol = client.survey.protocol  # type: ignore[assignment]
         targets = np.arange(DOMAIN - TARGETS, DOMAIN)
@@ -42,7 +48,7 @@ def poisoning_is_bounded_and_noticed(size: Size) -> Evidence:
                 crafted = _crafted(protocol, targets, fakes)
                 for kind, payloads in (
                     ("maximal", crafted),
-                    ("lying", protocol.draw(np.full(fakes, DOMAIN - 1), Keystream())),
+                    ("lying", drawn(protocol, np.full(fakes, DOMAIN - 1))),
                 ):
                     gain, bound, flags = _gain(client.survey, clean, payloads)
                     if gain > bound * (1 + 1e-9):
@@ -65,13 +71,13 @@ def poisoning_is_bounded_and_noticed(size: Size) -> Evidence:
 def _crafted(protocol: FrequencyProtocol, targets: NDArray[np.int64], fakes: int) -> Payloads:
     """Return the fakes that support as many targets as a report can, dressed up like honest ones otherwise."""
     if protocol.name in ("optimised-unary", "symmetric-unary"):
-        words = as_words(protocol.draw(np.repeat(targets, -(-fakes // len(targets)))[:fakes], Keystream())).copy()
+        words = words_of(drawn(protocol, np.repeat(targets, -(-fakes // len(targets)))[:fakes])).copy()
         for target in targets:
             words[:, target >> 6] |= np.uint64(1) << np.uint64(target & 63)
-        return as_bytes(words)
+        return payloads_of(words)
     if protocol.name == "subset":
         return _crafted_sets(protocol, targets, fakes)
-    tried = protocol.draw(np.repeat(targets, 300), Keystream())
+    tried = drawn(protocol, np.repeat(targets, 300))
     supported = protocol.supporting(tried, targets).sum(axis=1)
     best = np.argsort(-supported, kind="stable")[: max(1, len(tried) // 200)]
     return tried[np.resize(best, fakes)]
@@ -81,7 +87,7 @@ def _crafted_sets(protocol: FrequencyProtocol, targets: NDArray[np.int64], fakes
     members = int(protocol.parameters()["members"])
     bits = np.zeros((fakes, 64 * -(-protocol.size // 64)), dtype=np.bool_)
     bits[:, targets[:members]] = True
-    others = np.argsort(Keystream().words(fakes * DOMAIN).reshape(fakes, DOMAIN)[:, : DOMAIN - TARGETS], axis=1)
+    others = np.argsort(random_words(fakes * DOMAIN).reshape(fakes, DOMAIN)[:, : DOMAIN - TARGETS], axis=1)
     np.put_along_axis(bits, others[:, : max(members - TARGETS, 0)], values=True, axis=1)
     return np.packbits(bits, axis=1, bitorder="little")
 
@@ -94,10 +100,10 @@ def _gain(survey: "local.Survey", clean: Payloads, fakes: Payloads) -> tuple[flo
     return float((after.counts - before.counts).max()), bound, after.flags
 
 
-def _estimate(survey: "local.Survey", payloads: Payloads) -> FrequencyEstimate:
+def _estimate(survey: "local.Survey", payloads: Payloads) -> Any:
     collector = local.Collector(survey)
-    collector.add_all(label_reports(survey, payloads))
-    return collector.estimate()  # type: ignore[return-value]
+    collector.add_all(labelled(survey, payloads))
+    return collector.estimate()
 
 
 # ---- what an estimate promises -------------------------------------------------------------------------------------
@@ -141,11 +147,11 @@ def _counts_tried(tries: int, count: int) -> Iterator[Tried]:
     size = 16
     answers = people(size, count)
     truth = np.bincount(answers, minlength=size)
-    for name in FREQUENCIES:
+    for name in frequency_names():
         client = local.Randomizer(size, epsilon=1, protocol=name)
         estimates = [_estimate(client.survey, client.reports(answers).payloads) for _ in range(tries)]
         protocol: FrequencyProtocol = client.survey.protocol  # type: ignore[assignment]
-        variance = len(answers) * spread_of(protocol.keep, protocol.stray).mean_over(size)
+        variance = len(answers) * spread(protocol, size)
         yield Tried(
             name,
             np.array([each.counts - truth for each in estimates]),

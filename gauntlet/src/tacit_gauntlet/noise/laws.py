@@ -1,6 +1,6 @@
 """Noise under attack: the low digits it leaves, the law it follows, and the time it takes.
 
-N03 (through SQL and HTTP) belongs to the doors, and N11 to N15 to `randomness_cases`. Statistical verdicts have a
+N03 (through SQL and HTTP) belongs to the doors, and N11 to N15 to `randomness`. Statistical verdicts have a
 false-alarm rate of 1e-6 for the whole case.
 """
 
@@ -15,15 +15,22 @@ from flint import arb
 from numpy.typing import NDArray
 
 import tacit
-from tacit.noise import grid
-from tacit.noise.bits import Bits
-from tacit.noise.coins import Bernoulli, draw_flips
-from tacit.noise.gaussian import DiscreteGaussian, WideGaussian, block_table, gaussian_table
-from tacit.noise.laplace import DigitTables, DiscreteLaplace, laplace_tables
-from tacit.noise.threshold import SEARCH_MOST, ThresholdTable
-from tacit.privacy.rounding import ball, nearest_float
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.balls import ball, float_of
 from tacit_gauntlet.stage.enumeration import GivenBits, edges_of, wrong_paths
+from tacit_gauntlet.stage.samplers import (
+    SEARCH_MOST,
+    Bits,
+    Noise,
+    ThresholdTable,
+    coin,
+    every_table,
+    exponential_coin,
+    float_step,
+    gaussian_noise,
+    kept_by_wide_gaussian,
+    laplace_noise,
+)
 from tacit_gauntlet.stage.statistic import (
     FALSE_ALARM,
     binomial_at_least,
@@ -54,11 +61,11 @@ def outputs_lie_on_the_public_grid(size: Size) -> Evidence:
     off = {}
     for name, make in MECHANISMS.items():
         spread = count if name == "Laplace" else int(np.ceil(np.sqrt(count)))
-        step = float(grid.float_step(Fraction(1), spread=spread))
+        step = float_step(Fraction(1), spread=spread)
         for value in inputs:
             noisy = np.asarray(make().release(np.full(count, value)))
             off[f"{name} {value:g}"] = int(np.count_nonzero(np.rint(noisy / step) * step != noisy))
-        scalar_step = float(grid.float_step(Fraction(1), spread=1))
+        scalar_step = float_step(Fraction(1), spread=1)
         scalars = np.array([make().release(0.1) for _ in range(count // 40)])
         off[f"{name} scalar"] = int(np.count_nonzero(np.rint(scalars / scalar_step) * scalar_step != scalars))
     return Evidence(passed=not any(off.values()), details={"outputs off the grid": off})
@@ -111,20 +118,9 @@ def shares_of_bit_strings_are_exact(size: Size) -> Evidence:
             found, strings = wrong_paths(draw, edges, width=width, depth=depth)
             judged += strings
             wrong += [f"{name}, width {width}: {path}" for path in found[:2]]
-        for name, table in _tables(width):
+        for name, table in every_table(width):
             wrong += _vector_disagreements(f"{name}, width {width}, in arrays", table)
     return Evidence(passed=not wrong, details={"bit strings": judged, "decided wrongly": wrong[:8]})
-
-
-def _tables(width: int) -> Iterator[tuple[str, ThresholdTable]]:
-    laplace, digits = laplace_tables(Fraction(3, 2), width), DigitTables(Fraction(13), (3,), width)
-    if not isinstance(laplace, ThresholdTable):
-        raise TypeError("a small scale should be one table")
-    yield "Laplace 3/2", laplace
-    yield "top digit", digits.top
-    yield "lower digit", digits.digits[0]
-    yield "Gaussian 7/5", gaussian_table(Fraction(7, 5), width)
-    yield "Gaussian blocks 7/5", block_table(Fraction(7, 5), width)
 
 
 def _samplers(width: int, depth: int) -> Iterator[tuple[str, Callable[[Bits], int], dict[int, Fraction]]]:
@@ -140,37 +136,18 @@ def _samplers(width: int, depth: int) -> Iterator[tuple[str, Callable[[Bits], in
         "Gaussian 7/5": (lambda x: ball(-Fraction(25 * x * x, 98)).exp(), range(-40, 41), True),
         "Gaussian blocks 7/5": (lambda k: ball(-Fraction(25 * k * k, 98)).exp(), range(41), True),
     }
-    for name, table in _tables(width):
+    for name, table in every_table(width):
         mass, values, endless = masses[name]
         yield name, _one_of(table), edges_of(mass, values, depth=depth, endless=endless)
     whole = 1 << depth
-    yield (
-        "Bernoulli 3/16",
-        lambda bits: int(not Bernoulli(Fraction(3, 16))._draw(1, bits, width)[0]),
-        {0: Fraction(3 * whole, 16), 1: Fraction(whole)},
-    )
-    yield (
-        "Bernoulli 1/3",
-        lambda bits: int(not Bernoulli(Fraction(1, 3))._draw(1, bits, width)[0]),
-        {0: Fraction(whole, 3), 1: Fraction(whole)},
-    )
-    yield (
-        "Bernoulli exp(-5/7)",
-        lambda bits: int(not draw_flips(np.array([5]), Fraction(1, 7), bits, width)[0]),
-        _exp_edge(Fraction(5, 7), depth),
-    )
+    yield "Bernoulli 3/16", coin(Fraction(3, 16), width), {0: Fraction(3 * whole, 16), 1: Fraction(whole)}
+    yield "Bernoulli 1/3", coin(Fraction(1, 3), width), {0: Fraction(whole, 3), 1: Fraction(whole)}
+    yield "Bernoulli exp(-5/7)", exponential_coin(Fraction(5, 7), width), _exp_edge(Fraction(5, 7), depth)
     sigma = Fraction(130)
-    wide = WideGaussian(sigma, width)
     for distance in (1, 77, 403):  # a block's first place is always kept
-        start = distance >> wide.shift << wide.shift
+        start, kept = kept_by_wide_gaussian(sigma, distance, width)
         exponent = Fraction(distance**2 - start**2) / (2 * sigma**2)
-        yield f"wide Gaussian keeps {distance}", _kept(wide, distance), _exp_edge(exponent, depth)
-
-
-def _kept(wide: WideGaussian, distance: int) -> Callable[[Bits], int]:
-    """0 where the candidate is kept, 1 where it is not."""
-    blocks, distances = np.array([distance >> wide.shift]), np.array([distance])
-    return lambda bits: int(not wide._keep(blocks, distances, bits)[0])
+        yield f"wide Gaussian keeps {distance}", kept, _exp_edge(exponent, depth)
 
 
 def _one_of(table: ThresholdTable) -> Callable[[Bits], int]:
@@ -206,7 +183,7 @@ def draws_fit_their_law(size: Size) -> Evidence:
     alpha = float(FALSE_ALARM) / 10
     least: dict[str, float] = {}
     for scale in (Fraction(1, 10), Fraction(1), Fraction(50), Fraction(10**6), Fraction(10**12)):
-        for noise in (DiscreteLaplace(scale), DiscreteGaussian(scale)):
+        for noise in (laplace_noise(scale), gaussian_noise(scale)):
             drawn = noise.sample(count)
             chances = [_cells_fit(noise, drawn), *(3 * p for p in _tails_fit(noise, drawn))]
             least[repr(noise)] = 2 * min(chances)
@@ -215,9 +192,9 @@ def draws_fit_their_law(size: Size) -> Evidence:
     return Evidence(passed=least[worst] > alpha, details=details)
 
 
-def _cells_fit(noise: DiscreteLaplace | DiscreteGaussian, drawn: NDArray[np.int64]) -> float:
+def _cells_fit(noise: Noise, drawn: NDArray[np.int64]) -> float:
     ends = sorted({noise.law.quantile(Fraction(k, 40)) for k in range(1, 40)})
-    cumulative = [0.0, *(nearest_float(partial(noise.law.cdf, end)) for end in ends), 1.0]
+    cumulative = [0.0, *(float_of(partial(noise.law.cdf, end)) for end in ends), 1.0]
     expected = np.diff(cumulative) * len(drawn)
     observed = np.bincount(np.searchsorted(ends, drawn, side="left"), minlength=len(expected))
     if expected.min() < 20:  # nearly all in one cell: the tails' tests are exact and judge it
@@ -225,7 +202,7 @@ def _cells_fit(noise: DiscreteLaplace | DiscreteGaussian, drawn: NDArray[np.int6
     return chi_square_fit([int(seen) for seen in observed], [float(mean) for mean in expected])
 
 
-def _tails_fit(noise: DiscreteLaplace | DiscreteGaussian, drawn: NDArray[np.int64]) -> Iterator[float]:
+def _tails_fit(noise: Noise, drawn: NDArray[np.int64]) -> Iterator[float]:
     """Yield two-sided p-values of how many draws lie beyond the points with about 1e-3, 1e-4 and 1e-5 outside."""
     for exponent in (3, 4, 5):
         edge = noise.law.smallest_bound(Fraction(1, 10**exponent))
@@ -240,7 +217,7 @@ def _tails_fit(noise: DiscreteLaplace | DiscreteGaussian, drawn: NDArray[np.int6
 def spread_is_as_promised(size: Size) -> Evidence:
     """Estimate the scale by maximum likelihood; 5.1 standard errors are allowed (4e-7), far below 5 %."""
     count = 104_000 if size == "quick" else 1_000_000
-    laplace, gaussian = DiscreteLaplace(50), DiscreteGaussian(50)
+    laplace, gaussian = laplace_noise(50), gaussian_noise(50)
     sizes = np.abs(laplace.sample(count)).astype(np.float64)
     squares = gaussian.sample(count // 2).astype(np.float64) ** 2
     mean_size = 1 / np.sinh(1 / 50)

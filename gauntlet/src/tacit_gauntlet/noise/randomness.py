@@ -1,21 +1,16 @@
 """Randomness under attack: whether noise ever repeats, and what happens where the operating system gives none."""
 
-import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
 from tacit.errors import NoRandomness
-from tacit.noise.coins import Bernoulli
-from tacit.noise.gaussian import DiscreteGaussian
-from tacit.noise.laplace import DiscreteLaplace
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.noise.laws import MECHANISMS
 from tacit_gauntlet.stage import processes
-from tacit_gauntlet.targets import replaced
+from tacit_gauntlet.stage.samplers import gaussian_noise, generators_that_raise, laplace_noise, randomness_from, tossed
 
 # How many draw at once, and how often each does in the quick run.
 THREADS, THREAD_CALLS = 32, 40
@@ -32,32 +27,10 @@ def no_global_generator(size: Size) -> Evidence:
         seen += processes.wide_numbers()
     if len(seen) > len(set(seen)):
         return _all_distinct(seen)
-    with _generators_that_raise():
+    with generators_that_raise():
         for _ in range(count):
             seen += processes.wide_numbers()
     return _all_distinct(seen)
-
-
-@contextmanager
-def _generators_that_raise() -> Iterator[None]:
-    def refuse(*_: object, **__: object) -> None:
-        raise RuntimeError("a generator that can be predicted was used")
-
-    with ExitStack() as stack:
-        for name in (
-            "random",
-            "bytes",
-            "normal",
-            "laplace",
-            "default_rng",
-            "randint",
-            "RandomState",
-            "standard_normal",
-        ):
-            stack.enter_context(replaced(np.random, name, refuse))
-        for name in ("random", "gauss", "getrandbits", "randbytes", "Random", "expovariate"):
-            stack.enter_context(replaced(random, name, refuse))
-        yield
 
 
 @case("N12", title="forks, pool workers and pre-forked servers draw different noise", feature="noise")
@@ -88,7 +61,7 @@ def same_process_id_draws_different_noise(size: Size) -> Evidence:
 def threads_never_share_a_draw(size: Size) -> Evidence:
     """Draw 64,000 numbers of scale 2^56 in 32 threads; any two of them are equal with a chance below 1e-8."""
     calls = THREAD_CALLS if size == "quick" else 2 * THREAD_CALLS
-    noise = DiscreteLaplace(2**56)
+    noise = laplace_noise(2**56)
 
     def draw(_: int) -> list[int]:
         return [int(value) for _ in range(calls) for value in noise.sample(2000 // calls)]
@@ -110,12 +83,12 @@ def nothing_is_answered_without_randomness(size: Size) -> Evidence:
         "Laplace": lambda: MECHANISMS["Laplace"]().release(0),
         "Laplace vector": lambda: MECHANISMS["Laplace"]().release(np.zeros(100)),
         "Gaussian": lambda: MECHANISMS["Gaussian"]().release(0.0),
-        "wide Gaussian": lambda: DiscreteGaussian(2**40).sample(10),
-        "Bernoulli": lambda: Bernoulli("1/3").sample(1),
+        "wide Gaussian": lambda: gaussian_noise(2**40).sample(10),
+        "Bernoulli": lambda: tossed("1/3"),
     }
     answered, refused = [], 0
     for source_name, source in _broken_sources().items():
-        with replaced(os, "urandom", source):
+        with randomness_from(source):
             if source_name == "the same again":
                 MECHANISMS["Laplace"]().release(0)  # only the second use shows it
             for name, release in list(releases.items()) * rounds:

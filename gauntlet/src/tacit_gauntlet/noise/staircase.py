@@ -1,7 +1,4 @@
-"""Staircase noise under attack: its law against every move it should hide, its draws, and the numbers that get it.
-
-Each published bug here is planted beside the case that kills it.
-"""
+"""Staircase noise under attack: its law against every move it should hide, its draws, and the numbers that get it."""
 
 import math
 from fractions import Fraction
@@ -13,23 +10,19 @@ import pyarrow as pa
 
 from tacit import count, mean
 from tacit import sum as sum_of
-from tacit.accounting.cost import pure_epsilon
-from tacit.noise import staircase
-from tacit.noise.bits import Keystream
-from tacit.noise.staircase import level_table
-from tacit.privacy.event import StaircaseNoise
-from tacit.privacy.law import StaircaseLaw
-from tacit.privacy.rounding import ball, nearest_float, working_precision
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.accounting import pure_epsilon, staircase_of
+from tacit_gauntlet.stage.balls import at_precision, ball, float_of
 from tacit_gauntlet.stage.enumeration import edges_of, wrong_paths
+from tacit_gauntlet.stage.samplers import staircase_draws, staircase_law, staircase_levels
 from tacit_gauntlet.stage.statistic import FALSE_ALARM, chi_square_fit
 from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
 
 LAWS = [
-    StaircaseLaw(Fraction(1), sensitivity=1, width=1),
-    StaircaseLaw(Fraction(2), sensitivity=4, width=1),
-    StaircaseLaw(Fraction(3, 2), sensitivity=5, width=3),
-    StaircaseLaw(Fraction(5), sensitivity=6, width=6),
+    staircase_law(Fraction(1), sensitivity=1, width=1),
+    staircase_law(Fraction(2), sensitivity=4, width=1),
+    staircase_law(Fraction(3, 2), sensitivity=5, width=3),
+    staircase_law(Fraction(5), sensitivity=6, width=6),
 ]
 CELLS_LEAST = 20
 QUESTIONS: list[dict[str, Any]] = [{"s": sum_of("x")}, {"n": count()}, {"s": sum_of("x"), "m": mean("x")}]
@@ -54,30 +47,30 @@ def staircases_hide_one_number(size: Size) -> Evidence:
     return Evidence(passed=not (beyond or wrong or unlikely), details=details)
 
 
-def _largest_loss(law: StaircaseLaw) -> float:
+def _largest_loss(law: Any) -> float:
     """Over every move by at most the sensitivity, and every output within three levels."""
     reach = 4 * law.sensitivity
-    with working_precision(128):
+    with at_precision(128):
         logs = {x: float(law.pmf(x).log().mid()) for x in range(-reach, reach + 1)}
     moves = range(1, law.sensitivity + 1)
     return max(abs(logs[x] - logs[x - move]) for move in moves for x in range(move - reach, reach + 1))
 
 
-def _wrong_levels(law: StaircaseLaw) -> list[Any]:
+def _wrong_levels(law: Any) -> list[Any]:
     def mass(level: int) -> Any:
         held = 2 * law.width - 1 if level == 0 else 2 * law.sensitivity
         return held * (-ball(law.epsilon * level)).exp()
 
-    table = level_table(law, 4)
+    table = staircase_levels(law, 4)
     edges = edges_of(mass, range(400), depth=12, endless=True)
     return wrong_paths(lambda bits: int(table.draw(1, bits)[0]), edges, width=4, depth=12)[0]
 
 
-def _fit(law: StaircaseLaw, drawn: int) -> float:
-    values = staircase.draw_staircase(law, drawn, Keystream(), 64)
+def _fit(law: Any, drawn: int) -> float:
+    values = staircase_draws(law, drawn)
     seen, expected, rest = [], [], 1.0
     for x in range(-6 * law.sensitivity, 6 * law.sensitivity + 1):
-        chance = nearest_float(lambda x=x: law.pmf(x))  # type: ignore[misc]
+        chance = float_of(lambda x=x: law.pmf(x))  # type: ignore[misc]
         if chance * drawn >= CELLS_LEAST:
             seen.append(int(np.count_nonzero(values == x)))
             expected.append(chance * drawn)
@@ -105,11 +98,12 @@ def staircases_are_for_one_number(size: Size) -> Evidence:
         for asked in QUESTIONS:
             pair = [each.agg(**asked) for each in tables]
             for place, each in enumerate(plan_of(pair[0], epsilon=6).releases):
-                if isinstance(each.event, StaircaseNoise):
+                stairs = staircase_of(each.event)
+                if stairs is not None:
                     used += 1
                     before, after = (exact_cells(question)[place] for question in pair)
                     moves = [abs(after.get(cell, 0) - before.get(cell, 0)) for cell in before.keys() | after.keys()]
-                    told = sum(math.ceil(move / each.event.sensitivity) for move in moves) * each.event.epsilon
+                    told = sum(math.ceil(move / stairs[1]) for move in moves) * stairs[0]
                     if told > (pure_epsilon(each.event) or 0):
                         found.append(f"{list(asked)} with {groups} groups, {neighbours}: {sorted(moves)}")
     return Evidence(passed=not found and used > 0, details={"staircases": used, "moves beyond what is charged": found})

@@ -1,4 +1,4 @@
-"""Attacks by asking: repeats in other words, reconstruction of everyone's bit, and text that hopes to be run."""
+"""Attacks by asking: repeats in other words, reconstruction of everyone's bit, text to be run, and joins."""
 
 import json
 import math
@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tacit import count, epsilon
 from tacit.errors import BudgetExceeded, TacitError
-from tacit.privacy.loss import epsilon
-from tacit.query.frame import count
-from tacit.release.noisy import NoisyTable
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.stage.table import FrozenBits, protected
+from tacit_gauntlet.stage.language import is_refused
+from tacit_gauntlet.stage.table import FrozenBits, protected, stored_answer
 
 VARIANTS = (
     "SELECT g, COUNT(*) AS n FROM t WHERE x > 1 AND y <= 5 GROUP BY g",
@@ -116,7 +115,7 @@ def nothing_executes(_: Size) -> Evidence:
                 lambda text=text: table.sql(text),
                 lambda text=text: table.group_by("g", keys=[text]).count().answer(epsilon=1).to_dicts(),
                 lambda text=text: protected(text),
-                lambda text=text: NoisyTable.from_json(json.dumps({"format": 1, "keys": [[text]], "parts": []})),
+                lambda text=text: stored_answer(json.dumps({"format": 1, "keys": [[text]], "parts": []})),
             ]
         untyped = []
         for call in calls:
@@ -128,3 +127,39 @@ def nothing_executes(_: Size) -> Evidence:
                 untyped.append(type(error).__name__)
         ran = mark.exists()
     return Evidence(passed=not ran and not untyped, details={"payloads": len(calls), "ran": ran, "untyped": untyped})
+
+
+JOINS = (
+    "SELECT COUNT(*) FROM visits JOIN visits AS v ON TRUE",
+    "SELECT COUNT(*) FROM visits v JOIN visits w ON v.patient_id = w.patient_id",
+    "SELECT COUNT(*) FROM visits v JOIN wards w USING (ward)",
+    "SELECT COUNT(*) FROM visits LEFT JOIN wards ON visits.ward = wards.ward",
+    "SELECT COUNT(*) FROM visits RIGHT JOIN wards ON visits.ward = wards.ward",
+    "SELECT COUNT(*) FROM visits FULL OUTER JOIN wards ON visits.ward = wards.ward",
+    "SELECT COUNT(*) FROM visits CROSS JOIN wards",
+    "SELECT COUNT(*) FROM visits NATURAL JOIN wards",
+    "SELECT COUNT(*) FROM visits, wards",
+    "SELECT COUNT(*) FROM visits, visits AS v WHERE visits.patient_id <> v.patient_id",
+    "SELECT COUNT(*) FROM visits SEMI JOIN wards USING (ward)",
+    "SELECT COUNT(*) FROM visits ANTI JOIN wards USING (ward)",
+    "SELECT COUNT(*) FROM visits ASOF JOIN wards ON visits.day >= wards.day",
+    "SELECT COUNT(*) FROM visits POSITIONAL JOIN wards",
+    "SELECT COUNT(*) FROM visits LATERAL JOIN wards",
+    "SELECT COUNT(*) FROM visits, LATERAL (SELECT 1) AS one",
+    "SELECT COUNT(*) FROM visits, UNNEST([1, 2, 3])",
+    "SELECT COUNT(*) FROM visits CROSS JOIN generate_series(1, 1000)",
+    "SELECT COUNT(*) FROM (SELECT * FROM visits JOIN wards USING (ward)) AS both",
+    "WITH both AS (SELECT * FROM visits JOIN wards USING (ward)) SELECT COUNT(*) FROM both",
+    "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM wards)",
+    "SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM wards w WHERE w.ward = v.ward)",
+    "SELECT COUNT(*) FROM visits WHERE age > (SELECT AVG(age) FROM visits)",
+    "SELECT COUNT(*) FROM visits UNION ALL SELECT COUNT(*) FROM wards",
+)
+
+
+@case("Q20", title="every way to write a join is refused until one unit's reach through it is bounded", feature="query")
+def joins(_: Size) -> Evidence:
+    """Send every join there is a word for, and in other spellings."""
+    sent = [variant for text in JOINS for variant in (text, text.lower(), text.replace(" ", "\n/* x */ "))]
+    passed = [text for text in sent if not is_refused(text)]
+    return Evidence(not passed, {"joins": len(sent), "not refused": passed[:5]})

@@ -7,20 +7,27 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
-from tacit.query import sql_text
-from tacit.query.canonical_form import canonical
-from tacit.query.catalogue import FUNCTIONS
-from tacit.query.kind import TEXT, value_of
-from tacit.query.nodes import Call, Column, Expression, Query, columns_of, functions_of
-from tacit.query.parse import parse_expression
-from tacit.query.sql import parse_query
-from tacit.query.typecheck import column_kinds
-from tacit.tables.schema import ROW, ColumnFacts, Declaration
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.stage.cells import KINDS, arrow, every_form, plain, rows
+from tacit_gauntlet.stage.cells import KINDS, arrow, every_form, plain, rows, same_cell
 from tacit_gauntlet.stage.fuzz import statements
+from tacit_gauntlet.stage.language import (
+    TEXT,
+    Expression,
+    asked,
+    columns_in,
+    comes_back,
+    filter_of,
+    functions_in,
+    functions_known,
+    functions_translated,
+    is_itself,
+    is_refused,
+    kinds_of_visits,
+    read,
+    trial,
+    written,
+)
 from tacit_gauntlet.stage.payloads import (
     BOMBS,
     ERROR_FUNCTIONS,
@@ -29,10 +36,9 @@ from tacit_gauntlet.stage.payloads import (
     OUTSIDE,
     RAW_ROWS,
     ROW_TRICKS,
-    VISITS,
+    hostile_texts,
 )
 from tacit_gauntlet.stage.reference import meaning
-from tacit_gauntlet.stage.trial import trial
 
 _FEATURE = "question language"
 # Of this thread's own time on a processor: what else the machine does is not the reader's. A bomb would take minutes.
@@ -65,8 +71,8 @@ def engine_beliefs(size: Size) -> Evidence:
             for row, cell in zip(plain_rows, found[f"x{place}"], strict=True):
                 cells += 1
                 if not same_cell(cell, meaning(each, row, KINDS)):
-                    wrong.append(f"{name}: {sql_text.show(each)}")
-    missing = set(FUNCTIONS) - set(forms)
+                    wrong.append(f"{name}: {written(each)}")
+    missing = functions_known() - set(forms)
     return Evidence(not wrong and not missing, {"cells": cells, "wrong": wrong[:5], "functions not tried": missing})
 
 
@@ -74,14 +80,14 @@ def engine_beliefs(size: Size) -> Evidence:
 def error_oracles(size: Size) -> Evidence:
     """Run filters that raise in some engine on a table with the row that triggers them, and without it."""
     del size
-    kinds = column_kinds(VISITS)
+    kinds = kinds_of_visits()
     target = {"ward": "A", "sex": "f", "age": 42, "days": 0.0, "note": "CANARY-7731", "day": None, "cost": None}
     others = [
         {"ward": "B", "sex": "m", "age": age, "days": days, "note": note, "day": None, "cost": None}
         for age, days, note in [(41, 1.0, "1"), (43, 1e308, "2011-01-31"), (None, None, None), (2**63 - 1, -1.0, "")]
     ]
     failed, moved = [], []
-    expressions = {text: parse_expression(text, VISITS) for text in ERROR_ORACLES}
+    expressions = {text: filter_of(text) for text in ERROR_ORACLES}
     for text, each in _one_by_one_if_it_fails(expressions, _visits([*others, target]), kinds):
         try:
             with_target = trial(each, _visits([*others, target]), kinds)
@@ -90,7 +96,7 @@ def error_oracles(size: Size) -> Evidence:
             failed.append(text)
             continue
         moved += [text for text in each if with_target[text][: len(others)] != without[text]]
-    left_in = [text for text in ERROR_FUNCTIONS if not _is_refused(f"SELECT COUNT(*) FROM visits WHERE {text}")]
+    left_in = [text for text in ERROR_FUNCTIONS if not is_refused(f"SELECT COUNT(*) FROM visits WHERE {text}")]
     details = {"expressions": len(ERROR_ORACLES), "failed": failed, "moved": moved, "not refused": left_in}
     return Evidence(not failed and not moved and not left_in, details)
 
@@ -116,11 +122,11 @@ def catalogue_closure(size: Size) -> Evidence:
                 f"SELECT COUNT(*) FROM visits WHERE {name}({given}) IS NULL",
                 f"SELECT {name}({given}) AS k FROM visits",
             ):
-                query = _asked(text)
+                query = asked(text)
                 if query is not None:
                     passed.add(name.lower())
-                    strange += sorted(_functions(query) - set(FUNCTIONS))
-    untranslated = set(FUNCTIONS) ^ set(TRANSLATIONS)
+                    strange += sorted(functions_in(query) - functions_known())
+    untranslated = functions_known() ^ functions_translated()
     unreviewed = passed - REVIEWED
     details = {"functions": len(names), "unreviewed": unreviewed, "strange": strange, "untranslated": untranslated}
     return Evidence(len(names) > 500 and not (unreviewed or strange or untranslated), details)
@@ -155,13 +161,10 @@ def quoting(size: Size) -> Evidence:
     hostile = hostile_texts(60 if size == "quick" else 500)
     kinds = dict.fromkeys(hostile, TEXT)
     broken = []
-    for text in hostile:
-        written: Expression = canonical(Call("=", (Column(text), value_of(text))), kinds)
-        if parse_expression(sql_text.show(written), _declared(hostile)) != written:
-            broken.append(text)
+    broken += [text for text in hostile if not comes_back(text, hostile)]
     unlike = [name for name in _distinct_in_any_case(hostile) if name and "\x00" not in name]
     table = pa.table({name: [name, "other"] for name in unlike})
-    asked = {f"x{place}": Call("=", (Column(name), value_of(name))) for place, name in enumerate(unlike)}
+    asked = {f"x{place}": is_itself(name) for place, name in enumerate(unlike)}
     found = trial(asked, table, kinds)
     broken += [name for place, name in enumerate(unlike) if found[f"x{place}"] != [True, False]]
     return Evidence(not broken, {"texts": len(hostile), "broken": broken[:5]})
@@ -174,7 +177,7 @@ def grammar_fuzz(size: Size) -> Evidence:
     for text in statements(600 if size == "quick" else 10_000):
         start = time.thread_time()
         try:
-            query = parse_query(text, VISITS)
+            query = read(text)
         except QueryRefused:
             query = None
         except Exception as error:
@@ -184,7 +187,7 @@ def grammar_fuzz(size: Size) -> Evidence:
             slow.append(text)
         if query is not None:
             asked += 1
-            if not _functions(query) <= set(FUNCTIONS) or "patient_id" in _columns(query):
+            if not functions_in(query) <= functions_known() or "patient_id" in columns_in(query):
                 unreviewed.append(text)
     details = {"questions": asked, "crashed": crashed[:3], "unreviewed": unreviewed[:3], "slow": slow[:3]}
     return Evidence(asked > 0 and not crashed and not unreviewed and not slow, details)
@@ -209,68 +212,13 @@ def bombs(size: Size) -> Evidence:
             f"SELECT COUNT(*) FROM visits WHERE age = 42 AND {bomb}",
         ):
             start = time.thread_time()
-            if not _is_refused(text):
+            if not is_refused(text):
                 passed.append(text[:80])
             if time.thread_time() - start > _SECONDS_EACH_MAX:
                 slow.append(text[:80])
     start = time.thread_time()
-    heard = _asked(healthy) is not None and time.thread_time() - start < _SECONDS_EACH_MAX
+    heard = asked(healthy) is not None and time.thread_time() - start < _SECONDS_EACH_MAX
     return Evidence(heard and not passed and not slow, {"bombs": len(BOMBS), "passed": passed, "slow": slow})
-
-
-def same_cell(found: Any, wanted: Any) -> bool:
-    """Whether an engine's cell is the value wanted: the type too, and a float's sign of zero."""
-    if isinstance(wanted, float) and isinstance(found, float):
-        return found.hex() == wanted.hex()
-    if type(found).__name__ == "Decimal":
-        return type(wanted).__name__ == "Fraction" and bool(found == wanted)
-    return type(found) is type(wanted) and bool(found == wanted)
-
-
-def hostile_texts(number: int) -> list[str]:
-    """Return that many distinct names and texts that have broken quoting."""
-    pieces = [
-        "'",
-        '"',
-        "`",
-        "\\",
-        "''",
-        '""',
-        "--",
-        "/*",
-        "*/",
-        ";",
-        "\n",
-        "\r",
-        "\t",
-        "$$",
-        "%s",
-        "{}",
-        "?",
-        ":x",
-        "@x",
-        "]",
-        "\x1b",
-    ]
-    pieces += [
-        "é",
-        "🙂",
-        "\u202e",
-        "\u0000",
-        " ",
-        "a",
-        "A",
-        "select",
-        "NULL",
-        "' OR 1=1 --",
-        '" OR 1=1 --',
-        "\\'",
-        "'||'",
-        "E'\\''",
-        "\ufeff",
-    ]
-    made = [*pieces, *(left + right for left in pieces for right in pieces), *(f"a{piece}b" for piece in pieces)]
-    return list(dict.fromkeys(text for text in made if text.strip()))[:number]
 
 
 def _one_by_one_if_it_fails(
@@ -284,44 +232,16 @@ def _one_by_one_if_it_fails(
     return [("all", expressions)]
 
 
-def _asked(text: str) -> Query | None:
-    try:
-        return parse_query(text, VISITS)
-    except QueryRefused:
-        return None
-
-
-def _is_refused(text: str) -> bool:
-    return _asked(text) is None
-
-
 def _all_refused(texts: Iterable[str]) -> Evidence:
     sent = list(texts)
-    passed = [text for text in sent if not _is_refused(text)]
+    passed = [text for text in sent if not is_refused(text)]
     return Evidence(not passed, {"payloads": len(sent), "not refused": passed[:5]})
-
-
-def _parts(query: Query) -> list[Expression]:
-    measured = [output.aggregate.expression for output in query.outputs]
-    return [part for part in (query.where, *(key.expression for key in query.keys), *measured) if part is not None]
-
-
-def _functions(query: Query) -> set[str]:
-    return set().union(*(functions_of(part) for part in _parts(query)))
-
-
-def _columns(query: Query) -> set[str]:
-    return set().union(*(columns_of(part) for part in _parts(query)))
 
 
 def _visits(made_up: list[dict[str, Any]]) -> pa.Table:
     kinds = {"ward": pa.string(), "sex": pa.string(), "age": pa.int64(), "days": pa.float64(), "note": pa.string()}
     kinds |= {"day": pa.date32(), "cost": pa.decimal128(10, 2)}
     return pa.table({name: pa.array([row[name] for row in made_up], type=kind) for name, kind in kinds.items()})
-
-
-def _declared(names: list[str]) -> Declaration:
-    return Declaration("hostile", ROW, {name: ColumnFacts("text") for name in names})
 
 
 def _distinct_in_any_case(names: list[str]) -> list[str]:

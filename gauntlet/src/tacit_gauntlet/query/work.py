@@ -9,13 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.door import Question, Table
+from tacit import correlation, count, count_distinct, mean, quantile
 from tacit.errors import TacitError
-from tacit.query.frame import correlation, count, count_distinct, mean, quantile
-from tacit.query.limits import STEPS_MAX
-from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
+from tacit_gauntlet.stage.engine import STEPS_MAX, TEXT_BYTES_MAX
+from tacit_gauntlet.stage.table import Question, Table, exact_cells, plan_of, protected
 
 LISTED = ", ".join(map(str, range(900)))
 GUARDED = "CASE WHEN name = 'target' THEN {} ELSE '' END"

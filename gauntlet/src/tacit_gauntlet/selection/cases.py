@@ -1,32 +1,36 @@
 """Selection under attack: chances that vanish or overflow, charges below the true divergence, wrong sparse vectors.
 
-Laws are computed from their definitions in ball arithmetic (selection/law.py) and share nothing with what draws; what
-draws is then held against them. Statistical verdicts have a false-alarm rate of 1e-6 for the whole case.
+Laws are computed from their definitions in ball arithmetic (stage/selection.py) and share nothing with what draws; what
+draws is then held against them. Statistical verdicts have a false-alarm rate of 1e-6 for the whole case. What a ranking
+is chosen from is moved by one unit by at most one for each key.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from flint import arb
 
 import tacit
-from tacit.accounting.cost import zcdp
-from tacit.noise.bits import Keystream
-from tacit.privacy.event import Event
-from tacit.privacy.rounding import ball, certain_floor, working_precision
-from tacit.selection import Selection, answer_runs, pick
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.accounting import Event, rho_and_delta
+from tacit_gauntlet.stage.balls import at_precision, ball, floor_of
 from tacit_gauntlet.stage.enumeration import GivenBits
 from tacit_gauntlet.stage.selection import (
     ChoiceLaw,
     above_threshold_law,
+    answer_rows,
     exponential_law,
     log_ratio,
     noisy_max_law,
     permute_and_flip_law,
+    pick,
+    picks,
+    ranked_scores,
     renyi_divergence,
     top_k_law,
 )
@@ -37,6 +41,7 @@ from tacit_gauntlet.stage.statistic import (
     chi_square_fit,
     log_ratio_lower,
 )
+from tacit_gauntlet.stage.table import protected
 
 PRECISION = 256
 # The fraction of a loss that rounding of a ball may add, far below what any bug adds.
@@ -73,7 +78,7 @@ def exact_on_a_ladder_of_ties(size: Size) -> Evidence:
                     wrong.append(f"{rung} candidates at {j}: {found}")
         if not 0 <= mechanism.release(tied) < rung:
             wrong.append(f"{rung} candidates: a place outside")
-        with working_precision(PRECISION):
+        with at_precision(PRECISION):
             loss = (rung / (1 + (rung - 1) * weight())).log()
             worst = max(worst, float(loss.mid()))
             if not loss <= epsilon:
@@ -93,7 +98,7 @@ def boundary(share: Callable[[int], arb], j: int, count: int) -> int:
         # a little off the boundary, so that one that is a whole number has a floor too
         return share(j) / share(count) * arb(2) ** 64 + arb(2) ** -30
 
-    return certain_floor(formula)
+    return floor_of(formula)
 
 
 # ---- charges -------------------------------------------------------------------------------------------------------
@@ -103,7 +108,7 @@ def boundary(share: Callable[[int], arb], j: int, count: int) -> int:
 class Subject:
     """A mechanism, its law on scores in steps, and neighbouring scores that try it."""
 
-    mechanism: Selection
+    mechanism: Any
     law: Callable[[Sequence[int], Fraction], list[arb]]
     pairs: Sequence[Pair]
 
@@ -149,7 +154,7 @@ def divergence_is_at_most_the_charge(size: Size) -> Evidence:
     for subject in tried:
         name = repr(subject.mechanism)
         largest = arb(0)
-        with working_precision(PRECISION):
+        with at_precision(PRECISION):
             for pair in subject.pairs:
                 one, other = (subject.chances(scores) for scores in pair)
                 largest = max(largest, log_ratio(one, other), key=lambda loss: float(loss.mid()))
@@ -168,7 +173,7 @@ def over_charge(name: str, one: list[arb], other: list[arb], epsilon: Fraction, 
     found = []
     if not log_ratio(one, other) <= ball(epsilon * (1 + SLACK)):
         found.append(f"{name}: pure loss {float(log_ratio(one, other).mid()):.6f}")
-    rho = sum((zcdp(event).rho for event in events), Fraction(0))
+    rho = sum((rho_and_delta(event)[0] for event in events), Fraction(0))
     for order in ORDERS:
         divergence = max((renyi_divergence(a, b, order) for a, b in ((one, other), (other, one))), key=_middle)
         if not divergence <= ball(rho * order * (1 + SLACK)):
@@ -178,9 +183,8 @@ def over_charge(name: str, one: list[arb], other: list[arb], epsilon: Fraction, 
 
 def fit(subject: Subject, scores: Sequence[int], draws: int) -> float:
     """Return the p-value of what is drawn against the law."""
-    steps, bits = np.array(scores, dtype=np.int64), Keystream()
-    seen = np.bincount([pick(subject.mechanism, steps, bits) for _ in range(draws)], minlength=len(scores))
-    with working_precision(PRECISION):
+    seen = np.bincount(picks(subject.mechanism, scores, draws), minlength=len(scores))
+    with at_precision(PRECISION):
         expected = [draws * _middle(chance) for chance in subject.chances(scores)]
     return chi_square_fit(seen.tolist(), expected)
 
@@ -191,7 +195,7 @@ def top_k_over_charge(by: str, law: Callable[[Sequence[int], Fraction], list[arb
     rate = mechanism.round.terms.rate
     one_round: ChoiceLaw = lambda scores: law(scores, rate)  # noqa: E731
     found = []
-    with working_precision(PRECISION):
+    with at_precision(PRECISION):
         for pair in (((0, 0, 0), (1, -1, -1)), ((0, -4, -4), (-1, -3, -3))):
             one, other = (list(top_k_law(scores, 2, one_round).values()) for scores in pair)
             found += over_charge(repr(mechanism), one, other, mechanism.loss.epsilon, mechanism.events)
@@ -244,7 +248,7 @@ def sparse_vector_patterns(size: Size) -> Evidence:
         mechanism = tacit.AboveThreshold(threshold=1, epsilon=epsilon, answers=pattern.paid, monotone=pattern.monotone)
         seen = []
         for scores in (pattern.one, pattern.other):
-            rows = answer_runs(mechanism, np.array(scores, dtype=np.int64), runs, Keystream())
+            rows = answer_rows(mechanism, scores, runs)
             if {row.dtype for row in rows} != {np.dtype(bool)}:
                 wrong.append(f"{pattern.name}: more than yes and no")
             elif max(map(np.count_nonzero, rows)) > pattern.paid:
@@ -267,7 +271,7 @@ def against_the_law(
     if sum(pattern.answers) > pattern.paid:
         return []
     used = len(pattern.answers)
-    with working_precision(PRECISION):
+    with at_precision(PRECISION):
         chances = [
             above_threshold_law(
                 scores[:used],
@@ -285,3 +289,29 @@ def against_the_law(
         if min(tails) < alpha:
             found.append(f"{pattern.name}: seen {count} of {runs}, the law says {_middle(chance) * runs:.0f}")
     return found
+
+
+KEYS = ["a", "b", "c", "d", "e"]
+# Of one unit: how many rows of which key.
+NEWCOMERS = {"many of one": "a" * 40, "many of all": "abcde" * 9, "keys nobody listed": "axyz" * 9}
+
+
+@case("S31", title="one unit moves every count behind a ranking by at most one, all the same way", feature="release")
+def rankings_count_units(size: Size) -> Evidence:
+    """Let a unit with many rows and keys come, and see what the choice is made from."""
+    people = 40 if size == "quick" else 400
+    rows = [(place, KEYS[place % 4]) for place in range(people)]
+    before, found = _ranked(rows), []
+    for name, brought in NEWCOMERS.items():
+        after = _ranked(rows + [(people, key) for key in brought])
+        moves = [int(new - old) for old, new in zip(before, after, strict=True)]
+        if not set(moves) <= {0, 1}:
+            found.append(f"{name}: {moves}")
+    return Evidence(passed=not found, details={"moves beyond one": found})
+
+
+def _ranked(rows: list[tuple[int, str]]) -> list[int]:
+    """Return the scores that the choice is given, as it is given them."""
+    table = protected(pa.table({"id": [unit for unit, _ in rows], "k": [key for _, key in rows]}), groups_per_unit=1)
+    question = table.top("k", 2, keys=KEYS)
+    return ranked_scores(question)

@@ -6,17 +6,35 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from flint import arb
 from numpy.typing import NDArray
 
+from tacit.local import survey as surveys
+from tacit.local import wire
 from tacit.local.choosing import FREQUENCIES, MEANS, frequency_protocol
+from tacit.local.client import label_reports
+from tacit.local.protocols import protocol as protocols
 from tacit.local.protocols.attributes import METHODS
 from tacit.local.protocols.hashing import PrefixHashing
 from tacit.local.protocols.means import MeanResponse
-from tacit.local.protocols.protocol import FrequencyProtocol, Law
-from tacit.local.protocols.unary import Permanent
-from tacit.local.survey import make_survey
+from tacit.local.protocols.unary import Permanent, as_bytes, as_words
+from tacit.noise import coins
 from tacit.privacy.arrays import Words
+from tacit_gauntlet.stage.balls import ball, floor_of
+from tacit_gauntlet.stage.enumeration import GivenBits
+from tacit_gauntlet.stage.samplers import Bits, fresh_bits
 
+# what the functions below take and give
+FrequencyProtocol = protocols.FrequencyProtocol
+LocalProtocol = protocols.LocalProtocol
+Law = protocols.Law
+Payloads = protocols.Payloads
+
+# why a collector rejects a line
+MALFORMED, DUPLICATE, OUT_OF_RANGE = wire.MALFORMED, wire.DUPLICATE, wire.OUT_OF_RANGE
+WRONG_VERSION, WRONG_SURVEY, WRONG_EPOCH = wire.WRONG_VERSION, wire.WRONG_SURVEY, wire.WRONG_EPOCH
+
+LONGITUDINAL = Permanent.name
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(4))
 SMALL = 4
 
@@ -50,7 +68,7 @@ def exact_laws(epsilon: Fraction) -> Iterator[tuple[str, Fraction, list[Law]]]:
         small = MeanResponse(epsilon, kind, grid_bits=3)  # type: ignore[arg-type]
         yield kind, epsilon, [small.law(code) for code in range(small.steps + 1)]
     for method in METHODS:
-        attributes: Any = make_survey(attributes={"a": 2, "b": 3}, method=method, epsilon=epsilon).protocol
+        attributes: Any = surveys.make_survey(attributes={"a": 2, "b": 3}, method=method, epsilon=epsilon).protocol
         yield f"attributes, {method}", epsilon, [attributes.law(codes) for codes in product(range(2), range(3))]
     prefix = PrefixHashing(epsilon, 4, 3)
     yield prefix.name, epsilon, [prefix.law(cell) for cell in range(prefix.cells)]
@@ -67,3 +85,150 @@ def people(size: int, count: int) -> NDArray[np.int64]:
 def supports_of(protocol: FrequencyProtocol, payloads: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Return how many payloads support each code."""
     return protocol.supports(protocol.tally(payloads))
+
+
+def survey_from(header: Any) -> object:
+    """Return the survey that a header in a file is read as."""
+    return surveys.survey_of(header)
+
+
+def frequency_names() -> list[str]:
+    """Return the names of the protocols for counts that a survey may have."""
+    return list(FREQUENCIES)
+
+
+def is_longitudinal(survey: Any) -> bool:
+    """Return whether a survey keeps a permanent answer of each person."""
+    return isinstance(survey.protocol, Permanent)
+
+
+def permanent_keep(survey: Any) -> Fraction:
+    """Return the chance that a permanent answer has a bit as it is."""
+    if not isinstance(survey.protocol, Permanent):
+        raise TypeError("the survey should be longitudinal")
+    return survey.protocol.permanent_keep
+
+
+def spread(protocol: FrequencyProtocol, size: int) -> float:
+    """Return the variance that one report adds to an estimate, on average over so many answers."""
+    return float(protocols.spread_of(protocol.keep, protocol.stray).mean_over(size))
+
+
+def drawn(protocol: FrequencyProtocol, codes: Any) -> Payloads:
+    """Return what clients with these answers send."""
+    return protocol.draw(codes, fresh_bits())
+
+
+def random_words(count: int) -> Words:
+    """Return words that nobody can predict."""
+    return fresh_bits().words(count)
+
+
+def counted(collector: Any) -> NDArray[np.int64]:
+    """Return how many reports that a collector used support each code."""
+    found: NDArray[np.int64] = collector.survey.protocol.supports(collector._tally)
+    return found
+
+
+# ---- on the wire ---------------------------------------------------------------------------------------------------
+
+
+def labelled(survey: Any, payloads: Payloads) -> Any:
+    """Return payloads as the reports that clients would send them in."""
+    return label_reports(survey, payloads)
+
+
+def report_lines(reports: Any) -> list[str]:
+    """Return reports as the lines of a file."""
+    return wire.report_lines(reports).splitlines()
+
+
+def report_line(report: Any) -> str:
+    """Return one report as a line."""
+    return wire.report_line(report)
+
+
+def header_line(survey: Any) -> str:
+    """Return the line that a file of reports begins with."""
+    return wire.header_line(survey)
+
+
+def words_of(payloads: Payloads) -> Words:
+    """Return payloads of bits as words."""
+    return as_words(payloads)
+
+
+def payloads_of(words: Words) -> Payloads:
+    """Return words as payloads of bits."""
+    return as_bytes(words)
+
+
+# ---- coins ---------------------------------------------------------------------------------------------------------
+
+
+def kept_chance(epsilon: Fraction, *, outside: int) -> Fraction:
+    """Return the chance to keep an answer beside so many others."""
+    return protocols.kept_chance(epsilon, outside=outside)
+
+
+def heads(chance: Fraction, count: int, bits: Bits) -> Any:
+    """Toss a coin so many times by the bits given."""
+    return coins.draw_heads(chance, count, bits)
+
+
+def packed_heads(digits: int, bits: Bits, count: int) -> tuple[Any, Any]:
+    """Toss 64 coins at a time of chance digits/256, and return heads and what 8 bits leave undecided."""
+    tossed, undecided = coins._toss_levels(digits, np.full(count, ~np.uint64(0)), bits)
+    return tossed, undecided
+
+
+def choices(most: int, count: int, bits: Bits, *, width: int) -> Any:
+    """Choose evenly below `most`, so many times, by words of `width` bits."""
+    return coins.draw_below(most, count, bits, width=width)
+
+
+# A coin looks at so many bits, and at the rest of 64 where they tie.
+FIRST, REST = 16, 48
+
+
+def edge_of(epsilon: Fraction, kinds: int) -> int:
+    """Return e^ε/(e^ε + k - 1) in whole 2^-64, rounded down: the 64-bit numbers below it keep the answer."""
+
+    def scaled() -> arb:
+        odds = ball(epsilon).exp()
+        return odds / (odds + (kinds - 1)) * arb(2) ** 64
+
+    return floor_of(scaled)
+
+
+def wrong_reports(protocol: LocalProtocol, answer: int, kinds: int, epsilon: Fraction) -> list[str]:
+    """Return how reports of one answer stray from the law."""
+    found = []
+    edge = edge_of(epsilon, kinds)
+    top, rest = edge >> REST, edge & ((1 << REST) - 1)
+
+    def codes(count: int, bits: EveryWord | GivenBits) -> list[int]:
+        payloads = protocol.draw(np.full(count, answer), bits)
+        return [int.from_bytes(row.tobytes(), "little") for row in payloads]
+
+    for low, kept in ((rest - 1, True), (rest, False), (rest + 1, False)):
+        if (codes(1, GivenBits([top, low << FIRST], then=0))[0] == answer) != kept:
+            found.append(f"answer {answer} of {kinds}: a word {low - rest:+d} from the edge went wrong")
+    # every first half, the tie's other bits one short of the edge, and others that are all the first one
+    every = np.arange(1 << FIRST, dtype=np.uint16).view(np.uint64)
+    tied = np.array([rest - 1 << FIRST], dtype=np.uint64)
+    kept_words = codes(1 << FIRST, EveryWord(np.concatenate([every, tied]))).count(answer)
+    if kept_words != top + 1:
+        found.append(f"answer {answer} of {kinds}: kept by {kept_words} of 2^16 words, not {top + 1}")
+    never = (1 << 64) - 1  # four coins that change the answer
+    others = kinds - 1
+    seen = [codes(1, GivenBits([never, word]))[0] for word in range(others)]
+    if sorted([*seen, answer]) != list(range(kinds)):
+        found.append(f"answer {answer} of {kinds}: the other answers are {sorted(seen)}")
+    left_over = (1 << 64) % others if others > 1 else 0
+    if left_over:  # such a word counts for nothing: the next one decides
+        bits = GivenBits([never, never, 0])
+        codes(1, bits)
+        if bits.left:
+            found.append(f"answer {answer} of {kinds}: a left-over word was used")
+    return found

@@ -311,3 +311,49 @@ BOMBS = (
     "LOWER(" * 25 + "note" + ")" * 25 + " = ''",
     "DATE_DIFF('second', " * 6 + "day" + ", day)" * 6 + " > 0",
 )
+
+
+def hostile_texts(number: int) -> list[str]:
+    """Return that many distinct names and texts that have broken quoting."""
+    pieces = [
+        "'",
+        '"',
+        "`",
+        "\\",
+        "''",
+        '""',
+        "--",
+        "/*",
+        "*/",
+        ";",
+        "\n",
+        "\r",
+        "\t",
+        "$$",
+        "%s",
+        "{}",
+        "?",
+        ":x",
+        "@x",
+        "]",
+        "\x1b",
+    ]
+    pieces += [
+        "é",
+        "🙂",
+        "\u202e",
+        "\u0000",
+        " ",
+        "a",
+        "A",
+        "select",
+        "NULL",
+        "' OR 1=1 --",
+        '" OR 1=1 --',
+        "\\'",
+        "'||'",
+        "E'\\''",
+        "\ufeff",
+    ]
+    made = [*pieces, *(left + right for left in pieces for right in pieces), *(f"a{piece}b" for piece in pieces)]
+    return list(dict.fromkeys(text for text in made if text.strip()))[:number]

@@ -7,11 +7,19 @@ made up by whoever checks.
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import permutations
+from typing import Any
 
+import numpy as np
 from flint import arb, ctx
 
+from tacit import selection
+from tacit.door import Question
 from tacit.privacy.law import LaplaceLaw
-from tacit.privacy.rounding import ball
+from tacit.release import noisy
+from tacit_gauntlet.stage.balls import ball
+from tacit_gauntlet.stage.samplers import Bits, fresh_bits
+from tacit_gauntlet.stage.table import SALT, plan_of
+from tacit_gauntlet.targets import planted
 
 # scores in steps -> the chance of each candidate
 ChoiceLaw = Callable[[Sequence[int]], list[arb]]
@@ -102,3 +110,37 @@ def _integral(factors: Sequence[tuple[arb, arb]]) -> arb:
             for i in range(len(product) + 1)
         ]
     return sum((part / (power + 1) for power, part in enumerate(product)), arb(0))
+
+
+# ---- what draws ----------------------------------------------------------------------------------------------------
+
+
+def pick(mechanism: Any, steps: Any, bits: Bits) -> int:
+    """Return the place that a selection chooses among scores in steps, by the bits given."""
+    return int(selection.pick(mechanism, steps, bits))
+
+
+def picks(mechanism: Any, scores: Sequence[int], times: int) -> list[int]:
+    """Return what a selection chooses, again and again."""
+    steps, bits = np.array(scores, dtype=np.int64), fresh_bits()
+    return [pick(mechanism, steps, bits) for _ in range(times)]
+
+
+def answer_rows(mechanism: Any, scores: Sequence[int], runs: int) -> list[Any]:
+    """Return the answers of many runs of a sparse vector over the same scores."""
+    rows: list[Any] = list(selection.answer_runs(mechanism, np.array(scores, dtype=np.int64), runs, fresh_bits()))
+    return rows
+
+
+def ranked_scores(question: Question) -> list[int]:
+    """Return the scores that a ranking is chosen from, as the choice is given them."""
+    plan, seen = plan_of(question), []
+
+    def watched(_: object, scores: Any) -> list[int]:
+        seen.append(list(scores))
+        return [0, 1]
+
+    with planted("TopK.release", watched):
+        noisy.release(plan, question.session.engine.aggregate(plan, SALT))
+    (scores,) = seen
+    return scores

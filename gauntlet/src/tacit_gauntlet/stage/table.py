@@ -6,24 +6,34 @@ curator's side can do, and the noise is frozen by replacing our own generator wh
 
 import importlib
 import logging
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from tacit import door
 from tacit import epsilon as pure_or_approximate
 from tacit.auditing import replay
-from tacit.door import Question, Table, table
 from tacit.exact import ExactTable
-from tacit.plan.plan import NoiseKind, Plan
+from tacit.plan.plan import Measured, NoiseKind, Plan
 from tacit.plan.planner import make_plan, make_spend
+from tacit.privacy import law
 from tacit.privacy.arrays import Words
+from tacit.release.noisy import NoisyTable, release
 from tacit_gauntlet.targets import planted
 
+# what the functions below take and give
+Question = door.Question
+Table = door.Table
+
 SALT = replay.SALT
+# no noise is narrower
+SCALE_MIN = law.SCALE_MIN
 distance = replay.distance
 BUDGET = pure_or_approximate(10**6, delta="1e-6")
 
@@ -34,7 +44,7 @@ def protected(source: Any, **declared: Any) -> Table:
     """Return a protected table in a ledger of its own, with bounds of two rows and two groups unless declared."""
     usual: dict[str, Any] = {"unit": "id", "budget": BUDGET, "ledger": ":memory:"}
     usual |= {"rows_per_unit": 2, "groups_per_unit": 2, "name": "t"}
-    return table(source, **(usual | declared))
+    return door.table(source, **(usual | declared))
 
 
 def pandas() -> Any:
@@ -57,14 +67,61 @@ def exact_cells(question: Question, *, salt: str = SALT) -> list[Cells]:
     """Return for each release every exact integer that noise is added to, by key and part; zeros are left out."""
     plan, exact = plan_of(question), exact_table(question, salt=salt)
     found = []
-    for release in plan.releases:
+    for each in plan.releases:
         cells: Cells = {}
-        for part in release.parts:
+        for part in each.parts:
             for key, value in zip(exact.keys, exact.part(part, plan), strict=True):
                 if value:
                     cells[(*key, part.kind)] = value
         found.append(cells)
     return found
+
+
+def exact_parts(question: Question) -> list[Cells]:
+    """Return the same with the part's number among the parts of its kind."""
+    plan, exact = plan_of(question), exact_table(question)
+    return [
+        {
+            (*key, part.kind, part.index): value
+            for part in each.parts
+            for key, value in zip(exact.keys, exact.part(part, plan), strict=True)
+            if value
+        }
+        for each in plan.releases
+    ]
+
+
+def nearest_steps(value: Any, column: Measured) -> int | None:
+    """Return a row's steps above the low end, in rationals: what the engine must agree with."""
+    if value is None or value != value:
+        return None
+    if value in (math.inf, -math.inf):
+        return column.height if value > 0 else 0
+    steps = (Fraction(value) / column.step + Fraction(1, 2)) // 1
+    return min(max(steps, column.low), column.high) - column.low
+
+
+def disagreements(question: Question, values: Sequence[Any]) -> list[str]:
+    """Return where the engine's sum of a column differs from the rational one."""
+    plan, exact = plan_of(question), exact_table(question)
+    column = plan.measured[0]
+    wanted = [steps for steps in (nearest_steps(value, column) for value in values) if steps is not None]
+    found = (exact.sums["counted_0"][0], exact.sums["total_0"][0])
+    return [] if found == (len(wanted), sum(wanted)) else [f"{found} and not {(len(wanted), sum(wanted))}"]
+
+
+def keys_shown(question: Question, *, alone: int, noise: NoiseKind) -> tuple[int, Fraction]:
+    """Return how many of so many keys, each of one unit alone, are shown, and the delta charged for them."""
+    plan = plan_of(question, noise=noise)
+    if plan.threshold is None:
+        raise RuntimeError("private keys have a threshold")
+    exact = ExactTable([(place,) for place in range(alone)], {"rows": [1] * alone, "units": [1] * alone})
+    return len(release(plan, exact).keys), plan.threshold.delta
+
+
+def stored_answer(text: str) -> object:
+    """Return the noisy table that a stored answer's text is read as."""
+    return NoisyTable.from_json(text)
 
 
 def too_far(question: Question, neighbour: Question, *, salt: str = SALT) -> list[str]:

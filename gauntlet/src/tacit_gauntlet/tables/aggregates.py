@@ -5,17 +5,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tacit.auditing.drawing import draw_releases
-from tacit.door import Question, Table
-from tacit.query.frame import correlation, count, count_distinct, covariance, mean, variance
-from tacit.release import noisy
-from tacit.selection import quantile
-from tacit.selection.points import Aim
-from tacit.selection.quantile import Reach, Target, ladder, prior_weights
+from tacit import correlation, count, count_distinct, covariance, mean, variance
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.neighbours import Row, asked_of, crowd, newcomers, one_person
+from tacit_gauntlet.stage.quantiles import Aim, Reach, drawn_again, draws_of, prior_of, rungs
 from tacit_gauntlet.stage.statistic import log_ratio_lower
-from tacit_gauntlet.stage.table import SALT, Cells, distance, plan_of
+from tacit_gauntlet.stage.table import Cells, Question, Table, distance, exact_parts, plan_of
 
 KEYS = ["a", "b", "c", "only me", None]
 EPSILON = 1
@@ -40,9 +35,9 @@ def second_moments(size: Size) -> Evidence:
     for rows_per_unit, groups_per_unit in bounds:
         limits = {"rows_per_unit": rows_per_unit, "groups_per_unit": groups_per_unit}
         for ask in (moments, values_and_places):
-            found = {"nobody": _cells(ask(asked_of(crowd(), **limits)))}
+            found = {"nobody": exact_parts(ask(asked_of(crowd(), **limits)))}
             for name, rows in _people(size).items():
-                found[name] = _cells(ask(asked_of(crowd() + rows, **limits)))
+                found[name] = exact_parts(ask(asked_of(crowd() + rows, **limits)))
             for neighbours in ("add-remove", "replace"):
                 plan = plan_of(ask(asked_of(crowd(), **limits, neighbours=neighbours)))
                 pairs = found.items() if neighbours == "replace" else [("nobody", found["nobody"])]
@@ -61,20 +56,6 @@ def _people(size: Size) -> dict[str, list[Row]]:
     if size == "quick":
         known = {name: known[name] for name in ("lowest values", "beyond every range")}
     return known | {"corners": one_person(corners), "the top": one_person(top), "many values": one_person(many)}
-
-
-def _cells(question: Question) -> list[Cells]:
-    plan = plan_of(question)
-    exact = question.session.engine.aggregate(plan, SALT)
-    return [
-        {
-            (*key, part.kind, part.index): value
-            for part in each.parts
-            for key, value in zip(exact.keys, exact.part(part, plan), strict=True)
-            if value
-        }
-        for each in plan.releases
-    ]
 
 
 def _beyond(plan: Any, before: list[Cells], after: list[Cells], name: str) -> list[str]:
@@ -101,25 +82,13 @@ def quantile_loss(size: Size) -> Evidence:
 def _loss_by_law(fractions: Sequence[float]) -> float:
     """Return the loss of every level of splitting and of every interval that a plan draws, one after the other."""
     question = asked_of(_people_at(2, 5), rows_per_unit=3, groups_per_unit=1).quantile("x", list(fractions))
-    plan = plan_of(question, epsilon=EPSILON)
-    (draw,) = plan.quantiles
-    rate, ends_rate = (vars(noisy)["Rate"](each, plan.rows_per_unit) for each in (draw.epsilon, draw.ends_epsilon))
-    targets = [
-        Target(fraction, inside and aim, reach)
-        for fraction, inside, _ in draw.targets
-        for aim, reach in ((1, 1), (3, 4), (8, 2))
-    ]
-    level = max(_law_moves(partial(_law, aim=quantile._aim(target, rate))) for target in targets)
+    draws = draws_of(question, epsilon=EPSILON)
+    level = max(_law_moves(partial(_law, aim=aim)) for aim in draws.aims)
     interval = [
-        max(
-            _law_moves(partial(_rung_law, middle=middle, reach=quantile._reach(target, ends_rate)))
-            for target in targets
-            if target.fraction == fraction
-            for middle in range(10)
-        )
-        for fraction, _, _ in draw.targets
+        max(_law_moves(partial(_rung_law, middle=middle, reach=reach)) for reach in reaches for middle in range(10))
+        for reaches in draws.reaches
     ]
-    return draw.levels * level + sum(interval)
+    return draws.levels * level + sum(interval)
 
 
 def _people_at(*values: int) -> list[Row]:
@@ -150,7 +119,7 @@ def _rung_law(rows: list[int], *, middle: int, reach: Reach) -> list[float]:
     unit, weights, before = reach.fraction.denominator, [], -math.inf
     extreme = reach.fraction in (0, 1)
     wanted = reach.rows if extreme else unit * (1 + reach.rows)
-    for place, rung in enumerate(ladder(9)):
+    for place, rung in enumerate(rungs(9)):
         low, high = max(middle - rung, 0), min(middle + rung, 9)
         aimed = reach.fraction.numerator * len(rows)
         left = sum(row >= low for row in rows) if extreme else aimed - unit * sum(row < low for row in rows)
@@ -160,7 +129,7 @@ def _rung_law(rows: list[int], *, middle: int, reach: Reach) -> list[float]:
             right if high < 9 and reach.fraction < 1 else math.inf,
         )
         score = reach.short * max(wanted - held, 0) + reach.long * max(before - wanted, 0)
-        weights.append(math.log(prior_weights(place + 1)[-1]) - float(reach.slope) * min(score, 1e6))
+        weights.append(math.log(prior_of(place)) - float(reach.slope) * min(score, 1e6))
         before = held
     return _log_chances(weights)
 
@@ -192,8 +161,4 @@ def _proved_by_drawing(runs: int) -> float:
 def _drawn(rows: list[Row], runs: int) -> list[tuple[int, int, int]]:
     """Return (low end, median, high end) of x, drawn again and again from the same exact table."""
     question = asked_of(rows, rows_per_unit=3, groups_per_unit=1).median("x")
-    plan = plan_of(question, epsilon=EPSILON)
-    exact = question.session.engine.aggregate(plan, SALT)
-    low = plan.measured[0].low
-    drawn = draw_releases(plan, exact, runs) + low
-    return [tuple(each) for each in drawn.tolist()]
+    return drawn_again(question, epsilon=EPSILON, runs=runs)

@@ -10,21 +10,17 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from tacit.door import Table
-from tacit.engine.engine import Engine
-from tacit.exact import ExactTable
-from tacit.privacy.loss import epsilon
-from tacit.query.frame import count, mean
-from tacit.query.frame import sum as sum_of
-from tacit.release.noisy import release
+from tacit import count, epsilon, mean
+from tacit import sum as sum_of
+from tacit.errors import TacitError
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.engine import reading_does
 from tacit_gauntlet.stage.statistic import clopper_pearson_lower
-from tacit_gauntlet.stage.table import Ear, exact_cells, exact_table, pandas, plan_of, protected
-from tacit_gauntlet.targets import replaced
+from tacit_gauntlet.stage.table import Ear, Table, exact_cells, exact_table, keys_shown, pandas, plan_of, protected
 
 CANARY = "CANARY-4711-é"
 
@@ -102,7 +98,7 @@ def _on_failing_engine(table: Table, failing: str) -> Any:
     def fail(*_: Any) -> None:
         raise RuntimeError(failing)
 
-    with replaced(Engine, "_aggregate", fail):
+    with reading_does(fail):
         return table.count().answer(epsilon=0.1)
 
 
@@ -116,18 +112,15 @@ def unique_key(size: Size) -> Evidence:
     delta = Fraction(1, 5)
     details: dict[str, object] = {"alone": n}
     passed = True
-    for noise in ("laplace", "gaussian"):
+    noises: tuple[Literal["laplace"], Literal["gaussian"]] = ("laplace", "gaussian")
+    for noise in noises:
         rows = pa.table({"id": [1], "g": ["a"]})
         table = protected(rows, groups_per_unit=1, budget=epsilon(1, delta=2 * delta), accept_large_delta=True)
-        plan = plan_of(table.group_by("g").count_units(), noise=noise)
-        if plan.threshold is None:
-            raise RuntimeError("private keys have a threshold")
         # n tables of one unit each, whose key nobody else has
-        exact = ExactTable([(place,) for place in range(n)], {"rows": [1] * n, "units": [1] * n})
-        shown = len(release(plan, exact).keys)
+        shown, charged = keys_shown(table.group_by("g").count_units(), alone=n, noise=noise)
         low = clopper_pearson_lower(shown, n)
-        details[f"{noise}: shown share"] = f"{shown / n:.4f}, charged {float(plan.threshold.delta):.4f}"
-        passed &= low <= plan.threshold.delta <= delta
+        details[f"{noise}: shown share"] = f"{shown / n:.4f}, charged {float(charged):.4f}"
+        passed &= low <= charged <= delta
     differ = _keys_that_differ()
     return Evidence(passed=passed and not differ, details=details | {"keys wrongly told apart or not": differ})
 
@@ -213,3 +206,56 @@ def digits(size: Size) -> Evidence:
         if again.to_dicts() != answer.to_dicts():
             wrong.append("the same noisy integers gave other digits")
     return Evidence(passed=not wrong, details={"numbers": numbers, "off the grid": wrong[:5]})
+
+
+# a terminal's title, its clipboard and its colours; the same by one 8-bit character; a line drawn over another;
+# writing from right to left; half a pair is no text, so it is in names alone
+OBEYED = (
+    "\x1b]0;owned\x07",
+    "\x1b]52;c;ZXZpbA==\x07",
+    "\x1b[2J",
+    "\x9b31m",
+    "ten\rnine",
+    "a\x08b",
+    "\u202egnp.exe",
+    "\u2066x\u2069",
+    "a\x00b",
+    "\x7f",
+    "x\u2028y",
+    "\U000e0041",
+)
+PAGE = ("<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "a & b", "</table>")
+
+
+@case("Q26", title="no key and no name is obeyed by a terminal or a page that shows it", feature="release")
+def shown_and_not_obeyed(size: Size) -> Evidence:
+    """Public keys and names of every kind, in each form that people look at; as data they come back as they are."""
+    wrong, tries = [], 0
+    for key in ("".join(OBEYED), "".join(PAGE)) if size == "quick" else (*OBEYED, *PAGE):
+        column = key.replace("\0", "")  # which no engine has in a name
+        table = protected(pa.table({"id": [1, 2], column: [key, key]}), name=f"t{key}")
+        question = table.group_by(column, keys=[key]).count()
+        answer = question.answer(epsilon=1)
+        texts = {"text": str(answer), "repr": repr(answer), "html": answer._repr_html_(), "json": answer.to_json()}
+        texts |= {"plan": str(question.plan(epsilon=1)), "table": repr(table), "question": repr(question)}
+        texts["error"] = _refusal(lambda table=table, key=key: table.where(f'"{key}x" > 1'))
+        tries += len(texts)
+        wrong += [f"{form} of {key!r}" for form, text in texts.items() if _obeys(text)]
+        if any(tag in texts["html"] for tag in ("<script", "<img", "</table></td>")):
+            wrong.append(f"html of {key!r} runs")
+        if json.loads(texts["json"])["rows"][0][column] != key or answer.to_dicts()[0][column] != key:
+            wrong.append(f"data of {key!r} is another key")
+    return Evidence(passed=not wrong, details={"texts": tries, "wrong": wrong[:20]})
+
+
+def _obeys(text: str) -> bool:
+    """Whether anything is left that is not for reading; nothing breaks a line but a newline."""
+    return any(not (letter.isprintable() or letter == "\n") for letter in text)
+
+
+def _refusal(ask: object) -> str:
+    try:
+        ask()  # type: ignore[operator]
+    except TacitError as refusal:
+        return str(refusal)
+    return ""

@@ -9,18 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.door import table
-from tacit.engine.engine import Engine
+from tacit import ROW, count, epsilon, mean, table
+from tacit import sum as sum_of
 from tacit.errors import EngineError, TacitError
-from tacit.ledger.home import open_ledger
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.loss import epsilon
-from tacit.query.frame import count, mean
-from tacit.query.frame import sum as sum_of
-from tacit.tables.schema import ROW
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.engine import reading_does
+from tacit_gauntlet.stage.ledger import Ledger, open_at
 from tacit_gauntlet.stage.table import BUDGET, protected
-from tacit_gauntlet.targets import replaced
 
 Call = Callable[[], Any]
 
@@ -76,7 +71,7 @@ def unread(ledger: Ledger) -> Iterator[list[str]]:
         raise RuntimeError("read")
 
     before = _charges(ledger)
-    with replaced(Engine, "_aggregate", aggregate):
+    with reading_does(aggregate):
         yield found
     if _charges(ledger) != before:
         found.append("something was charged")
@@ -181,7 +176,7 @@ def wrong_tables(ledger: Ledger) -> Iterator[tuple[str, Call]]:
 
 @case("S06", title="every wrong parameter is a typed refusal, with nothing read and nothing charged", feature="door")
 def parameter_matrix(_: Size) -> Evidence:
-    ledger = open_ledger(":memory:")
+    ledger = open_at(":memory:")
     good = protected(_rows(), ledger=ledger)
     tries, wrong = 0, []
     with unread(ledger) as leaks:

@@ -8,19 +8,13 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
-from tacit.answer.answer import Answer
-from tacit.door import Question, Table
-from tacit.engine.engine import Engine
+from tacit import Answer, count, count_units, mean
+from tacit import sum as sum_of
 from tacit.errors import EngineError, LargeEpsilonWarning
-from tacit.ledger.ledger import Ledger, Reservation
-from tacit.noise import threshold
-from tacit.query.frame import count, count_units, mean
-from tacit.query.frame import sum as sum_of
-from tacit.release import noisy
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.engine import heard_steps, reading_does, releasing_does
 from tacit_gauntlet.stage.neighbours import Row, asked_of, crowd, newcomers
-from tacit_gauntlet.stage.table import Ear, FrozenBits, frozen
-from tacit_gauntlet.targets import replaced
+from tacit_gauntlet.stage.table import Ear, Question, Table, frozen
 
 KEYS = ["a", "b", "f", "nowhere"]
 EVEN = ("count", "n", "s", "c", "u")  # outputs whose bars are as wide as the law of the noise says
@@ -159,34 +153,7 @@ def control_flow(size: Size) -> Evidence:
 
 def _steps(rows: Sequence[Row]) -> list[str]:
     """Return the steps of answering public-key questions, in order; a charge counts once it is durable."""
-    steps: list[str] = []
-    reserve, parts, commit = Ledger.reserve, Engine.parts, Reservation.commit
-
-    class Heard(FrozenBits):
-        def words(self, n: int, width: int = 64) -> Any:
-            steps.append(f"noise:{n}")
-            return super().words(n, width)
-
-    def reserving(*args: Any, **words: Any) -> Any:
-        done = reserve(*args, **words)
-        steps.append("charge")
-        return done
-
-    def aggregating(*args: Any) -> Any:
-        steps.append("read")
-        return parts(*args)
-
-    def committing(*args: Any) -> Any:
-        steps.append("record")
-        return commit(*args)
-
-    with (
-        frozen(),
-        replaced(threshold, "Keystream", Heard),
-        replaced(Ledger, "reserve", reserving),
-        replaced(Engine, "parts", aggregating),
-        replaced(Reservation, "commit", committing),
-    ):
+    with heard_steps() as steps:
         for question in asked(asked_of(rows))[:3]:
             question.answer(epsilon=1)
     return steps
@@ -195,15 +162,14 @@ def _steps(rows: Sequence[Row]) -> list[str]:
 def _failing_engine() -> list[str]:
     """An engine or a release that fails leaves the charge, and says one fixed thing."""
     said, failures = set(), []
-    steps: list[tuple[Any, str]] = [(Engine, "_aggregate"), (noisy, "_with_noise")]
-    for problem, (owner, step) in product(("CANARY 4711", "another"), steps):
+    for problem, step in product(("CANARY 4711", "another"), (reading_does, releasing_does)):
         table = asked_of(crowd())
         before = table.session.ledger.spent(table.session.registered)
 
         def failing(*_: Any, problem: str = problem) -> None:
             raise ValueError(problem)
 
-        with replaced(owner, step, failing), listening():
+        with step(failing), listening():
             try:
                 table.count().answer(epsilon=1)
                 failures.append("a failed engine was answered")

@@ -10,7 +10,6 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.door import Question
 from tacit.errors import QueryRefused
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.neighbours import (
@@ -26,7 +25,17 @@ from tacit_gauntlet.stage.neighbours import (
     whole_table,
 )
 from tacit_gauntlet.stage.odd_cells import ODD_LINES, odd_lines_that_move_others
-from tacit_gauntlet.stage.table import Cells, added, distance, exact_cells, pandas, plan_of, protected, too_far
+from tacit_gauntlet.stage.table import (
+    Cells,
+    Question,
+    added,
+    distance,
+    exact_cells,
+    pandas,
+    plan_of,
+    protected,
+    too_far,
+)
 
 
 @case("S01", title="the order, partition and threads of rows do not show in a sum", feature="engine")

@@ -4,49 +4,30 @@ A question that fails for one person more is an exact answer, whatever epsilon. 
 may end it: texts leave the engine short, and where memory would not do, the patient path gives the same integers.
 """
 
-import os
-import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tacit import memory
-from tacit.door import Question
-from tacit.engine import engine
-from tacit.engine.kernel import coding
+from tacit import count, count_distinct, mean, median
 from tacit.errors import EngineError, QueryRefused, TacitError
-from tacit.privacy.arrays import Words
-from tacit.query.frame import count, count_distinct, mean, median
-from tacit.tables.cells import TEXT_BYTES_MAX
 from tacit_gauntlet.frame.case import Evidence, Size, case
-from tacit_gauntlet.stage.table import protected, too_far
-from tacit_gauntlet.targets import replaced
+from tacit_gauntlet.stage.engine import (
+    TEXT_BYTES_MAX,
+    hashes_of,
+    little_memory,
+    nowhere_to_write,
+    rows_too_many,
+    words_with_hashes,
+)
+from tacit_gauntlet.stage.table import Question, protected, too_far
 
-LITTLE = "4MB"
 ANSWERED = "answered"
 SLOT_BITS = 12
 CRAFTED = 2000
 # 2,000 words in 4,096 slots: 15 in one has a chance below 1e-12, over all slots and salts.
 IN_ONE_SLOT_MOST = 14
-
-
-@contextmanager
-def little_memory() -> Iterator[None]:
-    """Declare next to no memory while open."""
-    before = os.environ.get("TACIT_MEMORY")
-    os.environ["TACIT_MEMORY"] = LITTLE
-    try:
-        with replaced(memory, "LEAST", 1):
-            yield
-    finally:
-        if before is None:
-            del os.environ["TACIT_MEMORY"]
-        else:
-            os.environ["TACIT_MEMORY"] = before
 
 
 def _answered(question: Question) -> bool:
@@ -128,14 +109,14 @@ def heavy_units(_: Size) -> Evidence:
 
 @case("Q29", title="nobody can choose values whose hashes are alike", feature="engine")
 def chosen_hashes(_: Size) -> Evidence:
-    known = coding.key_secret("a salt that somebody knew", 0)
-    crafted = _unhashed(np.arange(CRAFTED, dtype=np.uint64), known)
+    known = "a salt that somebody knew"
+    crafted = words_with_hashes(np.arange(CRAFTED, dtype=np.uint64), known)
     shift = np.uint64(64 - SLOT_BITS)
     found = {}
     for salt in ("1", "2", "3"):
-        slots = (coding.keyed_hash(crafted, coding.key_secret(salt, 0)) >> shift).astype(np.int64)
+        slots = (hashes_of(crafted, salt) >> shift).astype(np.int64)
         found[salt] = int(np.bincount(slots).max())
-    alike = int(np.bincount((coding.keyed_hash(crafted, known) >> shift).astype(np.int64)).max())
+    alike = int(np.bincount((hashes_of(crafted, known) >> shift).astype(np.int64)).max())
     return Evidence(
         passed=alike == CRAFTED and max(found.values()) <= IN_ONE_SLOT_MOST,
         details={"in one slot where the secret is known": alike, "in one slot, by salt": found},
@@ -149,7 +130,7 @@ def chosen_hashes(_: Size) -> Evidence:
 )
 def need_of_a_disk(_: Size) -> Evidence:
     small, large = _heavy("nobody"), _heavy("many rows")
-    with replaced(memory, "_mine", None), replaced(tempfile, "tempdir", os.path.join(os.sep, "no", "such", "folder")):
+    with nowhere_to_write():
         said = [_said(small), _with_patience(large)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -170,19 +151,5 @@ def _said(question: Question) -> str:
 
 def _with_patience(question: Question) -> str:
     """Return what is said where rows are too many for a quick path."""
-    with replaced(engine.Engine, "_quick", lambda *_: None):
+    with rows_too_many():
         return _said(question)
-
-
-def _unhashed(hashes: Words, secret: coding.Secret) -> Words:
-    """Return the words that have these hashes, as somebody who knew the secret would."""
-
-    def divided(word: Words, factor: np.uint64) -> Words:
-        return word * np.uint64(pow(int(factor), -1, 1 << 64))
-
-    word = hashes ^ (hashes >> np.uint64(32))
-    word = divided(word, secret.times_third) - secret.add_third
-    word ^= (word >> np.uint64(29)) ^ (word >> np.uint64(58))
-    word = divided(word, secret.times_second) - secret.add_second
-    word ^= word >> np.uint64(32)
-    return divided(word, secret.times_first) - secret.add_first

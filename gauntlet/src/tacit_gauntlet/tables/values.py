@@ -9,15 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.door import Question, Table
+from tacit import count, mean
+from tacit import sum as sum_of
 from tacit.errors import TacitError
-from tacit.plan.plan import Measured
-from tacit.privacy.law import SCALE_MIN
-from tacit.query.frame import count, mean
-from tacit.query.frame import sum as sum_of
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.odd_cells import odd_cells_that_tell
-from tacit_gauntlet.stage.table import exact_table, plan_of, protected
+from tacit_gauntlet.stage.table import SCALE_MIN, Table, disagreements, exact_table, plan_of, protected
 
 NAN, INF = float("nan"), float("inf")
 INT_MOST = 2**63 - 1
@@ -46,25 +43,6 @@ FLOAT_RANGES: list[tuple[Any, Any]] = [
     (3, 3),
 ]
 FLOATS = [1.5, -1.5, NAN, INF, -INF, -0.0, 5e-324, 1.7e308, -1.7e308, 2.0**53, 0.1, None]
-
-
-def nearest_steps(value: Any, column: Measured) -> int | None:
-    """Return a row's steps above the low end, in rationals: what the engine must agree with."""
-    if value is None or value != value:
-        return None
-    if value in (INF, -INF):
-        return column.height if value > 0 else 0
-    steps = (Fraction(value) / column.step + Fraction(1, 2)) // 1
-    return min(max(steps, column.low), column.high) - column.low
-
-
-def disagreements(question: Question, values: Sequence[Any]) -> list[str]:
-    """Return where the engine's sum of a column differs from the rational one."""
-    plan, exact = plan_of(question), exact_table(question)
-    column = plan.measured[0]
-    wanted = [steps for steps in (nearest_steps(value, column) for value in values) if steps is not None]
-    found = (exact.sums["counted_0"][0], exact.sums["total_0"][0])
-    return [] if found == (len(wanted), sum(wanted)) else [f"{found} and not {(len(wanted), sum(wanted))}"]
 
 
 def _column(values: Sequence[Any], kind: pa.DataType) -> Table:

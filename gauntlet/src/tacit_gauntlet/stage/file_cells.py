@@ -1,14 +1,7 @@
-"""The same cells in files as other programs write them: what is answered may not depend on who wrote the file.
-
-A Parquet file says more than its cells: the least and the greatest of a column, how many are NULL, which values a page
-cannot have. Writers leave NaN out of it, and nothing checks it. Two files with the same cells must give the same exact
-integers as a frame with these cells, whatever else the files say.
-"""
+"""The same cells in files as other programs write them, and the exact integers that such files are answered with."""
 
 import struct
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +9,30 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.door import Question, Table
-from tacit.engine.engine import Engine
-from tacit.engine.engine import Path as Way
+from tacit import count, count_distinct, mean, median
+from tacit import sum as sum_of
 from tacit.errors import TacitError
-from tacit.query.frame import count, count_distinct, mean, median
-from tacit.query.frame import sum as sum_of
-from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.frame.case import Size
+from tacit_gauntlet.stage.engine import Way, exact_on
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS
-from tacit_gauntlet.stage.table import SALT, pandas, plan_of, protected, too_far
+from tacit_gauntlet.stage.table import Question, protected
 
 Write = Callable[[pa.Table, str], None]
+
+
 NAN, INF = float("nan"), float("inf")
+
+
 PEOPLE = 24
+
+
 IN_RANGE = (0, 30)
+
+
 # What statistics of these columns say; distinct, so that a lie can be put in their place.
 LEAST, GREATEST, LACKING_LEAST = 0.25, 29.75, 0.375
+
+
 INT_LEAST, INT_GREATEST = 1_000_003, 2_000_003
 
 
@@ -127,6 +128,8 @@ WRITERS: Mapping[str, Write] = {
     "DuckDB, small row groups": _by_duckdb(", ROW_GROUP_SIZE 2048, COMPRESSION uncompressed, PARQUET_VERSION v2"),
     "statistics that lie": _lying,
 }
+
+
 QUICK = ("Arrow", "statistics that lie")
 
 
@@ -151,10 +154,8 @@ def outcomes(source: Any, size: Size, way: Way) -> list[Any]:
     """Return the exact table of every question, groups in no order, or what it failed with."""
     found: list[Any] = []
     for question in questions(source, size):
-        plan = plan_of(question)
-        taken: Way = "sql" if plan.distincts else way
         try:
-            exact = Engine(question.session.engine._source, path=taken).aggregate(plan, SALT)
+            exact = exact_on(question, way)
         except TacitError as error:
             found.append(str(error))
             continue
@@ -165,87 +166,3 @@ def outcomes(source: Any, size: Size, way: Way) -> list[Any]:
         ]
         found.append(sorted(lines, key=repr))
     return found
-
-
-def files_that_tell(size: Size, way: Way = "sql", writers: Mapping[str, Write] | None = None) -> list[str]:
-    """Return the writers whose files are not answered as a frame with the same cells is."""
-    told, rows = [], odd_rows()
-    wanted = outcomes(rows, size, "sql")
-    with tempfile.TemporaryDirectory() as folder:
-        for name, write in (WRITERS if writers is None else writers).items():
-            if size == "quick" and name not in QUICK:
-                continue
-            path = str(Path(folder) / "rows.parquet")
-            write(rows, path)
-            if outcomes(path, size, way) != wanted:
-                told.append(name)
-    return told
-
-
-@case("S22", title="the same cells are answered alike, whatever else their file says of them", feature="engine")
-def same_cells(size: Size) -> Evidence:
-    told = files_that_tell(size)
-    tried = len(QUICK) if size == "quick" else len(WRITERS)
-    return Evidence(passed=not told, details={"ways to write a file": tried, "not answered alike": told})
-
-
-# Ids that are easily taken for each other, as cells of a frame; no two of one line are one person.
-CONFUSABLE: tuple[tuple[Any, Any], ...] = (
-    (b"M\xfcller".decode("utf-8", "surrogateescape"), b"M\xe9ller".decode("utf-8", "surrogateescape")),
-    ("\udcff", "?"),
-    ("\ud800", "\ufffd"),
-    ("a\x00b", "a"),
-    ("\u00e9", "e\u0301"),
-    ("a", "a "),
-    (b"\xff", b"\xfe"),
-    ([1] * 2000 + [2] + [1] * 2000, [1] * 4001),
-    ("z" * 40_000 + "1", "z" * 40_000 + "2"),
-)
-
-
-def ids_taken_for_each_other(size: Size) -> list[str]:
-    """Return the pairs of ids of which one more person moves a sum by more than one person may."""
-    told = []
-    for one, other in CONFUSABLE if size == "full" else CONFUSABLE[:3]:
-        for cells in ([one, other], [other, one]) if size == "full" else ([one, other],):
-            ids = ["p", *cells]
-            frames = [
-                pandas().DataFrame({"id": pandas().Series(ids[:many], dtype=object), "x": [0, -10, 10][:many]})
-                for many in (2, 3)
-            ]
-            before, after = (protected(each, rows_per_unit=1).sum("x", between=(-10, 10)) for each in frames)
-            if any(too_far(before, after, salt=f"{turn:032x}") for turn in range(4)):
-                told.append(repr(cells[0])[:20])
-    return told
-
-
-def times_taken_for_each_other() -> list[str]:
-    """Return the types of which two ids are read as one, so that one more person moves a sum by two people's share."""
-    told = []
-    kinds = {"nanoseconds": pa.timestamp("ns"), "days in milliseconds": pa.date64(), "months": None}
-    for name, kind in kinds.items():
-        asked = []
-        for many in (2, 3):
-            cells: dict[str, Any] = {"id": pa.array([10**9, 1, 2][:many], pa.int64()), "x": [0, -10, 10][:many]}
-            with suppress(TacitError):  # refused, before any charge
-                asked.append(_typed(cells, kind).sum("x", between=(-10, 10)))
-        if asked and any(too_far(*asked, salt=f"{turn:032x}") for turn in range(4)):
-            told.append(name)
-    return told
-
-
-def _typed(cells: dict[str, Any], kind: pa.DataType | None) -> Table:
-    """Protect rows whose ids are times, or a month and thirty days in DuckDB's own intervals."""
-    if kind is not None:
-        return protected(pa.table({**cells, "id": cells["id"].view(kind)}), rows_per_unit=1)
-    link = duckdb.connect()
-    link.register("given", pa.table(cells))
-    spans = "CASE id WHEN 1 THEN INTERVAL 1 MONTH WHEN 2 THEN INTERVAL 30 DAY ELSE INTERVAL 9 DAY END"
-    link.execute(f"CREATE TABLE t AS SELECT {spans} AS id, x FROM given")
-    return protected((link, "t"), rows_per_unit=1)
-
-
-@case("S23", title="ids that look alike are not taken for one person", feature="tables")
-def ids_stay_apart(size: Size) -> Evidence:
-    told = ids_taken_for_each_other(size) + times_taken_for_each_other()
-    return Evidence(passed=not told, details={"taken for one": told})

@@ -3,9 +3,10 @@
 import pytest
 
 from tacit.errors import LedgerError
-from tacit_gauntlet.ledger.disk import first_fault, opened, quick_real_disk, synced_now_and_then
+from tacit_gauntlet.ledger.disk import first_fault, opened
+from tacit_gauntlet.ledger.mutants import synced_now_and_then
 from tacit_gauntlet.stage.disk import Disk
-from tacit_gauntlet.stage.ledger import TENTH, ask, register
+from tacit_gauntlet.stage.ledger import TENTH, ask, quick_real_disk, register
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,112 @@
+"""The question language as a case meets it: statements read, refused or written, and expressions tried on rows.
+
+Statements are about one made-up table of visits. A trial has its rows in a DuckDB of its own, and reads no others.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+import ibis
+import pyarrow as pa
+
+from tacit.engine.expression import to_ibis
+from tacit.engine.translations import TRANSLATIONS
+from tacit.errors import QueryRefused
+from tacit.query import kind as kinds
+from tacit.query import nodes, sql_text
+from tacit.query.canonical_form import canonical
+from tacit.query.catalogue import FUNCTIONS
+from tacit.query.parse import parse_expression
+from tacit.query.sql import parse_query
+from tacit.query.typecheck import column_kinds
+from tacit.tables.schema import ROW, ColumnFacts, Declaration
+from tacit_gauntlet.stage.payloads import VISITS
+
+# what the functions below take and give
+Kind = kinds.Kind
+Query = nodes.Query
+Expression = nodes.Expression
+
+TEXT = kinds.TEXT
+
+
+def read(text: str) -> Query:
+    """Return a statement about the visits as a question; what is no question is refused."""
+    return parse_query(text, VISITS)
+
+
+def asked(text: str) -> Query | None:
+    """Return a statement as a question, or nothing where it is refused."""
+    try:
+        return read(text)
+    except QueryRefused:
+        return None
+
+
+def is_refused(text: str) -> bool:
+    """Return whether a statement is refused."""
+    return asked(text) is None
+
+
+def filter_of(text: str) -> Expression:
+    """Return an expression over the visits."""
+    return parse_expression(text, VISITS)
+
+
+def kinds_of_visits() -> Mapping[str, Kind]:
+    """Return the types of the visits' columns."""
+    return column_kinds(VISITS)
+
+
+def functions_known() -> set[str]:
+    """Return the functions that the language has."""
+    return set(FUNCTIONS)
+
+
+def functions_translated() -> set[str]:
+    """Return the functions that the engine runs."""
+    return set(TRANSLATIONS)
+
+
+def functions_in(query: Query) -> set[str]:
+    """Return the functions that a question uses."""
+    return set().union(*(nodes.functions_of(part) for part in _parts(query)))
+
+
+def columns_in(query: Query) -> set[str]:
+    """Return the columns that a question reads."""
+    return set().union(*(nodes.columns_of(part) for part in _parts(query)))
+
+
+def _parts(query: Query) -> list[Expression]:
+    measured = [output.aggregate.expression for output in query.outputs]
+    return [part for part in (query.where, *(key.expression for key in query.keys), *measured) if part is not None]
+
+
+def written(expression: Expression) -> str:
+    """Return an expression as SQL."""
+    return sql_text.show(expression)
+
+
+def is_itself(name: str) -> Expression:
+    """Return the expression that a column has its own name as its value."""
+    return nodes.Call("=", (nodes.Column(name), kinds.value_of(name)))
+
+
+def comes_back(name: str, names: list[str]) -> bool:
+    """Return whether that expression, written as SQL, is read again as what it was, in a table of such columns."""
+    table = Declaration("hostile", ROW, {each: ColumnFacts("text") for each in names})
+    whole: Expression = canonical(is_itself(name), dict.fromkeys(names, TEXT))
+    return parse_expression(written(whole), table) == whole
+
+
+def trial(expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, list[Any]]:
+    """Return each expression's value on each row, as plain Python values in the rows' order."""
+    table = ibis.table(ibis.Schema.from_pyarrow(rows.schema), name="made_up")
+    asked = table.select(**{name: to_ibis(each, table, kinds) for name, each in expressions.items()})
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("made_up", rows)
+        found = connection.sql(ibis.to_sql(asked, dialect="duckdb")).to_arrow_table()
+    return {name: found[name].to_pylist() for name in expressions}
