@@ -120,3 +120,7 @@ class EngineError(TacitError):
 
 class NoRandomness(TacitError):
     """The operating system gave no randomness, so no answer is given. Try again on a healthy machine."""
+
+
+class SelfTestFailed(TacitError):
+    """This installation does not do what it should: install it again, and answer nothing with it until it does."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
     from tacit.auditing.question_audit import audit_plan, audit_question
     from tacit.auditing.result import AuditResult
+    from tacit.auditing.selftest import run_selftest
     from tacit.auditing.sequential import bet_on
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "audit_question",
     "bet_on",
     "read_people",
+    "run_selftest",
 ]
 
 # name -> the module that has it, loaded when the name is first used
@@ -34,6 +36,7 @@ _HOMES = {
     "audit_question": "tacit.auditing.question_audit",
     "bet_on": "tacit.auditing.sequential",
     "read_people": "tacit.auditing.attacks.people",
+    "run_selftest": "tacit.auditing.selftest",
 }
 
 

@@ -16,10 +16,10 @@ from typing import Annotated, Any
 import typer
 
 import tacit
-from tacit.cli import ask, attack, audit, budget, catalog, demo, explain, ledger, local
+from tacit.cli import ask, attack, audit, budget, catalog, demo, explain, ledger, local, selftest
 from tacit.cli.outside import Commands
 from tacit.cli.screen import say
-from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, TacitError
+from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, SelfTestFailed, TacitError
 
 GARBAGE_AFTER = 100_000
 EXIT_UNEXPECTED = 1
@@ -52,6 +52,7 @@ app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(explain.tradeoff)
 app.add_typer(attack.app, name="attack")
 app.add_typer(audit.app, name="audit")
+app.command(name="selftest")(selftest.selftest)
 
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 (the framework hands it over by position)
@@ -127,4 +128,6 @@ def _warnings_in_words() -> Iterator[None]:
 def _exit_code(error: TacitError) -> int:
     if isinstance(error, BudgetExceeded):
         return EXIT_BUDGET
+    if isinstance(error, SelfTestFailed):
+        return EXIT_UNEXPECTED
     return EXIT_FAILED if isinstance(error, EngineError | NoRandomness) else EXIT_REFUSED

@@ -49,7 +49,7 @@ FAILED = (
 )
 
 
-Path = Literal["kernel", "rows", "sql"]
+Path = Literal["kernel", "rows", "sql", "patient"]
 Found = TypeVar("Found")
 
 # Tables may share a connection, which has no second result while one is being read.
@@ -111,7 +111,7 @@ class Engine:
 
     def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
         path = self._taken(plan)
-        exact_table = self._quick(plan, salt, path)
+        exact_table = None if path == "patient" else self._quick(plan, salt, path)
         if exact_table is not None:
             yield exact_table
         else:
@@ -214,10 +214,10 @@ class Engine:
     def _taken(self, plan: Plan) -> Path:
         """Return how this plan runs, with the loops loaded if it needs them, or being compiled for the next time."""
         path = self.path_of(plan)
-        if kernel_path.suits(plan, self._source) or row_path.suits(plan):
+        if self._path is None and (kernel_path.suits(plan, self._source) or row_path.suits(plan)):
             self._again = True
             compiled.start()  # nothing, once they are compiled
-        return path if path == "sql" or compiled.load() else "sql"
+        return path if path in ("sql", "patient") or compiled.load() else "sql"
 
 
 def joined(parts: Sequence[ExactTable]) -> ExactTable:

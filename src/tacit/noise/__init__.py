@@ -1,6 +1,6 @@
 """Noise: the only place where random bits are made; coins, even choices and noise are drawn from them by exact laws."""
 
-from tacit.noise.bits import Bits, Keystream, fresh_bytes
+from tacit.noise.bits import Bits, Keystream, fresh_bytes, keystream_is_as_published
 from tacit.noise.coins import (
     CHANCE_BITS,
     ONE,
@@ -13,7 +13,7 @@ from tacit.noise.coins import (
     draw_heads_each,
     draw_packed_heads,
 )
-from tacit.noise.gaussian import DiscreteGaussian
+from tacit.noise.gaussian import DiscreteGaussian, gaussian_table
 from tacit.noise.grid import SMALL, add_steps, is_float, is_whole
 from tacit.noise.laplace import DiscreteLaplace, laplace_tables
 from tacit.noise.mechanism import Gaussian, Laplace, warning
@@ -44,8 +44,10 @@ __all__ = [
     "draw_heads_each",
     "draw_packed_heads",
     "fresh_bytes",
+    "gaussian_table",
     "is_float",
     "is_whole",
+    "keystream_is_as_published",
     "laplace_tables",
     "warning",
 ]
