@@ -17,6 +17,7 @@ Rule = Callable[[Tree], list[str]]
 PACKAGE_RULES: list[Rule] = [
     rules.layers,
     rules.walls,
+    rules.faces,
     rules.one_way_to_pay,
     secrets.names_of_sums,
     secrets.secret_names,
@@ -54,6 +55,8 @@ GAUNTLET_RULES: list[Rule] = [
 SHORT = "x = 1\n"
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 61
 
+FACE = "from tacit.noise.bits import fresh_bytes\n\n__all__ = ['fresh_bytes']\n"
+
 # rule, and a small tree that must break it
 PLANTED: list[tuple[Rule, Tree]] = [
     (rules.layers, {"noise/laplace.py": "from tacit.ledger import chain\n"}),
@@ -64,6 +67,12 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.layers, {"privacy/loss.py": "import importlib\nimportlib.import_module('tacit.accounting.convert')\n"}),
     (rules.layers, {"noise/laplace.py": "import tacit\n"}),
     (rules.layers, {"noise/laplace.py": "from tacit import Laplace\n"}),
+    (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit.noise.bits import fresh_bytes\n"}),
+    (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit.noise import bits\n"}),
+    (rules.faces, {"noise/__init__.py": FACE, "session.py": "def f():\n    import tacit.noise.bits\n"}),
+    (rules.faces, {"noise/__init__.py": SHORT}),
+    (rules.faces, {"noise/__init__.py": FACE, "noise/fresh_bytes.py": SHORT}),
+    (rules.faces, {"noise/__init__.py": f"__all__ = {[f'name_{n}' for n in range(200)]}\n"}),
     (rules.layers, {"noise/laplace.py": "from tacit import epsilon\n"}),
     (rules.layers, {"cellar/wine.py": "from tacit.errors import TacitError\n"}),
     (rules.layers, {"cli/demo.py": "from tacit.cellar import wine\n"}),
@@ -181,6 +190,9 @@ PLANTED: list[tuple[Rule, Tree]] = [
 
 # what the rules must let pass
 ALLOWED: list[tuple[Rule, Tree]] = [
+    (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit.noise import fresh_bytes\n"}),
+    (rules.faces, {"noise/__init__.py": FACE, "session.py": "from tacit import noise\n"}),
+    (rules.faces, {"noise/__init__.py": FACE, "noise/coins.py": "from tacit.noise.bits import fresh_bytes\n"}),
     (rules.layers, {"noise/laplace.py": "from tacit.privacy.law import Law\nfrom tacit.noise.bits import words\n"}),
     (rules.layers, {"cli/demo.py": "import tacit\nfrom tacit import Laplace\n", "__init__.py": "import tacit.cli\n"}),
     (rules.walls, {"ledger/sqlite.py": "from tacit.ledger.chain import head\nfrom tacit.accounting import filter\n"}),

@@ -80,6 +80,30 @@ RANDOM_EXEMPT = {
 RANDOM_MODULES = ("random", "numpy.random", "np.random")
 
 
+# How many names a room may state. A commit that raises one says why.
+FACE_NAMES_MAX = {
+    "accounting": 32,
+    "answer": 11,
+    "auditing": 9,
+    "auditing/attacks": 7,
+    "door": 7,
+    "engine": 3,
+    "forecast": 6,
+    "ledger": 21,
+    "local": 29,
+    "noise": 27,
+    "pictures": 24,
+    "plan": 34,
+    "privacy": 73,
+    "query": 62,
+    "release": 4,
+    "selection": 16,
+    "tables": 22,
+}
+FACE_NAMES_ELSE = 20
+# Nobody imports the commands.
+FACELESS = {"cli"}
+
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
 MEDIAN_LINES_BELOW = 200
@@ -142,6 +166,49 @@ def walls(tree: Tree) -> list[str]:
                 "store plain values"
             )
     return broken
+
+
+def faces(tree: Tree) -> list[str]:
+    """Each room states its public names in `__all__`, and outside a room only those are imported."""
+    stated = {
+        str(PurePosixPath(path).parent): stated_names(tree[path]) for path in tree if path.endswith("/__init__.py")
+    }
+    broken = []
+    for folder, names in stated.items():
+        if "/" not in folder and folder not in FACELESS and not names:
+            broken.append(f"{folder}/__init__.py states no names; list in __all__ what other rooms may import")
+        if len(names) > FACE_NAMES_MAX.get(folder, FACE_NAMES_ELSE):
+            broken.append(f"{folder}/__init__.py states {len(names)} names; keep some inside, or raise FACE_NAMES_MAX")
+        broken += [
+            f"{folder}/__init__.py states '{name}', which is also a module of the room; rename the module"
+            for name in sorted(names)
+            if f"{folder}/{name}.py" in tree or f"{folder}/{name}/__init__.py" in tree
+        ]
+    for path, module, line in imports_of_ours(tree):
+        parts = module.split(".")[1:]
+        if not parts or parts[0] not in stated or parts[0] == room(path):
+            continue
+        deep = max(end for end in range(1, len(parts) + 1) if "/".join(parts[:end]) in stated)
+        folder, rest = "/".join(parts[:deep]), parts[deep:]
+        if rest and (len(rest) > 1 or rest[0] not in stated[folder]):
+            broken.append(
+                f"{path}:{line} imports {module}, past the face of '{parts[0]}'; import a name that "
+                f"{folder}/__init__.py states, or state it there"
+            )
+    return broken
+
+
+def stated_names(source: str) -> set[str]:
+    """The names in a module's `__all__`."""
+    return {
+        str(name.value)
+        for node in parsed(source).body
+        if isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "__all__"
+        and isinstance(node.value, ast.List)
+        for name in node.value.elts
+        if isinstance(name, ast.Constant)
+    }
 
 
 def is_secret(module: str) -> bool:
