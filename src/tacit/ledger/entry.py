@@ -1,6 +1,6 @@
 """What the ledger holds, as values: entries, the head of their chain, and the running totals of each account.
 
-How they are stored is the stores' business; what they mean is in `charging.py`, `naming.py` and `budget.py`.
+How they are stored is the stores' business; what they mean is in `charging.py`, `registry.py` and `budget.py`.
 """
 
 import json

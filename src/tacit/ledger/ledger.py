@@ -1,7 +1,7 @@
 """The ledger: no answer without a durable charge, nothing lost, nothing spent twice.
 
 `open_ledger` gives one; `register` names a table and its budget, `reserve` charges before a row is read, `commit`
-stores the answer before it leaves. Steps are in `charging.py` and `naming.py`, storage in the stores; this ties them.
+stores the answer before it leaves. Steps are in `charging.py` and `registry.py`, storage in the stores; this ties them.
 """
 
 import json

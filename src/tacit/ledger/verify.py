@@ -3,7 +3,7 @@
 The chain of hashes, the signature on its head, the columns copied from the entries, the whole state under the head,
 that each charge is at least what its events cost, and that it fitted its budgets when it was made. Anything that does
 not follow is damage, and is named.
-Entries that differ only in their names, times and answers are many; `sameness.py` spares parsing them one by one.
+Entries that differ only in their names, times and answers are many; `verify.py` spares parsing them one by one.
 
 Sameness: entries that differ from one read before only in names, times and answers are not parsed again.
 

@@ -2,7 +2,7 @@
 
 Laplace noise is charged in epsilon and Gaussian noise in rho, so the two are compared at the same total (epsilon,
 delta), and one kind serves the whole call. Where keys are private, the count that shows them is compared by how high
-its threshold would be, since that decides which groups are seen. The shares are `shares.py`'s.
+its threshold would be, since that decides which groups are seen. The shares are `split.py`'s.
 
 How a call's loss is divided between its releases: so that the squared relative errors add up to the least.
 

@@ -8,7 +8,7 @@ not at the data. And no cast raises: a cell that does not fit its type is NULL.
 A table of a DuckDB database, named by text: 'flights', 'main.flights', or 'air.duckdb?table=flights' for a file.
 
 Names are looked up and files opened for reading alone. Which stored table it is, and what the ledger knows it by, is
-`stored.py`'s.
+`identity.py`'s.
 """
 
 import os
