@@ -15,9 +15,9 @@ SEAMS = "gauntlet/targets.py"
 
 # Tests outside tests/gauntlet/ that are about its cases or bugs themselves.
 TESTS_OF_CASES = {
-    "auditing/test_audit.py",  # an audit sees each planted bug of a mechanism
+    "auditing/test_function_audit.py",  # an audit sees each planted bug of a mechanism
     "auditing/test_replay.py",  # a replay sees each planted bug of a table's path
-    "engine/test_kernel.py",  # the kernel passes the cases of bounding too
+    "engine/test_summing.py",  # the kernel passes the cases of bounding too
     "ledger/test_verify.py",  # verifying sees all the damage that a case does
 }
 

@@ -154,7 +154,7 @@ def test_left_of_an_approximate_budget_is_the_larger_of_its_arms(ledger):
     ledger.reserve(other, [GaussianNoise(sigma=Fraction(10), sensitivity_squared=Fraction(4))], question_key="g")
     left = ledger.left(other)
     assert 2 < left.epsilon < 3
-    assert left.questions == ledger.standings(other)[0].questions > 3
+    assert left.questions == ledger.budget_status(other)[0].questions > 3
 
 
 def test_left_is_the_smallest_of_all_budgets_that_apply(ledger, table):
@@ -163,7 +163,7 @@ def test_left_is_the_smallest_of_all_budgets_that_apply(ledger, table):
     assert ledger.left(table, "ann").epsilon == Fraction(2, 10)
     ask(ledger, table, "q", analyst="ann")
     assert ledger.left(table, "ann").questions == 1
-    assert [str(one.budget) for one in ledger.standings(table, "ann")] == [
+    assert [str(one.budget) for one in ledger.budget_status(table, "ann")] == [
         "ε = 1",
         "ε = 0.5 for ann",
         "ε = 0.2 per day",

@@ -1,4 +1,4 @@
-"""Callers who wait share one transaction, each gets its own outcome, and no failure leaves the turnstile stuck."""
+"""Callers who wait share one transaction, each gets its own outcome, and no failure leaves the group commit stuck."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import BudgetExceeded, LedgerError
 from tacit.ledger import open_ledger
-from tacit.ledger.group_commit import Ticket
+from tacit.ledger.group_commit import PendingWrite
 from tacit_gauntlet.stage.ledger import TENTH, ask, charge, register
 from tacit_gauntlet.stage.racing import gather, run_together
 from tests.ledger.postgres_server import fresh_schema
@@ -25,8 +25,8 @@ def broken(draft):
 
 def test_callers_who_wait_share_a_transaction_and_each_gets_its_own_outcome(ledger, table, monkeypatch):
     groups = []
-    serve = ledger._turnstile._serve
-    monkeypatch.setattr(ledger._turnstile, "_serve", lambda tickets: (groups.append(len(tickets)), serve(tickets)))
+    serve = ledger._group_commit._flush
+    monkeypatch.setattr(ledger._group_commit, "_flush", lambda tickets: (groups.append(len(tickets)), serve(tickets)))
     outcomes = []
     leader = gather(ledger, 24)
 
@@ -46,7 +46,7 @@ def test_callers_who_wait_share_a_transaction_and_each_gets_its_own_outcome(ledg
 
 def test_an_interrupted_leader_leaves_nothing_written_and_the_next_goes_on(ledger, table):
     with pytest.raises(KeyboardInterrupt):
-        ledger._turnstile.take(interrupted)
+        ledger._group_commit.submit(interrupted)
     assert ask(ledger, table, "q")
     ledger.verify()
 
@@ -54,7 +54,7 @@ def test_an_interrupted_leader_leaves_nothing_written_and_the_next_goes_on(ledge
 def test_a_step_that_breaks_half_way_leaves_nothing_written(ledger, table):
     before = ledger.length()
     with pytest.raises(LedgerError, match="ZeroDivisionError"):
-        ledger._turnstile.take(broken)
+        ledger._group_commit.submit(broken)
     assert ledger.length() == before
     assert ask(ledger, table, "q")
 
@@ -69,7 +69,7 @@ def test_those_who_wait_behind_a_failed_leader_hear_of_it_or_are_served(ledger, 
 
     def lead():
         with pytest.raises(KeyboardInterrupt):
-            ledger._turnstile.take(slow)
+            ledger._group_commit.submit(slow)
 
     def follow(turn):
         started.wait()
@@ -87,7 +87,7 @@ def test_a_caller_interrupted_while_it_waits_is_not_charged_and_holds_nobody_up(
         leading.set()
         release.wait()
 
-    leader = threading.Thread(target=lambda: ledger._turnstile.take(slow))
+    leader = threading.Thread(target=lambda: ledger._group_commit.submit(slow))
     leader.start()
     leading.wait()
 
@@ -97,10 +97,12 @@ def test_a_caller_interrupted_while_it_waits_is_not_charged_and_holds_nobody_up(
 
         def set(self): ...
 
-    create = Ticket.__init__
+    create = PendingWrite.__init__
     with monkeypatch.context() as patched:
         patched.setattr(
-            Ticket, "__init__", lambda self, *a, **k: (create(self, *a, **k), setattr(self, "called", Interrupted()))[0]
+            PendingWrite,
+            "__init__",
+            lambda self, *a, **k: (create(self, *a, **k), setattr(self, "called", Interrupted()))[0],
         )
         with pytest.raises(KeyboardInterrupt):
             charge(ledger, table, "gone")

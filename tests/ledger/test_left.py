@@ -15,7 +15,7 @@ from tacit.accounting.filter import (
     charge_of,
     grains,
     grains_below,
-    room,
+    remaining,
     rule_of,
     shares_of,
 )
@@ -68,7 +68,7 @@ def spent_after(budget, history):
 def test_exactly_what_is_left_is_admitted_with_either_noise_and_just_above_is_refused(drawn):
     budget, history = drawn
     rule, spent = spent_after(budget, history)
-    left = room(rule, spent, budget)
+    left = remaining(rule, spent, budget)
     if left.laplace:
         assert rule.admits(spent + charge_of([PureChoice(left.laplace), KeyThreshold(left.delta * _keys(budget))]))
     if left.gaussian:
@@ -85,7 +85,7 @@ def test_exactly_what_is_left_is_admitted_with_either_noise_and_just_above_is_re
 def test_what_is_left_of_epsilon_and_delta_may_be_asked_for_together(drawn):
     budget, history = drawn
     rule, spent = spent_after(budget, history)
-    left = room(rule, spent, budget)
+    left = remaining(rule, spent, budget)
     if not isinstance(budget, ApproximateLoss) or not left.gaussian or not left.delta_gaussian:
         return
     epsilon, delta = left.gaussian, left.delta_gaussian
@@ -112,13 +112,13 @@ def test_a_day_of_fair_shares_ends_no_earlier_than_plain_addition_would(drawn):
 
 def test_nothing_is_left_beyond_a_budget():
     budget = BUDGETS[0]
-    left = room(rule_of(budget), Charge(Fraction(5), Fraction(5)), budget)
+    left = remaining(rule_of(budget), Charge(Fraction(5), Fraction(5)), budget)
     assert (left.epsilon, left.delta, left.rho) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_an_unspent_budget_leaves_all_of_itself(budget):
-    left = room(rule_of(budget), NOTHING, budget)
+    left = remaining(rule_of(budget), NOTHING, budget)
     if isinstance(budget, ZcdpLoss):
         assert left.rho == budget.rho
         return

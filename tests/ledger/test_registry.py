@@ -31,7 +31,7 @@ def test_answers_are_not_shared_between_tables_of_the_same_people(ledger, table)
 def test_a_new_upload_under_the_same_name_goes_on_with_the_same_budget_and_asks_anew(ledger, table):
     ask(ledger, table, "q")
     moved = ledger.register(name="pay", declaration=DECLARATION, source="elsewhere/pay.parquet")
-    assert moved.people == table.people
+    assert moved.cohort == table.cohort
     assert ledger.recall(moved, question_key="q") is None
     assert ask(ledger, moved, "q")
     assert ledger.spent(table).epsilon == 2 * TENTH
@@ -45,9 +45,9 @@ def test_a_source_left_behind_stays_known(ledger, table):
 
 def test_a_name_and_a_source_of_different_people_are_refused_together(ledger, table):
     ledger.register(name="school", declaration=DECLARATION, source="school.csv", budget=epsilon(1))
-    with pytest.raises(InvalidParameter, match=r"two different people: .* is known as 'pay'\nhint: ask .* as 'pay'"):
+    with pytest.raises(InvalidParameter, match=r"two different cohorts: .* is known as 'pay'\nhint: ask .* as 'pay'"):
         ledger.register(name="school", declaration=DECLARATION, source="pay.parquet")
-    with pytest.raises(InvalidParameter, match=r"two different people: .*, and same_people_as says 'pay'"):
+    with pytest.raises(InvalidParameter, match=r"two different cohorts: .*, and same_people_as says 'pay'"):
         ledger.register(name="school", declaration=DECLARATION, source="school.csv", same_people_as="pay")
 
 
@@ -59,7 +59,7 @@ def test_same_people_as_must_name_a_table(ledger, table):
 def test_tables_without_a_source_are_told_apart_by_name(ledger):
     one = ledger.register(name="one", declaration=DECLARATION, budget=epsilon(1))
     two = ledger.register(name="two", declaration=DECLARATION, budget=epsilon(1))
-    assert one.people != two.people
+    assert one.cohort != two.cohort
 
 
 @pytest.mark.parametrize("word", ["unit", "neighbours"])
@@ -70,7 +70,7 @@ def test_what_a_loss_is_about_may_not_change_while_losses_add_up(ledger, table, 
 
 def test_other_changes_of_the_declaration_leave_an_entry_and_keep_the_id(ledger, table):
     wider = ledger.register(name="pay", declaration={**DECLARATION, "columns": ["income", "age"]}, source="pay.parquet")
-    assert (wider.id, wider.people) == (table.id, table.people)
+    assert (wider.id, wider.cohort) == (table.id, table.cohort)
     assert wider.declaration_hash != table.declaration_hash
     assert wider.entry > table.entry
     again = ledger.register(name="pay", declaration={**DECLARATION, "columns": ["income", "age"]}, source="pay.parquet")
@@ -103,7 +103,7 @@ def test_a_part_of_a_known_source_is_known(ledger):
     shared = ledger.register(
         name="both", declaration=DECLARATION, source="2|3", marks=["2", "3"], same_people_as="year"
     )
-    assert shared.people == year.people
+    assert shared.cohort == year.cohort
     with pytest.raises(InvalidParameter, match="already known as"):
         ledger.register(name="march", declaration=DECLARATION, source="3", budget=epsilon(1))
 
@@ -111,7 +111,7 @@ def test_a_part_of_a_known_source_is_known(ledger):
 def test_parts_of_two_peoples_are_refused_together(ledger):
     for name in ("1", "2"):
         ledger.register(name=name, declaration=DECLARATION, source=name, budget=epsilon(1))
-    with pytest.raises(InvalidParameter, match="two different people"):
+    with pytest.raises(InvalidParameter, match="two different cohorts"):
         ledger.register(name="both", declaration=DECLARATION, source="1|2", marks=["1", "2"], budget=epsilon(1))
 
 

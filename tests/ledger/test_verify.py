@@ -117,7 +117,7 @@ def test_a_replay_refuses_a_charge_beyond_its_budget():
     replay = Replay()
     for columns in entries:
         replay.take(columns)
-    assert replay.accounts()[json.dumps([table.people, None, None], separators=(",", ":"))].spent.epsilon == 11 * TENTH
+    assert replay.accounts()[json.dumps([table.cohort, None, None], separators=(",", ":"))].spent.epsilon == 11 * TENTH
 
 
 def test_without_the_grant_the_same_charge_is_beyond_its_budget(monkeypatch):
@@ -156,7 +156,7 @@ TIMED = '"time":"2026-11-15T08:00:00.000000Z"'
 )
 def test_an_entry_that_was_never_written_is_named_whoever_signed_it(tmp_path, body):
     with open_ledger(tmp_path / "ledger.db") as ledger:
-        ledger._turnstile.take(lambda draft: draft.add(body, None, None, None))
+        ledger._group_commit.submit(lambda draft: draft.add(body, None, None, None))
         with pytest.raises(LedgerError, match="entry 2 cannot be read"):
             ledger.verify()
         try:

@@ -283,7 +283,7 @@ def test_a_file_is_known_in_every_glob_and_under_every_link(tmp_path):
     shared = protected(
         str(tmp_path / "linked.parquet"), ledger=ledger, name="part", budget=None, same_people_as="whole"
     )
-    assert shared.session.registered.people == whole.session.registered.people
+    assert shared.session.registered.cohort == whole.session.registered.cohort
 
 
 def test_a_file_that_grows_is_known_under_a_later_link(tmp_path):

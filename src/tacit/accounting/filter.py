@@ -225,7 +225,7 @@ def asked_delta(budget: Loss, epsilon: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Room:
+class Remaining:
     """The most that one more question may ask for.
 
     `laplace` is the largest epsilon of pure noise and `delta` the largest delta beside it, for keys nobody listed.
@@ -244,23 +244,23 @@ class Room:
         return max(self.laplace, self.gaussian)
 
 
-def room(rule: Rule, spent: Charge, asking: Loss) -> Room:
+def remaining(rule: Rule, spent: Charge, asking: Loss) -> Remaining:
     """Return what a rule leaves after `spent`, to questions that take their share of the delta of `asking`.
 
     >>> from tacit.accounting.filter import rule_of
     >>> budget = PureLoss(Fraction(3))
-    >>> room(rule_of(budget), Charge(Fraction(1), Fraction(1, 2)), budget).epsilon
+    >>> remaining(rule_of(budget), Charge(Fraction(1), Fraction(1, 2)), budget).epsilon
     Fraction(2, 1)
     """
     zero = Fraction(0)
     if not rule.admits(spent):
-        return Room(zero, zero, zero, zero, None if rule.rho is None else zero)
+        return Remaining(zero, zero, zero, zero, None if rule.rho is None else zero)
     keys_left = (rule.delta - spent.delta) / (FOR_KEYS if rule.delta_convert else 1)
     added = _by_addition(rule, spent, asking)
     gaussian = max(added, _by_rho(rule, spent, asking))
     noise_left = (rule.delta_noise - spent.delta_noise) / FOR_NOISE
     beside = noise_left if added == gaussian else asked_delta(asking, gaussian)
-    return Room(
+    return Remaining(
         laplace=max(_by_addition(rule, spent, None), _by_rho(rule, spent, None)),
         gaussian=gaussian,
         delta=keys_left,

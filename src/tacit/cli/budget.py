@@ -9,7 +9,7 @@ from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from tacit.ledger import Ledger, RegisteredTable, Standing
+    from tacit.ledger import BudgetStatus, Ledger, RegisteredTable
     from tacit.privacy import Loss
 
 BAR = 20
@@ -76,8 +76,8 @@ def grant(
             reason=reason,
         )
         granted = opened.table(table)
-        standings = () if granted is None or analyst == "*" else opened.standings(granted, analyst)
-        left = "".join(f"; left: {one.words_left}" for one in standings if one.budget == given)
+        statuses = () if granted is None or analyst == "*" else opened.budget_status(granted, analyst)
+        left = "".join(f"; left: {one.words_left}" for one in statuses if one.budget == given)
     large = large_words(getattr(loss, "epsilon", Fraction(0)))
     if large is not None:
         say(f"tacit: warning: {large}", err=True)
@@ -99,9 +99,9 @@ def describe(ledger: "Ledger") -> str:
     tables = ledger.tables()
     alike: dict[str, list[str]] = {}
     for table in tables:
-        alike.setdefault(table.people, []).append(table.name)
+        alike.setdefault(table.cohort, []).append(table.name)
     for table in tables:
-        lines += [*_describe_table(ledger, table, [name for name in alike[table.people] if name != table.name]), ""]
+        lines += [*_describe_table(ledger, table, [name for name in alike[table.cohort] if name != table.name]), ""]
     return "\n".join(lines).rstrip() or "no table is registered in this ledger yet"
 
 
@@ -113,23 +113,23 @@ def _describe_table(ledger: "Ledger", table: "RegisteredTable", shared: list[str
     rows = []
     rule = rule_of(table.budget)
     for who in (None, *ledger.analysts(table)):
-        standings = [one for one in ledger.standings(table, who) if (one.budget.analyst is None) == (who is None)]
-        rows += [(who or "everyone", _describe(standing)) for standing in standings]
-        if who is not None and not standings:
+        statuses = [one for one in ledger.budget_status(table, who) if (one.budget.analyst is None) == (who is None)]
+        rows += [(who or "everyone", _describe(status)) for status in statuses]
+        if who is not None and not statuses:
             rows.append((who, f"{' ' * BAR}  of everyone's: spent {spent_words(ledger.spent(table, who), rule)}"))
     width = max(len(who) for who, _ in rows)
     return [title, *(f"  {who:{width}}  {text}" for who, text in rows)]
 
 
-def _describe(standing: "Standing") -> str:
-    budget = standing.budget
-    share = float(standing.share_spent)
-    figures = f"spent {standing.words_spent if standing.charges else 'nothing'}, left {standing.words_left}"
+def _describe(status: "BudgetStatus") -> str:
+    budget = status.budget
+    share = float(status.share_spent)
+    figures = f"spent {status.words_spent if status.charges else 'nothing'}, left {status.words_left}"
     filled = min(BAR, max(round(BAR * share), int(share > 0)))
-    if standing.questions is None:
-        more = ", nothing asked yet" if not standing.charges else ", any number of questions like the last"
+    if status.questions is None:
+        more = ", nothing asked yet" if not status.charges else ", any number of questions like the last"
     else:
-        more = f", about {standing.questions:,} more like the last" if standing.questions else ""
+        more = f", about {status.questions:,} more like the last" if status.questions else ""
     return f"{'█' * filled}{'░' * (BAR - filled)}  of {budget.loss}{_per(budget.period)}: {figures}{more}"
 
 

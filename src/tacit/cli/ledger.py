@@ -144,7 +144,7 @@ def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTa
         who = f" by {record['analyst']}" if record["analyst"] else ""
         return f"{name}{who} {_cost(record, table)}"
     if kind == "budget":
-        whose = sorted(table.name for table in tables.values() if table.people == record["people"])
+        whose = sorted(table.name for table in tables.values() if table.cohort == record["people"])
         return f"{', '.join(whose)} {_budget(record)} {record['reason']}".strip()
     if kind == "table":
         return f"{record['name']} version {record['version']}"

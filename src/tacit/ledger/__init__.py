@@ -7,7 +7,7 @@ row is read, which charges it, and committed before its answer leaves, which sto
 from tacit.ledger.budget import budget_from
 from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import BEGINNING
-from tacit.ledger.charging import Fit, Left, Receipt, Standing, StoredAnswer, spent_words
+from tacit.ledger.charging import BudgetStatus, Fit, Left, Receipt, StoredAnswer, spent_words
 from tacit.ledger.entry import Entry, charge_from
 from tacit.ledger.home import TRYOUT, TryOut, has_default_ledger, open_ledger
 from tacit.ledger.ledger import Ledger, Reservation
@@ -18,6 +18,7 @@ __all__ = [
     "BEGINNING",
     "MEMORY",
     "TRYOUT",
+    "BudgetStatus",
     "Entry",
     "Fit",
     "Ledger",
@@ -25,7 +26,6 @@ __all__ = [
     "Receipt",
     "RegisteredTable",
     "Reservation",
-    "Standing",
     "StoredAnswer",
     "TryOut",
     "budget_from",

@@ -30,7 +30,7 @@ _KINDS: dict[str, type[PureLoss | ApproximateLoss | ZcdpLoss]] = {
 class Budget:
     """What the people in some data may lose: for life or per period, to everyone together or to one analyst."""
 
-    people: str
+    cohort: str
     loss: Loss
     rule: Rule
     analyst: str | None = None
@@ -40,7 +40,7 @@ class Budget:
     def scope(self, *, analyst: str, time: str) -> str:
         """Return the account this budget limits, for a charge by `analyst` at `time`."""
         return scope_of(
-            self.people,
+            self.cohort,
             analyst=None if self.analyst is None else analyst,
             period=None if self.period is None else period_of(time, self.period),
         )
@@ -60,7 +60,7 @@ def period_of(time: str, period: str) -> str:
 
 
 def new_budget(
-    people: str,
+    cohort: str,
     loss: Loss,
     *,
     analyst: str | None = None,
@@ -76,7 +76,7 @@ def new_budget(
             f"budget must be a loss, not {type(loss).__name__}\nhint: budget=tacit.epsilon(3, delta=1e-6)"
         )
     check_delta(loss, population=population, accept_large_delta=accept_large_delta)
-    return Budget(people, loss, rule_of(loss), analyst, period, population)
+    return Budget(cohort, loss, rule_of(loss), analyst, period, population)
 
 
 def check_delta(loss: Loss, *, population: int | None, accept_large_delta: bool) -> None:
@@ -99,7 +99,7 @@ def budget_record(budget: Budget) -> Record:
     """Return a budget as exact text for an entry, its rule included, so that a later version keeps the same one."""
     rule = budget.rule
     return {
-        "people": budget.people,
+        "people": budget.cohort,
         "analyst": budget.analyst,
         "period": budget.period,
         "population": budget.population,
@@ -118,7 +118,7 @@ def budget_from(record: Record) -> Budget:
     """Return the budget that `budget_record` wrote."""
     rule = record["rule"]
     return Budget(
-        people=record["people"],
+        cohort=record["people"],
         loss=loss_from(record["budget"]),
         rule=Rule(
             amount_or_none(rule["epsilon"]),

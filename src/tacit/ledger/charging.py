@@ -3,7 +3,8 @@
 A reserve charges everything or refuses; nothing gives a charge back, whatever happens after it. A request id that
 was charged and not answered is dead, since answering it again would be a second noise for one charge.
 
-Where the budgets stand: spent, left, and whether a charge fits. One comparison serves charges, plans and words.
+The status of budgets is here too: spent, left, and whether a charge fits. One comparison serves charges, plans and
+words.
 
 What is spent and left is said as it was asked, in epsilon and delta by addition; where the sum of rho leaves more to
 Gaussian noise, that stands beside it.
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Room, Rule, charge_of, questions_left, room
+from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, charge_of, questions_left, remaining
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH, Budget
 from tacit.ledger.chain import digest
@@ -25,8 +26,8 @@ from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, SubsampledGaussia
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where one budget stands: what was spent against it in how many charges, and what it leaves.
+class BudgetStatus:
+    """The status of one budget: what was spent against it in how many charges, and what it leaves.
 
     `questions` is how many more like the last it admits: None before there was one, or where that one was free.
     """
@@ -34,7 +35,7 @@ class Standing:
     budget: Budget
     spent: Charge
     charges: int
-    room: Room
+    remaining: Remaining
     questions: int | None
 
     @property
@@ -54,7 +55,7 @@ class Standing:
     def words_left(self) -> str:
         """What this budget leaves to one more question; one in rho says it in rho."""
         if self.budget.rule.epsilon is None:
-            return f"ρ = {show(self.room.rho or Fraction(0), up=False)}"
+            return f"ρ = {show(self.remaining.rho or Fraction(0), up=False)}"
         return smallest([self]).amounts
 
 
@@ -111,7 +112,7 @@ class Shortfall:
 
     def words(self, draft: Draft) -> str:
         """Return what has no room for what, and what all budgets leave."""
-        left = smallest(standings(draft, self.budget.people, analyst=self.analyst))
+        left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst))
         return f"{self.budget}, has no room for {spent_words(self.charge, self.budget.rule)}; left: {left}"
 
 
@@ -131,20 +132,20 @@ class Fit:
     __repr__ = __str__
 
 
-def first_without_room(draft: Draft, people: str, *, analyst: str, charge: Charge) -> Shortfall | None:
+def first_shortfall(draft: Draft, cohort: str, *, analyst: str, charge: Charge) -> Shortfall | None:
     """Return the first budget that does not admit one more charge, or None where all of them do."""
-    for budget in draft.book.applying(people, analyst):
+    for budget in draft.book.applying(cohort, analyst):
         scope = budget.scope(analyst=analyst, time=draft.time)
         if not budget.rule.admits(draft.account(scope).spent + charge):
             return Shortfall(budget, scope, analyst, charge)
     return None
 
 
-def standings(draft: Draft, people: str, *, analyst: str, charge: Charge | None = None) -> tuple[Standing, ...]:
+def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None) -> tuple[BudgetStatus, ...]:
     """Return where each budget that applies to an analyst's charge stands, or would stand after one more `charge`."""
-    budgets = draft.book.applying(people, analyst)
+    budgets = draft.book.applying(cohort, analyst)
     asking = _asking(budgets)
-    by_all = draft.account(scope_of(people)).last
+    by_all = draft.account(scope_of(cohort)).last
     found = []
     for budget in budgets:
         account = draft.account(budget.scope(analyst=analyst, time=draft.time))
@@ -154,20 +155,20 @@ def standings(draft: Draft, people: str, *, analyst: str, charge: Charge | None 
         spent = account.spent if charge is None else account.spent + charge
         questions = None if like is None else questions_left(budget.rule, spent, like)
         charges = account.charges + (charge is not None)
-        found.append(Standing(budget, spent, charges, room(budget.rule, spent, asking), questions))
+        found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, spent, asking), questions))
     return tuple(found)
 
 
-def smallest(found: Iterable[Standing]) -> Left:
+def smallest(found: Iterable[BudgetStatus]) -> Left:
     """Return what is left when every one of the budgets must have room."""
-    rooms = [standing.room for standing in found]
-    rhos = [one.rho for one in rooms if one.rho is not None]
-    questions = [standing.questions for standing in found if standing.questions is not None]
+    remainders = [status.remaining for status in found]
+    rhos = [one.rho for one in remainders if one.rho is not None]
+    questions = [status.questions for status in found if status.questions is not None]
     return Left(
-        laplace=min(one.laplace for one in rooms),
-        gaussian=min(one.gaussian for one in rooms),
-        delta=min(one.delta for one in rooms),
-        delta_gaussian=min(one.delta_gaussian for one in rooms),
+        laplace=min(one.laplace for one in remainders),
+        gaussian=min(one.gaussian for one in remainders),
+        delta=min(one.delta for one in remainders),
+        delta_gaussian=min(one.delta_gaussian for one in remainders),
         rho=min(rhos, default=None),
         questions=min(questions, default=None),
     )
@@ -242,9 +243,9 @@ class Request:
 
     def likely(self) -> Likely:
         """Return what charging will probably read."""
-        people, analyst = self.table.people, self.analyst
-        names = [account_name(scope_of(people)), account_name(scope_of(people, analyst=analyst)), TABLE + self.table.id]
-        names += [budgets_of(people, who) for who in (None, analyst, EACH)]
+        cohort, analyst = self.table.cohort, self.analyst
+        names = [account_name(scope_of(cohort)), account_name(scope_of(cohort, analyst=analyst)), TABLE + self.table.id]
+        names += [budgets_of(cohort, who) for who in (None, analyst, EACH)]
         absent = looks_for(request=self.keys.request, questions=(self.keys.question, self.keys.own))
         return Likely(absent, tuple(names))
 
@@ -265,7 +266,7 @@ def new_request(
     record = {
         "table": table.id,
         "declared": table.entry,
-        "people": table.people,
+        "people": table.cohort,
         "analyst": analyst,
         "events": [event_to_dict(event) for event in events],
         **charge_record(charge),
@@ -303,12 +304,12 @@ def keys_of(
     )
 
 
-def question_of(view: Draft, keys: Keys, people: str, analyst: str) -> str:
+def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
     """Return what an analyst's question is kept under: with everyone's, or apart where they have a budget.
 
     An answer that somebody else paid for is as much learned as one of their own, and would not count against it.
     """
-    limited = any(budget.analyst is not None for budget in view.book.applying(people, analyst))
+    limited = any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
     return keys.own if limited else keys.question
 
 
@@ -324,14 +325,43 @@ def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable:
         if answer is None:
             raise DeadRequest(
                 f"this request id was charged (entry {charge.number}) and has no answer: its process stopped, or is "
-                "still at it. Answering it again would be a second noise for one charge"
+                "still running. Answering it again would release a second noisy value for one charge"
                 "\nhint: ask again under a new request id, which is a new charge"
             )
     return None if answer is None else _stored(answer, ledger=ledger, durable=durable)
 
 
-def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
-    """Charge a request and return the entry, or return the answer it already has; no room is a refusal entry."""
+def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
+    """Charge a request and return the entry, or return the answer it already has; no room is a refusal entry.
+
+    One decision on one draft, whose head is signed: look the question up, read the totals, decide, append. The draft
+    is then sealed (signed) and written as a whole, with those of other callers who wait (`Ledger._flush`).
+    """
+    table, analyst = request.table, request.analyst
+    _refuse_misuse(draft, request)
+
+    question = question_of(draft, request.keys, table.cohort, analyst)
+    stored = find_stored(draft, request.keys, question=question, ledger=draft.head.ledger, durable=durable)
+    if stored is not None:
+        return stored
+
+    record = {**request.record, "question": question}
+    short = first_shortfall(draft, table.cohort, analyst=analyst, charge=request.charge)  # reads the totals
+    if short is not None:
+        why = short.words(draft)
+        draft.append({"kind": "refusal", **record, "budget": short.scope})
+        raise _no_room(request, why)
+
+    entry = draft.append({"kind": "charge", **record}, request=request.keys.request)
+    budgets = draft.book.applying(table.cohort, analyst)
+    scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
+    for scope in {scope_of(table.cohort), scope_of(table.cohort, analyst=analyst), *scopes}:
+        draft.charge(scope, request.charge, number=entry.number)
+    return entry
+
+
+def _refuse_misuse(draft: Draft, request: Request) -> None:
+    """Refuse a table of another ledger, and events that do not mean anything for this table."""
     table = request.table
     declared = draft.book.table(table.id)
     if declared is None:
@@ -341,23 +371,6 @@ def reserve(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | 
             f"sampling amplifies for neighbours that add or remove a unit, and those of '{table.name}' replace one; "
             "nothing was charged\nhint: charge the noise without the sampling, as GaussianNoise"
         )
-    ledger = draft.head.ledger
-    question = question_of(draft, request.keys, table.people, request.analyst)
-    stored = find_stored(draft, request.keys, question=question, ledger=ledger, durable=durable)
-    if stored is not None:
-        return stored
-    record = {**request.record, "question": question}
-    short = first_without_room(draft, table.people, analyst=request.analyst, charge=request.charge)
-    if short is not None:
-        why = short.words(draft)
-        draft.append({"kind": "refusal", **record, "budget": short.scope})
-        raise _no_room(request, why)
-    entry = draft.append({"kind": "charge", **record}, request=request.keys.request)
-    budgets = draft.book.applying(table.people, request.analyst)
-    scopes = [budget.scope(analyst=request.analyst, time=draft.time) for budget in budgets]
-    for scope in {scope_of(table.people), scope_of(table.people, analyst=request.analyst), *scopes}:
-        draft.charge(scope, request.charge, number=entry.number)
-    return entry
 
 
 def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receipt:

@@ -27,7 +27,7 @@ from tacit.privacy import Loss
 NAME = "name "
 TABLE = "table "
 SOURCE = "source "
-MEMBER = "people "
+MEMBER = "people "  # of a cohort; the state keeps the older word
 BUDGETS = "budgets "
 FIRST = "first "
 
@@ -42,7 +42,7 @@ class Declared:
     entry: int
     id: str
     name: str
-    people: str
+    cohort: str
     version: int
     declaration: Record
     declaration_hash: str
@@ -56,7 +56,7 @@ class Declared:
 
 
 class RuleBook:
-    """Tables by name and id, whose people each source holds, and the budgets of each people, as the state has them."""
+    """Tables by name and id, whose cohort each source holds, and the budgets of each cohort, as the state has them."""
 
     def __init__(self, get: Get, pointed: Pointed) -> None:
         self._get = get
@@ -74,27 +74,27 @@ class RuleBook:
         """Return the table that a source, or a part of one, was first declared with."""
         return self._declared(SOURCE + source)
 
-    def member(self, people: str) -> Declared | None:
-        """Return the first table of these people; every other one has the same unit and neighbours."""
-        return self._declared(MEMBER + people)
+    def member(self, cohort: str) -> Declared | None:
+        """Return the first table of a cohort; every other one has the same unit and neighbours."""
+        return self._declared(MEMBER + cohort)
 
-    def budgets(self, people: str, analyst: str | None) -> dict[str | None, tuple[int, Budget]]:
+    def budgets(self, cohort: str, analyst: str | None) -> dict[str | None, tuple[int, Budget]]:
         """Return an analyst's or everyone's budgets by period, each with the number of its entry."""
-        text = self._get(budgets_of(people, analyst))
+        text = self._get(budgets_of(cohort, analyst))
         found = [] if text is None else json.loads(text)
         return {period: (number, _budget(self._pointed(number, hash).body)) for period, number, hash in found}
 
-    def applying(self, people: str, analyst: str) -> list[Budget]:
+    def applying(self, cohort: str, analyst: str) -> list[Budget]:
         """Return the budgets that limit a charge by `analyst`: theirs where they have one, else each analyst's."""
-        own = self.budgets(people, analyst)
-        each = {} if analyst == EACH else self.budgets(people, EACH)
-        applying = [*self.budgets(people, None).values(), *own.values()]
+        own = self.budgets(cohort, analyst)
+        each = {} if analyst == EACH else self.budgets(cohort, EACH)
+        applying = [*self.budgets(cohort, None).values(), *own.values()]
         applying += [budget for period, budget in each.items() if period not in own]
         return [budget for _, budget in sorted(applying, key=lambda one: one[0])]
 
-    def first(self, people: str) -> Loss | None:
-        """Return the budget for life that was first declared for these people."""
-        entry = self._at(FIRST + people)
+    def first(self, cohort: str) -> Loss | None:
+        """Return the budget for life that was first declared for a cohort."""
+        entry = self._at(FIRST + cohort)
         return None if entry is None else _budget(entry.body).loss
 
     def _declared(self, name: str) -> Declared | None:
@@ -112,15 +112,15 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
     pointer = canonical([entry.number, entry.hash])
     if record["kind"] == "table":
         table = declared_from(entry)
-        new = [MEMBER + table.people, *(SOURCE + source for source in table.sources)]
+        new = [MEMBER + table.cohort, *(SOURCE + source for source in table.sources)]
         names = {name_of(table.name): pointer, TABLE + table.id: pointer}
         return names | {name: pointer for name in new if get(name) is None}
     if record["kind"] == "budget":
-        people, analyst, period = record["people"], record["analyst"], record["period"]
-        name = budgets_of(people, analyst)
+        cohort, analyst, period = record["people"], record["analyst"], record["period"]
+        name = budgets_of(cohort, analyst)
         others = [one for one in json.loads(get(name) or "[]") if one[0] != period]
         put = {name: canonical([*others, [period, entry.number, entry.hash]])}
-        return put if get(FIRST + people) is not None else put | {FIRST + people: pointer}
+        return put if get(FIRST + cohort) is not None else put | {FIRST + cohort: pointer}
     return {}
 
 
@@ -129,9 +129,9 @@ def name_of(name: str) -> str:
     return NAME + canonical(name)
 
 
-def budgets_of(people: str, analyst: str | None) -> str:
+def budgets_of(cohort: str, analyst: str | None) -> str:
     """Return what the state calls the budgets of an analyst, or of everyone."""
-    return BUDGETS + canonical([people, analyst])
+    return BUDGETS + canonical([cohort, analyst])
 
 
 @lru_cache(maxsize=4096)
@@ -147,7 +147,7 @@ def declared_from(entry: Entry) -> Declared:
         entry=entry.number,
         id=record["table"],
         name=record["name"],
-        people=record["people"],
+        cohort=record["people"],
         version=record["version"],
         declaration=record["declaration"],
         declaration_hash=record["declaration_hash"],

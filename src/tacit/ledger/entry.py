@@ -103,9 +103,9 @@ class Writes:
 
 
 @lru_cache(maxsize=4096)
-def scope_of(people: str, *, analyst: str | None = None, period: str | None = None) -> str:
-    """Return the name of an account: the people in the data, one analyst's or everyone's, one period's or for life."""
-    return canonical([people, analyst, period])
+def scope_of(cohort: str, *, analyst: str | None = None, period: str | None = None) -> str:
+    """Return the name of an account: the cohort in the data, one analyst's or everyone's, one period's or for life."""
+    return canonical([cohort, analyst, period])
 
 
 def account_name(scope: str) -> str:

@@ -1,4 +1,4 @@
-"""The turnstile: callers queue, and the one who leads takes all who wait through in one durable transaction.
+"""Group commit: one thread writes what all waiting threads submitted, in a single durable transaction.
 
 Many callers then share one sync of the disk. Each still gets its own decision, made in order on the same draft; a
 failure of the disk fails them all. It also keeps a fork from sharing a connection with its parent.
@@ -23,8 +23,11 @@ NOTHING_LIKELY = Likely()
 Outcome = TypeVar("Outcome")
 
 
-class Ticket(Generic[Outcome]):
-    """One caller's step, and what became of it. A step decides first and adds entries last, so it adds all or none."""
+class PendingWrite(Generic[Outcome]):
+    """One caller's step that waits to be written, and what became of it.
+
+    A step decides first and adds entries last, so it adds all or none.
+    """
 
     def __init__(self, step: Callable[[Draft], Outcome], likely: Likely, *, publishes: bool, sets_clock: bool) -> None:
         self.step = step
@@ -60,26 +63,26 @@ class Ticket(Generic[Outcome]):
         return self.outcome  # type: ignore[return-value]
 
 
-Serve = Callable[[Sequence[Ticket[Any]]], None]
+Flush = Callable[[Sequence[PendingWrite[Any]]], None]
 
 
-class Turnstile:
-    """Takes steps through a store, several in one transaction where callers wait.
+class GroupCommit:
+    """Writes the steps of many callers to a store, several in one transaction where callers wait.
 
-    One caller at a time leads: it serves all who wait, itself among them, and then calls the first of those who came
-    meanwhile to lead.
+    One caller at a time leads: it flushes the steps of all who wait, its own among them, and then calls the first of
+    those who came meanwhile to lead.
     """
 
-    def __init__(self, store: Store, serve: Serve) -> None:
+    def __init__(self, store: Store, flush: Flush) -> None:
         self._store = store
-        self._serve = serve
+        self._flush = flush
         self._door = threading.Lock()
-        self._waiting: deque[Ticket[Any]] = deque()
-        self._leader: Ticket[Any] | None = None
+        self._waiting: deque[PendingWrite[Any]] = deque()
+        self._leader: PendingWrite[Any] | None = None
         with _fork_lock:  # a fork in another thread goes through them all
-            _turnstiles.add(self)
+            _group_commits.add(self)
 
-    def take(
+    def submit(
         self,
         step: Callable[[Draft], Outcome],
         *,
@@ -87,47 +90,47 @@ class Turnstile:
         publishes: bool = False,
         sets_clock: bool = False,
     ) -> Outcome:
-        """Take one step and return its outcome once it is durable.
+        """Submit one step and return its outcome once it is durable.
 
         `publishes` has the anchor moved as well; `sets_clock` is for the one step that a wrong clock does not stop.
         """
-        ticket: Ticket[Outcome] = Ticket(step, likely, publishes=publishes, sets_clock=sets_clock)
+        write: PendingWrite[Outcome] = PendingWrite(step, likely, publishes=publishes, sets_clock=sets_clock)
         try:
             with self._door:
-                self._waiting.append(ticket)
+                self._waiting.append(write)
                 if self._leader is None:
-                    self._leader = ticket
-            if self._leader is not ticket:
-                ticket.called.wait()
-            if not ticket.done:
-                self._serve_waiting()
+                    self._leader = write
+            if self._leader is not write:
+                write.called.wait()
+            if not write.done:
+                self._flush_waiting()
         finally:
-            self._leave(ticket)
-        return ticket.result()
+            self._leave(write)
+        return write.result()
 
-    def _serve_waiting(self) -> None:
+    def _flush_waiting(self) -> None:
         with self._door:
-            tickets = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
+            writes = [self._waiting.popleft() for _ in range(min(len(self._waiting), TOGETHER_MAX))]
         try:
             with self._store.turn:
-                self._serve(tickets)
+                self._flush(writes)
         except Exception as error:  # noqa: BLE001 (the callers who wait must hear of any failure)
-            for ticket in tickets:
-                ticket.fail(type(error)(*error.args) if isinstance(error, TacitError) else unexpected(error))
+            for write in writes:
+                write.fail(type(error)(*error.args) if isinstance(error, TacitError) else unexpected(error))
         except BaseException:
-            for ticket in tickets:
-                ticket.fail(LedgerError("the ledger was interrupted; nothing was answered\nhint: ask again"))
+            for write in writes:
+                write.fail(LedgerError("the ledger was interrupted; nothing was answered\nhint: ask again"))
             raise
         finally:
-            for ticket in tickets:
-                ticket.finish()
+            for write in writes:
+                write.finish()
 
-    def _leave(self, ticket: Ticket[Any]) -> None:
+    def _leave(self, write: PendingWrite[Any]) -> None:
         """Call the next to lead, if this caller did; a caller interrupted while it waits takes its step with it."""
         with self._door:
-            if not ticket.done and ticket in self._waiting:
-                self._waiting.remove(ticket)
-            if self._leader is ticket:
+            if not write.done and write in self._waiting:
+                self._waiting.remove(write)
+            if self._leader is write:
                 self._leader = self._waiting[0] if self._waiting else None
                 if self._leader is not None:
                     self._leader.called.set()
@@ -150,28 +153,28 @@ class Turnstile:
         self._store.turn.release()
 
 
-_turnstiles: "weakref.WeakSet[Turnstile]" = weakref.WeakSet()
-_forking: list[Turnstile] = []
+_group_commits: "weakref.WeakSet[GroupCommit]" = weakref.WeakSet()
+_forking: list[GroupCommit] = []
 _fork_lock = threading.Lock()
 
 
 def _before_fork() -> None:
     _fork_lock.acquire()
-    _forking[:] = list(_turnstiles)
-    for turnstile in _forking:
-        turnstile.before_fork()
+    _forking[:] = list(_group_commits)
+    for group_commit in _forking:
+        group_commit.before_fork()
 
 
 def _after_fork_in_parent() -> None:
-    for turnstile in _forking:
-        turnstile.after_fork_in_parent()
+    for group_commit in _forking:
+        group_commit.after_fork_in_parent()
     _forking.clear()
     _fork_lock.release()
 
 
 def _after_fork_in_child() -> None:
-    for turnstile in _forking:
-        turnstile.after_fork_in_child()
+    for group_commit in _forking:
+        group_commit.after_fork_in_child()
     _forking.clear()
     _fork_lock.release()
 

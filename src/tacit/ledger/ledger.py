@@ -17,11 +17,20 @@ from tacit.ledger import certificate, charging, registry
 from tacit.ledger.anchor import Anchor, Mark
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
-from tacit.ledger.charging import Fit, Left, Receipt, Standing, StoredAnswer, first_without_room, smallest, standings
+from tacit.ledger.charging import (
+    BudgetStatus,
+    Fit,
+    Left,
+    Receipt,
+    StoredAnswer,
+    budget_status,
+    first_shortfall,
+    smallest,
+)
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import NAME, Draft
 from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
-from tacit.ledger.group_commit import Ticket, Turnstile
+from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.state import Pieces
 from tacit.ledger.store import BY_CHARGE, Likely, NotAsSigned, Rows, Store
@@ -71,7 +80,7 @@ class Ledger:
         self._clock = clock
         self._head: Head | None = None  # the last one that was checked or written
         self._pieces = Pieces()
-        self._turnstile = Turnstile(store, self._serve)
+        self._group_commit = GroupCommit(store, self._flush)
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +119,7 @@ class Ledger:
             accept_large_delta=accept_large_delta,
             same_people_as=same_people_as,
         )
-        return self._turnstile.take(lambda draft: registry.register(draft, said, ledger=self.id))
+        return self._group_commit.submit(lambda draft: registry.register(draft, said, ledger=self.id))
 
     def reserve(
         self,
@@ -137,8 +146,8 @@ class Ledger:
             analyst=analyst,
             ledger=self.id,
         )
-        outcome = self._turnstile.take(
-            lambda draft: charging.reserve(draft, request, durable=self.durable), likely=request.likely()
+        outcome = self._group_commit.submit(
+            lambda draft: charging.decide(draft, request, durable=self.durable), likely=request.likely()
         )
         return outcome if isinstance(outcome, StoredAnswer) else Reservation(self, outcome)
 
@@ -146,7 +155,7 @@ class Ledger:
         """Store the answer that a charge paid for; see `Reservation.commit`."""
         if not isinstance(answer, str):
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
-        return self._turnstile.take(
+        return self._group_commit.submit(
             lambda draft: charging.commit(draft, charge, answer, durable=self.durable),
             likely=Likely(absent=((BY_CHARGE, (charge.number,)),)),
             publishes=True,
@@ -165,7 +174,7 @@ class Ledger:
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
         )
         with self._view() as draft:
-            question = charging.question_of(draft, keys, table.people, analyst or "")
+            question = charging.question_of(draft, keys, table.cohort, analyst or "")
             return charging.find_stored(draft, keys, question=question, ledger=self.id, durable=self.durable)
 
     def grant(
@@ -183,7 +192,7 @@ class Ledger:
 
         Only with the signing key, and for the record. What was spent stays spent; a charge must fit every budget.
         """
-        return self._turnstile.take(
+        return self._group_commit.submit(
             lambda draft: registry.grant(
                 draft,
                 name,
@@ -222,14 +231,14 @@ class Ledger:
             found = draft.book.named(name)
             return None if found is None else registry.registered(draft.book, found)
 
-    def standings(self, table: RegisteredTable, analyst: str | None = None) -> tuple[Standing, ...]:
+    def budget_status(self, table: RegisteredTable, analyst: str | None = None) -> tuple[BudgetStatus, ...]:
         """Return where each budget stands that applies to the table, and to an analyst if one is named."""
         with self._view() as draft:
-            return standings(draft, table.people, analyst=analyst or "")
+            return budget_status(draft, table.cohort, analyst=analyst or "")
 
     def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
         """Return what one more question may cost: the smallest of all budgets that apply wins."""
-        return smallest(self.standings(table, analyst))
+        return smallest(self.budget_status(table, analyst))
 
     def fit(
         self,
@@ -242,10 +251,10 @@ class Ledger:
         """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
         charge, who = charging.cost_of(events, asked), analyst or ""
         with self._view() as draft:
-            short = first_without_room(draft, table.people, analyst=who, charge=charge)
+            short = first_shortfall(draft, table.cohort, analyst=who, charge=charge)
             if short is not None:
                 return Fit(short.words(draft), None)
-            return Fit(None, smallest(standings(draft, table.people, analyst=who, charge=charge)))
+            return Fit(None, smallest(budget_status(draft, table.cohort, analyst=who, charge=charge)))
 
     def admits(
         self,
@@ -258,16 +267,16 @@ class Ledger:
         """Return whether a question would be admitted now."""
         charge, who = charging.cost_of(events, asked), analyst or ""
         with self._view() as draft:
-            return first_without_room(draft, table.people, analyst=who, charge=charge) is None
+            return first_shortfall(draft, table.cohort, analyst=who, charge=charge) is None
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""
         with self._view() as draft:
-            return draft.account(scope_of(table.people, analyst=analyst)).spent
+            return draft.account(scope_of(table.cohort, analyst=analyst)).spent
 
     def analysts(self, table: RegisteredTable) -> tuple[str, ...]:
         """Return the named analysts who have spent anything on the people in a table, by name."""
-        beginning = account_name(scope_of(table.people).partition(",")[0] + ",")
+        beginning = account_name(scope_of(table.cohort).partition(",")[0] + ",")
         with self._store.reading() as rows:
             scopes = [json.loads(name.removeprefix(ACCOUNT)) for name in rows.names(beginning)]
         return tuple(sorted({who for _, who, period in scopes if who and not period}))
@@ -309,13 +318,13 @@ class Ledger:
         if self._anchor is None or (mark := self._anchor.read()) is None or self._hash_of(mark.number) == mark.hash:
             raise InvalidParameter("this ledger is not behind its anchor, so there is nothing to accept")
         record = {"kind": "override", "reason": reason, "anchor": {"number": mark.number, "hash": mark.hash}}
-        self._turnstile.take(lambda draft: draft.append(record))
+        self._group_commit.submit(lambda draft: draft.append(record))
         with self._store.reading() as rows:
             self._anchor.replace(self._mark(self._checked_head(rows)))
 
     def correct_clock(self, reason: str) -> None:
         """Set the ledger's time to the clock's, for the record: after a clock that was far ahead, or a long rest."""
-        self._turnstile.take(lambda draft: correct(draft, reason), publishes=True, sets_clock=True)
+        self._group_commit.submit(lambda draft: correct(draft, reason), publishes=True, sets_clock=True)
 
     def check_anchor(self) -> None:
         """Refuse a ledger that is behind what this machine has answered from it, or has another history."""
@@ -328,8 +337,11 @@ class Ledger:
             head = self._checked_head(rows)
         self._advance_anchor(head)
 
-    def _serve(self, tickets: Sequence[Ticket[object]]) -> None:
-        """Take every ticket's step in one durable transaction, then anchor it if an answer is about to leave."""
+    def _flush(self, writes: Sequence[PendingWrite[object]]) -> None:
+        """Write the steps of all who wait in one durable transaction: read, decide, append, sign, write; then anchor.
+
+        The anchor moves only where an answer is about to leave.
+        """
         key = self._signing_key()
         if self._anchor is not None:
             self._anchor.require_writable()
@@ -337,19 +349,21 @@ class Ledger:
         last: list[Draft] = []
 
         def work(rows: Rows) -> Writes | None:
+            # read: the head that our key signed, and through it every total, table and budget
             draft = Draft(rows, self._checked_head(rows), time=time, pieces=self._pieces)
-            if not any(ticket.sets_clock for ticket in tickets):
+            if not any(write.sets_clock for write in writes):
                 refuse_far_ahead(draft)
-            for ticket in tickets:
-                ticket.attempt(draft)
+            for write in writes:
+                write.attempt(draft)  # decide and append, each after those before it
             last[:] = [draft]
-            return draft.seal(key)
+            return draft.seal(key)  # sign
 
-        self._store.transact([ticket.likely for ticket in tickets], work)
+        # write, all or nothing; on return it is on the disk
+        self._store.transact([write.likely for write in writes], work)
         draft = last[0]
         if draft.sealed is not None:
             self._head = draft.sealed.head
-        if any(ticket.publishes and ticket.error is None for ticket in tickets):
+        if any(write.publishes and write.error is None for write in writes):
             self._advance_anchor(draft.head)
 
     def _signing_key(self) -> SigningKey:

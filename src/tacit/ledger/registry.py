@@ -26,7 +26,8 @@ SHOWN_MAX = 20
 class RegisteredTable:
     """A table the ledger knows: a random id, its name and declared version, and its budget for life.
 
-    `people` is whose budget it is, `entry` the number of the entry that declares it, `source` a hash of its source.
+    `cohort` is a random id of the units whose budget it is, `entry` the number of the entry that declares it, `source`
+    a hash of its source.
     """
 
     id: str
@@ -34,7 +35,7 @@ class RegisteredTable:
     version: int
     budget: Loss
     declaration_hash: str
-    people: str
+    cohort: str
     entry: int
     source: str | None
 
@@ -83,14 +84,14 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
     source = None if said.source is None else digest("source", ledger, said.source)
     marks = sorted({digest("source", ledger, mark) for mark in said.marks} - {source})
     known = draft.book.named(said.name)
-    people = _people(draft, said, known, [*marks, source] if source else marks)
-    if people is None:
-        people = fresh_id()
-        _declare_budget(draft, people, said)
+    cohort = _cohort(draft, said, known, [*marks, source] if source else marks)
+    if cohort is None:
+        cohort = fresh_id()
+        _declare_budget(draft, cohort, said)
     else:
-        _check_budget(draft.book, people, said)
+        _check_budget(draft.book, cohort, said)
         _check_version(said, known)
-        _check_meaning(draft.book, people, said, known)
+        _check_meaning(draft.book, cohort, said, known)
     declaration_hash = digest("declaration", said.declaration)
     is_new = known is None or (known.declaration_hash, known.source) != (declaration_hash, source or known.source)
     if is_new or any(draft.book.known_by(mark) is None for mark in marks):
@@ -99,7 +100,7 @@ def register(draft: Draft, said: Registration, *, ledger: str) -> RegisteredTabl
                 "kind": "table",
                 "table": fresh_id() if known is None else known.id,
                 "name": said.name,
-                "people": people,
+                "people": cohort,
                 "version": said.version,
                 "declaration": said.declaration,
                 "declaration_hash": declaration_hash,
@@ -126,17 +127,17 @@ def registered(book: RuleBook, table: Declared) -> RegisteredTable:
         id=table.id,
         name=table.name,
         version=table.version,
-        budget=lifetime_budget(book, table.people).loss,
+        budget=lifetime_budget(book, table.cohort).loss,
         declaration_hash=table.declaration_hash,
-        people=table.people,
+        cohort=table.cohort,
         entry=table.entry,
         source=table.source,
     )
 
 
-def lifetime_budget(book: RuleBook, people: str) -> Budget:
-    """Return the budget that every people has: for life, to everyone together."""
-    found = book.budgets(people, None).get(None)
+def lifetime_budget(book: RuleBook, cohort: str) -> Budget:
+    """Return a cohort's lifetime budget: the one that every cohort has, to everyone together."""
+    found = book.budgets(cohort, None).get(None)
     if found is None:
         raise LedgerError("the ledger is damaged: a table has no budget\nhint: tacit ledger verify")
     return found[1]
@@ -158,19 +159,19 @@ def grant(
     if table is None:
         raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
     if population is None:
-        population = lifetime_budget(draft.book, table.people).population
+        population = lifetime_budget(draft.book, table.cohort).population
     budget = new_budget(
-        table.people, loss, analyst=analyst, period=period, population=population, accept_large_delta=accept_large_delta
+        table.cohort, loss, analyst=analyst, period=period, population=population, accept_large_delta=accept_large_delta
     )
     draft.append({"kind": "budget", **budget_record(budget), "insist": accept_large_delta, "reason": reason})
     return budget
 
 
-def _people(draft: Draft, said: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
-    """Return whose data it is, or None for people not seen before."""
+def _cohort(draft: Draft, said: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:
+    """Return the cohort whose data it is, or None for people not seen before."""
     book = draft.book
     known_by = [table for table in map(book.known_by, sources) if table is not None]
-    by_source = {table.people for table in known_by}
+    by_source = {table.cohort for table in known_by}
     by_word = None
     if said.same_people_as is not None:
         other = book.named(said.same_people_as)
@@ -179,8 +180,8 @@ def _people(draft: Draft, said: Registration, known: Declared | None, sources: S
                 f"same_people_as names '{said.same_people_as}', which this ledger does not know"
                 f"\nhint: {_tables_of(draft)}"
             )
-        by_word = other.people
-    by_name = None if known is None else known.people
+        by_word = other.cohort
+    by_name = None if known is None else known.cohort
     if by_name is None and by_word is None and len(by_source) == 1:
         names = sorted(table.name for table in known_by)
         raise InvalidParameter(
@@ -188,34 +189,34 @@ def _people(draft: Draft, said: Registration, known: Declared | None, sources: S
             "the people in the data, not to a name"
             f"\nhint: use that name, or share its budget: same_people_as='{names[0]}', or --same-people-as {names[0]}"
         )
-    found = by_source | {people for people in (by_name, by_word) if people is not None}
+    found = by_source | {cohort for cohort in (by_name, by_word) if cohort is not None}
     if len(found) > 1:
-        raise InvalidParameter(_two_peoples(said, known, known_by))
+        raise InvalidParameter(_two_cohorts(said, known, known_by))
     return found.pop() if found else None
 
 
-def _two_peoples(said: Registration, known: Declared | None, known_by: Sequence[Declared]) -> str:
-    others = sorted({table.name for table in known_by if table.people != (known.people if known else None)})
+def _two_cohorts(said: Registration, known: Declared | None, known_by: Sequence[Declared]) -> str:
+    others = sorted({table.name for table in known_by if table.cohort != (known.cohort if known else None)})
     sources = " and ".join(f"'{name}'" for name in others)
     reasons = [
         *(["that name has a budget already"] if known is not None else []),
         *([f"its source, or a part of it, is known as {sources}"] if others else []),
         *([f"same_people_as says '{said.same_people_as}'"] if said.same_people_as is not None else []),
     ]
-    way = f"ask about that source as '{others[0]}'; other data" if len(others) == 1 else "data of one people"
+    way = f"ask about that source as '{others[0]}'; other data" if len(others) == 1 else "data of one cohort"
     return (
-        f"'{said.name}' would belong to the budgets of two different people: {', and '.join(reasons)}"
+        f"'{said.name}' would belong to the budgets of two different cohorts: {', and '.join(reasons)}"
         f"\nhint: {way} gets a name of its own, with same_people_as= if its people have a budget"
     )
 
 
-def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
+def _declare_budget(draft: Draft, cohort: str, said: Registration) -> None:
     if said.budget is None:
         raise InvalidParameter(
             f"'{said.name}' is new to this ledger and has no budget: how much may ever be learned about one unit?"
             "\nhint: say it once, e.g. budget=tacit.epsilon(3, delta=1e-6) (--budget 3 --delta 1e-6)"
         )
-    budget = new_budget(people, said.budget, population=said.population, accept_large_delta=said.accept_large_delta)
+    budget = new_budget(cohort, said.budget, population=said.population, accept_large_delta=said.accept_large_delta)
     draft.append(
         {
             "kind": "budget",
@@ -226,10 +227,10 @@ def _declare_budget(draft: Draft, people: str, said: Registration) -> None:
     )
 
 
-def _check_budget(book: RuleBook, people: str, said: Registration) -> None:
+def _check_budget(book: RuleBook, cohort: str, said: Registration) -> None:
     """A budget said again must be the one in force, or the one first declared, which a grant has since changed."""
-    in_force = lifetime_budget(book, people).loss
-    if said.budget is None or said.budget in (in_force, book.first(people)):
+    in_force = lifetime_budget(book, cohort).loss
+    if said.budget is None or said.budget in (in_force, book.first(cohort)):
         return
     raise InvalidParameter(
         f"'{said.name}' already has a budget of {in_force}, for its lifetime; a different one here would change "
@@ -248,9 +249,9 @@ def _check_version(said: Registration, known: Declared | None) -> None:
         )
 
 
-def _check_meaning(book: RuleBook, people: str, said: Registration, known: Declared | None) -> None:
+def _check_meaning(book: RuleBook, cohort: str, said: Registration, known: Declared | None) -> None:
     """What a loss is about may not change while losses add up: the unit of a table, the neighbours of a budget."""
-    table = known or book.member(people)
+    table = known or book.member(cohort)
     if table is not None:
         _check_same(said, table, "unit")
         _check_same(said, table, "neighbours")

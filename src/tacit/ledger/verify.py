@@ -39,7 +39,7 @@ _REST_OF_ANSWER = re.compile(
 _MIDDLE = ',"kind":"charge","people":"'
 _ASKED = '"asked":"'
 _TIME = re.compile(r"[-0-9T:.Z]{27}").fullmatch
-# After the middle: 32 digits of the people, then these, with 64 digits each.
+# After the middle: 32 digits of the cohort, then these, with 64 digits each.
 _QUESTION_AT = 32 + len('","question":"')
 _REQUEST_AT = _QUESTION_AT + 64 + len('","request":')
 _TIME_END = len('"}')
@@ -101,13 +101,13 @@ class AlikeCharges(Generic[Meaning]):
     def _meaning(self, same: tuple[str, ...], *, named: bool) -> Meaning | None:
         """Return what a text means that was not seen before, if what differs is where it was looked for."""
         asked, question, request, time = _STANDS_IN
-        begin, declared, people, between, end, close = same
+        begin, declared, cohort, between, end, close = same
         text = (
             begin
             + asked
             + declared
             + _MIDDLE
-            + people
+            + cohort
             + question
             + between
             + (request if named else "")
@@ -314,9 +314,9 @@ class Replay:
         since: dict[str, int] = {}
         for (spending, day), (count, first, last) in pending.items():
             scopes: dict[str, Budget | None] = dict.fromkeys(
-                (scope_of(spending.people), scope_of(spending.people, analyst=spending.analyst))
+                (scope_of(spending.cohort), scope_of(spending.cohort, analyst=spending.analyst))
             )
-            for budget in self._book.applying(spending.people, spending.analyst):
+            for budget in self._book.applying(spending.cohort, spending.analyst):
                 scopes[budget.scope(analyst=spending.analyst, time=day)] = budget
             for scope, limit in scopes.items():
                 before = self._accounts.get(scope, Account())
@@ -333,9 +333,9 @@ class Replay:
 
 @dataclass(frozen=True, eq=False)  # told apart as objects, since comparing rationals takes its time
 class Spending:
-    """Who is charged, for whose people, and how much: all that a total needs of a charge."""
+    """Who is charged, for which cohort, and how much: all that a total needs of a charge."""
 
-    people: str
+    cohort: str
     analyst: str
     charge: Charge
 

@@ -146,9 +146,9 @@ def budget_by_name() -> Iterator[None]:
     """Give every new name a budget of its own."""
 
     def people(_draft: object, _said: object, known: Any | None, _source: object) -> str | None:
-        return None if known is None else known.people
+        return None if known is None else known.cohort
 
-    with planted("people of a source", people):
+    with planted("cohort of a source", people):
         yield
 
 
@@ -169,7 +169,7 @@ def refund() -> Iterator[None]:
                 view.append({"kind": "override", "reason": "refund"})
                 view.charge(original("scope_of")(charge.record["people"]), back, number=charge.number)
 
-            self._turnstile.take(give_back)
+            self._group_commit.submit(give_back)
             raise
 
     with planted("Ledger.commit", refunding):
@@ -223,7 +223,7 @@ def summed_anew() -> Iterator[None]:
 @contextmanager
 def reused_charge() -> Iterator[None]:
     """Let a request that was charged and not answered go on with the charge it has."""
-    reserve, find_stored = original("reserve a charge"), original("find_stored")
+    reserve, find_stored = original("decide on a charge"), original("find_stored")
 
     def lenient(view: Any, keys: Any, **words: Any) -> Any | None:
         try:
@@ -235,7 +235,7 @@ def reused_charge() -> Iterator[None]:
         made = None if request.keys.request is None else view.charge_for(request.keys.request)
         return made if made is not None else reserve(view, request, durable=durable)
 
-    with planted("find_stored", lenient), planted("reserve a charge", reusing):
+    with planted("find_stored", lenient), planted("decide on a charge", reusing):
         yield
 
 

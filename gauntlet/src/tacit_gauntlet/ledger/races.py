@@ -29,7 +29,7 @@ STATEMENTS = 16
 def race(size: Size) -> Evidence:
     """Many threads at once for a budget of three: exactly three are charged, every time.
 
-    In every other round they all wait at the turnstile before the first is served.
+    In every other round they all wait for the group commit before the first is written.
     """
     return _race(
         6 if size == "quick" else 140,

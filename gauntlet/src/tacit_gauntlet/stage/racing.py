@@ -231,16 +231,16 @@ GATHERING_SECONDS = 60.0
 
 
 def gather(ledger: Ledger, callers: int) -> threading.Thread:
-    """Return a thread that is being served by the ledger's turnstile, until so many wait behind it."""
+    """Return a thread that is being written by the ledger's group commit, until so many wait behind it."""
     leading = threading.Event()
 
     def hold(_: Draft) -> None:
         leading.set()
         until = time.monotonic() + GATHERING_SECONDS
-        while len(ledger._turnstile._waiting) < callers and time.monotonic() < until:
+        while len(ledger._group_commit._waiting) < callers and time.monotonic() < until:
             time.sleep(0.001)
 
-    thread = threading.Thread(target=lambda: ledger._turnstile.take(hold))
+    thread = threading.Thread(target=lambda: ledger._group_commit.submit(hold))
     thread.start()
     leading.wait()
     return thread
