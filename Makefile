@@ -26,7 +26,8 @@ check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy --strict src gauntlet/src
-	$(BIN)/python -m pytest -q tests/test_tidy.py
+	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_house.py
+	$(BIN)/python -m tests.house
 
 slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow" --hypothesis-profile=searching

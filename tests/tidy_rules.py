@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import PurePosixPath
-from statistics import median
 
 Tree = dict[str, str]
 
@@ -106,7 +105,6 @@ FACELESS = {"cli"}
 
 FILE_LINES_MAX = 500
 FUNCTION_LINES_MAX = 60
-MEDIAN_LINES_BELOW = 200
 
 MODULE_NAMES_BARRED = {"util", "utils", "helper", "helpers", "common", "misc", "base"}
 CLASS_SUFFIXES_BARRED = ("Manager", "Handler", "Base", "Impl")
@@ -263,14 +261,6 @@ def file_sizes(tree: Tree) -> list[str]:
         for path, source in tree.items()
         if (lines := source.count("\n")) > FILE_LINES_MAX
     ]
-
-
-def median_size(tree: Tree) -> list[str]:
-    """The median module is under 200 lines."""
-    middle = median(source.count("\n") for source in tree.values())
-    return (
-        [] if middle < MEDIAN_LINES_BELOW else [f"the median module has {middle:g} lines; split the largest by concept"]
-    )
 
 
 def function_sizes(tree: Tree) -> list[str]:

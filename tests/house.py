@@ -1,0 +1,160 @@
+"""The house in figures, printed by `make check`, and three rules about its files: none too small, none named twice,
+no room too full. test_house.py runs the rules on the real tree, and on planted ones to show that each can fail.
+"""
+
+import ast
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
+from statistics import median
+
+from tests.tidy_rules import Tree, absolute, imports_of_ours, module_of
+
+PROJECT = Path(__file__).resolve().parent.parent
+SMALL_LINES = 60
+ROOM_FILES_MAX = 20
+# What is small on purpose, and why.
+SMALL_ALLOWED: dict[str, str] = {
+    "query/postprocess.py": "what HAVING, ORDER BY and LIMIT do to noisy rows; `answer` uses it, through the face",
+}
+# One name in two rooms, on purpose.
+TWICE_ALLOWED: dict[str, str] = {}
+RUNS = 5
+DECORATORS = ("case", "mutant")
+
+
+def small_files(tree: Tree) -> list[str]:
+    """No file under 60 lines with a single importer; faces and commands aside."""
+    importers = importers_of(tree)
+    return [
+        f"{path} has {lines} lines and a single importer; merge it there, or say in SMALL_ALLOWED why not"
+        for path, source in tree.items()
+        if (lines := source.count("\n")) < SMALL_LINES
+        and not is_aside(path)
+        and len(importers[module_of(path)]) <= 1
+        and path not in SMALL_ALLOWED
+    ]
+
+
+def names_once(tree: Tree) -> list[str]:
+    """No module name in two rooms; faces and commands aside."""
+    rooms = defaultdict(set)
+    for path in tree:
+        if not is_aside(path):
+            rooms[PurePosixPath(path).stem].add(str(PurePosixPath(path).parent))
+    return [
+        f"'{name}' is a module of {' and of '.join(sorted(found))}; name what is different about each"
+        for name, found in sorted(rooms.items())
+        if len(found) > 1 and name not in TWICE_ALLOWED
+    ]
+
+
+def room_sizes(tree: Tree) -> list[str]:
+    """A room has at most 20 files before it has a folder for some of them."""
+    counts = defaultdict(int)
+    for path in tree:
+        if not path.endswith("__init__.py"):
+            counts[str(PurePosixPath(path).parent)] += 1
+    return [
+        f"{room} has {count} files, {ROOM_FILES_MAX} at most; give those that belong together a folder"
+        for room, count in sorted(counts.items())
+        if count > ROOM_FILES_MAX and room != "."
+    ]
+
+
+def is_aside(path: str) -> bool:
+    """Whether a file is a face or a command, whose size and name follow from what it is."""
+    return path.endswith("__init__.py") or path.startswith("cli/")
+
+
+def importers_of(tree: Tree) -> dict[str, set[str]]:
+    """Return, for each module, who imports it or a name of it."""
+    modules = {module_of(path) for path in tree}
+    found = defaultdict(set)
+    for path, name, _ in imports_of_ours(tree):
+        home = name if name in modules else name.rpartition(".")[0]
+        if home != module_of(path):
+            found[home].add(path)
+    return found
+
+
+def figures(tree: Tree) -> list[str]:
+    """Return the house in figures."""
+    lines = sorted(source.count("\n") for source in tree.values())
+    functions = [
+        ((node.end_lineno or 0) - node.lineno + 1, f"{path} {node.name}")
+        for path, source in tree.items()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    faces = {path: "__all__" in source for path, source in tree.items() if path.count("/") == 1 and "__init__" in path}
+    importers = importers_of(tree)
+    tiny = [
+        p
+        for p, s in tree.items()
+        if s.count("\n") < SMALL_LINES and not is_aside(p) and len(importers[module_of(p)]) <= 1
+    ]
+    return [
+        f"files: {len(tree)}; lines: {sum(lines):,}, median {median(lines):g}, largest {lines[-1]}",
+        f"files under {SMALL_LINES} lines with a single importer: {len(tiny)} ({', '.join(sorted(tiny)) or 'none'})",
+        f"module names in two rooms: {len(names_once(tree))}",
+        f"rooms with a stated face: {sum(faces.values())} of {len(faces)}",
+        f"longest function: {max(functions)[0]} lines ({max(functions)[1]})",
+        f"import cycles: {len(cycles(tree))}",
+    ]
+
+
+def cycles(tree: Tree) -> list[str]:
+    """Return modules that import each other in a ring when they load; faces aside."""
+    modules = {module_of(path): path for path in tree if not path.endswith("__init__.py")}
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        names = [
+            f"{absolute(path, node)}.{name.name}"
+            for node in ast.parse(tree[path]).body
+            if isinstance(node, ast.ImportFrom)
+            for name in node.names
+        ]
+        graph[module] = {home for each in names for home in (each, each.rpartition(".")[0]) if home in modules} - {
+            module
+        }
+    while leaves := {module for module, needs in graph.items() if not needs & graph.keys()}:
+        graph = {module: needs for module, needs in graph.items() if module not in leaves}
+    return sorted(graph)
+
+
+def import_seconds() -> tuple[float, float]:
+    """Return how long `import tacit` and a bare start take, the best of a few."""
+
+    def best(code: str) -> float:
+        times = []
+        for _ in range(RUNS):
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    return best("import tacit"), best("pass")
+
+
+def read_package() -> Tree:
+    """Return the product's files."""
+    folder = PROJECT / "src" / "tacit"
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in sorted(folder.rglob("*.py"))}
+
+
+def gauntlet_counts() -> str:
+    """Return how many cases and planted bugs the gauntlet registers."""
+    texts = [path.read_text() for path in (PROJECT / "gauntlet" / "src").rglob("*.py")]
+    cases, mutants = (sum(len(re.findall(rf"^@{word}\(", text, re.MULTILINE)) for text in texts) for word in DECORATORS)
+    return f"gauntlet, outside the wheel: {cases} cases, {mutants} planted bugs"
+
+
+if __name__ == "__main__":
+    ours, bare = import_seconds()
+    print("\n".join(figures(read_package())))
+    print(gauntlet_counts())
+    print(f"import tacit: {ours:.3f} s, of which {bare:.3f} s are Python's own start (best of {RUNS})")
