@@ -82,6 +82,7 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (rules.walls, {"release/release.py": "from tacit.ledger import Ledger\n"}),
     (rules.walls, {"answer/columns.py": "from tacit.exact import ExactTable\n"}),
     (rules.walls, {"answer/columns.py": "from tacit.exact import counted_name\n"}),
+    (rules.walls, {"answer/columns.py": "from tacit.release import GroupedSteps\n"}),
     (rules.walls, {"answer/columns.py": "from tacit.release.release import ExactTable\n"}),
     (rules.walls, {"answer/text.py": "def f():\n    from tacit.engine import engine\n"}),
     (rules.walls, {"forecast/target.py": "import tacit.exact\n"}),

@@ -43,7 +43,7 @@ RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "rele
 # What is printed or drawn is made of what was released: these rooms see no row and no secret sum.
 PRINTING = {"answer", "forecast", "pictures"}
 SECRET_MODULES = ("tacit.exact", "tacit.engine", "tacit.tables")
-SECRET_NAMES = {"ExactTable"}
+SECRET_NAMES = {"ExactTable", "GroupedSteps"}
 LEDGER_MAY = {"privacy", "accounting", "errors", "files", "ledger"}
 
 # outside package (or part of one) -> where it may be imported: files, or folders ending in "/"

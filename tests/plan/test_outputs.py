@@ -9,6 +9,7 @@ import pytest
 
 import tacit
 from tacit.answer import columns, consistency, moments
+from tacit.answer.panel import STARTS_AT_ZERO
 from tacit.forecast import target
 from tacit.plan import split
 from tacit.plan.outputs import DEGREES, FAMILIES, Family, PlannedOutput, Ranking, planned
@@ -49,6 +50,10 @@ def test_every_kind_has_a_family_and_every_family_of_columns_its_degrees():
     assert set(FAMILIES) == set(KINDS)
     assert {*FAMILIES.values(), "rows"} == set(get_args(Family))
     assert set(DEGREES) == {kind for kind, family in FAMILIES.items() if family in ("column", "pair")}
+
+
+def test_every_kind_with_numbers_is_drawn():
+    assert set(STARTS_AT_ZERO) == set(KINDS) - {"top"}
 
 
 def test_every_kind_becomes_one_record_and_every_record_comes_of_a_kind():

@@ -26,7 +26,19 @@ LABELS_MOST = 120  # places along an axis; what is over is left out, and said
 FACETS_MOST = 24
 # Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
 SPARSE = 4
-STARTS_AT_ZERO = {"count", "count_units", "count_distinct", "sum", "histogram"}
+# What is drawn as a bar from zero; every kind of aggregate that an answer has numbers of is here.
+STARTS_AT_ZERO: Mapping[str, bool] = {
+    "count": True,
+    "count_units": True,
+    "count_distinct": True,
+    "sum": True,
+    "mean": False,
+    "variance": False,
+    "std": False,
+    "covariance": False,
+    "correlation": False,
+    "quantile": False,
+}
 QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
 
 
@@ -195,7 +207,7 @@ def _panel(
 
 def _starts_at_zero(answer: Answer, name: str) -> bool:
     kind = answer.kinds.get(name)
-    return answer.types.get(name) == "int" if kind is None else kind in STARTS_AT_ZERO
+    return answer.types.get(name) == "int" if kind is None else STARTS_AT_ZERO[kind]
 
 
 def _percent(name: str) -> float:
