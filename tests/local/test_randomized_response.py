@@ -110,18 +110,18 @@ def test_R4_an_answer_outside_the_domain_is_refused_and_not_quoted(answer):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ({"gamma": 0.5}, "no privacy"),
-        ({"gamma": 0}, "says nothing"),
+        ({"gamma": 0.5}, "hides nothing"),
+        ({"gamma": 0}, "no information"),
         ({"gamma": -0.1}, "above 0 and below 1/2"),
-        ({"epsilon": 40}, "no privacy"),
-        ({"epsilon": "1e-17"}, "says nothing"),
-        ({"epsilon": 40, "categories": range(5)}, "no privacy"),
-        ({"epsilon": "1e-17", "categories": range(5)}, "says nothing"),
+        ({"epsilon": 40}, "hides nothing"),
+        ({"epsilon": "1e-17"}, "no information"),
+        ({"epsilon": 40, "categories": range(5)}, "hides nothing"),
+        ({"epsilon": "1e-17", "categories": range(5)}, "no information"),
         ({"epsilon": 0}, "epsilon must be above 0"),
         ({"epsilon": float("inf")}, "finite"),
-        ({}, "one of epsilon and gamma"),
-        ({"epsilon": 1, "gamma": 0.1}, "one of epsilon and gamma"),
-        ({"gamma": 0.1, "categories": ["a", "b"]}, "gamma is for answers of 0 or 1"),
+        ({}, "either epsilon or gamma"),
+        ({"epsilon": 1, "gamma": 0.1}, "either epsilon or gamma"),
+        ({"gamma": 0.1, "categories": ["a", "b"]}, "gamma is defined for answers of 0 or 1"),
         ({"epsilon": 1, "categories": ["a"]}, "at least two"),
         ({"epsilon": 1, "categories": ["a", "a"]}, "differ"),
         ({"epsilon": 1, "categories": "ab"}, "must be a list"),
@@ -138,5 +138,5 @@ def test_it_says_what_it_does():
     assert "4 answers: ε = 11" in words
     assert "1,000 people" in words
     assert "Warning" in words
-    with pytest.raises(InvalidParameter, match="gamma is for two answers"):
+    with pytest.raises(InvalidParameter, match="gamma is defined for two answers"):
         _ = tacit.RandomizedResponse(epsilon=1, categories=range(4)).gamma

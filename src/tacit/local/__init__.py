@@ -1,8 +1,8 @@
-"""The local model: each person perturbs their own answer before sending it, and trusts nobody with the truth.
+"""The local model: each person perturbs their own answer before sending it, and needs to trust no collector.
 
-`make_survey` fixes what everyone agrees on; a `Randomizer` turns one person's answer into a report, on that person's
-side; a `Collector` counts reports and estimates the whole; `choose` shows which protocol errs least. Names load when
-first used.
+`make_survey` fixes the public terms that everyone shares. A `Randomizer` turns one person's answer into a report, on
+that person's side. A `Collector` counts reports and estimates totals. `choose` shows which protocol has the least
+error. Names load when first used.
 """
 
 import importlib

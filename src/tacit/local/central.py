@@ -1,7 +1,7 @@
-"""What a collection costs as a central release: each report's own epsilon, or less when reports are shuffled.
+"""The central privacy loss of a collection of local reports: each report's own epsilon, or less after shuffling.
 
-With n unlinkable reports of one randomizer, mixed so that nobody can tell whose is whose, the whole reveals less of one
-person than their report does. Where reports can be linked, by a token or by a permanent answer, that is refused.
+n unlinkable reports of one randomizer, shuffled so that no report can be matched to its sender, reveal less about one
+person than that person's report does. Reports that can be linked, by a token or by a permanent answer, are refused.
 """
 
 import json
@@ -17,7 +17,7 @@ from tacit.privacy import ApproximateLoss, Event, FailureChance, Number, PureCho
 
 @dataclass(frozen=True)
 class CentralGuarantee:
-    """What releasing estimates from so many reports costs one person who sent one of them."""
+    """The loss of one person who sent one of `reports` reports, when estimates from all of them are released."""
 
     loss: PureLoss | ApproximateLoss
     local: PureLoss
@@ -25,7 +25,7 @@ class CentralGuarantee:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What it is recorded as: epsilon, and the chance delta that it does not hold."""
+        """The events to record: epsilon, and delta, the probability that epsilon does not hold."""
         if isinstance(self.loss, PureLoss):
             return (PureChoice(self.loss.epsilon),)
         return PureChoice(self.loss.epsilon), FailureChance(self.loss.delta)
@@ -55,7 +55,7 @@ def central_guarantee(survey: Survey, *, reports: int, delta: Number, unlinkable
 
 
 def guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool) -> CentralGuarantee:
-    """Return what an estimate from a collection costs: by its reports' own epsilon, or, with `delta`, as shuffled ones.
+    """Return the loss of an estimate from a collection: its reports' own epsilon, or with `delta` that of shuffling.
 
     Privacy: the local epsilon of one person's reports, times their cap.
     """
@@ -64,12 +64,12 @@ def guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool
         return central_guarantee(survey, reports=collector.used, delta=delta, unlinkable=unlinkable)
     if survey.tokens and collector.cap is None:
         raise InvalidParameter(
-            "one person may have sent any number of these reports\nhint: Collector(..., reports_per_person=1)"
+            "one person may have sent any number of reports\nhint: use Collector(..., reports_per_person=1)"
         )
     return CentralGuarantee(PureLoss(survey.epsilon * (collector.cap or 1)), survey.loss, collector.used)
 
 
 def estimate_key(collector: Collector, guarantee: CentralGuarantee) -> str:
-    """Return what tells one estimate from another: the survey, its epoch, how many reports, and at what loss."""
+    """Return a key that identifies one estimate: the survey, its epoch, the number of reports, and the loss."""
     survey = collector.survey
     return json.dumps(["local", survey.tag, survey.epoch, collector.used, str(guarantee.loss)])

@@ -1,9 +1,8 @@
-"""Which protocol errs least for a domain, an epsilon and a number of people, with the table that says so.
+"""Chooses the protocol with the least error for a domain, an epsilon and a number of people, and shows the comparison.
 
-The variance of an estimated count is exact: averaged over the domain's answers it is the same whoever the people are.
-For a mean it depends on the values, and the largest is taken.
-
-Every protocol by its public name, and how each is built for a question and an epsilon.
+First comes the catalogue: every protocol by its public name, and how each is built for a question and an epsilon. Then
+comes the choice. The variance of an estimated count is exact: averaged over the domain's answers it does not depend on
+the true answers. The variance of a mean depends on the values; the largest is taken.
 """
 
 import math
@@ -22,6 +21,9 @@ from tacit.local.protocols.protocol import FrequencyProtocol, Response, spread_o
 from tacit.local.protocols.subset import Subset
 from tacit.local.protocols.unary import Unary
 from tacit.privacy import Number, PureLoss, decimal_meaning, positive, whole
+
+# ---- the catalogue ---------------------------------------------------------------------------------------------------
+
 
 AUTO = "auto"
 
@@ -61,9 +63,12 @@ def _unknown(name: object, known: tuple[str, ...]) -> InvalidParameter:
     )
 
 
+# ---- the choice ------------------------------------------------------------------------------------------------------
+
+
 # Within this much of the least variance the shortest report is chosen: the error differs by a quarter of a percent.
 TIE = 1.005
-# A report that is longer is left out of the choice: it would not fit a message.
+# A protocol with a longer report is not chosen: the report would not fit in one message.
 REPORT_BYTES_MAX = 1 << 14
 
 
@@ -129,10 +134,10 @@ def choose(
     count = whole(people, name="people")
     if (domain is None) == (between is None):
         raise InvalidParameter(
-            "give one of domain and between\nhint: e.g. choose(['yes', 'no'], epsilon=1, people=1000)"
+            "give either domain or between, not both\nhint: e.g. choose(['yes', 'no'], epsilon=1, people=1000)"
         )
-    found = _means(between, exact, count) if domain is None else _counts(read_labels(domain).size, exact, count)
-    fitting = [candidate for candidate in found if candidate.report_bytes <= report_bytes_max]
+    candidates = _means(between, exact, count) if domain is None else _counts(read_labels(domain).size, exact, count)
+    fitting = [candidate for candidate in candidates if candidate.report_bytes <= report_bytes_max]
     if not fitting:
         raise InvalidParameter(
             f"no protocol's report fits in {report_bytes_max} bytes\nhint: allow more with report_bytes_max"
@@ -142,30 +147,30 @@ def choose(
         (candidate for candidate in fitting if candidate.variance <= TIE * least),
         key=lambda candidate: (candidate.report_bytes, candidate.variance),
     )
-    table = tuple(sorted(found, key=lambda candidate: candidate.variance))
+    table = tuple(sorted(candidates, key=lambda candidate: candidate.variance))
     what = "mean" if domain is None else "count"
     return Choice(best.protocol, PureLoss(exact), count, what, table, report_bytes_max)
 
 
 def _counts(size: int, epsilon: Fraction, people: int) -> list[Candidate]:
-    found = []
+    candidates = []
     for name in FREQUENCIES:
         protocol = frequency_protocol(name, size, epsilon)
         variance = spread_of(protocol.keep, protocol.stray).mean_over(size)
         error = _quantile() * math.sqrt(people * variance)
-        found.append(Candidate(name, variance, error, protocol.payload_bytes))
-    return found
+        candidates.append(Candidate(name, variance, error, protocol.payload_bytes))
+    return candidates
 
 
 def _means(between: Any, epsilon: Fraction, people: int) -> list[Candidate]:
-    found = []
+    candidates = []
     for name in MEANS:
         protocol = mean_protocol(name, epsilon)
         asked = read_range(between, protocol.grid_bits)
         variance = max(protocol.variance(value) for value in (Fraction(0), Fraction(1, 2)))
         error = _quantile() * math.sqrt(variance / people) * float(asked.high - asked.low)
-        found.append(Candidate(name, variance, error, protocol.payload_bytes))
-    return found
+        candidates.append(Candidate(name, variance, error, protocol.payload_bytes))
+    return candidates
 
 
 def _quantile() -> float:

@@ -1,13 +1,13 @@
-"""A report, and many at once: a random id and a payload of fixed length, with what survey and epoch they belong to.
+"""The client's side of a survey: one person's answer goes in, one perturbed report comes out, before anything is sent.
 
-The client: one person's answer in, one report out, perturbed where the person is and before anything is sent.
+A report is a random id and a payload of fixed length, with the survey and the epoch it belongs to. `Randomizer` makes
+independent reports. `LongitudinalClient` reports over time: it remembers its permanent answers in a memo, so that
+repeated reports cannot be averaged.
 
-The client that reports over time: it remembers its permanent answers, so that repeated reports cannot be averaged.
-
-The memo is this person's own and is written before the report leaves: a client that forgets would draw anew, and each
-new draw costs epsilon again. After as many different values as allowed it goes on reporting the last one's answer, so
-that its loss never grows beyond what was stated and nobody sees the change. Clients that share a memo, in threads or
-processes, take turns at it: the first to report a value draws its permanent answer, and the others use that one.
+The memo belongs to one person and is written before the report leaves. A client that forgets would draw a new permanent
+answer, and each new draw costs epsilon again. After `values_most` different values the client keeps reporting the last
+answer, so its loss stays within the stated one and the change is not visible. Clients that share a memo, in threads or
+processes, use it one at a time: the first to report a value draws its permanent answer, and the others reuse it.
 """
 
 import fcntl
@@ -33,14 +33,17 @@ from tacit.local.survey import VERSION, Survey, make_survey
 from tacit.noise import Keystream, fresh_bytes
 from tacit.privacy import PureLoss, Words, read_json, whole
 
+# ---- reports ---------------------------------------------------------------------------------------------------------
+
+
 ID_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Report:
-    """One person's report, ready to send: it says nothing that its sender has not perturbed.
+    """One person's report, ready to send: everything in it about the answer is already perturbed.
 
-    `survey` and `epoch` say what it belongs to; `token`, where the survey uses them, whose it is.
+    `survey` and `epoch` name the collection; `token`, where the survey uses tokens, names the sender.
     """
 
     survey: str
@@ -64,22 +67,26 @@ class Reports:
         shapes = (len(self.payloads), ID_BYTES), (len(self.ids), self.survey.protocol.payload_bytes)
         if (self.ids.shape, self.payloads.shape) != shapes:
             raise InvalidParameter(
-                "ids and payloads must be rows of bytes, as many of each and as long as they should be"
+                f"ids must have shape (n, {ID_BYTES}) and payloads shape (n, {self.survey.protocol.payload_bytes}), "
+                "with the same n"
             )
         if self.tokens is not None and len(self.tokens) != len(self.ids):
-            raise InvalidParameter("there must be as many tokens as reports")
+            raise InvalidParameter("tokens must have one entry for each report")
 
     def __len__(self) -> int:
         return len(self.ids)
 
-    def __getitem__(self, place: int) -> Report:
-        token = None if self.tokens is None else self.tokens[place]
+    def __getitem__(self, index: int) -> Report:
+        token = None if self.tokens is None else self.tokens[index]
         return Report(
-            self.survey.tag, self.survey.epoch, self.ids[place].tobytes(), self.payloads[place].tobytes(), token
+            self.survey.tag, self.survey.epoch, self.ids[index].tobytes(), self.payloads[index].tobytes(), token
         )
 
     def __iter__(self) -> Iterator[Report]:
-        return (self[place] for place in range(len(self)))
+        return (self[index] for index in range(len(self)))
+
+
+# ---- the client of one survey ----------------------------------------------------------------------------------------
 
 
 TOKEN_MAX = 128
@@ -107,11 +114,11 @@ class Randomizer:
 
     @property
     def loss(self) -> PureLoss:
-        """What one report costs the person who sends it."""
+        """The loss that one report costs its sender."""
         return self.survey.loss
 
     def report(self, value: Any, *, token: str | None = None) -> Report:
-        """Return a report of one answer, with a token of whose it is where the survey uses tokens.
+        """Return a report of one answer, with its sender's token where the survey uses tokens.
 
         Privacy: epsilon-DP for the answer. One outside the domain is refused here, before anything is sent.
         """
@@ -137,14 +144,16 @@ class Randomizer:
     def _tokens(self, tokens: Sequence[str] | None, count: int) -> tuple[str, ...] | None:
         if (tokens is not None) != self.survey.tokens:
             rule = (
-                "needs a token of whose it is" if self.survey.tokens else "carries no token, so that it is unlinkable"
+                "needs a token that names its sender"
+                if self.survey.tokens
+                else "must carry no token, so that it cannot be linked"
             )
             raise InvalidParameter(f"each report of this survey {rule}\nhint: see make_survey(tokens=...)")
         if tokens is None:
             return None
         listed = tuple(tokens)
         if len(listed) != count or not all(is_token(token) for token in listed):
-            raise InvalidParameter(f"tokens must be a short text for each value, of 1 to {TOKEN_MAX} characters")
+            raise InvalidParameter(f"tokens must be one short text for each value, of 1 to {TOKEN_MAX} characters")
         return listed
 
     def __repr__(self) -> str:
@@ -152,7 +161,7 @@ class Randomizer:
 
 
 def label_reports(survey: Survey, payloads: Payloads, tokens: tuple[str, ...] | None = None) -> Reports:
-    """Return payloads as reports, each with a random id of 128 bits that says nothing about it."""
+    """Return payloads as reports, each with a random id of 128 bits that is independent of its content."""
     ids = Keystream().words(2 * len(payloads)).view(np.uint8).reshape(len(payloads), ID_BYTES)
     return Reports(survey, ids, payloads, tokens)
 
@@ -160,6 +169,9 @@ def label_reports(survey: Survey, payloads: Payloads, tokens: tuple[str, ...] | 
 def is_token(token: object) -> bool:
     """Whether this may stand for a person: a short printable text."""
     return isinstance(token, str) and 1 <= len(token) <= TOKEN_MAX and token.isprintable()
+
+
+# ---- the client that reports over time -------------------------------------------------------------------------------
 
 
 MEMO_BYTES_MAX = 1 << 28
@@ -194,7 +206,7 @@ class LongitudinalClient:
 
     @property
     def loss_so_far(self) -> PureLoss:
-        """What reports on the values so far cost, however many there were and will be."""
+        """The loss of all reports on the values reported so far, past and future."""
         return PureLoss(self.survey.epsilon * len(self._answers) if self._answers else Fraction(0))
 
     def report(self, value: Any, *, token: str | None = None) -> Report:
@@ -215,9 +227,9 @@ class LongitudinalClient:
         return label_reports(self.survey, self._protocol.draw_instant(rows, Keystream()), tokens)
 
     def _permanent(self, code: int) -> Words:
-        """Return the permanent answer of a value: the one kept, a new one kept first, or at the limit the last."""
+        """Return a value's permanent answer: the stored one, a new one stored first, or at the limit the last one."""
         with self._alone():
-            # what the memo says now counts; one that was deleted is written again, since drawing anew would cost again
+            # another process may have changed the memo: read it. A deleted memo is rewritten: a new draw costs again
             kept = self._load()
             answers = dict(self._answers if kept is None else kept)
             if code not in answers and len(answers) < self.values_most:
@@ -229,12 +241,12 @@ class LongitudinalClient:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other threads, and other processes that use this memo, from answering meanwhile."""
+        """Hold off other threads, and other processes that use this memo, until the block ends."""
         with self._turn:
             if self._path is None:
                 if self._process != os.getpid():
                     raise InvalidParameter(
-                        "this client was made in another process, where it may have answered otherwise"
+                        "this client was made in another process, which may have drawn another permanent answer"
                         "\nhint: give it a memo, which processes can share"
                     )
                 yield
@@ -255,7 +267,7 @@ class LongitudinalClient:
         """Write the memo so that it is there, whole, before any report made from it."""
         if self._path is None:
             return
-        said = {
+        memo = {
             "survey": self.survey.tag,
             "values_most": self.values_most,
             "answers": [[code, answer.astype("<u8").tobytes().hex()] for code, answer in answers.items()],
@@ -264,7 +276,7 @@ class LongitudinalClient:
             descriptor, beside = tempfile.mkstemp(prefix=self._path.name + ".", dir=self._path.parent)
             try:
                 with os.fdopen(descriptor, "w") as file:
-                    file.write(json.dumps(said))
+                    file.write(json.dumps(memo))
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(beside, self._path)
@@ -281,31 +293,31 @@ class LongitudinalClient:
             raise _unwritten() from None
 
     def _load(self) -> Answers | None:
-        """Return the answers of the memo, None where there is none; a damaged one is refused, never drawn anew."""
+        """Return the answers in the memo, or None if there is no memo; a damaged memo is refused, never replaced."""
         if self._path is None:
             return None
         try:
             with self._path.open("rb") as file:
                 names = os.fstat(file.fileno()).st_nlink
-                said = read_json(file.read(MEMO_BYTES_MAX))
-            tag, most, listed = str(said["survey"]), said.get("values_most", self.values_most), list(said["answers"])
+                memo = read_json(file.read(MEMO_BYTES_MAX))
+            tag, most, listed = str(memo["survey"]), memo.get("values_most", self.values_most), list(memo["answers"])
             answers = {whole(code, name="code", least=0): self._words(text) for code, text in listed}
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError, InvalidParameter):
             raise InvalidParameter(
-                "the memo is damaged, and drawing anew would cost its owner epsilon again"
+                "the memo is damaged, and a new permanent answer would cost its owner epsilon again"
                 "\nhint: restore it, or delete it to accept that loss"
             ) from None
         if tag != self.survey.tag:
             raise InvalidParameter("this memo belongs to another survey\nhint: give each survey a memo of its own")
         if most != self.values_most or len(answers) > self.values_most:
             raise InvalidParameter(
-                f"this memo is kept for another values_most\nhint: give values_most={most}, as its owner was told"
+                f"this memo was made with another values_most\nhint: give values_most={most}, as agreed with its owner"
             )
         if names > 1:
             raise InvalidParameter(
-                "this memo is a file of two names, which would become two memos\nhint: keep one of its names"
+                "this memo is a file with two names, and each name would become its own memo\nhint: keep one name"
             )
         return answers
 

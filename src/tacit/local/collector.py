@@ -1,11 +1,11 @@
-"""The collector: counts reports as they stream by, rejects what is wrong for a fixed reason, and estimates the whole.
+"""The collector: counts reports as they arrive, rejects wrong ones for fixed reasons, and estimates totals.
 
-Its memory is that of the domain; counters of shards merge in any order. Asked to, it remembers on disk which ids it
-has counted and whose, so that a report counts once. Every step is all or nothing for each report.
+Its memory depends on the size of the domain, not on the number of reports. Counters of shards merge in any order. On
+request it stores on disk which ids and tokens it has counted (`tally_file.py`), so that a report counts once. For each
+report a step happens completely or not at all. Estimates are made by `estimate.py`.
 
-A uniform sample of the payloads seen so far, kept while they stream by, and mergeable like the counters.
-
-Each payload gets a random number of our own and the smallest are kept, so that no sender can arrange to be left out.
+It also keeps a uniform sample of the payloads, mergeable like the counters, to look for poisoning (`poisoning.py`).
+Each payload gets a random number drawn here and the smallest are kept, so no sender can arrange to be left out.
 """
 
 import json
@@ -54,15 +54,18 @@ from tacit.local.wire import (
 from tacit.noise import Keystream
 from tacit.privacy import Number, Words, confidence_meaning, read_json, whole
 
+# ---- the sample of payloads ------------------------------------------------------------------------------------------
+
+
 ROWS_MOST = 1 << 16
 BYTES_MOST = 1 << 23
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Payloads and the random number of each, in parts; those with a number of at least `limit` have been let go.
+    """Payloads and the random number of each, in parts; those with a number of at least `limit` were dropped.
 
-    Privacy: keeps reports alone, each already perturbed by its sender.
+    Privacy: keeps only reports, each already perturbed by its sender.
     """
 
     payload_bytes: int
@@ -71,11 +74,11 @@ class Sample:
 
     @property
     def payloads(self) -> Payloads:
-        """The sampled payloads: all that were seen, or as many as are kept."""
+        """The sampled payloads: all of them, up to the size of the sample."""
         return self._trimmed(rows_most(self.payload_bytes))._joined()[1]
 
     def with_more(self, payloads: Payloads) -> "Sample":
-        """Return the sample of what was seen before and these."""
+        """Return the sample of the payloads seen before and these."""
         numbers = Keystream().words(len(payloads))
         if self.limit < 1 << 64:
             low = np.flatnonzero(numbers < np.uint64(self.limit))
@@ -85,13 +88,13 @@ class Sample:
                 rows_most(self.payload_bytes)
             )
             return self.merged(alone)
-        # twice as many are let pile up before they are sorted out, so that most batches only add to the pile
+        # trimming partitions all rows: let the sample grow to twice its size first, so most batches only append
         return replace(self, parts=(*self.parts, (numbers, payloads.copy())))._trimmed(
             2 * rows_most(self.payload_bytes)
         )
 
     def merged(self, other: "Sample") -> "Sample":
-        """Return the sample of what both have seen."""
+        """Return the sample of all payloads that either has seen."""
         limit = min(self.limit, other.limit)
         both = Sample(self.payload_bytes, (*self.parts, *other.parts), limit)
         numbers, payloads = both._joined()
@@ -120,6 +123,9 @@ def rows_most(payload_bytes: int) -> int:
     return max(256, min(ROWS_MOST, BYTES_MOST // payload_bytes))
 
 
+# ---- the collector ---------------------------------------------------------------------------------------------------
+
+
 Estimate = FrequencyEstimate | MeanEstimate | AttributesEstimate | StringsEstimate
 
 _BATCH = 1 << 16
@@ -132,7 +138,7 @@ class Collector:
     the counters.
     `reports_per_person` is a cap, for surveys whose reports carry tokens.
 
-    Privacy: sees reports alone, each epsilon-DP for its sender; whatever it computes costs nothing more.
+    Privacy: sees only reports, each epsilon-DP for its sender; anything it computes costs nothing more.
     """
 
     def __init__(
@@ -149,12 +155,12 @@ class Collector:
         self.cap = None if reports_per_person is None else whole(reports_per_person, name="reports_per_person")
         if self.cap is not None and not survey.tokens:
             raise InvalidParameter(
-                "a cap per person needs reports that say whose they are\nhint: make_survey(..., tokens=True)"
+                "reports_per_person needs reports that carry a token\nhint: make_survey(..., tokens=True)"
             )
         if store is not None and isinstance(survey.protocol, PrefixHashing):
             raise InvalidParameter(
-                "reports of strings are kept whole, not as counters, so a store cannot take a collection up again"
-                "\nhint: keep the files of reports, and collect them anew"
+                "a store cannot resume a collection of strings: their reports are kept whole, not as counters"
+                "\nhint: keep the files of reports, and collect them again"
             )
         self.deduplicate = deduplicate or store is not None
         self.used = 0
@@ -207,7 +213,7 @@ class Collector:
         if mismatch(other.survey, self.survey) is not None:
             raise InvalidParameter("only collectors of the same survey and epoch can be merged")
         if (self._store is None) != (other._store is None):
-            raise InvalidParameter("merge collectors that both remember ids, or neither")
+            raise InvalidParameter("a collector that stores ids cannot be merged with one that does not")
         with self._one_change():
             if self._store is not None and other._store is not None:
                 if self._store.shares_with(other._store):
@@ -219,16 +225,16 @@ class Collector:
             self._sample = self._sample.merged(other._sample)
 
     def estimate(self, confidence: Number = 0.95) -> Estimate:
-        """Return what the reports say about everyone who sent one, with intervals that cover at this rate."""
+        """Return estimates about the senders' true answers, with intervals that cover at this confidence."""
         survey, protocol = self.survey, self.survey.protocol
         basis = Basis(survey.loss, self.used, dict(self.rejected), float(confidence_meaning(confidence)))
         if isinstance(protocol, MeanResponse):
             if not isinstance(survey.question, Range):
-                raise TypeError("a mean is of a range")
+                raise TypeError("a mean needs a range of numbers")
             return estimate_mean(survey.question, protocol, self._tally, basis)
         if isinstance(protocol, PrefixHashing):
             if not isinstance(survey.question, Text):
-                raise TypeError("prefixes are of strings")
+                raise TypeError("prefix reports need a question about strings")
             return find_strings(survey.question, protocol, self._tally, basis)
         if isinstance(protocol, Attributes):
             return self._estimate_attributes(protocol, basis)
@@ -241,7 +247,9 @@ class Collector:
     def state(self) -> str:
         """Return the counters as text, to be sent to where shards are merged; ids are not part of it."""
         if isinstance(self.survey.protocol, PrefixHashing):
-            raise InvalidParameter("reports of strings are kept whole\nhint: merge their files instead")
+            raise InvalidParameter(
+                "reports of strings are kept whole, so there are no counters to write\nhint: merge their files"
+            )
         return json.dumps(
             {
                 "header": self.survey.header(),
@@ -264,20 +272,20 @@ class Collector:
             self._count(payloads if good.all() else payloads[good], rejected)
             return
         with self._one_change():
-            places = np.flatnonzero(good)
+            indices = np.flatnonzero(good)
             if self.deduplicate:
-                fresh = self._store.first_seen(ids[places])
+                fresh = self._store.first_seen(ids[indices])
                 rejected[DUPLICATE] = int(np.count_nonzero(~fresh))
-                places = places[fresh]
+                indices = indices[fresh]
             if self.cap is not None and tokens is not None:
-                fitting = self._store.within_cap([tokens[place] for place in places], self.cap)
+                fitting = self._store.within_cap([tokens[index] for index in indices], self.cap)
                 rejected[OVER_CAP] = int(np.count_nonzero(~fitting))
-                places = places[fitting]
-            self._count(payloads[places], rejected)
+                indices = indices[fitting]
+            self._count(payloads[indices], rejected)
 
     @contextmanager
     def _one_change(self) -> Iterator[None]:
-        """Change the counters, and what the store holds, all or nothing; from what is there now if it is shared."""
+        """Change the counters and the store together, or neither; a shared store is read again first."""
         before = self.used, self.rejected.copy(), self._tally, self._sample
         if self._store is not None:
             self._store.begin()
@@ -327,11 +335,11 @@ class Collector:
     def _estimate_attributes(self, protocol: Attributes, basis: Basis) -> AttributesEstimate:
         question = self.survey.question
         if not isinstance(question, Record):
-            raise TypeError("attributes are of a record")
+            raise TypeError("attribute reports need a question with several attributes")
         found = {}
-        for place, (reports, supports) in enumerate(protocol.split_tally(self._tally)):
-            counting = Counting(*protocol.chances(place), reports, self.used)
-            found[question.names[place]] = estimate_counts(question.parts[place].values, supports, counting, basis)
+        for index, (reports, supports) in enumerate(protocol.split_tally(self._tally)):
+            counting = Counting(*protocol.chances(index), reports, self.used)
+            found[question.names[index]] = estimate_counts(question.parts[index].values, supports, counting, basis)
         return AttributesEstimate(found, basis)
 
 
@@ -345,30 +353,30 @@ def merge_states(states: Iterable[str]) -> Collector:
         else:
             found.merge(shard)
     if found is None:
-        raise InvalidParameter("there must be at least one state to merge")
+        raise InvalidParameter("merge_states needs at least one state")
     return found
 
 
 def _read_state(text: str) -> Collector:
     """Return a collector with the counters that `state` wrote."""
     try:
-        said = read_json(text)
-        shard = Collector(survey_of(said["header"]))
-        rejected = {str(reason): whole(count, name="count", least=0) for reason, count in said["rejected"].items()}
-        used = whole(said["used"], name="used", least=0)
-        tally = np.array([_counter(count) for count in said["tally"]], dtype=shard._tally.dtype)
+        state = read_json(text)
+        shard = Collector(survey_of(state["header"]))
+        rejected = {str(reason): whole(count, name="count", least=0) for reason, count in state["rejected"].items()}
+        used = whole(state["used"], name="used", least=0)
+        tally = np.array([_counter(count) for count in state["tally"]], dtype=shard._tally.dtype)
         fits = set(rejected) <= set(REASONS) and tally.shape == shard._tally.shape
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         fits = False
     if not fits:
-        raise InvalidParameter("this is no state of a collector, or a damaged one\nhint: ask for it again")
+        raise InvalidParameter("this text is not a collector's state, or it is damaged\nhint: ask for it again")
     shard._take(used, Counter(rejected), tally)
     return shard
 
 
 def _counter(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("a counter is a whole number")
+        raise TypeError("a counter must be a whole number")
     return value
 
 

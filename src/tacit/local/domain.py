@@ -1,8 +1,8 @@
-"""What a survey asks, and how a person's answer becomes a code: one of a list, or a number in a range.
+"""The questions a survey can ask, and how a person's answer becomes a code.
 
-An answer outside is refused on the person's own side, before anything is drawn or sent, and is never quoted.
-
-Questions with more to them: several attributes of one person, and strings of an alphabet.
+A question is a list of answers, a number in a range, several attributes of one person, or a string of an alphabet. An
+answer outside the question is refused on the person's own side, before anything is drawn or sent, and is never quoted.
+How a code becomes a report is left to `protocols/`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -67,12 +67,12 @@ class Labels:
         if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
             raise InvalidParameter("values must be a list or an array of answers\nhint: report(value) is for one")
         if isinstance(values, np.ndarray) and values.dtype.kind in "iuU":
-            distinct, places = np.unique(values, return_inverse=True)
-            return np.array([self.read_one(value) for value in distinct.tolist()], dtype=np.int64)[places.ravel()]
+            distinct, which = np.unique(values, return_inverse=True)
+            return np.array([self.read_one(value) for value in distinct.tolist()], dtype=np.int64)[which.ravel()]
         return np.array([self.read_one(value) for value in values], dtype=np.int64)
 
-    def said(self) -> dict[str, Any]:
-        """Return what the header says of it."""
+    def header_fields(self) -> dict[str, Any]:
+        """Return this question as the header writes it."""
         return {"size": self.size} if self.names is None else {"labels": list(self.names)}
 
 
@@ -96,7 +96,7 @@ class Range:
         return np.minimum(below.astype(np.int64) + up, 1 << self.grid_bits)
 
     def fractions(self, values: Any) -> NDArray[np.float64]:
-        """Return each number as a fraction of the range; what is no number or lies outside is refused."""
+        """Return each number as a fraction of the range; anything that is not a number in the range is refused."""
         try:
             array = np.asarray(values)
             plain = not array.size or (array.ndim == 1 and array.dtype.kind in "iuf")
@@ -112,13 +112,13 @@ class Range:
             )
         return np.clip((numbers - float(self.low)) / float(self.high - self.low), 0.0, 1.0)
 
-    def said(self) -> dict[str, Any]:
-        """Return what the header says of it."""
+    def header_fields(self) -> dict[str, Any]:
+        """Return this question as the header writes it."""
         return {"between": [str(self.low), str(self.high)]}
 
 
 def read_labels(domain: Any) -> Labels:
-    """Return the public list of answers: a list of different texts or whole numbers, or how many there are."""
+    """Return the public list of answers: a list of different texts or whole numbers, or their number."""
     if isinstance(domain, Labels):
         return domain
     if isinstance(domain, int | np.integer) and not isinstance(domain, bool):
@@ -127,12 +127,12 @@ def read_labels(domain: Any) -> Labels:
     else:
         if isinstance(domain, str | bytes | Mapping) or not isinstance(domain, Iterable):
             raise InvalidParameter(
-                "domain must be a list of answers, or how many there are\nhint: e.g. domain=['yes', 'no']"
+                "domain must be a list of answers, or the number of answers\nhint: e.g. domain=['yes', 'no']"
             )
         names = tuple(_label(name) for name in domain)
         size = len(names)
         if len(set(names)) < size:
-            raise InvalidParameter("domain must list different answers; one is there twice")
+            raise InvalidParameter("domain lists an answer twice\nhint: list each answer once")
         if names == tuple(range(size)):
             names = None
     if size < 2:
@@ -176,6 +176,9 @@ def _outside() -> InvalidParameter:
     )
 
 
+# ---- several attributes, and strings ---------------------------------------------------------------------------------
+
+
 LENGTH_MAX = 64
 
 
@@ -209,9 +212,9 @@ class Record:
         rows = [self.read_one(value) for value in values]
         return np.array(rows, dtype=np.int64).reshape(len(rows), len(self.names))
 
-    def said(self) -> dict[str, Any]:
-        """Return what the header says of it."""
-        return {"attributes": {name: part.said() for name, part in zip(self.names, self.parts, strict=True)}}
+    def header_fields(self) -> dict[str, Any]:
+        """Return this question as the header writes it."""
+        return {"attributes": {name: part.header_fields() for name, part in zip(self.names, self.parts, strict=True)}}
 
 
 @dataclass(frozen=True)
@@ -224,14 +227,14 @@ class Text:
 
     @cached_property
     def _symbols(self) -> dict[str, int]:
-        return {character: place + 1 for place, character in enumerate(self.alphabet)}
+        return {character: index + 1 for index, character in enumerate(self.alphabet)}
 
     def read_one(self, value: Any) -> NDArray[np.uint8]:
         """Return the symbols of one string, 0 past its end."""
         if not isinstance(value, str) or len(value) > self.length or not set(value) <= set(self._symbols):
             raise InvalidParameter(
-                f"each value must be a string of the alphabet of at most {self.length} characters"
-                "\nhint: cut and clean strings before they are reported"
+                f"each value must be a string of at most {self.length} characters of the alphabet"
+                "\nhint: shorten and clean strings before they are reported"
             )
         row = np.zeros(self.length, dtype=np.uint8)
         row[: len(value)] = [self._symbols[character] for character in value]
@@ -248,8 +251,8 @@ class Text:
         """Return the string that symbols stand for."""
         return "".join(self.alphabet[symbol - 1] for symbol in symbols if symbol)
 
-    def said(self) -> dict[str, Any]:
-        """Return what the header says of it."""
+    def header_fields(self) -> dict[str, Any]:
+        """Return this question as the header writes it."""
         return {"alphabet": self.alphabet, "length": self.length, "step": self.step}
 
 
@@ -278,5 +281,7 @@ def read_text(alphabet: Any, length: Any, step: Any) -> Text:
         raise InvalidParameter(f"length must be at most {LENGTH_MAX}, not {length_value}")
     step_value = whole(step, name="step")
     if step_value > 3:
-        raise InvalidParameter(f"step must be at most 3 characters, not {step_value}: every extension is tried")
+        raise InvalidParameter(
+            f"step must be at most 3 characters, not {step_value}: the collector tries every extension"
+        )
     return Text(alphabet, length_value, min(step_value, length_value))

@@ -1,13 +1,12 @@
-"""What the counters say: estimates with intervals, what was used and rejected, and what fakes could have done.
+"""Estimates from a collector's counters, with intervals, the reports used and rejected, and what fakes could change.
 
 Everything here is computed from reports that are already private, so it costs nothing.
 
-Frequent strings from reports of prefixes: level by level, only what many share is extended.
+Frequent strings are found from reports of prefixes, level by level. The candidates of a level are the prefixes kept so
+far with every next symbol; those with most support are kept. Other people report whole strings and confirm the
+candidates: a string is shown only if its support is too large to come from strings that no person holds.
 
-A level's candidates are the kept prefixes with every next symbol, and the most frequent are kept, few enough to extend.
-Other people then confirm the whole strings: shown are those whose support is beyond what chance gives any of them.
-
-The picture of estimated counts, each with its interval. Needs the `plots` extra.
+The last part draws estimated counts with their intervals (this needs the `plots` extra).
 """
 
 import math
@@ -36,7 +35,7 @@ SHOWN_ROWS = 20
 
 @dataclass(frozen=True)
 class Basis:
-    """What an estimate rests on: the loss of one report, how many were used, and how many were rejected and why."""
+    """The reports behind an estimate: the loss of one, how many were used, and how many were rejected and why."""
 
     loss: PureLoss
     used: int
@@ -53,14 +52,14 @@ class Basis:
 
 @dataclass(frozen=True)
 class Shift:
-    """How far fakes can move one estimate, at most: below and above what the honest reports alone would give."""
+    """The most that fakes can move one estimate, down and up from the estimate of the honest reports only."""
 
     down: float
     up: float
 
 
 class FromReports:
-    """What every estimate can say of the reports it was made from."""
+    """The part that all estimates share: counts of the reports they were made from."""
 
     basis: Basis
 
@@ -122,14 +121,14 @@ class FrequencyEstimate(FromReports):
 
     def __str__(self) -> str:
         order = np.argsort(-self.counts, kind="stable")[:SHOWN_ROWS]
-        names = {place: printable(str(self.values[place])) for place in order}
+        names = {index: printable(str(self.values[index])) for index in order}
         width = max([5, *map(len, names.values())])
         level = f"{self.basis.confidence * 100:g} %"
         head = f"{'value':{width}} {'count':>12} {level + ' interval':>25}"
         rows = [
-            f"{names[place]:{width}} {self.counts[place]:12,.0f} "
-            f"{f'{self.low[place]:,.0f} to {self.high[place]:,.0f}':>25}"
-            for place in order
+            f"{names[index]:{width}} {self.counts[index]:12,.0f} "
+            f"{f'{self.low[index]:,.0f} to {self.high[index]:,.0f}':>25}"
+            for index in order
         ]
         left = len(self.values) - len(rows)
         more = [f"… and {left:,} more"] if left else []
@@ -231,10 +230,13 @@ def _about(basis: Basis) -> dict[str, Any]:
     }
 
 
+# ---- frequent strings ------------------------------------------------------------------------------------------------
+
+
 KEPT_MOST = 64
-# A prefix is extended from so many standard deviations above chance on.
+# A prefix is extended if its support is this many standard deviations above that of a prefix no person has.
 DEVIATIONS_LEAST = 1.0
-# The chance that any string is shown that nobody has.
+# The probability of showing any string that no person has.
 FALSE_SHOWN = 0.01
 
 
@@ -281,7 +283,7 @@ def find_strings(question: Text, protocol: PrefixHashing, tally: NDArray[Any], b
 
 
 def _threshold(reports: int, tried: int, protocol: PrefixHashing) -> int:
-    """Return the least support that none of the strings tried reaches by chance, but for `FALSE_SHOWN`."""
+    """Return the least support that strings no person has reach with probability at most `FALSE_SHOWN`, together."""
     law, allowed = ReportLaw(reports, float(protocol.keep), float(protocol.stray)), FALSE_SHOWN / max(tried, 1)
     expected = reports * law.stray
     guess = expected + NormalDist().inv_cdf(1 - allowed) * math.sqrt(expected * (1 - law.stray))
@@ -289,7 +291,7 @@ def _threshold(reports: int, tried: int, protocol: PrefixHashing) -> int:
 
 
 def _with_middle(prefixes: NDArray[np.uint8], protocol: PrefixHashing, level: int) -> NDArray[np.uint8]:
-    """Return prefixes with every choice of a level's symbols but the last; past a string's end only its end follows."""
+    """Return prefixes extended by every choice of a level's symbols but the last; no symbol follows a string's end."""
     first = protocol.ends[level - 1] if level else 0
     middle = protocol.ends[level] - 1 - first
     rows = []
@@ -323,13 +325,16 @@ def _ends_once(row: NDArray[np.uint8], length: int) -> bool:
     return not ended.size or not row[ended[0] : length].any()
 
 
+# ---- the picture -----------------------------------------------------------------------------------------------------
+
+
 BARS_MOST = 30
 LINE_LETTERS = (64, 110)
 
 
 def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
     """Write the largest counts with their intervals, in the form the path's ending asks for."""
-    cells = tuple(_bar(estimate, int(place)) for place in np.argsort(-estimate.counts, kind="stable")[:BARS_MOST])
+    cells = tuple(_bar(estimate, int(index)) for index in np.argsort(-estimate.counts, kind="stable")[:BARS_MOST])
     drawn = Sheet(
         panels=(Panel("estimated count", "bar", cells),),
         axis="value",
@@ -345,7 +350,7 @@ def plot_counts(estimate: "FrequencyEstimate", path: str) -> None:
     write(page(chart(drawn), title="Estimated counts", notes=notes, letters=LINE_LETTERS), Path(path))
 
 
-def _bar(estimate: "FrequencyEstimate", place: int) -> Cell:
-    count, low, high = (float(each[place]) for each in (estimate.counts, estimate.low, estimate.high))
+def _bar(estimate: "FrequencyEstimate", index: int) -> Cell:
+    count, low, high = (float(each[index]) for each in (estimate.counts, estimate.low, estimate.high))
     text = f"{count:,.0f}  ({low:,.0f} … {high:,.0f})"
-    return Cell(str(estimate.values[place]), None, "", count, low, high, text)
+    return Cell(str(estimate.values[index]), None, "", count, low, high, text)

@@ -1,16 +1,16 @@
-"""Intervals for counts behind perturbed reports, all answers of a domain at once, and totals that fit together.
+"""Confidence intervals for counts and means behind perturbed reports, and counts that add up to their total.
 
-Of n reports, each speaking for one of N people, S support an answer that m of the N hold: n·(q + (p - q)·m/N) on
-average. An exact interval holds every m that a test of size 1 - confidence, half on each side, does not reject: so it
-covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md). A survey's is
-exact for few reports; for many it holds every m from which S is within a normal quantile of standard deviations, half
-a report allowed for whole numbers (docs/proofs/local.md). Floats here are for showing: the reports are already private.
+Counts: of n reports, each standing for one of N people, S support an answer that m of the N hold. On average S is
+n·(q + (p - q)·m/N). An exact interval holds every m that a test of size 1 - confidence, half on each side, does not
+reject: it covers the true m at least as often as stated, for any true answers (docs/proofs/randomized-response.md). A
+survey's interval is exact for few reports. For many it holds every m from which S is within a normal quantile of
+standard deviations, with a continuity correction of half a report (docs/proofs/local.md).
 
-The interval of a mean behind perturbed reports, in fractions of the range.
+Means, in fractions of the range: the probability that a one-bit report is 1 is linear in the value, and the variance
+of their sum is at most that of a binomial with the same mean, so Wilson's interval covers. Other reports use their
+sample variance, which is at least that of the noise; few reports use Hoeffding's inequality, which always holds.
 
-One-bit reports are ones with a chance that is linear in the value; their sum varies at most as a binomial of the same
-mean does, so Wilson's interval covers. Otherwise the spread of the reports' own estimates is used, which is at least
-that of the noise; for few reports Hoeffding's, which holds for any number (docs/proofs/local.md).
+Floats here are for display: the reports are already private.
 """
 
 import math
@@ -26,13 +26,16 @@ from tacit.accounting import binomial_ratios
 from tacit.local.protocols.means import CELLS, ONE_BIT, ONES, PIECEWISE, SQUARES, MeanResponse
 from tacit.privacy import Floats, Integers, least_integer
 
-# Up to here every number of holders is tried with its exact law.
+# ---- intervals for counts --------------------------------------------------------------------------------------------
+
+
+# Up to this many reports, every number of holders is tested with the exact distribution.
 EXACT_MOST = 400
 
 
 @dataclass(frozen=True)
 class Counting:
-    """How supports become counts: p and q for a holder and another, n reports that speak for N people."""
+    """How supports become counts: p for a holder, q for any other person, n reports that stand for N people."""
 
     keep: Fraction
     stray: Fraction
@@ -78,7 +81,7 @@ class Counting:
         """Return the share m/N at which these supports are z standard deviations off: a root of a quadratic."""
         n, p, q = float(self.reports), float(self.keep), float(self.stray)
         gain, excess = float(self.keep - self.stray), supports - n * q
-        drawn = gain**2 * n * (1 - self.reports / self.people)  # who of the people speak is random too
+        drawn = gain**2 * n * (1 - self.reports / self.people)  # which of the people report is random too
         slope = n * (p * (1 - p) - q * (1 - q)) + drawn
         a = (gain * n) ** 2 + z**2 * drawn
         b = 2 * excess * gain * n + z**2 * slope
@@ -99,7 +102,7 @@ class ReportLaw:
         return (reports - self.people * self.stray) / self._gain
 
     def interval(self, reports: int, confidence: float) -> tuple[int, int]:
-        """Return the fewest and the most holders that so many reports do not speak against."""
+        """Return the fewest and the most holders that this number of reports does not reject."""
         side = (1 - confidence) / 2
         mirror = ReportLaw(self.people, 1 - self.stray, 1 - self.keep)
         low = self._fewest(reports, side)
@@ -107,7 +110,7 @@ class ReportLaw:
         return min(low, self.people), max(high, 0, min(low, self.people))
 
     def at_least(self, holders: int, reports: int) -> float:
-        """Return the chance of at least so many reports, given how many hold the category."""
+        """Return the probability of at least `reports` reports of the category, if `holders` people hold it."""
         first, kept = _binomial(holders, self.keep)
         start, strayed = _binomial(self.people - holders, self.stray)
         above = np.append(np.cumsum(strayed[::-1])[::-1], 0.0)  # Pr[strays >= start + i]
@@ -115,7 +118,7 @@ class ReportLaw:
         return float(kept @ above[wanted])
 
     def within(self, holders: int, chance: float) -> int:
-        """Return the least r such that reports are within r of their mean but for `chance`."""
+        """Return the least r such that reports are more than r from their mean with probability at most `chance`."""
         mean = holders * self.keep + (self.people - holders) * self.stray
         guess = NormalDist().inv_cdf(1 - chance / 2) * math.sqrt(self._variance(holders))
 
@@ -128,14 +131,14 @@ class ReportLaw:
 
     @property
     def _gain(self) -> float:
-        """What a holder adds to the reports on average: two chances may differ by less than a float can show."""
+        """The expected reports that one holder adds; not 0, though two close floats may have no difference."""
         return self.keep - self.stray or math.ulp(self.keep)
 
     def _variance(self, holders: float) -> float:
         return holders * self.keep * (1 - self.keep) + (self.people - holders) * self.stray * (1 - self.stray)
 
     def _fewest(self, reports: int, side: float) -> int:
-        """Return the least number of holders at which at least so many reports have more than this chance."""
+        """Return the least number of holders for which at least `reports` reports are likelier than `side`."""
         deviation = math.sqrt(self.people) * 0.5 / self._gain
         guess = self.unbiased(reports) - NormalDist().inv_cdf(1 - side) * min(deviation, self._deviation(reports))
 
@@ -151,7 +154,7 @@ class ReportLaw:
 
 
 def norm_sub(counts: Floats, total: float) -> Floats:
-    """Return the nearest counts that are at least 0 and add up to the total: what is left after a common shift.
+    """Return the nearest counts that are at least 0 and add up to the total: all shifted by one number, then cut at 0.
 
     >>> norm_sub(np.array([7.0, 5.0, -2.0]), 10.0).tolist()
     [6.0, 4.0, 0.0]
@@ -160,14 +163,14 @@ def norm_sub(counts: Floats, total: float) -> Floats:
         return np.zeros(len(counts))
     falling = np.sort(counts)[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
-    shift = shifts[np.flatnonzero(falling >= shifts)[-1]]  # the first is, however large the counts are
+    shift = shifts[np.flatnonzero(falling >= shifts)[-1]]  # never empty: the largest count always passes
     return np.asarray(np.maximum(counts - shift, 0.0), dtype=np.float64)
 
 
 def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
-    """Return the masses of a binomial and their first place; what is left out weighs less than 1e-18.
+    """Return the masses of a binomial and the number of the first; the omitted tails weigh less than 1e-18.
 
-    All are divided by their sum.
+    The masses are divided by their sum.
     """
     deviation = math.sqrt(trials * chance * (1 - chance))
     mode = min(int((trials + 1) * chance), trials)
@@ -177,14 +180,17 @@ def _binomial(trials: int, chance: float) -> tuple[int, Floats]:
     return low, masses / masses.sum()
 
 
-# Below this the mean of bounded reports is not yet near a normal one.
+# ---- the interval of a mean ------------------------------------------------------------------------------------------
+
+
+# With fewer reports the mean of bounded reports is not yet close to normal.
 NORMAL_FROM = 100
 
 
 def mean_interval(protocol: MeanResponse, tally: NDArray[Any], confidence: float) -> tuple[float, float, float] | None:
     """Return the unbiased mean and the ends of its interval; None without a report."""
     one_bit, ones, piecewise, cells, squares = (
-        int(tally[place]) for place in (ONE_BIT, ONES, PIECEWISE, CELLS, SQUARES)
+        int(tally[index]) for index in (ONE_BIT, ONES, PIECEWISE, CELLS, SQUARES)
     )
     n = one_bit + piecewise
     if not n:
@@ -208,7 +214,7 @@ def mean_interval(protocol: MeanResponse, tally: NDArray[Any], confidence: float
 
 
 def _wilson(ones: int, n: int, confidence: float) -> tuple[Fraction, Fraction]:
-    """Return Wilson's interval for a chance, half a report allowed for whole numbers."""
+    """Return Wilson's interval for a probability, with a continuity correction of half a report."""
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
 
     def end(seen: float, side: float) -> Fraction:

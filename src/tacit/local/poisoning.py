@@ -1,9 +1,10 @@
-"""Signs of maximal-gain poisoning: many reports that support the same several answers at once.
+"""Detects maximal-gain poisoning: many reports that support the same several answers at once.
 
-A fake gains most by supporting all of its targets in one report, which honest reports do only by chance. The answers
-with the largest counts are looked at in one half of a sample of reports, for the set supported together far oftener
-than in made-up honest reports; the other half is then tested against fresh ones (docs/proofs/local.md). Protocols whose
-report supports one answer alone leave no such pattern: for those only the stated worst shift holds.
+A fake report gains most by supporting all of its targets, which honest reports do only by chance. In one half of a
+sample of reports, the answers with the largest counts are searched for the set that is supported together far more
+often than in simulated honest reports. The other half is then tested against fresh simulated reports
+(docs/proofs/local.md). A report that supports only one answer leaves no such pattern: for those protocols only the
+stated worst-case shift holds.
 """
 
 from fractions import Fraction
@@ -23,7 +24,7 @@ from tacit.privacy import Flags, Floats
 
 LOOKED_AT = 24
 ROWS_LEAST = 200
-# The chance that honest reports alone raise a flag.
+# The probability that honest reports raise a flag.
 FALSE_FLAG = 1e-4
 
 
@@ -48,19 +49,19 @@ def find_patterns(protocol: FrequencyProtocol, payloads: Payloads, counts: Float
     share = (together - expected) / rows
     return (
         f"warning: about {share:.1%} of reports support {least} or more of the same {len(chosen)} answers at once, "
-        "beyond what chance gives: these answers may be pushed by fakes",
+        "more than honest reports would: fake reports may push these answers",
     )
 
 
 def _honest(protocol: FrequencyProtocol, counts: Floats, rows: int) -> Payloads:
-    """Return made-up reports of people who answer as the estimate says."""
+    """Return simulated reports of people whose answers follow the estimate."""
     edges = np.cumsum(np.floor(counts / counts.sum() * (1 << 40)).astype(np.int64))
     answers = np.searchsorted(edges, draw_below(int(edges[-1]), rows, Keystream()), side="right")
     return protocol.draw(answers.astype(np.int64), Keystream())
 
 
 def _stands_out(seen: Flags, honest: Flags) -> tuple[list[int], int]:
-    """Return the answers supported together oftenest beyond expectation, and how many of them at once.
+    """Return the answers supported together most often beyond expectation, and how many of them at once.
 
     Answers are taken in the order of their weight in what pairs share beyond expectation (the leading direction of
     that matrix, in which a pushed set stands out even where no pair does); the best beginning of that order is found.
@@ -69,11 +70,11 @@ def _stands_out(seen: Flags, honest: Flags) -> tuple[list[int], int]:
     pairs = _excess(together[0], together[1])
     np.fill_diagonal(pairs, 0.0)
     weights = np.linalg.eigh(pairs)[1][:, -1]
-    order = [int(place) for place in np.argsort(-weights * np.sign(weights.sum() or 1.0))]
+    order = [int(index) for index in np.argsort(-weights * np.sign(weights.sum() or 1.0))]
     best, found = -np.inf, (order[:2], 2)
     for count in range(2, len(order) + 1):
         held = [np.bincount(each[:, order[:count]].sum(axis=1), minlength=count + 1) for each in (seen, honest)]
-        # how many reports support at least so many of the chosen
+        # tails[i]: how many reports support at least i of the chosen answers
         tails = [np.cumsum(counts[::-1])[::-1].astype(np.float64) for counts in held]
         scores = _excess(tails[0], tails[1])
         scores[:2] = -np.inf
@@ -88,7 +89,7 @@ def _excess(seen: NDArray[Any], honest: NDArray[Any]) -> Floats:
 
 
 def _at_least_half(successes: int, trials: int) -> float:
-    """Return the chance of at least so many heads among fair coins; for many, Hoeffding's bound on it."""
+    """Return the probability of at least `successes` heads in fair tosses, or Hoeffding's bound for many tosses."""
     if trials > 1000:
         excess = max(successes / trials - 0.5, 0.0)
         return float(np.exp(-2 * trials * excess**2))

@@ -1,7 +1,7 @@
-"""Randomized response for one program: answers in, reports out, and what the reports say of everyone.
+"""Randomized response within one program: answers go in, reports come out, and estimates follow from the reports.
 
-A front of a survey of one question whose protocol is `Response`, for answers that go into no file. How many people it
-takes, and what error they leave, come from the exact law of the reports, here as in `tradeoff`.
+It wraps a survey of one question whose protocol is `Response`, for answers that are written to no file. The number of
+people needed and the error they leave come from the exact distribution of the reports, as in `tradeoff`.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -36,7 +36,7 @@ from tacit.privacy import (
     whole,
 )
 
-# More people than there are.
+# More people than there are on Earth.
 PEOPLE_MOST = 10**10
 
 
@@ -44,7 +44,8 @@ PEOPLE_MOST = 10**10
 def share_error(response: Response, people: int, chance: float) -> float:
     """Return how far the debiased share of one answer is from the truth at most, but for `chance`.
 
-    At the true answers where reports vary most: for two they vary alike; of more, either everyone or nobody holds it.
+    Taken at the true answers where reports vary most. With two answers all are alike; with more, either everyone
+    holds the answer or no one does.
 
     >>> from fractions import Fraction
     >>> round(share_error(Response(2, Fraction(1)), 10_000, 0.05), 4)
@@ -59,12 +60,12 @@ def share_error(response: Response, people: int, chance: float) -> float:
 
 
 def gain_of(response: Response) -> float:
-    """Return by how much an answer is likelier to be reported by who holds it than by another."""
+    """Return the probability that a holder reports the answer, minus the probability that another person does."""
     return float(response.keep - response.stray)
 
 
 def least_people(error: Callable[[int], float], goal: float) -> int | None:
-    """Return the least number of people whose error is at most this, or None where there are not so many."""
+    """Return the least number of people whose error is at most `goal`, or None above `PEOPLE_MOST`."""
     begin = 1000
     for _ in range(60):  # the error falls about as 1/n or 1/sqrt(n): either step gets close, and the search ends it
         ratio = error(begin) / goal
@@ -184,23 +185,23 @@ class RandomizedResponse:
         self.categories = _read_categories(categories)
         self.k = 2 if self.categories is None else len(self.categories)
         if (epsilon is None) == (gamma is None):
-            raise InvalidParameter("give one of epsilon and gamma\nhint: e.g. RandomizedResponse(epsilon=1)")
+            raise InvalidParameter("give either epsilon or gamma, not both\nhint: e.g. RandomizedResponse(epsilon=1)")
         if epsilon is not None:
             self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         else:
             self.epsilon = self._from_gamma(gamma)
         self._question, self._response = Categories(self.k, self.categories), Response(self.k, self.epsilon)
         self.survey = Survey(self._question, self._response)
-        self._counting(1)  # refuses at once an epsilon at which reports hide nothing, or say nothing
+        self._counting(1)  # refuses an epsilon at which reports hide nothing, or carry no information
 
     @property
     def loss(self) -> PureLoss:
-        """What one report costs the person who sends it."""
+        """The loss that one report costs its sender."""
         return self.survey.loss
 
     @property
     def event(self) -> PureChoice:
-        """What one report is recorded as."""
+        """The event that records one report."""
         return self.survey.event
 
     @property
@@ -212,7 +213,9 @@ class RandomizedResponse:
     def gamma(self) -> float:
         """How far the chance of keeping a yes or no is above one half, to the nearest float: ½·tanh(epsilon/2)."""
         if self.k != 2:
-            raise InvalidParameter("gamma is for two answers\nhint: see keep, the chance that an answer is kept")
+            raise InvalidParameter(
+                "gamma is defined for two answers\nhint: see keep, the probability that an answer is kept"
+            )
         return nearest_float(lambda: (ball(self.epsilon) / 2).tanh() / 2)
 
     def release(self, answer: Any) -> Any:
@@ -239,9 +242,7 @@ class RandomizedResponse:
         level = confidence_meaning(confidence)
         codes, _ = self._read(reports, name="report")
         if not len(codes):
-            raise InvalidParameter(
-                "estimate needs at least one report\nhint: pass what release returned, for each person"
-            )
+            raise InvalidParameter("estimate needs at least one report\nhint: pass the reports that release returned")
         counts, people = np.bincount(codes, minlength=self.k), len(codes)
         share = 1 - (1 - level) / self.k if simultaneous and self.categories is not None else level
         counting = self._counting(people)
@@ -267,7 +268,7 @@ class RandomizedResponse:
         found = least_people(lambda people: share_error(self._response, people, chance), float(goal))
         if found is None:
             raise InvalidParameter(
-                "error and epsilon ask for more people than there can be\nhint: give a larger error or epsilon"
+                f"this error needs more than {PEOPLE_MOST:,} people at this epsilon\nhint: allow more error or epsilon"
             )
         return found
 
@@ -284,7 +285,7 @@ class RandomizedResponse:
         )
 
     def report_law(self, people: int) -> ReportLaw:
-        """Return the law of how many of so many reports name one answer."""
+        """Return the distribution of how many of `people` reports name one answer."""
         return self._counting(people).law()
 
     def __repr__(self) -> str:
@@ -294,12 +295,12 @@ class RandomizedResponse:
     def _from_gamma(self, gamma: Number | None) -> Fraction:
         exact = decimal_meaning(gamma if gamma is not None else 0, name="gamma")
         if self.categories is not None:
-            raise InvalidParameter("gamma is for answers of 0 or 1\nhint: with categories give epsilon")
+            raise InvalidParameter("gamma is defined for answers of 0 or 1\nhint: with categories, give epsilon")
         half = Fraction(1, 2)
         if not 0 < exact < half:
             raise InvalidParameter(
-                f"gamma must be above 0 and below 1/2, not {show(exact)}: at 0 a report says nothing, "
-                "at 1/2 it is the answer itself, which is no privacy"
+                f"gamma must be above 0 and below 1/2, not {show(exact)}: at 0 a report carries no information, "
+                "at 1/2 it is the answer itself and hides nothing"
                 "\nhint: e.g. gamma=0.25, where one answer in four is changed"
             )
         return rounded_up(lambda: ball((half + exact) / (half - exact)).log())
@@ -337,7 +338,7 @@ def _read_categories(categories: Iterable[Hashable] | None) -> tuple[Hashable, .
     except TypeError:
         raise InvalidParameter("categories must be plain values, such as text or numbers") from None
     if different < len(listed):
-        raise InvalidParameter("categories must differ from each other\nhint: True is 1, and 1.0 too")
+        raise InvalidParameter("categories must differ from each other\nhint: in Python True, 1 and 1.0 are equal")
     if not 2 <= different <= SIZE_MAX:
         raise InvalidParameter(
             f"categories must be at least two, not {different}\nhint: with one category there is nothing to hide"

@@ -1,7 +1,8 @@
-"""A survey: what everyone has to agree on before the first report, all of it public, and its one-line header.
+"""A survey: the public terms that everyone shares before the first report, and their one-line header.
 
-The question, the protocol with every chance, the epsilon, the epoch, and whether reports carry a person's token. The
-same header always gives the same survey; a header whose parameters are not what its epsilon gives is refused.
+The terms are the question, the protocol with all its probabilities, the epsilon, the epoch, and whether reports carry a
+person's token. One header always gives the same survey. A header whose parameters do not follow from its epsilon is
+refused.
 """
 
 import hashlib
@@ -34,7 +35,7 @@ AnyProtocol = FrequencyProtocol | MeanResponse | Attributes | PrefixHashing
 
 @dataclass(frozen=True)
 class Survey:
-    """What a collection of reports is about; make one with `make_survey`."""
+    """The public terms of a collection of reports; make one with `make_survey`."""
 
     question: Question
     protocol: AnyProtocol
@@ -48,12 +49,12 @@ class Survey:
 
     @property
     def loss(self) -> PureLoss:
-        """What one report costs the person who sends it."""
+        """The loss that one report costs its sender."""
         return PureLoss(self.epsilon)
 
     @property
     def event(self) -> PureChoice:
-        """What one report is recorded as."""
+        """The event that records one report."""
         return PureChoice(self.epsilon)
 
     def draw_payloads(self, values: Any, bits: Bits) -> Payloads:
@@ -66,7 +67,7 @@ class Survey:
 
     @property
     def linkable(self) -> bool:
-        """Whether two reports of one person can be told to be one person's: by a token, or by a permanent answer."""
+        """Whether two reports of one person can be linked: by a token, or by a permanent answer."""
         return self.tokens or isinstance(self.protocol, Permanent)
 
     def in_epoch(self, epoch: str) -> "Survey":
@@ -74,13 +75,13 @@ class Survey:
         return replace(self, epoch=_epoch(epoch))
 
     def header(self) -> dict[str, Any]:
-        """Return what the first line of a file of reports says."""
+        """Return the header: the first line of a file of reports."""
         return {
             "format": FORMAT,
             "version": VERSION,
             "protocol": self.protocol.name,
             "epsilon": str(self.epsilon),
-            "question": self.question.said(),
+            "question": self.question.header_fields(),
             "parameters": self.protocol.parameters(),
             "tokens": self.tokens,
             "epoch": self.epoch,
@@ -89,8 +90,8 @@ class Survey:
     @cached_property
     def tag(self) -> str:
         """Sixteen digits that tell this survey from others, whatever its epoch; every report carries them."""
-        said = {name: value for name, value in self.header().items() if name != "epoch"}
-        return hashlib.sha256(json.dumps(said, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+        fields = {name: value for name, value in self.header().items() if name != "epoch"}
+        return hashlib.sha256(json.dumps(fields, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
 def make_survey(
@@ -154,17 +155,19 @@ def survey_of(header: object) -> Survey:
     """Return the survey that a header describes, or refuse one that is not ours, is newer, or contradicts itself."""
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise InvalidParameter(
-            "this is no header of local reports\nhint: the first line of the file must be its header"
+            "this is not a header of local reports\nhint: the first line of the file must be its header"
         )
     if header.get("version") != VERSION:
-        raise InvalidParameter("these reports are of another version\nhint: use the version of tacit that made them")
+        raise InvalidParameter(
+            "these reports were written by another version\nhint: use the version of tacit that made them"
+        )
     try:
         survey = _from_header(header)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidParameter("this header of local reports is damaged\nhint: ask for the file again") from None
     if survey.header() != header:
         raise InvalidParameter(
-            "this header's parameters are not those of its protocol and epsilon\nhint: ask for the file again"
+            "the parameters in this header do not follow from its protocol and epsilon\nhint: ask for the file again"
         )
     return survey
 
@@ -218,7 +221,9 @@ def _attributes(question: Record, method: str, protocol: str, epsilon: Fraction)
             raise InvalidParameter("with method='fake' every attribute is a k-ary response\nhint: leave protocol out")
         names = ["response"] * len(sizes)
     if len(names) != len(sizes):
-        raise InvalidParameter(f"protocol names {len(names)} parts for {len(sizes)} attributes")
+        raise InvalidParameter(
+            f"protocol lists {len(names)} names for {len(sizes)} attributes\nhint: list one for each"
+        )
     chosen = [choose(size, each).protocol if name == AUTO else name for name, size in zip(names, sizes, strict=True)]
     parts = tuple(frequency_protocol(name, size, each) for name, size in zip(chosen, sizes, strict=True))
     return Attributes(epsilon, kind, parts)

@@ -1,7 +1,7 @@
-"""What a collector remembers on disk: which ids it has counted, whose tokens, and its counters, changed together.
+"""A collector's file: the ids and tokens it has counted, and its counters, changed together.
 
-One transaction holds a batch's ids and the counters that include it: after a crash either both are there or neither,
-so a batch sent again is counted once. Collectors that share a file take turns, and each starts from what is there.
+One transaction holds a batch's ids and the counters that include it. After a crash both are there or neither, so a
+batch that is sent again is counted once. Collectors that share a file take turns, and each starts from its contents.
 """
 
 import os
@@ -25,12 +25,12 @@ WAIT_SECONDS = 60.0
 
 
 class Store:
-    """Ids, tokens and counters, in a file for its owner alone; without a path, in one that is gone at the end."""
+    """Ids, tokens and counters, in a file only its owner may read; without a path, in a temporary file."""
 
     def __init__(self, path: str | Path | None) -> None:
         self._seen_version: int | None = None
         try:
-            if path is not None:  # for its owner alone from the start: tokens say whose reports are whose
+            if path is not None:  # private from the start: tokens name the senders of reports
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._connection = sqlite3.connect(
                 "" if path is None else str(path), isolation_level=None, timeout=WAIT_SECONDS
@@ -69,7 +69,7 @@ class Store:
         if not len(ids):
             return found
         # in order, so that neighbours in the index are written together
-        distinct, places = np.unique(np.ascontiguousarray(ids).view(f"V{ids.shape[1]}").ravel(), return_index=True)
+        distinct, indices = np.unique(np.ascontiguousarray(ids).view(f"V{ids.shape[1]}").ravel(), return_index=True)
         rows = [(row.tobytes(),) for row in distinct]
         run = self._connection
         run.execute("SAVEPOINT ids")
@@ -78,21 +78,21 @@ class Store:
         if run.total_changes - before < len(rows):  # some were there: find out which, then remember the others
             run.execute("ROLLBACK TO ids")
             known = [run.execute("SELECT 1 FROM seen WHERE id = ?", row).fetchone() is not None for row in rows]
-            places = places[~np.array(known)]
+            indices = indices[~np.array(known)]
             run.executemany("INSERT OR IGNORE INTO seen VALUES (?)", rows)
         run.execute("RELEASE ids")
-        found[places] = True
+        found[indices] = True
         return found
 
     def within_cap(self, tokens: Sequence[str], cap: int) -> NDArray[np.bool_]:
         """Return which reports are within their person's cap, in order, and count those."""
         found = np.zeros(len(tokens), dtype=np.bool_)
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             cursor = self._connection.execute(
                 "INSERT INTO people VALUES (?, 1) ON CONFLICT DO UPDATE SET reports = reports + 1 WHERE reports < ?",
                 (token, cap),
             )
-            found[place] = cursor.rowcount == 1
+            found[index] = cursor.rowcount == 1
         return found
 
     def shares_with(self, other: "Store") -> bool:

@@ -1,12 +1,11 @@
-"""Reports as JSON lines, as bytes and as rows of Parquet: a header that says what they are, then one record a report.
+"""Reports on the wire and in files: as JSON lines, as compact bytes, and as rows of Parquet.
 
-Every record of one survey has the same length, whatever it says. Reading is strict: a line that is not exactly what a
-client writes is malformed, and each refusal has one of the fixed reasons. Lines of the right form are read in bulk.
+Every form has a header that names the survey, then one record for each report. Every record of one survey has the same
+length, whatever it holds. Reading is strict: a line that is not exactly what a client writes is malformed, and each
+rejection has one of the fixed reasons. Lines of the usual form are parsed in bulk.
 
-Files of reports: written whole or in pieces, read in pieces, so that a file of any length needs little memory.
-
-The ending says which form: .jsonl lines of JSON, .parquet rows with the header in the schema, anything else the
-compact form.
+Files are read in pieces, so that a file of any length needs little memory. The file name's ending chooses the form:
+.jsonl for JSON lines, .parquet for Parquet with the header in the schema, anything else for the compact form.
 """
 
 import json
@@ -45,7 +44,7 @@ _HEX[np.frombuffer(b"0123456789abcdef", dtype=np.uint8)] = np.arange(16)
 
 @dataclass(frozen=True)
 class Read:
-    """What was read: reports of the right form, and how many others there were, by reason."""
+    """The result of reading: well-formed reports, and the number of rejected ones by reason."""
 
     reports: Reports
     rejected: Counter[str] = field(default_factory=Counter)
@@ -58,7 +57,7 @@ def header_line(survey: Survey) -> str:
 
 def report_line(report: Report) -> str:
     """Return a report as one line of JSON."""
-    said: dict[str, Any] = {
+    record: dict[str, Any] = {
         "v": report.version,
         "survey": report.survey,
         "epoch": report.epoch,
@@ -66,8 +65,8 @@ def report_line(report: Report) -> str:
         "data": report.payload.hex(),
     }
     if report.token is not None:
-        said["token"] = report.token
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+        record["token"] = report.token
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
 def report_lines(reports: Reports) -> str:
@@ -86,10 +85,10 @@ def report_lines(reports: Reports) -> str:
 def read_header(line: bytes) -> Survey:
     """Return the survey that a file's first line describes."""
     try:
-        said = read_json(line) if len(line) <= HEADER_MAX else None
+        header = read_json(line) if len(line) <= HEADER_MAX else None
     except ValueError:
-        said = None
-    return survey_of(said)
+        header = None
+    return survey_of(header)
 
 
 def read_lines(survey: Survey, lines: Iterable[bytes]) -> Read:
@@ -110,7 +109,7 @@ def read_lines(survey: Survey, lines: Iterable[bytes]) -> Read:
     ids, fine_ids = _from_hex(parts[1])
     payloads, fine_payloads = _from_hex(parts[3])
     good &= fine_ids & fine_payloads
-    odd += [plain[place] for place in np.flatnonzero(~good)]
+    odd += [plain[index] for index in np.flatnonzero(~good)]
     found, rejected = _read_odd(survey, odd)
     rows = [np.frombuffer(report.id, dtype=np.uint8) for report in found]
     more = [np.frombuffer(report.payload, dtype=np.uint8) for report in found]
@@ -122,7 +121,7 @@ def read_lines(survey: Survey, lines: Iterable[bytes]) -> Read:
 def to_bytes(reports: Reports) -> bytes:
     """Return reports in the compact form: a mark, the header's length and the header, then ids and payloads."""
     if reports.tokens is not None:
-        raise InvalidParameter("the compact form has no room for tokens\nhint: write JSON lines")
+        raise InvalidParameter("the compact form cannot hold tokens\nhint: write JSON lines")
     header = header_line(reports.survey).encode()
     records = np.hstack([reports.ids, reports.payloads])
     return MAGIC + len(header).to_bytes(4, "little") + header + records.tobytes()
@@ -133,19 +132,19 @@ def from_bytes(data: bytes, survey: Survey | None = None) -> Read:
     start = len(MAGIC) + 4
     length = int.from_bytes(data[len(MAGIC) : start], "little")
     if data[: len(MAGIC)] != MAGIC or len(data) < start + length:
-        raise InvalidParameter("this is no file of local reports in the compact form")
-    said = read_header(data[start : start + length])
-    size = ID_BYTES + said.protocol.payload_bytes
+        raise InvalidParameter("this is not a file of local reports in the compact form")
+    written = read_header(data[start : start + length])
+    size = ID_BYTES + written.protocol.payload_bytes
     count, rest = divmod(len(data) - start - length, size)
     table = np.frombuffer(data, dtype=np.uint8, count=count * size, offset=start + length).reshape(count, size)
     rejected = Counter({MALFORMED: 1}) if rest else Counter()
-    reason = mismatch(said, survey)
+    reason = mismatch(written, survey)
     if survey is not None and reason:
         none = Reports(
             survey, np.empty((0, ID_BYTES), np.uint8), np.empty((0, survey.protocol.payload_bytes), np.uint8)
         )
         return Read(none, rejected + Counter({reason: count}))
-    return Read(Reports(said, table[:, :ID_BYTES], np.ascontiguousarray(table[:, ID_BYTES:])), rejected)
+    return Read(Reports(written, table[:, :ID_BYTES], np.ascontiguousarray(table[:, ID_BYTES:])), rejected)
 
 
 def mismatch(found: Survey, wanted: Survey | None) -> str | None:
@@ -156,7 +155,7 @@ def mismatch(found: Survey, wanted: Survey | None) -> str | None:
 
 
 def check_report(report: Report, survey: Survey) -> str | None:
-    """Return why a report is none of this survey, by its form alone, or None."""
+    """Return why a report does not belong to this survey, judged by its form only, or None."""
     if report.version != VERSION:
         return WRONG_VERSION
     if report.survey != survey.tag:
@@ -171,7 +170,7 @@ def check_report(report: Report, survey: Survey) -> str | None:
 
 
 def _template(survey: Survey) -> tuple[str, str, str]:
-    """Return what stands before the id, between it and the data, and after, in every line without a token."""
+    """Return the text before the id, between id and data, and after the data, in every line without a token."""
     epoch = json.dumps(survey.epoch, ensure_ascii=False)
     return f'{{"v":{VERSION},"survey":"{survey.tag}","epoch":{epoch},"id":"', '","data":"', '"}'
 
@@ -199,20 +198,28 @@ def _read_odd(survey: Survey, lines: list[bytes]) -> tuple[list[Report], Counter
 
 
 def _parse(line: bytes) -> Report | None:
-    """Return the report that a line is, of any survey and version; None unless it is exactly what would be written."""
+    """Return the report on a line, of any survey and version; None unless a client would write exactly this line."""
     try:
-        said = read_json(line) if len(line) <= LINE_MAX else None
-        if not isinstance(said, dict):
+        record = read_json(line) if len(line) <= LINE_MAX else None
+        if not isinstance(record, dict):
             return None
-        token = said.get("token")
-        if not isinstance(said["v"], int) or isinstance(said["v"], bool) or not (token is None or is_token(token)):
+        token = record.get("token")
+        if not isinstance(record["v"], int) or isinstance(record["v"], bool) or not (token is None or is_token(token)):
             return None
         report = Report(
-            said["survey"], said["epoch"], bytes.fromhex(said["id"]), bytes.fromhex(said["data"]), token, said["v"]
+            record["survey"],
+            record["epoch"],
+            bytes.fromhex(record["id"]),
+            bytes.fromhex(record["data"]),
+            token,
+            record["v"],
         )
         return report if report_line(report).encode() == line else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
 
 
 HEADER_KEY = b"tacit"
@@ -222,7 +229,7 @@ LINE_BYTES_MAX = 1 << 27
 
 
 def write_reports(reports: Reports, path: str | Path) -> None:
-    """Write reports to a file, in the form its ending says."""
+    """Write reports to a file, in the form that the file name's ending chooses."""
     place = Path(path)
     if place.suffix == ".parquet":
         _write_parquet(reports, place)
@@ -275,8 +282,8 @@ def line_pieces(file: IO[bytes], survey: Survey, start: bytes = b"") -> Iterator
 def _binary_pieces(file: IO[bytes], survey: Survey) -> Iterator[Read]:
     length = file.read(4)
     header = _header_of(file, length)
-    said = read_header(header)
-    size = ID_BYTES + said.protocol.payload_bytes
+    written = read_header(header)
+    size = ID_BYTES + written.protocol.payload_bytes
     head = MAGIC + length + header
     while piece := file.read(size * PIECE_ROWS):
         yield from_bytes(head + piece, survey)
@@ -316,7 +323,7 @@ def _open_parquet(path: Path) -> Any:
     try:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException):
-        raise InvalidParameter("this is no Parquet file of local reports") from None
+        raise InvalidParameter("this is not a Parquet file of local reports") from None
 
 
 def _parquet_survey(file: Any) -> Survey:

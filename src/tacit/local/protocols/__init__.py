@@ -1,1 +1,1 @@
-"""The ways one report is drawn and counted: one file a protocol."""
+"""The local protocols: how each draws one report and counts many. One file for each protocol."""

@@ -1,9 +1,10 @@
-"""Several attributes of one person in one report: split the loss, sample one, or sample one and fake the rest.
+"""Several attributes of one person in one report: split the loss, sample one of them, or sample one and fake the rest.
 
-- split: every attribute, each at epsilon divided by how many there are;
-- sample: one attribute, evenly chosen and named in the report, at epsilon;
-- fake: one attribute at epsilon through k-ary response, all others evenly random, and not told apart. Whoever changes
-  all answers changes the one that was sampled, so hiding which it was allows no larger epsilon (docs/proofs/local.md).
+- split: every attribute, each at epsilon divided by the number of attributes;
+- sample: one attribute, uniformly chosen and named in the report, at epsilon;
+- fake: one attribute at epsilon through k-ary response, all others uniformly random; which one is real is hidden. A
+  person who changes all answers changes the sampled one too, so hiding it allows no larger epsilon
+  (docs/proofs/local.md).
 """
 
 from dataclasses import dataclass
@@ -57,24 +58,24 @@ class Attributes:
         Privacy: epsilon-DP for each row, exactly. Which attribute is sampled does not depend on the row.
         """
         if self.method == "split":
-            return np.hstack([part.draw(codes[:, place], bits) for place, part in enumerate(self.parts)])
+            return np.hstack([part.draw(codes[:, index], bits) for index, part in enumerate(self.parts)])
         which = draw_below(len(self.parts), len(codes), bits)
         if self.method == "fake":
             return np.hstack(
-                [self._draw_or_fake(place, which == place, codes, bits) for place in range(len(self.parts))]
+                [self._draw_or_fake(index, which == index, codes, bits) for index in range(len(self.parts))]
             )
         payloads = np.zeros((len(codes), self.payload_bytes), dtype=np.uint8)
         head = self._which_type.itemsize
         payloads[:, :head] = as_payloads(which.astype(self._which_type))
-        for place, part in enumerate(self.parts):
-            rows = np.flatnonzero(which == place)
-            payloads[rows, head : head + part.payload_bytes] = part.draw(codes[rows, place], bits)
+        for index, part in enumerate(self.parts):
+            rows = np.flatnonzero(which == index)
+            payloads[rows, head : head + part.payload_bytes] = part.draw(codes[rows, index], bits)
         return payloads
 
-    def _draw_or_fake(self, place: int, sampled: Flags, codes: Integers, bits: Bits) -> Payloads:
-        part = self.parts[place]
+    def _draw_or_fake(self, index: int, sampled: Flags, codes: Integers, bits: Bits) -> Payloads:
+        part = self.parts[index]
         fakes = draw_below(part.size, len(codes), bits).astype(code_type(part.size))
-        return np.where(sampled[:, None], part.draw(codes[:, place], bits), as_payloads(fakes))
+        return np.where(sampled[:, None], part.draw(codes[:, index], bits), as_payloads(fakes))
 
     def valid(self, payloads: Payloads) -> Flags:
         """Return which payloads every part could have made."""
@@ -85,20 +86,20 @@ class Attributes:
             return found
         which = self._which(payloads)
         found = np.zeros(len(payloads), dtype=np.bool_)
-        for place, part in enumerate(self.parts):
-            rows = np.flatnonzero(which == place)
+        for index, part in enumerate(self.parts):
+            rows = np.flatnonzero(which == index)
             own, rest = self._split_sampled(payloads[rows], part)
             found[rows] = part.valid(own) & ~rest.any(axis=1)
         return found
 
     def tally(self, payloads: Payloads) -> Integers:
-        """Return how many reports speak of each attribute, then the counters of every part, end to end."""
+        """Return how many reports hold each attribute, then the counters of every part, end to end."""
         if self.method != "sample":
             parts = [part.tally(payloads[:, columns]) for part, columns in self._columns()]
             return np.concatenate([np.full(len(self.parts), len(payloads)), *parts])
         which = self._which(payloads)
         parts = [
-            part.tally(self._split_sampled(payloads[which == place], part)[0]) for place, part in enumerate(self.parts)
+            part.tally(self._split_sampled(payloads[which == index], part)[0]) for index, part in enumerate(self.parts)
         ]
         return np.concatenate([np.bincount(which, minlength=len(self.parts)), *parts])
 
@@ -107,18 +108,18 @@ class Attributes:
         return one + other
 
     def split_tally(self, tally: NDArray[Any]) -> list[tuple[int, Integers]]:
-        """Return, for each attribute, how many reports speak of it and how many support each code."""
+        """Return, for each attribute, how many reports hold it and how many support each code."""
         found = []
         start = len(self.parts)
-        for place, part in enumerate(self.parts):
+        for index, part in enumerate(self.parts):
             length = len(part.tally(np.empty((0, part.payload_bytes), dtype=np.uint8)))
-            found.append((int(tally[place]), part.supports(tally[start : start + length])))
+            found.append((int(tally[index]), part.supports(tally[start : start + length])))
             start += length
         return found
 
-    def chances(self, place: int) -> tuple[Fraction, Fraction]:
-        """Return the chances that a report speaking of an attribute supports the sender's code of it, and any other."""
-        part, count = self.parts[place], len(self.parts)
+    def chances(self, index: int) -> tuple[Fraction, Fraction]:
+        """Return the probabilities that a report with this attribute supports the sender's code, and any other code."""
+        part, count = self.parts[index], len(self.parts)
         if self.method != "fake":
             return part.keep, part.stray
         fake = Fraction(count - 1, part.size)
@@ -130,9 +131,9 @@ class Attributes:
         count = len(self.parts)
         law: Law = {}
         if self.method == "sample":
-            for place, each in enumerate(laws):
+            for index, each in enumerate(laws):
                 for payload, chance in each.items():
-                    head = place.to_bytes(self._which_type.itemsize, "little")
+                    head = index.to_bytes(self._which_type.itemsize, "little")
                     law[head + payload.ljust(self._longest, b"\0")] = chance / count
             return law
         for payloads in product(*laws):
@@ -145,7 +146,7 @@ class Attributes:
                 evenly = Fraction(1)
                 for part in self.parts:
                     evenly /= part.size
-                # the sampled attribute's own chance in place of an even one
+                # the sampled attribute's own chance instead of an even one
                 total = sum(
                     (evenly * part.size * chance / count for part, chance in zip(self.parts, chances, strict=True)),
                     Fraction(0),
@@ -154,7 +155,7 @@ class Attributes:
         return law
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         return {"method": self.method, "parts": ",".join(part.name for part in self.parts)}
 
     def _columns(self) -> list[tuple[FrequencyProtocol, slice]]:

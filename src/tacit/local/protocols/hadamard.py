@@ -137,24 +137,24 @@ class Hadamard:
         return {row.tobytes(): share * (self.keep if mine else other) for row, mine in zip(payloads, own, strict=True)}
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         polynomial = irreducible(self.row_bits)
         return {"hash_bits": self.hash_bits, "polynomial": polynomial, "keep": str(self.keep)}
 
     def _hash(self, rows: Words, codes: Words) -> Integers:
         """Return the bits <M^i·row, code>, the first as the lowest."""
         hashed = np.zeros(len(rows), dtype=np.int64)
-        for place in range(self.hash_bits):
+        for bit_index in range(self.hash_bits):
             parity = np.bitwise_count(rows & codes) & np.uint8(1)
-            hashed |= parity.astype(np.int64) << place
+            hashed |= parity.astype(np.int64) << bit_index
             rows = self._shifted(rows)
         return hashed
 
     def _relabelled(self, rows: Words, character: int) -> Integers:
         """Return u(M)·row for the polynomial u whose coefficients are the character's bits."""
         total = np.zeros(len(rows), dtype=np.uint64)
-        for place in range(self.hash_bits):
-            if character >> place & 1:
+        for bit_index in range(self.hash_bits):
+            if character >> bit_index & 1:
                 total ^= rows
             rows = self._shifted(rows)
         return total.astype(np.int64)

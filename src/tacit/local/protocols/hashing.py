@@ -1,15 +1,14 @@
-"""Optimal local hashing: a random hash of the code into g cells, reported through randomized response on the cells.
+"""Local hashing: counts of a large domain, and frequent strings of a domain too large to list.
 
-The hash is ((a·x + b) mod 2^64) >> 32, cut into g nearly equal intervals; a and b are random and part of the report.
-Over (a, b) the hashes of two different codes are independent and uniform on 32 bits, so the chance that they share a
-cell is known exactly (docs/proofs/local.md). Stepping x by one adds a, so counting needs no multiplication.
+Optimal local hashing reports a random hash of the code into g cells, through randomized response on the cells. The hash
+is ((a·x + b) mod 2^64) >> 32, cut into g nearly equal intervals; a and b are random and part of the report. Over (a, b)
+the hashes of two different codes are independent and uniform on 32 bits, so the probability that they share a cell is
+known exactly (docs/proofs/local.md). Stepping x by one adds a, so counting needs no multiplication.
 
-Frequent strings of a domain too large to list: each person reports one prefix of theirs, hashed locally.
-
-A person is put on a level at random and reports the first symbols of their string, as many as the level has, through
-local hashing with a hash of as many words as the string needs. The collector extends, level by level, the prefixes that
-many share: only those are ever tried. The last level has two people in five, who report the whole string: they confirm
-the few that are left. One person sends one report: the loss is epsilon, however many levels there are.
+Frequent strings: each person is put on a level at random and reports one prefix of their string, of the level's length,
+through local hashing with a hash over as many words as the string needs. The collector extends, level by level, only
+prefixes that many people share. Two people in five are on the last level and report the whole string: they confirm the
+few candidates. One person sends one report, so the loss is epsilon for any number of levels.
 """
 
 from dataclasses import dataclass
@@ -138,7 +137,7 @@ class LocalHashing(SupportCounts):
         }
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         return {"cells": self.cells, "keep": str(self.keep)}
 
 
@@ -169,9 +168,12 @@ def shared_cell(cells: int) -> Fraction:
 # Four symbols of one byte fill the 32 bits that one word of the hash takes.
 SYMBOLS_A_WORD = 4
 SYMBOLS_MAX = 255
-# The first level tries every prefix, up to about so many.
+# ---- frequent strings ------------------------------------------------------------------------------------------------
+
+
+# The first level tries every prefix, up to about this many.
 FIRST_MOST = 4096
-# Of five people, how many help to find strings; the others confirm what was found.
+# Of five people, how many help to find strings; the others confirm the strings found.
 FINDERS, OF = 3, 5
 
 
@@ -273,7 +275,7 @@ class PrefixHashing:
         return {cell.to_bytes(4, "little"): self.keep if cell == code else other for cell in range(self.cells)}
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         ends = " ".join(map(str, self.ends))
         return {"cells": self.cells, "keep": str(self.keep), "length": self.length, "step": self.step, "levels": ends}
 

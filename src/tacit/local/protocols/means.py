@@ -23,7 +23,7 @@ GRID_BITS = 20
 # Below this epsilon the hybrid is Duchi's response alone; above it a share 1 - e^(-ε/2) of piecewise errs less.
 HYBRID_FROM = Fraction(61, 100)
 
-# places of the counters: one-bit reports, ones among them, piecewise reports, their cells' sum and sum of squares
+# indices of the counters: one-bit reports, ones among them, piecewise reports, their cells' sum and sum of squares
 ONE_BIT, ONES, PIECEWISE, CELLS, SQUARES = range(5)
 # squares of cells of 2^22 add up in 64 bits for this many reports
 _BLOCK = 1 << 18
@@ -133,13 +133,13 @@ class MeanResponse:
         return total
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
-        said: dict[str, str | int] = {"grid_bits": self.grid_bits, "share": str(self.share)}
+        """Return the parameters that the header states."""
+        stated: dict[str, str | int] = {"grid_bits": self.grid_bits, "share": str(self.share)}
         if self.share < 1:
-            said["keep"] = str(self.keep)
+            stated["keep"] = str(self.keep)
         if self.share > 0:
-            said |= {"window": self.window, "inside": str(self.inside)}
-        return said
+            stated |= {"window": self.window, "inside": str(self.inside)}
+        return stated
 
     @cached_property
     def bit_line(self) -> tuple[Fraction, Fraction]:

@@ -1,9 +1,11 @@
-"""What every protocol is: how an answer's code becomes a payload of fixed length, and how payloads are counted.
+"""The interface of every local protocol, the exact probabilities they share, and the simplest one: randomized response.
 
-A protocol knows no labels, no files and no people. Payloads are rows of bytes, all of one length, so that a report's
-size says nothing; every chance is an exact rational. What the counts say is `estimate.py`'s business.
+A protocol turns an answer's code into a payload of fixed length, and counts payloads. It knows no labels, files or
+people. Payloads are rows of bytes, all of one length, so that a report's size reveals nothing; every probability is an
+exact rational. Estimates from the counts are left to `estimate.py`.
 
-Randomized response on k codes: the code itself with chance e^ε/(e^ε + k - 1), and else any other, evenly.
+Randomized response on k codes reports the code itself with probability e^ε/(e^ε + k - 1), and otherwise any other code,
+uniformly.
 """
 
 from dataclasses import dataclass
@@ -23,7 +25,7 @@ Payloads = NDArray[np.uint8]
 # The chance of each payload, for one answer
 Law = dict[bytes, Fraction]
 
-# Below this chance of being changed a report is the answer; below this gain over guessing it says nothing.
+# A report changed with a smaller probability is the answer; one with a smaller gain over guessing has no information.
 LEAST = Fraction(1, 2**53)
 EPSILON_MOST = 1000
 
@@ -38,7 +40,7 @@ class LocalProtocol(Protocol):
 
     @property
     def epsilon(self) -> Fraction:
-        """What one report costs the person who sends it."""
+        """The loss that one report costs its sender."""
         ...
 
     @property
@@ -66,12 +68,12 @@ class LocalProtocol(Protocol):
         ...
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it, chances as exact text."""
+        """Return the parameters that the header states, probabilities as exact text."""
         ...
 
 
 class FrequencyProtocol(LocalProtocol, Protocol):
-    """A protocol on codes 0, …, size - 1 whose report supports some of them, its own oftener than any other.
+    """A protocol on codes 0, …, size - 1 whose report supports some of them, its own more often than any other.
 
     A report supports its sender's code with chance `keep` and each other code with chance `stray`, whichever the
     sender's is: that is all an estimate needs.
@@ -134,8 +136,8 @@ def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction
         raise reveals(epsilon)
     if chance - Fraction(inside, inside + outside) < LEAST * Fraction(inside, inside + outside):
         raise InvalidParameter(
-            f"epsilon = {show(epsilon)} keeps an answer no oftener than guessing would, to 2^-53: "
-            "a report says nothing\nhint: 0.5 to 5 is usual"
+            f"at epsilon = {show(epsilon)} a report keeps the answer no more often than a guess would, to 2^-53: "
+            "it carries no information\nhint: usual values are 0.5 to 5"
         )
     return chance
 
@@ -143,14 +145,14 @@ def kept_chance(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction
 def reveals(epsilon: Fraction) -> InvalidParameter:
     """Return the refusal of an epsilon so large that a report hides nothing."""
     return InvalidParameter(
-        f"epsilon = {show(epsilon)} changes fewer than one answer in 2^53: a report is the answer itself, "
-        "which is no privacy\nhint: 0.5 to 5 is usual"
+        f"at epsilon = {show(epsilon)} fewer than one answer in 2^53 is changed: a report is the answer itself "
+        "and hides nothing\nhint: usual values are 0.5 to 5"
     )
 
 
 @dataclass(frozen=True)
 class Spread:
-    """What a protocol's estimates of counts vary by, for one report: enough to compare protocols by."""
+    """The variance that one report adds to an estimated count, by which protocols are compared."""
 
     holder: Fraction
     other: Fraction
@@ -183,6 +185,9 @@ def as_payloads(records: NDArray[Any]) -> Payloads:
 def as_records(payloads: Payloads, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return rows of bytes as the records they hold."""
     return np.ascontiguousarray(payloads).view(dtype).reshape(len(payloads))
+
+
+# ---- randomized response ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -243,10 +248,10 @@ class Response(SupportCounts):
     def law(self, code: int) -> Law:
         """Return the chance of every payload."""
         payloads = as_payloads(np.arange(self.size).astype(self._type))
-        return {row.tobytes(): self.keep if place == code else self.stray for place, row in enumerate(payloads)}
+        return {row.tobytes(): self.keep if index == code else self.stray for index, row in enumerate(payloads)}
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         return {"keep": str(self.keep)}
 
 

@@ -1,12 +1,9 @@
-"""An even choice of a given number of places, for many rows at once, as packed bits.
+"""Subset selection: a report is a set of w codes, the sender's among them with probability w·e^ε/(w·e^ε + k - w).
 
-Equal coins leave all sets of one number equally likely. In one word they are tossed until every wanted number has come
-up often enough; two words first share the number between them by its exact law; more are tossed and evened out, one
-evenly chosen place at a time (docs/proofs/local.md).
-
-Subset selection: a report is a set of w codes, the sender's among them with chance w·e^ε/(w·e^ε + k - w).
-
-The other members are an even choice among all other codes (sets.py).
+The other members are a uniform choice among all other codes. The first part draws such choices for many rows at once,
+as packed bits. Fair coins make all sets of one size equally likely. Within one word coins are tossed until every wanted
+size has come up often enough. Two words first divide the size between them by its exact distribution. More words are
+tossed and then corrected, one uniformly chosen bit at a time (docs/proofs/local.md).
 """
 
 from dataclasses import dataclass
@@ -29,7 +26,7 @@ _AT_ONCE = 8
 
 
 def draw_sets(size: int, members: Integers, bits: Bits) -> Words:
-    """Return an even choice of as many of `size` places as each row wants, as packed bits.
+    """Return, for each row, a uniform choice of its wanted number of bits out of `size`, as packed bits.
 
     Privacy: every set of the wanted number is equally likely, exactly.
     """
@@ -48,22 +45,22 @@ def draw_sets(size: int, members: Integers, bits: Bits) -> Words:
 
 @lru_cache(maxsize=1024)
 def share_table(left: int, right: int, members: int) -> ThresholdTable:
-    """Return the law of how many of an even choice of `members` among left + right places are among the left ones."""
+    """Return the distribution of how many of `members` uniformly chosen bits, out of left + right, are left ones."""
     least, most = max(0, members - right), min(left, members)
     total = comb(left + right, members)
     sums = [0]
-    for place in range(least, most + 1):
-        sums.append(sums[-1] + comb(left, place) * comb(right, members - place))
+    for count in range(least, most + 1):
+        sums.append(sums[-1] + comb(left, count) * comb(right, members - count))
 
-    def cdf(place: int) -> arb:
-        return ball(Fraction(sums[min(max(place - least + 1, 0), len(sums) - 1)], total))
+    def cdf(count: int) -> arb:
+        return ball(Fraction(sums[min(max(count - least + 1, 0), len(sums) - 1)], total))
 
     thresholds = [(below << WIDTH) // total for below in sums[1:-1]]
     return ThresholdTable(least, thresholds, cdf, last=most)
 
 
 def _words_of(size: int, members: Integers, bits: Bits) -> Words:
-    """Return an even choice of as many of at most 64 places as each row wants: toss, and hand out by number."""
+    """Return, for each row, a uniform choice of its wanted number of at most 64 bits: toss words, assign by size."""
     words = np.empty(len(members), dtype=np.uint64)
     rows = np.argsort(members.astype(np.uint8), kind="stable")  # by wanted number
     least = 64
@@ -84,7 +81,7 @@ def _words_of(size: int, members: Integers, bits: Bits) -> Words:
             row_start += need
             pool_start += have
         rows = np.concatenate(left)
-        least *= 2  # what is left is rare: look further each time
+        least *= 2  # the remaining sizes are rare: toss more words each time
     return words
 
 
@@ -108,20 +105,20 @@ def _coarse_chance(size: int, mean: float) -> Fraction:
 
 
 def _even_out(words: Words, size: int, members: Integers, bits: Bits) -> None:
-    """Flip evenly chosen bits until every row has as many as wanted."""
+    """Flip uniformly chosen bits until every row has its wanted number."""
     flat = words.reshape(-1)
     surplus = sizes_of(words) - members
     rows = np.flatnonzero(surplus)
     while rows.size:
-        places = draw_below(size, _AT_ONCE * len(rows), bits).reshape(_AT_ONCE, len(rows))
-        where = (places >> 6) + rows * words.shape[1]
-        masks = np.uint64(1) << (places & 63).astype(np.uint64)
+        indices = draw_below(size, _AT_ONCE * len(rows), bits).reshape(_AT_ONCE, len(rows))
+        where = (indices >> 6) + rows * words.shape[1]
+        masks = np.uint64(1) << (indices & 63).astype(np.uint64)
         left = surplus[rows]
-        for place, mask in zip(where, masks, strict=True):
-            here = flat[place]
+        for index, mask in zip(where, masks, strict=True):
+            here = flat[index]
             # a member goes where there are too many, another comes where there are too few
             fits = ((here & mask != 0) == (left > 0)) & (left != 0)
-            flat[place] = here ^ (mask * fits)
+            flat[index] = here ^ (mask * fits)
             left -= np.sign(left) * fits
         surplus[rows] = left
         rows = rows[left != 0]
@@ -203,7 +200,7 @@ class Subset(BitReports):
         return law
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         return {"members": self.members, "keep": str(self.keep)}
 
     def _stray(self, keep: Fraction, members: int) -> Fraction:

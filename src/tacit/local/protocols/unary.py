@@ -1,10 +1,10 @@
-"""Reports that are one bit for each code of the domain, all perturbed: unary encodings, for once and over time.
+"""Unary encodings: reports with one bit for each code of the domain, all perturbed, for one report or over time.
 
-Two answers differ in two bits. A bit of 1 is sent with chance `keep` if it is the sender's and `stray` if not, so the
-loss is ln(keep·(1 - stray)/(stray·(1 - keep))). There is a symmetric encoding (RAPPOR's) and an optimised one.
+Two answers differ in two bits. A bit is sent as 1 with probability `keep` if it is the sender's and `stray` if not, so
+the loss is ln(keep·(1 - stray)/(stray·(1 - keep))). There is a symmetric encoding (RAPPOR's) and an optimised one.
 
-Over time, all bits are perturbed once (the permanent answer, which the client keeps) and again in every report. However
-many reports are seen, they say no more than the permanent answer does: epsilon. One alone says less: epsilon_first.
+Over time, all bits are perturbed once (the permanent answer, which the client stores) and again in every report. All
+reports together reveal no more than the permanent answer does: epsilon. One report reveals less: epsilon_first.
 
 Set bits are counted 64 columns to a word. Rows are added as binary numbers held bit-sliced, one word per digit: two of
 k digits make one of k + 1 by a full adder on whole words. Eight rounds turn 256 rows into nine words of digits.
@@ -22,6 +22,9 @@ from tacit.errors import InvalidParameter
 from tacit.local.protocols.protocol import Law, Payloads, kept_chance
 from tacit.noise import ONE, PIECE_WORDS, Bits, draw_heads, draw_packed_heads
 from tacit.privacy import Flags, Integers, Words, show
+
+# ---- counting bits ---------------------------------------------------------------------------------------------------
+
 
 _ROUNDS = 8
 _ROWS = 1 << _ROUNDS
@@ -84,6 +87,9 @@ def _add(one: list[Words], other: list[Words]) -> list[Words]:
     return [*total, carry]
 
 
+# ---- one report ------------------------------------------------------------------------------------------------------
+
+
 class BitReports:
     """A report is one bit for each code of the domain, in whole words of 64; a set bit supports its code."""
 
@@ -117,7 +123,7 @@ class BitReports:
 
 @dataclass(frozen=True)
 class Unary(BitReports):
-    """A report is as many bits as the domain has codes, in whole words of 64.
+    """A report has one bit for each code of the domain, in whole words of 64.
 
     Privacy: epsilon-DP for each code. Symmetric: the loss is shared by the two bits, keep = e^(ε/2)/(e^(ε/2) + 1) =
     1 - stray. Optimised: keep = 1/2, stray = 1/(e^ε + 1), which errs less.
@@ -151,11 +157,11 @@ class Unary(BitReports):
 
     def law(self, code: int) -> Law:
         """Return the chance of every payload."""
-        chances = [self.keep if place == code else self.stray for place in range(self.size)]
+        chances = [self.keep if index == code else self.stray for index in range(self.size)]
         return bit_law(chances)
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         return {"keep": str(self.keep), "stray": str(self.stray)}
 
 
@@ -174,9 +180,9 @@ def toss_bits(codes: Integers, size: int, keep: Fraction, stray: Fraction, bits:
 
 def set_bits(words: Words, codes: Integers, values: Flags) -> None:
     """Set the bit at each row's own code to its value."""
-    places = np.arange(len(words)), codes >> 6
+    at = np.arange(len(words)), codes >> 6
     bit = np.uint64(1) << (codes & 63).astype(np.uint64)
-    words[places] = (words[places] & ~bit) | (bit * values)
+    words[at] = (words[at] & ~bit) | (bit * values)
 
 
 def bit_of(words: Words, codes: Integers) -> Flags:
@@ -198,7 +204,7 @@ def bit_law(chances: list[Fraction]) -> Law:
         chance = Fraction(1)
         for bit, each in zip(bits, chances, strict=True):
             chance *= each if bit else 1 - each
-        value = sum(bit << place for place, bit in enumerate(bits))
+        value = sum(bit << index for index, bit in enumerate(bits))
         law[value.to_bytes(8 * width_of(len(chances)), "little")] = chance
     return law
 
@@ -229,9 +235,12 @@ def as_bytes(words: Words) -> Payloads:
     return words.astype("<u8", copy=False).view(np.uint8)
 
 
+# ---- reports over time -----------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Permanent(BitReports):
-    """A report is as many bits as the domain has codes: the permanent answer's, each changed by a fresh coin.
+    """A report has one bit for each code of the domain: the permanent answer's bit, changed by a fresh coin.
 
     Privacy: epsilon-DP for the value behind one permanent answer, for all reports made from it together, and
     epsilon_first-DP for one of them. Each further value a person has costs epsilon again.
@@ -299,15 +308,15 @@ class Permanent(BitReports):
 
     def law(self, code: int) -> Law:
         """Return the chance of every first report."""
-        return bit_law([self.keep if place == code else self.stray for place in range(self.size)])
+        return bit_law([self.keep if index == code else self.stray for index in range(self.size)])
 
     def permanent_law(self, code: int) -> Law:
         """Return the chance of every permanent answer."""
         chance = self.permanent_keep
-        return bit_law([chance if place == code else 1 - chance for place in range(self.size)])
+        return bit_law([chance if index == code else 1 - chance for index in range(self.size)])
 
     def parameters(self) -> dict[str, str | int]:
-        """Return what the header says of it."""
+        """Return the parameters that the header states."""
         return {
             "epsilon_first": str(self.epsilon_first),
             "permanent_keep": str(self.permanent_keep),
