@@ -1,17 +1,24 @@
 """Tacit answers questions about a table of people without revealing anyone in it.
 
-A map of all rooms, in the order of an answer. `door` opens a table and takes a question; `tables` holds what is
-protected, what is public and where rows come from; `query` reads SQL or Python into one tree; `plan` makes of it
-bounds, sensitivities, noise and cost, from public facts alone; `forecast` says before asking what to expect. `session`
-tells the story and holds the one way to pay: `ledger` charges, durably, by what `accounting` says that events cost;
-`engine` reads rows into bounded integers; `exact` is the secret table that these are; `release` adds the noise, which
-`noise` draws and `selection` chooses by; `answer` makes numbers with intervals of it, and `pictures` draws them.
-`privacy` holds the values that all share: losses, events, exact laws. `local` is for people who perturb their own
-report. `auditing` tries to prove us wrong, and `cli` is the `tacit` command. Below them all are `errors`, `files` and
+A map of all rooms, in the order of an answer:
+
+- `door` opens a table and takes a question. `cli` is the `tacit` command, which does the same in a terminal.
+- `tables` holds a table's declaration (what is protected, what is public) and its source of rows.
+- `query` reads SQL or Python into one tree.
+- `plan` decides bounds, sensitivities, noise and cost, from public facts only.
+- `forecast` predicts errors and costs before anything is asked.
+- `session` runs one answer from start to end, and is the only way to pay.
+- `ledger` stores charges and answers durably; `accounting` computes what events cost together.
+- `engine` reads rows into bounded integers, and fills the table in `exact`, which is secret.
+- `release` adds noise to it: `noise` draws the noise, and `selection` makes private choices.
+- `answer` turns noisy integers into numbers with intervals; `pictures` draws them.
+
+Beside that path, `local` is for people who randomize their own report, and `auditing` tries to prove our claims wrong.
+Below it, `privacy` holds what all rooms share (losses, events, exact distributions); then come `errors`, `files` and
 `memory`. Imports point downward only (docs/ARCHITECTURE.md draws it).
 
 The names here are the whole public surface, with those of two rooms: `tacit.local` and `tacit.auditing.attacks`. Each
-loads its module when first used, so `import tacit` is quick.
+name loads its module when it is first used, so `import tacit` is quick.
 """
 
 import importlib

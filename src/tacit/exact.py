@@ -1,7 +1,8 @@
-"""The exact, bounded integers of each group: secret until noise is added, and shown to nobody.
+"""The exact table: the bounded integers of each group, which are secret until noise is added.
 
-The table belongs to no room: an engine fills it, a release adds noise to it, and what prints cannot import it. The
-names of its sums, and of the columns that engines compute them from, are functions here and are spelled nowhere else.
+The table belongs to no room. An engine fills it and a release adds noise to it. The rooms that print cannot import it.
+The names of its sums, and of the columns that engines compute them from, are functions here and are spelled nowhere
+else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from tacit.plan import Measured, Part, PartKind, Plan, weights_of_part
 from tacit.privacy import Integers, Wholes, combined, wholes
 from tacit.query import Scalar
 
-Steps = NDArray[Any]  # whole numbers of 32 bits or more
+Steps = NDArray[Any]  # integers of 32 bits or more
 
 # Sums that every group has: its rows, and its units.
 ROWS, UNITS = "rows", "units"
@@ -62,23 +63,23 @@ def listed_name(index: int) -> str:
 
 @dataclass(frozen=True, repr=False)
 class GroupedSteps:
-    """One column's values in steps: group g has steps[starts[g] : ends[g]], rising."""
+    """One column's values in steps, group after group: group g has steps[starts[g] : ends[g]], sorted."""
 
-    steps: Steps
-    starts: Integers
-    ends: Integers
+    steps: Steps  # (values,)
+    starts: Integers  # (groups,)
+    ends: Integers  # (groups,)
 
     @classmethod
     def joined(cls, groups: Iterable[Steps]) -> "GroupedSteps":
-        """Return groups that are given one by one."""
+        """Return one record of groups that are given one by one."""
         each = list(groups)
         sizes = np.array([len(one) for one in each], dtype=np.int64)
         ends = np.cumsum(sizes, dtype=np.int64)
         return cls(np.concatenate(each) if each else np.empty(0, dtype=np.int64), ends - sizes, ends)
 
-    def only(self, places: Sequence[int]) -> "GroupedSteps":
-        """Return the groups at these places, in this order."""
-        chosen = np.array(places, dtype=np.int64)
+    def only(self, groups: Sequence[int]) -> "GroupedSteps":
+        """Return the groups at these indices, in this order."""
+        chosen = np.array(groups, dtype=np.int64)
         return GroupedSteps(self.steps, self.starts[chosen], self.ends[chosen])
 
     def __len__(self) -> int:
@@ -96,7 +97,7 @@ class GroupedSteps:
 
 @dataclass(frozen=True, repr=False)
 class ExactTable:
-    """What an engine hands to the release, group by group; it prints as withheld.
+    """The exact sums and values of every group, from an engine to the release. It prints as "withheld".
 
     `sums` has one integer for each group under each of `sum_names`, and under `distinct_name` of each expression whose
     different values are counted.
@@ -104,7 +105,7 @@ class ExactTable:
 
     keys: Sequence[tuple[Scalar, ...]]
     sums: Mapping[str, Sequence[int]]
-    # for a measured column that quantiles are asked of: each group's values in steps, rising
+    # index of a measured column -> each group's values in steps, sorted: for the columns that have quantiles
     values: Mapping[int, GroupedSteps] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -114,33 +115,35 @@ class ExactTable:
         return len(self.keys)
 
     def part(self, part: Part, plan: Plan) -> list[int]:
-        """Return one part for every group, still exact."""
-        exact_part: list[int] = self.wholes_of(part, plan).tolist()
+        """Return one part for every group as Python integers, still exact."""
+        exact_part: list[int] = self.part_values(part, plan).tolist()
         return exact_part
 
-    def wholes_of(self, part: Part, plan: Plan) -> Wholes:
-        """Return one part for every group as an array."""
+    def part_values(self, part: Part, plan: Plan) -> Wholes:
+        """Return one part for every group as an array, still exact."""
         if part.kind == "distinct":
             return wholes(self.sums[distinct_name(part.index[0])])
         if part.column is None:
             return wholes(self.sums[part.kind])
         if part.kind == "moment":
-            heights = [plan.measured[place].height for place in part.columns]
+            heights = [plan.measured[column].height for column in part.columns]
             weights = weights_of_part(part.index, part.degrees, heights)
             return combined(*((weight, self._power(power, part, plan)) for power, weight in weights.items()))
         if part.degrees:  # the rows where a column of a moment is NULL
-            height = prod(plan.measured[place].height ** d for place, d in zip(part.columns, part.degrees, strict=True))
+            height = prod(
+                plan.measured[column].height ** d for column, d in zip(part.columns, part.degrees, strict=True)
+            )
             counted = self._power((0,) * len(part.columns), part, plan)
             return combined((height, self.sums[ROWS]), (-height, counted))
         return self._of_column(part.kind, part.column, plan.measured[part.column])
 
-    def _of_column(self, kind: PartKind, place: int, column: Measured) -> Wholes:
-        counted = self.sums[counted_name(place)]
+    def _of_column(self, kind: PartKind, index: int, column: Measured) -> Wholes:
+        counted = self.sums[counted_name(index)]
         if kind == "counted":
             return wholes(counted)
         if kind == "missing":
             return combined((column.height, self.sums[ROWS]), (-column.height, counted))
-        total = self.sums[total_name(place)]
+        total = self.sums[total_name(index)]
         if kind == "above":
             return wholes(total)
         if kind == "below":
@@ -152,7 +155,7 @@ class ExactTable:
         if len(power) == 1 and power[0] < 2:
             return self.sums[(counted_name, total_name)[power[0]](part.columns[0])]
         product = tuple(zip(part.columns, power, strict=True))
-        if not any(power):  # counted with any of the part's products
-            product = tuple((place, 1) for place in part.columns)
+        if not any(power):  # the count of rows, which every product of the part has beside its sum
+            product = tuple((column, 1) for column in part.columns)
             return self.sums[counted_name(len(plan.measured) + plan.products.index(product))]
         return self.sums[total_name(len(plan.measured) + plan.products.index(product))]

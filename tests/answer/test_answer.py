@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer.answer import Answer, Facts, Rows
+from tacit.answer.answer import Answer, AnswerInfo, Rows
 from tacit.answer.text import cell_text
 from tacit.ledger.certificate import verify_certificate
 
-FACTS = Facts(
+FACTS = AnswerInfo(
     loss={"epsilon": 1.0, "delta": 0.0, "text": "ε = 1"},
     left={"epsilon": 2.0, "questions": 3, "text": "up to ε = 2 for one more question"},
     unit="all rows of one person",

@@ -13,7 +13,7 @@ from tacit.answer.columns import noisy_columns
 from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
-from tacit.release.noisy import NoisyTable, release
+from tacit.release import NoisyTable, release
 from tacit_gauntlet.stage.statistic import clopper_pearson_lower, clopper_pearson_upper
 from tacit_gauntlet.stage.table import plan_of, protected
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tacit.answer.answer import Answer, Facts
+from tacit.answer.answer import Answer, AnswerInfo
 from tacit.answer.panel import LABELS_MOST, sheet
 from tacit.pictures.sheet import COLOURS
 
@@ -29,7 +29,7 @@ def answer(keys: Sequence[str], aggregates: Sequence[str], rows: Sequence[Sequen
         for name, ends in zip(aggregates, row[len(keys) :], strict=True):
             cells |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
         made.append(cells)
-    facts = Facts(
+    facts = AnswerInfo(
         {"text": "ε = 1, δ = 1e-07"}, {}, "all rows of one patient", "add or remove one", Fraction(19, 20), True, False
     )
     types = dict.fromkeys(aggregates, "float")

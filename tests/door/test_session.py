@@ -72,7 +72,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
     if broken == "engine":
         monkeypatch.setattr(Engine, "_aggregate", lambda *_: 1 / 0)
     elif broken == "noise":
-        monkeypatch.setattr(noisy, "_with_noise", lambda *_: 1 / 0)
+        monkeypatch.setattr(noisy, "_add_noise", lambda *_: 1 / 0)
     else:
         expected = NoRandomness
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tacit import audit, local, tradeoff
-from tacit.answer.answer import Answer, Facts
+from tacit.answer.answer import Answer, AnswerInfo
 from tacit.auditing.attacks import difference
 from tacit.errors import InvalidParameter
 from tacit.pictures.look import Spec, page
@@ -36,7 +36,9 @@ PLAIN = picture_of("plain")
 def an_answer() -> Drawn:
     row = {"ward": EVIL, "n": 7.0, "n_low": 6.0, "n_high": 8.0}
     loss = {"text": "ε = 1"}
-    facts = Facts(loss, {}, "each row", "add or remove one", Fraction(19, 20), durable=True, free=False, notes=(EVIL,))
+    facts = AnswerInfo(
+        loss, {}, "each row", "add or remove one", Fraction(19, 20), durable=True, free=False, notes=(EVIL,)
+    )
     return Answer([row], ("ward", "n"), {"n": "float"}, ("n",), facts, {"n": "count"}).plot
 
 

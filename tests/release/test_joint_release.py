@@ -12,7 +12,7 @@ from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.query.frame import count, mean
 from tacit.query.frame import sum as sum_of
-from tacit.release.noisy import NoisyTable, release
+from tacit.release import NoisyTable, release
 from tacit_gauntlet.stage.table import plan_of, protected
 
 GROUPS = 40_000

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tacit.errors import LedgerError
 from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units
+from tacit.release import NoisyTable, release
 from tacit.release import noisy as noisy_module
-from tacit.release.noisy import NoisyTable, release
 from tacit_gauntlet.stage.table import plan_of, protected
 
 SCALARS = st.one_of(
@@ -53,18 +53,14 @@ def test_an_exact_table_prints_as_withheld():
 def test_the_threshold_is_inclusive(monkeypatch):
     plan = private_plan()
     least = plan.threshold.least
-    monkeypatch.setattr(
-        noisy_module, "_with_noise", lambda each, plan, exact: [exact.part(p, plan) for p in each.parts]
-    )
+    monkeypatch.setattr(noisy_module, "_add_noise", lambda each, plan, exact: [exact.part(p, plan) for p in each.parts])
     exact = ExactTable([("below",), ("at",), ("above",)], {"rows": [9, 9, 9], "units": [least - 1, least, least + 1]})
     assert release(plan, exact).keys == (("above",), ("at",))
 
 
 def test_shown_groups_are_in_the_order_of_their_keys_and_not_of_rows(monkeypatch):
     plan = private_plan()
-    monkeypatch.setattr(
-        noisy_module, "_with_noise", lambda each, plan, exact: [exact.part(p, plan) for p in each.parts]
-    )
+    monkeypatch.setattr(noisy_module, "_add_noise", lambda each, plan, exact: [exact.part(p, plan) for p in each.parts])
     names = ["b", None, "a", "C", ""]
     exact = ExactTable([(name,) for name in names], {"rows": [9] * 5, "units": [10**6] * 5})
     assert [key for (key,) in release(plan, exact).keys] == [None, "", "C", "a", "b"]

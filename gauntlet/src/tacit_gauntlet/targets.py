@@ -227,8 +227,8 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "kernel broken": "tacit.engine.kernel.compiled:_broken",
     "import the loops": "tacit.engine.kernel.compiled:_import_loops",
     # release
-    "chosen groups": "tacit.release.noisy:_chosen",
-    "with noise": "tacit.release.noisy:_with_noise",
+    "chosen groups": "tacit.release.noisy:_choose_keys",
+    "with noise": "tacit.release.noisy:_add_noise",
     "draw_quantiles": "tacit.release.noisy:draw_quantiles",
     "release": "tacit.release.noisy:release",
     # answer

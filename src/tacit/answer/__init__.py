@@ -1,13 +1,13 @@
 """Post-processing of what was released: columns, error bars, printing. Reads no row and no secret."""
 
-from tacit.answer.answer import Answer, Facts, instead_words, loss_record, make_answer
+from tacit.answer.answer import Answer, AnswerInfo, instead_words, loss_record, make_answer
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.answer.text import html_lines
 
 __all__ = [
     "Answer",
-    "Facts",
+    "AnswerInfo",
     "html_lines",
     "instead_words",
     "law_bound",

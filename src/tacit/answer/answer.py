@@ -79,7 +79,7 @@ class Rows(Sequence[Row]):
 
 
 @dataclass(frozen=True)
-class Facts:
+class AnswerInfo:
     """What an answer says about itself: all public, or read from the ledger."""
 
     loss: Mapping[str, Any]  # epsilon and delta as numbers, and text
@@ -106,7 +106,7 @@ class Answer:
     columns: tuple[str, ...]  # as asked: keys and aggregates
     types: Mapping[str, str]  # every column's type, X_low and X_high included
     aggregates: tuple[str, ...]
-    facts: Facts
+    facts: AnswerInfo
     kinds: Mapping[str, str] = field(default_factory=dict)  # what each aggregate is, e.g. count or mean
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
 
@@ -210,7 +210,7 @@ def make_answer(
     plan: Plan,
     noisy: NoisyTable,
     after: After,
-    facts: Facts,
+    facts: AnswerInfo,
     *,
     consistent: bool = False,
     notices: tuple[str, ...] = (),

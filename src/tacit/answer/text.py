@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import printable
 
 if TYPE_CHECKING:
-    from tacit.answer.answer import Answer, Facts
+    from tacit.answer.answer import Answer, AnswerInfo
 
 ROWS_SHOWN = 60
 
@@ -78,7 +78,7 @@ def closing_lines(answer: Answer) -> list[str]:
     return [printable(line) for line in (*lines, *facts.notes)]
 
 
-def _answered(facts: Facts) -> str:
+def _answered(facts: AnswerInfo) -> str:
     """Say when and from which version of the table; an answer without a receipt has no time."""
     time = str(facts.receipt.get("time", ""))[:16].replace("T", " ")
     return f"answered {time} UTC, from version {facts.version}" if time else "this question was already answered"

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from tacit.answer import Answer, Facts, html_lines, loss_record, make_answer
+from tacit.answer import Answer, AnswerInfo, html_lines, loss_record, make_answer
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, printable
 from tacit.forecast import Solved, Wanted, group_rows, plan_in_words, solve_epsilon
 from tacit.ledger import Fit, Left
@@ -173,10 +173,10 @@ def warn_if_large(epsilon: Fraction | None) -> None:
 
 def _facts(
     session: Session, answered: Answered, confidence: Fraction, analyst: str | None, notes: tuple[str, ...]
-) -> Facts:
+) -> AnswerInfo:
     """Return what an answer says about itself beside its numbers: all public, or read from the ledger."""
     plan, receipt = answered.plan, answered.receipt
-    return Facts(
+    return AnswerInfo(
         loss=loss_record(plan.loss),
         left=left_record(what_is_left(session, analyst)),
         unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",

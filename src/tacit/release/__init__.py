@@ -1,6 +1,7 @@
-"""Releases: add noise to exact sums, and say how far off each cell may be. They never see rows."""
+"""Releases: noise is added to exact sums here and nowhere else. `noisy.py` is the page for an auditor."""
 
-from tacit.release.noisy import NoisyTable, joined, release, stamp_in
+from tacit.release.noisy import release
+from tacit.release.noisy_table import NoisyTable, joined, stamp_in
 
 __all__ = [
     "NoisyTable",

@@ -24,7 +24,7 @@ from tacit.plan.plan import Measured, NoiseKind, Plan
 from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy import law
 from tacit.privacy.arrays import Words
-from tacit.release.noisy import NoisyTable, release
+from tacit.release import NoisyTable, release
 from tacit_gauntlet.targets import planted
 
 # what the functions below take and give

@@ -1,0 +1,117 @@
+"""The noisy table: what a release lets out, and how the ledger stores it.
+
+The ledger keeps the noisy integers themselves. So an answer asked for again has the same numbers, whatever names, order
+or confidence it is asked with. Everything here is released already: no function sees an exact value.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from itertools import chain
+from typing import Any
+
+from tacit.errors import LedgerError
+
+KeyValue = None | bool | int | float | Fraction | str | date | datetime
+Key = tuple[KeyValue, ...]
+FORMAT = 1
+JSON_TYPES = frozenset({int, str, bool, type(None)})  # types that JSON writes as they are
+
+
+@dataclass(frozen=True)
+class NoisyTable:
+    """The keys of the shown groups, and for each release and part one noisy integer for each group.
+
+    After the releases come the draws of quantiles, with a low end, a quantile and a high end for each fraction.
+    """
+
+    keys: tuple[Key, ...]
+    parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
+
+    @classmethod
+    def sorted_by_key(cls, keys: Sequence[Key], parts: Sequence[Sequence[Sequence[int]]]) -> "NoisyTable":
+        """Return the table with its groups in the order of their keys."""
+        order = sorted(range(len(keys)), key=lambda group: tuple([_rank(part) for part in keys[group]]))
+        return cls(
+            tuple([keys[group] for group in order]),
+            tuple(tuple(tuple([part[group] for group in order]) for part in each) for each in parts),
+        )
+
+    def with_texts(self, texts: Mapping[str, str]) -> "NoisyTable":
+        """Return it with long texts in place of their digests, in the order of its keys."""
+        if not texts:
+            return self
+        keys = [tuple(texts.get(part, part) if isinstance(part, str) else part for part in key) for key in self.keys]
+        return NoisyTable.sorted_by_key(keys, self.parts)
+
+    def to_json(self, *, stamp: str | None = None) -> str:
+        """Return it as text for the ledger. `stamp` identifies the state of the files that were read."""
+        keys: Sequence[Sequence[Any]] = self.keys
+        if not set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
+            keys = [[_key_to_json(part) for part in key] for key in keys]
+        record = {"format": FORMAT, "keys": keys, "parts": self.parts} | ({} if stamp is None else {"stamp": stamp})
+        return json.dumps(record, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "NoisyTable":
+        """Return the table that `to_json` wrote."""
+        record = json.loads(text)
+        if record.get("format") != FORMAT:
+            raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")
+        keys = tuple(tuple(_key_from_json(part) for part in key) for key in record["keys"])
+        return cls(keys, tuple(tuple(tuple(part) for part in release) for release in record["parts"]))
+
+
+def stamp_in(text: str) -> str | None:
+    """Return the stamp that `to_json` was given, or None."""
+    stamp = json.loads(text).get("stamp")
+    return stamp if isinstance(stamp, str) else None
+
+
+def joined(tables: Sequence[NoisyTable]) -> NoisyTable:
+    """Return one table, in the order of its keys, with the groups of several tables that were read in parts."""
+    if len(tables) == 1:
+        return tables[0]
+    keys = [key for table in tables for key in table.keys]
+    releases = range(len(tables[0].parts)) if tables else range(0)
+    parts = [
+        [list(chain.from_iterable(some)) for some in zip(*(table.parts[index] for table in tables), strict=True)]
+        for index in releases
+    ]
+    return NoisyTable.sorted_by_key(keys, parts)
+
+
+def _rank(part: KeyValue) -> tuple[int, Any]:
+    """Return what a key is sorted by: NULL first, then by value. The values of one column have one type."""
+    if part is None:
+        return (0, 0)
+    return (1, part)
+
+
+def _key_to_json(part: KeyValue) -> Any:
+    if isinstance(part, datetime):
+        return {"timestamp": part.isoformat()}
+    if isinstance(part, date):
+        return {"date": part.isoformat()}
+    if isinstance(part, Fraction):
+        return {"decimal": str(part)}
+    if isinstance(part, float):
+        return {"float": repr(part)}
+    return part
+
+
+def _key_from_json(part: Any) -> KeyValue:
+    if not isinstance(part, dict):
+        plain: KeyValue = part
+        return plain
+    (kind, text), *_ = part.items()
+    readers: dict[str, Any] = {
+        "timestamp": datetime.fromisoformat,
+        "date": date.fromisoformat,
+        "decimal": Fraction,
+        "float": float,
+    }
+    read: KeyValue = readers[kind](text)
+    return read
