@@ -52,9 +52,9 @@ def test_an_integer_range_wider_than_integers_are_is_cut_to_them():
     ("column", "between", "words"),
     [
         ("f", (0, "1e300"), "narrower range"),
-        ("i", ("0.2", "0.8"), "no two steps"),
-        ("f", (0, 5e-324), "no two steps"),
-        ("i", (10**30, 10**31), "no two steps"),
+        ("i", ("0.2", "0.8"), "at least two multiples of its step"),
+        ("f", (0, 5e-324), "at least two multiples of its step"),
+        ("i", (10**30, 10**31), "at least two multiples of its step"),
     ],
 )
 def test_a_range_that_cannot_be_measured_is_refused_before_any_charge(column, between, words):

@@ -68,5 +68,5 @@ def test_a_pass_out_of_turn_is_refused():
     for step in PASSES[2:]:
         if step.__name__ == "set_threshold":
             continue
-        with pytest.raises(ValueError, match="before the one that decides"):
+        with pytest.raises(ValueError, match="before the pass that it depends on"):
             step(Draft(*asked("ranked")))

@@ -1,4 +1,4 @@
-"""Plans: from a question and public facts alone, what will be read, bounded, noised and charged."""
+"""Plans: from a question and public facts only, decide what is read, how it is bounded, its noise and its cost."""
 
 from tacit.plan.bernstein import indices, weights_of_part
 from tacit.plan.outputs import (

@@ -1,8 +1,9 @@
-"""Moments as parts that are never negative and add up: the Bernstein basis, for one column or two.
+"""The Bernstein basis for one column or two: moments as parts that are never negative and have a fixed sum.
 
-For y in 0 … H and a degree d, part i is C(d,i)·(H-y)^(d-i)·y^i: none is negative and together they are H^d, whatever
-y is. So one row moves them by H^d in all, however many moments are read off them (docs/proofs/moments.md). For two
-columns the parts are the products of theirs. Everything is whole numbers or exact rationals.
+For y in 0 … H and a degree d, part i is C(d,i)·(H-y)^(d-i)·y^i. No part is negative, and the parts add up to
+H^d for every y. So one row changes them by H^d in total, however many moments are computed from them
+(docs/proofs/moments.md). For two columns the parts are the products of the parts of each. All numbers are integers or
+exact rationals.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ def indices(degrees: Sequence[int]) -> tuple[Index, ...]:
 
 
 def weights_of_part(index: Index, degrees: Sequence[int], heights: Sequence[int]) -> dict[Index, int]:
-    """Return what each sum of a power counts in a part: the part is their weighted sum; powers[(1, 2)] is Σ y₁·y₂².
+    """Return the weights that make a part from sums of powers; the index (1, 2) stands for Σ y₁·y₂².
 
     >>> weights_of_part((0,), (1,), (10,))
     {(0,): 10, (1,): -1}

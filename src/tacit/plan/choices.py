@@ -1,12 +1,14 @@
-"""Quantiles in a plan: how many levels of splitting, what each costs, and how far off in ranks to expect them.
+"""Private choices in a plan: the quantiles of a column, and the ranking of public keys.
 
-The estimates come first: they get most of a call's loss. The rest draws each one's interval, which is proved to hold
-the quantile at the stated rate for every table (docs/proofs/quantiles.md).
+Quantiles: how many levels of splitting, what each level costs, and how far off in ranks to expect the result. The
+estimates get most of a call's loss. The rest pays for their intervals, which cover the quantile at the stated rate for
+every table (docs/proofs/quantiles.md).
 
-Which of the public keys are most common: a choice by exact counts of units, which are not shown.
+Ranking: which public keys have the most units. The counts decide and are not shown. One unit changes every count by at
+most 1, all in the same direction when it is added or removed. So the choice costs the same however many keys a unit is
+in, and far less than all the counts would (docs/proofs/selection.md).
 
-One unit moves every count by at most 1, all in the same direction when it is added or removed, so the choice costs the
-same however many keys a unit is in, and far less than all the counts would (docs/proofs/selection.md).
+The mechanisms themselves are in `tacit.selection`.
 """
 
 from dataclasses import dataclass
@@ -21,14 +23,16 @@ from tacit.privacy import Event, ExponentialChoice, PureChoice
 from tacit.query import Query, Scalar
 from tacit.selection import BEYOND, EXTREME_BITS, Rate, TopK, levels_of, rows_for
 
-# What the estimates get of the loss, in epsilon and in rho: either way they err by a third more than without intervals.
+# The share of the loss that estimates get, in epsilon and in rho: either way they err by a third more than without
+# intervals.
 ESTIMATES_PART = Fraction(3, 4)
 ESTIMATES_PART_OF_RHO = Fraction(9, 16)
-# Where only the least or the greatest are asked: they aim so far inside that the end of an interval needs little more.
+# The same where only the minimum or the maximum is asked: they aim so far inside that an interval needs little more.
 EXTREMES_PART = Fraction(9, 10)
-# The least and the greatest are drawn beyond the last row with at most about this chance, however empty the range is.
+# The minimum and the maximum are drawn beyond the last row with about this probability at most, even if the range is
+# nearly empty.
 BEYOND_CHANCE = Fraction(1, 20)
-# So many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
+# Up to this many choices are recorded one by one, each at its epsilon²/8; more are recorded as one, at its epsilon.
 EVENTS_MOST = 1024
 EPSILON_BITS = 40
 EPSILON_STEP = Fraction(1, 1 << EPSILON_BITS)
@@ -38,7 +42,7 @@ EPSILON_USEFUL = Fraction(2**20)
 
 @dataclass(frozen=True)
 class UnitBounds:
-    """What one unit may have: rows in a group, groups, and whether it is replaced or added."""
+    """The bounds on one unit: rows in each group, groups, and whether neighbours replace it or add it."""
 
     rows: int
     groups: int
@@ -89,7 +93,7 @@ def inside_of(rate: Rate, fraction: Fraction, height: int) -> int:
 
 
 def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:
-    """Return how many rows are to lie between a quantile and the ends of its interval."""
+    """Return how many rows should lie between a quantile and each end of its interval."""
     if fraction in (0, 1):
         return rows_for(1 - confidence, per_row=rate.for_extreme() * BEYOND)
     up, down, slope = rate.for_fraction(fraction)
@@ -97,13 +101,13 @@ def reach_of(rate: Rate, fraction: Fraction, confidence: Fraction) -> int:
 
 
 def _drawable(epsilon: Fraction, rows: int) -> Fraction:
-    """Return the epsilon of a level, at most as large as is of use; refuse one whose ranks would leave 64 bits.
+    """Return the epsilon of a level, capped where more has no use; refuse one whose ranks would not fit in 64 bits.
 
     Ranks are then off by less than 2^45 rows, and every score of a table that fits a disk stays below 2^62.
     """
     if epsilon / rows < EPSILON_LEAST:
         raise QueryRefused(
-            "epsilon is too small for quantiles with these bounds: they would say nothing about any table"
+            "epsilon is too small for quantiles with these bounds per unit: the result would be noise only"
             "\nhint: give a larger epsilon, fewer quantiles, or smaller bounds per unit"
         )
     return min(epsilon, EPSILON_USEFUL)
@@ -119,6 +123,8 @@ def _root_down(value: Fraction) -> Fraction:
     return isqrt((value.numerator << 2 * EPSILON_BITS) // value.denominator) * EPSILON_STEP
 
 
+# ---- The ranking of public keys.
+
 # Permute-and-flip errs up to twice less than the exponential mechanism at the same epsilon.
 GAIN_LEAST = 2
 
@@ -131,10 +137,14 @@ def choice_of(
     if best is None:
         return None
     if len(query.outputs) > 1 or listed is None or not query.keys:
-        raise QueryRefused("a ranking of public keys is asked alone\nhint: top('city', 3, keys=['A', 'B', 'C', 'D'])")
+        raise QueryRefused(
+            "a ranking must be the only aggregate of a question, and its keys must be public"
+            "\nhint: top('city', 3, keys=['A', 'B', 'C', 'D'])"
+        )
     if not 1 <= best < len(listed):
         raise QueryRefused(
-            f"the best {best} of {len(listed)} keys is no choice\nhint: give a smaller number, or ask for the counts"
+            f"cannot choose the best {best} of {len(listed)} keys: every key would be chosen"
+            "\nhint: give a smaller number, or ask for the counts"
         )
     pure = TopK(k=best, epsilon=spend.epsilon, monotone=not unit.replace)
     if spend.delta_rho == 0 or spend.noise == "laplace":

@@ -1,4 +1,4 @@
-"""Which groups an answer shows: those of a public list, all of them; or those that clear a private threshold."""
+"""Partition selection: an answer shows all groups of a public list, or the groups that reach a private threshold."""
 
 from fractions import Fraction
 from itertools import product
@@ -9,7 +9,7 @@ from tacit.privacy import GaussianLaw, LaplaceLaw, ball, certainly_less, rounded
 from tacit.query import PUBLIC_KEYS_MAX, Column, Query, Scalar
 from tacit.tables import Declaration
 
-# Charged on top, so that a chance like e^(-10^12) needs no trillion digits.
+# Charged on top, so that a probability like e^(-10^12) needs no trillion digits.
 DELTA_LEAST = Fraction(1, 2**1000)
 
 
@@ -49,7 +49,7 @@ def refuse_private_keys(query: Query) -> None:
 def threshold_for(
     noise: NoiseKind, scale: Fraction, *, groups_per_unit: int, delta: Fraction, release: int
 ) -> Threshold:
-    """Return the least threshold whose exact chance of showing a key of one unit alone is at most `delta`.
+    """Return the least threshold that shows a key of one single unit with an exact probability of at most `delta`.
 
     Privacy: a unit adds at most g keys that nobody else has, each with a count of 1; a key is shown when its noisy
     count is at least the threshold (inclusive), so delta = 1 - (1 - Pr[1 + Z >= threshold])^g, the g noises being

@@ -1,4 +1,4 @@
-"""Which parts are released for which outputs: everything asked of one column comes from one joint release.
+"""Decide which parts are released for which outputs: all aggregates of one column come from one joint release.
 
 A column's count, sum and mean come from two parts, its variance and standard deviation as well from three; two
 columns' covariance from four, their correlation from nine. A sum alone is released as itself, which errs less. COUNT(*)
@@ -30,7 +30,7 @@ Subjects = dict[Subject, list[Output]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What limits how fine a grid can be: the bounds per unit and the call's epsilon."""
+    """The bounds per unit and the call's epsilon, which limit how fine a grid can be."""
 
     rows: int
     groups: int
@@ -72,7 +72,7 @@ class Layout:
         return tuple(self.products_of)
 
     def measure(self, aggregate: Aggregate, *, degree: int, float_steps: int | None = None) -> int:
-        """Return the place of the aggregate's column on a grid fit for moments of this degree."""
+        """Add the aggregate's column, on a grid fit for moments of this degree, and return its index."""
         if float_steps is None:
             most = steps_within(
                 rows=self.bounds.rows,
@@ -155,7 +155,7 @@ def _counts_of(expression: Expression | None, subjects: Subjects) -> list[Output
 def _lay_out_columns(
     layout: Layout, family: Family, outputs: list[Output], counts: list[Output], *, rows_asked: bool
 ) -> None:
-    """Lay out what is asked of one column or two, together; what has its own way comes later."""
+    """Lay out the aggregates of one column or two columns together; `_lay_out_alone` does the others."""
     with_rows = rows_asked and not any(part.kind == "missing" for parts in layout.released for part in parts)
     match family:
         case "column":
@@ -171,7 +171,7 @@ def _lay_out_columns(
 
 
 def _lay_out_alone(layout: Layout, output: Output, *, rows_asked: bool) -> None:
-    """Lay out what is not asked of a column with others."""
+    """Lay out an aggregate that shares no release with others of its column."""
     family = _family(output.aggregate)
     match family:
         case "distinct":
@@ -237,17 +237,17 @@ def _lay_out_quantiles(layout: Layout, outputs: list[Output]) -> None:
         at = fractions.index(output.aggregate.fraction)
         layout.made[output.name] = planned(output, len(layout.quantiles) - 1, column, at)
     if count > QUANTILES_MOST:
-        raise QueryRefused(f"at most {QUANTILES_MOST} quantiles of a column fit in a question\nhint: ask for fewer")
+        raise QueryRefused(f"a question can have at most {QUANTILES_MOST} quantiles of a column\nhint: ask for fewer")
 
 
 QUANTILES_MOST = 100
 
 
 def _lay_out_count(layout: Layout, output: Output, *, rows_asked: bool) -> None:
-    """COUNT(x) alone: a column of height 1 of which only whether it is NULL matters."""
+    """COUNT(x) alone: a column of height 1 whose values do not matter, only whether each is NULL."""
     expression = output.aggregate.expression
     if expression is None:
-        raise QueryRefused("COUNT needs a column or *")
+        raise QueryRefused("COUNT needs a column or *\nhint: COUNT(*), or COUNT(age)")
     for place, column in enumerate(layout.columns):
         if column.counts_only and column.expression == expression:
             at = next(at for at, parts in enumerate(layout.released) if parts[-1] == Part("counted", place))
@@ -269,8 +269,8 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
     if aggregate.expression is None or bound is None:
         raise QueryRefused(
             f"'{output.name}' counts different values, and one unit could bring any number of them."
-            "\nhint: state the most that should count, count_distinct('x', per_unit=5), in SQL"
-            f" sql(..., per_unit={{'{output.name}': 5}}), or declare rows_per_unit; values beyond it are left out"
+            "\nhint: state how many values of one unit may count: count_distinct('x', per_unit=5), in SQL"
+            f" sql(..., per_unit={{'{output.name}': 5}}), or declare rows_per_unit; values beyond it are dropped"
         )
     wanted = Distinct(aggregate.expression, bound)
     if wanted not in layout.distincts:
@@ -281,7 +281,10 @@ def _lay_out_distinct(layout: Layout, output: Output) -> None:
 
 
 def _counted(layout: Layout, output: Output) -> PlannedOutput:
-    """COUNT(*) or a count of units: from the release that has it, which is the other's where they are one number."""
+    """Return COUNT(*) or a count of units, from the release that holds it.
+
+    Where a unit has one row in a group, the two are the same number, and either release serves both.
+    """
     found: dict[type[CountRows | CountUnits], int] = {
         CountUnits if parts == UNITS else CountRows: at
         for at, parts in enumerate(layout.released)
@@ -291,4 +294,4 @@ def _counted(layout: Layout, output: Output) -> PlannedOutput:
     for record in (wanted, *found):
         if record in found and (record is wanted or layout.bounds.rows == 1):
             return record(output.name, found[record])
-    raise QueryRefused("COUNT(*) has no release")
+    raise QueryRefused("no release of this plan holds COUNT(*)\nhint: please report this question as a fault")

@@ -1,8 +1,8 @@
-"""Put each numeric expression on its public grid: the step, and the range in whole steps.
+"""Put each numeric expression on its public grid: choose the step, and give the range in whole steps.
 
 Integers and decimals keep their own step; a float gets a power of two near (high - low)/2^20. Where the noise would
 span more than the sampler draws, or a float could not tell two steps apart, the step is coarsened; that depends on
-public facts alone. What a row cannot be scaled by without overflow is refused here, before any row is read.
+public facts only. A range or step that would overflow is refused here, before any row is read.
 """
 
 from fractions import Fraction
@@ -29,7 +29,7 @@ STEP_LEAST = Fraction(1, 2**1000)
 def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int, degree: int = 1) -> int:
     """Return how many steps a range may have so that the noise it needs can be drawn: fewer where noise dwarfs them.
 
-    Moments of a degree in all move by the product of so many ranges.
+    One row changes a moment of degree d by up to the product of d ranges.
     """
     drawable = min(int(SCALE_MAX / 8 * epsilon / (rows * groups * releases)), ROW_MOST)
     root = drawable if degree == 1 else int(drawable ** (1 / degree))
@@ -39,7 +39,7 @@ def steps_within(*, rows: int, groups: int, epsilon: Fraction, releases: int, de
 def measured_column(
     aggregate: Aggregate, declaration: Declaration, *, steps_most: int, float_steps: int = FLOAT_STEPS
 ) -> Measured:
-    """Return the aggregate's expression on its public grid, or refuse with the words to add."""
+    """Return the aggregate's expression on its public grid, or refuse and show the declaration that is missing."""
     expression = aggregate.expression
     if expression is None:
         raise QueryRefused(f"{aggregate.kind} needs a column\nhint: e.g. {aggregate.kind}('age', between=(0, 120))")
@@ -55,8 +55,8 @@ def measured_column(
     low, high = _ends(between, step, exact=kind in ("int", "decimal"))
     if low >= high:
         raise QueryRefused(
-            f"the range of {describe(expression)} holds no two steps of {show(step)}"
-            "\nhint: give a wider range or a finer step"
+            f"the range of {describe(expression)} must hold at least two multiples of its step, {show(step)}"
+            "\nhint: give a wider range or a smaller step"
         )
     off = _rounding(kind, facts, between, step, (low, high))
     return Measured(expression=expression, type=kind, step=step, low=low, high=high, between=between, off=off)
@@ -68,14 +68,13 @@ def describe(expression: Expression) -> str:
 
 
 def _holdable(between: tuple[Fraction, Fraction], kind: str, expression: Expression) -> tuple[Fraction, Fraction]:
-    """Return the range with what no value of the type can reach left out; refuse one that floats cannot add up."""
+    """Return the range, cut to the values that the type can hold; refuse a range whose sums would overflow."""
     low, high = between
     if kind == "int":
         return max(low, Fraction(INT_LEAST)), min(high, Fraction(INT_MOST))
     if max(-low, high) > RANGE_MOST:
         raise QueryRefused(
-            f"the range of {describe(expression)} goes beyond ±8e270, where sums are no longer numbers"
-            "\nhint: give a narrower range"
+            f"the range of {describe(expression)} goes beyond ±8e270, where sums overflow\nhint: give a narrower range"
         )
     return between
 
@@ -99,8 +98,8 @@ def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fra
 def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:
     """Return the range in steps.
 
-    An exact type's own step keeps inside the range; a coarser one starts below it; a float's is nearest, as its
-    rows are.
+    Integers and decimals on their own step stay inside the range; on a coarser step the grid starts below it. A float's
+    ends are rounded to the nearest step, as its rows are.
     """
     low, high = between[0] / step, between[1] / step
     if not exact:
@@ -111,7 +110,7 @@ def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) ->
 def _rounding(
     kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fraction], step: Fraction, ends: tuple[int, int]
 ) -> Fraction:
-    """Return how far the grid may move a value inside its range: nowhere if all of the type's values are on it."""
+    """Return how far rounding to the grid may move a value of the range: 0 if the grid holds all the type's values."""
     own = Fraction(1) if kind == "int" else Fraction(1, 10**facts.scale) if kind == "decimal" and facts else None
     if own is not None and (own / step).denominator == 1:
         return Fraction(0)

@@ -1,8 +1,8 @@
-"""What a plan answers: one record for each kind of aggregate, and the one place where questions' kinds become records.
+"""The outputs of a plan: one record for each kind of aggregate. `planned` turns a question's kinds into records.
 
 A record has its name in the answer, the index of its release and the indices of its measured columns; no field may be
-missing. What is done with an output is a `match` that ends in assert_never, so that mypy finds each place where a new
-record is missing.
+missing. Code that treats outputs by kind is a `match` that ends in assert_never, so that mypy finds each `match` where
+a new record is missing.
 """
 
 from collections.abc import Mapping
@@ -171,7 +171,7 @@ PlannedOutput = Released | Quantile | Ranking
 def planned(output: Output, release: int, *columns: int) -> PlannedOutput:
     """Return the record of an aggregate that comes from this release, or draw, and these indices.
 
-    It is the one place where a question's kinds of aggregates become a plan's.
+    No other function turns a question's kinds of aggregates into a plan's records.
     """
     name, kind = output.name, output.aggregate.kind
     match kind:

@@ -1,11 +1,10 @@
 """The plan: frozen records of everything that will happen, made from public facts before any row is read.
 
-The engine reads from it what to add up, the release what noise to add, the ledger what to charge, and a person what
-to expect. Nothing in it comes from rows.
+An engine reads from it what to add up, a release what noise to add, the ledger what to charge, and a person what to
+expect. Nothing in it comes from rows. `planner.py` makes it.
 
-Which questions are the same: those whose plans add the same noise to the same sums.
-
-Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-processing and do not count.
+`question_key` is the identity of a question: two questions are the same if their plans add the same noise to the same
+sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-processing and do not count.
 """
 
 import hashlib
@@ -44,8 +43,8 @@ class Spend:
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)  # all of it, as asked
-    delta_keys: Fraction = Fraction(0)  # for showing keys that nobody listed
-    delta_noise: Fraction = Fraction(0)  # the chance that Gaussian noise is beyond epsilon
+    delta_keys: Fraction = Fraction(0)  # for showing keys that are not public
+    delta_noise: Fraction = Fraction(0)  # the probability that Gaussian noise exceeds epsilon
     delta_rho: Fraction = Fraction(0)  # the delta at which epsilon holds the rho of Gaussian noise
     noise: NoiseKind | None = None
     confidence: Fraction = Fraction(95, 100)  # of intervals that are paid for: those of quantiles
@@ -112,7 +111,7 @@ class Part:
     @property
     def columns(self) -> tuple[int, ...]:
         """The measured columns it is made of."""
-        return tuple(place for place in (self.column, self.other) if place is not None)
+        return tuple(column for column in (self.column, self.other) if column is not None)
 
 
 @dataclass(frozen=True)
@@ -127,7 +126,7 @@ class Sensitivity:
 
 @dataclass(frozen=True)
 class NoisyRelease:
-    """Parts that get noise of one law together."""
+    """Parts that get noise of one distribution together."""
 
     parts: tuple[Part, ...]
     sensitivity: Sensitivity
@@ -138,7 +137,7 @@ class NoisyRelease:
 
     @property
     def law(self) -> Law:
-        """The law of one noise."""
+        """The distribution of the noise on one number."""
         if isinstance(self.event, StaircaseNoise):
             return StaircaseLaw(self.event.epsilon, int(self.event.sensitivity), int(self.event.width))
         return LaplaceLaw(self.scale) if self.noise == "laplace" else GaussianLaw(self.scale)
@@ -147,7 +146,7 @@ class NoisyRelease:
     def summed(self) -> NoiseKind:
         """The kind of noise where several are added up, which a staircase never is."""
         if self.noise == "staircase":
-            raise ValueError("a staircase is for one number alone")
+            raise ValueError("staircase noise is for a single number: several of them are never added up")
         return self.noise
 
 
@@ -183,7 +182,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Threshold:
-    """Keys nobody listed are shown where the noisy count of units is at least `least`."""
+    """Keys that are not public are shown where the noisy count of units is at least `least`."""
 
     release: int
     least: int
@@ -227,7 +226,7 @@ class Plan:
 
     @property
     def loss(self) -> Loss:
-        """What this call costs on its own; of an (epsilon, delta) budget, what it takes of it by addition."""
+        """What this call costs by itself; for an (epsilon, delta) budget, what it takes from it by plain addition."""
         keys = self.threshold.delta if self.threshold else Fraction(0)
         noise = self.asked.delta if self.asked else Fraction(0)
         delta = max(keys / FOR_KEYS, noise / FOR_NOISE) if self.spend.delta else keys + noise
@@ -235,7 +234,7 @@ class Plan:
 
     @property
     def asked(self) -> ApproximateLoss | None:
-        """The (epsilon, delta) that noise which is not pure was made for, keys apart; None where it is pure."""
+        """The (epsilon, delta) that Gaussian noise was made for, without the delta of keys; None for pure noise."""
         return ApproximateLoss(self.spend.epsilon, self.spend.delta_noise) if self.noise == "gaussian" else None
 
     @property
@@ -248,12 +247,12 @@ class Plan:
 
     @property
     def value_count(self) -> int:
-        """How many whole numbers each row is made into: one for each measured column and each product."""
+        """How many integers each row becomes: one for each measured column and each product."""
         return len(self.measured) + len(self.products)
 
     @property
     def sums_nothing(self) -> bool:
-        """Whether only quantiles or different values are asked, of groups that are public."""
+        """Whether there are no sums: only quantiles or different values, of groups that are public."""
         summed = {part.kind for release in self.releases for part in release.parts} - {"distinct"}
         return self.public_keys is not None and self.choice is None and not summed
 
@@ -265,7 +264,7 @@ class Plan:
 
 
 def question_key(plan: Plan) -> str:
-    """Return a text that two plans share just when they release the same integers of the same table version."""
+    """Return a text that is equal for two plans if and only if they release the same integers of one table version."""
     parts = (
         plan.table,
         plan.version,

@@ -1,8 +1,8 @@
-"""From a question, a declaration and what may be spent to a plan: a tuple of passes, each adding one kind of decision.
+"""The planner: from a question, a declaration and a spend to a plan, by a tuple of passes.
 
-A pass is a function from a draft to the next. `make_plan` folds `PASSES`; `trace` shows the draft after each of them.
-
-What a call may spend: epsilon for the whole call, and its delta, by default its fair share of the budget's.
+A pass is a function from a draft to the next draft, and adds one kind of decision. `make_plan` folds `PASSES`; `trace`
+shows the draft after each of them. `make_spend` reads what a call may cost: epsilon for the whole call, and its delta,
+by default its share of the budget's delta.
 """
 
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meanin
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
 
-# What is asked of units, however many rows they have.
+# Families that count units, however many rows each unit has.
 UNITS_ONLY = ("units", "distinct", "ranking")
 
 Found = TypeVar("Found")
@@ -42,7 +42,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Draft:
-    """A plan in the making: a question, and what the passes before have decided about it, from public facts alone.
+    """A plan in the making: a question, and what earlier passes decided about it from public facts.
 
     It prints what is decided so far.
     """
@@ -68,7 +68,7 @@ Pass = Callable[[Draft], Draft]
 
 
 def list_keys(draft: Draft) -> Draft:
-    """List the public keys, or none where they are to be found privately; refuse more cells than an answer may have."""
+    """List the public keys, or None where they are found privately; refuse more cells than an answer may have."""
     listed = public_keys(draft.query, draft.declaration)
     if listed is None and draft.spend.delta_keys == 0:
         refuse_private_keys(draft.query)
@@ -114,7 +114,7 @@ def choose_noise(draft: Draft) -> Draft:
 
 
 def set_threshold(draft: Draft) -> Draft:
-    """Set the noisy count of units from which on a key that nobody listed is shown."""
+    """Set the threshold: a key that is not public is shown if its noisy count of units reaches it."""
     if draft.public_keys is not None:
         return draft
     index = _decided(draft.layout).released.index(UNITS)
@@ -184,7 +184,7 @@ def _plan(draft: Draft) -> Plan:
 def _decided(value: Found | None) -> Found:
     """Return what an earlier pass has decided."""
     if value is None:
-        raise ValueError("a pass ran before the one that decides what it needs")
+        raise ValueError("a pass of the planner ran before the pass that it depends on")
     return value
 
 
@@ -211,7 +211,7 @@ def plan_of_other_noise(query: Query, declaration: Declaration, plan: Plan) -> P
 
 
 def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int, int]:
-    """Return how many rows in a group and how many groups one unit may have; missing ones are asked for."""
+    """Return how many rows in a group and how many groups one unit may have; refuse where a bound is missing."""
     if isinstance(declaration.unit, RowUnit):
         return 1, 1
     rows, groups = declaration.rows_per_unit, declaration.groups_per_unit
@@ -219,8 +219,8 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
     if rows is None and needs_rows:
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can have any number of rows, and no bound is declared."
-            "\nhint: add rows_per_unit=1 if each has at most one row in a group, or the most that should count, e.g."
-            " rows_per_unit=5 (--rows-per-unit 5); rows beyond it are left out"
+            "\nhint: add rows_per_unit=1 if each has at most one row in a group, or a larger bound, e.g."
+            " rows_per_unit=5 (--rows-per-unit 5); rows beyond it are dropped at random"
         )
     if not query.keys:
         return rows or 1, 1
@@ -229,8 +229,8 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
     if groups is None:
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can be in any number of groups, and no bound is declared."
-            "\nhint: add groups_per_unit=1 if each is in one group, or the most that should count, e.g."
-            " groups_per_unit=3 (--groups-per-unit 3); groups beyond it are left out"
+            "\nhint: add groups_per_unit=1 if each is in one group, or a larger bound, e.g."
+            " groups_per_unit=3 (--groups-per-unit 3); groups beyond it are dropped at random"
         )
     if isinstance(listed, tuple):
         groups = min(groups, len(listed))
@@ -250,20 +250,22 @@ def make_spend(
     confidence: Fraction = Fraction(95, 100),
     weights: tuple[tuple[str, Fraction], ...] = (),
 ) -> Spend:
-    """Return what a call asked with these words may spend.
+    """Return what a call with these arguments may spend.
 
     The call's delta is divided as the budget's own is. A delta given under a pure budget is accepted and not used.
     """
     epsilon_value = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     if epsilon_value < EPSILON_LEAST:
-        raise QueryRefused("epsilon is too small: below 1e-30 no noise can be drawn\nhint: ask with more")
+        raise QueryRefused("epsilon is too small: below 1e-30 no noise can be drawn\nhint: give a larger epsilon")
     delta_value = None if delta is None else delta_meaning(delta)
     kind = next((known for known in NOISE_KINDS if isinstance(noise, str) and known == noise), None)
     if noise is not None and kind is None:
-        raise InvalidParameter("noise must be 'laplace' or 'gaussian', or left out for the one that errs less")
+        raise InvalidParameter(
+            "noise must be 'laplace' or 'gaussian'\nhint: leave it out to get the one with the smaller error"
+        )
     if isinstance(budget, RenyiLoss):
         raise InvalidParameter(
-            "a table's budget is an epsilon, an (epsilon, delta) or a rho\nhint: tacit.epsilon(3, delta=1e-6)"
+            "a table's budget must be an epsilon, an (epsilon, delta) or a rho\nhint: tacit.epsilon(3, delta=1e-6)"
         )
     shares = shares_of(budget, epsilon_value, delta_value)
     return Spend(epsilon_value, shares.asked, shares.keys, shares.noise, shares.rho, kind, confidence, weights)

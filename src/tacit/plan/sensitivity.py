@@ -1,4 +1,4 @@
-"""How far one unit can move what is released, from the bounds alone (docs/proofs/sensitivity.md)."""
+"""Sensitivity: how far one unit can change a release, computed from the bounds only (docs/proofs/sensitivity.md)."""
 
 from collections.abc import Sequence
 from math import prod
@@ -38,14 +38,14 @@ def sensitivity_of(
 
 
 def _reach_in_one_group(parts: tuple[Part, ...], measured: tuple[Measured, ...], rows: int) -> tuple[int, int]:
-    """Return the largest size of one unit's part of a group, and the largest difference of two such."""
+    """Return the most that one unit adds to a group, and the largest difference of two units' additions."""
     first = parts[0]
     if first.kind == "units":
         return 1, 1
     if first.kind == "rows":
         return rows, rows
     if first.column is None:
-        raise ValueError("a part of a column must name it")
+        raise ValueError("a part of this kind must name its column")
     column = measured[first.column]
     if first.kind == "total":
         lowest, highest = min(column.low, 0), max(column.high, 0)
@@ -58,4 +58,4 @@ def whole_of(part: Part, measured: Sequence[Measured]) -> int:
     if part.column is None:
         return 1
     degrees = part.degrees or (1,)
-    return prod(measured[place].height ** degree for place, degree in zip(part.columns, degrees, strict=True))
+    return prod(measured[column].height ** degree for column, degree in zip(part.columns, degrees, strict=True))

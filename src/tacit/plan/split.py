@@ -1,15 +1,14 @@
-"""Give each release its noise for its share of the loss, and choose the noise that errs less.
+"""Divide a call's loss between its releases, and choose the noise that errs less.
 
-Laplace noise is charged in epsilon and Gaussian noise in rho, so the two are compared at the same total (epsilon,
-delta), and one kind serves the whole call. Where keys are private, the count that shows them is compared by how high
-its threshold would be, since that decides which groups are seen. The shares are `split.py`'s.
+First the shares: they minimize the sum of the squared relative errors. An error is relative to the largest possible
+answer: for a mean its range, for a sum its rows times the end of the range, for a count its rows; for a quantile it is
+in ranks. All of these fall in the same way with the number of rows, so the best shares depend on public facts only.
+Noise falls as 1/share under epsilon and as 1/√share under rho, so a share is in proportion to the cube root, or the
+square root, of the weight of its outputs.
 
-How a call's loss is divided between its releases: so that the squared relative errors add up to the least.
-
-An error is taken relative to the most the answer could be: a mean's to its range, a sum's to its rows at the end of the
-range, a count's to its rows, a quantile's in ranks. All of these fall with the number of rows alike, so which division
-is best depends on public facts alone. Noise falls as 1/share under epsilon and as 1/√share under rho, so a share is in
-proportion to the cube root, or the square root, of what its outputs weigh.
+Then the noise: Laplace noise is charged in epsilon and Gaussian noise in rho. So the two are compared at the same total
+(epsilon, delta), and one kind serves the whole call. Where keys are private, the count of units is compared by how high
+its threshold would be, since the threshold decides which groups are seen.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,12 +56,12 @@ from tacit.selection import levels_of
 PARTS = 1000
 # No release gets less than this part of an even share: grids are chosen so that its noise can still be drawn.
 EVEN_LEAST = Fraction(1, 8)
-# Under Gaussian noise a threshold is so low already that a count of units alone needs half of another's share.
+# Under Gaussian noise the threshold is low already, so the count of units needs only half of another release's share.
 GAUSSIAN_UNITS = 1 / 4
 
 
 def read_weights(weights: Mapping[str, Number] | None, names: Sequence[str]) -> tuple[tuple[str, Fraction], ...]:
-    """Return how much each named aggregate's squared error counts, or refuse a name that is not there."""
+    """Return the weight of each named aggregate's squared error, or refuse a name that the question does not have."""
     if weights is None:
         return ()
     if not isinstance(weights, Mapping):
@@ -70,7 +69,10 @@ def read_weights(weights: Mapping[str, Number] | None, names: Sequence[str]) -> 
     found = []
     for name, weight in weights.items():
         if name not in names:
-            raise InvalidParameter(f"weights names '{name}', which is not asked\nhint: there is {', '.join(names)}")
+            raise InvalidParameter(
+                f"weights names '{name}', but the question has no such aggregate"
+                f"\nhint: its aggregates are {', '.join(names)}"
+            )
         found.append((name, positive(decimal_meaning(weight, name=f"the weight of '{name}'"), name="a weight")))
     return tuple(sorted(found))
 
@@ -97,7 +99,7 @@ def shares_of(
         elif not isinstance(output, Ranking):  # which has no release, and is asked alone
             error = _error(output, layout, sensitivities[output.release], noise=noise)
             weighed[0][output.release] += weight * error**2
-    if layout.private:  # which groups are shown hangs on the count of units, so it gets no less than others do
+    if layout.private:  # the count of units decides which groups are shown, so it gets no less than the others
         place = layout.released.index(UNITS)
         rest = [*weighed[0][:place], *weighed[0][place + 1 :], *weighed[1]]
         least = sum(rest) / len(rest) * (1 if noise == "laplace" else GAUSSIAN_UNITS)
@@ -159,11 +161,11 @@ SIGMA_BITS = 40
 ROUNDING = Fraction(1, 2**30)
 # parts of a call's rho that are tried until its noise is within its epsilon
 PARTS_TRIED = tuple(Fraction(100 - less, 100) for less in (0, 1, 2, 3, 4, 6))
-# a chance below this is compared as if it were this
+# a probability below this is compared as if it were this
 CHANCE_LEAST = 1e-300
 # The staircase costs more in rho than Laplace noise, so it is for where it errs clearly less: an epsilon of 2 or more.
 STAIRCASE_GAIN = 1.15
-# Nor is it for where its interval is the longer one: what that misses.
+# It is also not used where its interval would be longer, at this probability to miss.
 MISSED = Fraction(1, 20)
 # Narrower Laplace noise is 0 for all that is compared.
 LEAST_TO_COMPARE = Fraction(1, 600)
@@ -178,7 +180,7 @@ def divide(
         return _drawable(laplace), purely
     if spend.delta_rho == 0:
         raise QueryRefused(
-            "Gaussian noise needs a delta, and this budget is pure"
+            "Gaussian noise needs a delta, but this budget is pure (delta = 0)"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
     gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit)
@@ -236,7 +238,7 @@ def _is_beyond(releases: tuple[NoisyRelease, ...], spend: Spend) -> bool:
 
 
 def standard_deviation(noise: NoiseKind, scale: Fraction) -> float:
-    """Return about how far such noise strays, for choosing and showing."""
+    """Return the approximate standard deviation of such noise, for comparing and showing."""
     return float(scale) * (2**0.5 if noise == "laplace" else 1.0)
 
 
@@ -283,7 +285,7 @@ def _root_up(value: Fraction) -> Fraction:
 
 @dataclass(frozen=True)
 class _Height:
-    """Which release shows private keys, how many one unit may bring, and the chance that one of them shows alone."""
+    """Which release shows private keys, how many one unit may bring, and the probability that one of them is shown."""
 
     release: int
     groups: int
@@ -321,6 +323,6 @@ def _drawable(releases: tuple[NoisyRelease, ...]) -> tuple[NoisyRelease, ...]:
     if not _is_too_wide(releases):
         return releases
     raise QueryRefused(
-        "the noise would span more steps than can be drawn: the range is very wide, or epsilon very small, for"
-        " these bounds per unit\nhint: give a coarser step, e.g. step=1000, a narrower range, or a larger epsilon"
+        "the noise would be wider than the sampler can draw: for these bounds per unit the range is too wide,"
+        " or epsilon is too small\nhint: give a coarser step, e.g. step=1000, a narrower range, or a larger epsilon"
     )
