@@ -36,8 +36,8 @@ def answering(monkeypatch: pytest.MonkeyPatch, *answers: str) -> list[str]:
 def test_what_is_said_by_flags_is_a_catalog_that_answers(tacit_command):
     assert tacit_command("init", "visits.parquet", *SAID, *FACTS).code == 0
     entry = read_catalog("tacit.toml").tables["visits"]
-    assert entry.words["rows_per_unit"] == 2
-    assert entry.words["columns"]["urgent"] == {"keys": [True, False]}
+    assert entry.options["rows_per_unit"] == 2
+    assert entry.options["columns"]["urgent"] == {"keys": [True, False]}
     sql = "SELECT ward, AVG(days) AS stay FROM visits GROUP BY ward"
     assert tacit_command("ask", "visits", sql, "--epsilon", "0.1").code == 0
 
@@ -76,9 +76,9 @@ def test_at_a_terminal_it_asks_for_the_rest(tacit_command, monkeypatch):
     assert tacit_command("init", "visits.parquet", "--between", "days=0:10").code == 0
     assert len(asked) == 6  # unit, two bounds, epsilon, delta, and the range of floor
     (entry,) = read_catalog("tacit.toml").tables.values()
-    assert entry.words["unit"] == "patient"
-    assert "groups_per_unit" not in entry.words
-    assert entry.words["columns"]["floor"]["between"] == [0, 5]
+    assert entry.options["unit"] == "patient"
+    assert "groups_per_unit" not in entry.options
+    assert entry.options["columns"]["floor"]["between"] == [0, 5]
 
 
 def test_a_wrong_answer_is_asked_again(tacit_command, monkeypatch):
@@ -86,7 +86,7 @@ def test_a_wrong_answer_is_asked_again(tacit_command, monkeypatch):
     ran = tacit_command("init", "visits.parquet")
     assert "did you mean 'patient'" in ran.out
     assert asked[:2] == [asked[0]] * 2
-    assert read_catalog("tacit.toml").tables["visits"].words["rows_per_unit"] == 2
+    assert read_catalog("tacit.toml").tables["visits"].options["rows_per_unit"] == 2
 
 
 def test_without_asking_nothing_is_asked(tacit_command, monkeypatch):

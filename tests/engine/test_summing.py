@@ -66,7 +66,7 @@ WIDE = [0, 1, -1, 2**63 - 1, -(2**63), 7, None]
 )
 def test_same_integers_as_sql_for_listed_whole_numbers(rows, keys):
     asked = question(as_table(rows, key=pa.int64()), **UNBOUNDED, keys=keys)
-    assert kernel_path.finds_places(asked.plan(epsilon=1).plan)
+    assert kernel_path.looks_up_keys(asked.plan(epsilon=1).plan)
     assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
 from tacit.query.literal import like, pattern_parts
-from tacit.query.nodes import After, Call, Column, Ordering, Value
-from tacit.query.postprocess import apply_after, evaluate
+from tacit.query.nodes import Call, Column, Ordering, PostProcessing, Value
+from tacit.query.postprocess import apply_postprocessing, evaluate
 from tacit.query.sql import parse_query
 from tests.query.test_sql import VISITS
 
@@ -25,7 +25,7 @@ ROWS = [
 
 def kept(tail, rows=ROWS):
     asked = parse_query(f"SELECT ward, COUNT(*) AS n, AVG(days) AS stay FROM visits GROUP BY ward {tail}", VISITS)
-    return [row["ward"] for row in apply_after(rows, asked.after)]
+    return [row["ward"] for row in apply_postprocessing(rows, asked.after)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_having_has_no_function_that_only_rows_have():
 
 def test_the_given_rows_are_left_alone():
     rows = [{"n": 1}]
-    apply_after(rows, After(order=(Ordering("n"),)))[0]["n"] = 2
+    apply_postprocessing(rows, PostProcessing(order=(Ordering("n"),)))[0]["n"] = 2
     assert rows == [{"n": 1}]
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from tacit.errors import QueryRefused
-from tacit.query.nodes import After, Aggregate, Call, Column, Key, Ordering, Output, Value
+from tacit.query.nodes import Aggregate, Call, Column, Key, Ordering, Output, PostProcessing, Value
 from tacit.query.parse import parse_expression
 from tacit.query.sql import parse_query
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
@@ -62,7 +62,7 @@ def test_the_whole_question():
         Output("stay", Aggregate("mean", Column("days"))),
     )
     assert asked.where == expression("age >= 18 AND age <= 65")
-    assert asked.after == After(
+    assert asked.after == PostProcessing(
         having=Call(">", (Column("n"), Value(10, "int"))), order=(Ordering("stay", descending=True),), limit=5
     )
     assert asked.columns == ("ward", "n", "people", "stay")

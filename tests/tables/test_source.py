@@ -233,7 +233,7 @@ def test_a_table_in_memory_or_a_temporary_one_is_known_by_nothing(tmp_path):
     for connection, kind in ((duckdb.connect(), "TABLE"), (stored, "TEMP TABLE")):
         connection.execute(f"CREATE {kind} t AS SELECT 1 AS id")
         source = protected((connection, "t")).session.engine._source
-        assert (source.identity, source.marks) == (None, ())
+        assert (source.identity, source.aliases) == (None, ())
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
 from tacit.plan import Plan, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
-from tacit.query import After, apply_after, picks_by_noise
+from tacit.query import PostProcessing, apply_postprocessing, picks_by_noise
 from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
@@ -209,7 +209,7 @@ class Answer:
 def make_answer(
     plan: Plan,
     noisy: NoisyTable,
-    after: After,
+    after: PostProcessing,
     facts: AnswerInfo,
     *,
     consistent: bool = False,
@@ -227,14 +227,14 @@ def make_answer(
             types[column.name + end] = kind
             named[column.name + end] = values
     rows = Rows(named)
-    shown = rows if after == After() else apply_after(rows, after)
+    shown = rows if after == PostProcessing() else apply_postprocessing(rows, after)
     notes = (*_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes, *((CONSISTENT,) if consistent else ()))
     kinds = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
     said = replace(facts, notes=(*notes, *notices))
     return Answer(shown, plan.columns, types, tuple(kinds), said, kinds, certify)
 
 
-def _notes(plan: Plan, after: After) -> tuple[str, ...]:
+def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
     """Say what the question, and not the rows, makes true of every answer to it."""
     notes = []
     if plan.threshold is not None:

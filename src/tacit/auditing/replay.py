@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
-from tacit.engine import Engine, Path
+from tacit.engine import Engine, ExecutionPath
 from tacit.errors import EngineError
 from tacit.exact import UNITS, ExactTable
 from tacit.plan import Plan, Sensitivity
@@ -153,7 +153,7 @@ def pair_name(before: str | None, after: str | None) -> str:
     return str(after) if before is None else f"{before} becomes {after}"
 
 
-def run_plan(plan: Plan, declaration: Declaration, table: pa.Table, *, path: Path | None = None) -> Trace:
+def run_plan(plan: Plan, declaration: Declaration, table: pa.Table, *, path: ExecutionPath | None = None) -> Trace:
     """Return what a plan does on a table of ours, on a path of the engine's where one is given."""
     heard = _Ear()
     logger = logging.getLogger("tacit")

@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from tacit.engine import Engine, Path
+from tacit.engine import Engine, ExecutionPath
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, SelfTestFailed
 from tacit.exact import ExactTable
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, open_ledger
@@ -211,7 +211,7 @@ def _enumerated() -> tuple[Counter[int], int]:
     return counts, undecided
 
 
-def _question() -> tuple[Plan, Callable[[Path | None], Engine]]:
+def _question() -> tuple[Plan, Callable[[ExecutionPath | None], Engine]]:
     """Return a question about made-up people, and the engine that answers it on a path, or on the one it would take."""
     people = [row // 2 for row in range(ROWS)]
     rows = pa.table(

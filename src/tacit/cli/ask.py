@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tacit.cli.options import FORMATS, Words, open_question, opening, plan_question, spending, with_words
+from tacit.cli.options import FORMATS, AskOptions, open_question, opening, plan_question, spending, with_options
 from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
@@ -22,8 +22,8 @@ EXIT_CHARGED = 4
 EXIT_INTERRUPTED = 130
 
 
-@with_words
-def ask(words: Words) -> None:
+@with_options
+def ask(options: AskOptions) -> None:
     """Ask a table in SQL and get a private answer, with an error bar on every cell.
 
     The charge is kept in the ledger before a row is read; the same question asked again is free.
@@ -39,56 +39,56 @@ def ask(words: Words) -> None:
 
     Exit codes: 0 answered, 2 refused, 3 the budget has no room, 4 charged and then failed.
     """
-    check_output(words)
+    check_output(options)
     try:
-        answer = _asked(words)
+        answer = _asked(options)
     except KeyboardInterrupt as stopped:
         charged = str(stopped)  # what the session says of a charge that stands
         say(f"\ntacit: {charged or 'interrupted before the charge; nothing was charged or read'}", err=True)
         raise typer.Exit(EXIT_CHARGED if charged else EXIT_INTERRUPTED) from None
-    write_answer(answer, words)
+    write_answer(answer, options)
 
 
-def _asked(words: Words) -> "Answer":
+def _asked(options: AskOptions) -> "Answer":
     with working("working"):
         opened = opening()
-        plan_question(words, opened)  # a budget is for life: it is not declared by a question that is refused
-        return open_question(words, opened, to_plan=False).answer(
-            delta=words.call_delta,
-            request_id=words.request_id,
-            analyst=words.analyst,
-            noise=words.noise,
-            confidence=words.confidence,
-            **(spending(words) | ({"consistent": True} if words.consistent else {})),
+        plan_question(options, opened)  # a budget is for life: it is not declared by a question that is refused
+        return open_question(options, opened, to_plan=False).answer(
+            delta=options.call_delta,
+            request_id=options.request_id,
+            analyst=options.analyst,
+            noise=options.noise,
+            confidence=options.confidence,
+            **(spending(options) | ({"consistent": True} if options.consistent else {})),
         )
 
 
-def check_output(words: Words) -> None:
+def check_output(options: AskOptions) -> None:
     """Refuse, before anything is charged, a format that is not one and a file or picture that could not be written."""
-    if words.format not in FORMATS:
+    if options.format not in FORMATS:
         raise InvalidParameter(f"--format must be one of {', '.join(FORMATS)}")
-    check_plot(words.plot)
-    if words.output is None:
-        if words.format == "parquet":
+    check_plot(options.plot)
+    if options.output is None:
+        if options.format == "parquet":
             raise InvalidParameter("--format parquet needs a file\nhint: --output answer.parquet")
         return
-    path = Path(words.output)
+    path = Path(options.output)
     writable = os.access(path if path.exists() else path.parent, os.W_OK)
     if path.is_dir() or not writable:
         raise InvalidParameter("--output cannot be written there\nhint: name a file in a folder you may write to")
 
 
-def write_answer(answer: "Answer", words: Words) -> None:
+def write_answer(answer: "Answer", options: AskOptions) -> None:
     """Print the answer, or write it to the file asked for; draw it if asked."""
-    if words.plot is not None:
-        answer.plot(words.plot)
-    if words.format == "parquet":
+    if options.plot is not None:
+        answer.plot(options.plot)
+    if options.format == "parquet":
         import pyarrow.parquet as pq
 
-        pq.write_table(answer.to_arrow(), words.output)
+        pq.write_table(answer.to_arrow(), options.output)
         return
     written = {"table": answer.__str__, "json": answer.to_json, "csv": answer.to_csv}
-    write_text(written[words.format](), words.output, is_data=words.format == "csv")
+    write_text(written[options.format](), options.output, is_data=options.format == "csv")
 
 
 def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
@@ -102,8 +102,8 @@ def write_text(text: str, output: str | None, *, is_data: bool = False) -> None:
         Path(output).write_text(text, encoding="utf-8")
 
 
-@with_words
-def plan(words: Words) -> None:
+@with_options
+def plan(options: AskOptions) -> None:
     """Show what an answer would cost and how far off it may be: free, and no row is read.
 
     It takes the same words as `tacit ask`. With --budget nothing is written to the ledger, so budgets can be tried;
@@ -116,13 +116,13 @@ def plan(words: Words) -> None:
     `tacit plan pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --rows-per-unit 1
     --groups-per-unit 1 --between income=0:500000 --budget 3 --delta 1e-6 --epsilon 1`
     """
-    check_output(words)
-    if words.format not in ("table", "json"):
+    check_output(options)
+    if options.format not in ("table", "json"):
         raise InvalidParameter("a plan is words, not rows\nhint: --format table or --format json")
-    if words.plot is not None:
+    if options.plot is not None:
         raise InvalidParameter("a plan has no numbers to draw\nhint: --plot belongs to tacit ask")
-    report = plan_question(words, opening())
+    report = plan_question(options, opening())
     text = str(report)
-    if words.format == "json":
+    if options.format == "json":
         text = json_text({"plan": text.splitlines(), "loss": str(report.loss)})
-    write_text(text, words.output)
+    write_text(text, options.output)

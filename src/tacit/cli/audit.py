@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperGroup
 
 from tacit.cli.ask import check_output, write_text
-from tacit.cli.options import Words, open_question, spending, with_words
+from tacit.cli.options import AskOptions, open_question, spending, with_options
 from tacit.cli.screen import check_plot, say, working
 from tacit.errors import InvalidParameter, json_text
 
@@ -131,8 +131,8 @@ def audit_all(
 
 
 @app.command(name="ask")
-@with_words
-def audit_ask(words: Words) -> None:
+@with_options
+def audit_ask(options: AskOptions) -> None:
     """Audit a question of your own on made-up neighbouring tables: no row is read, nothing is charged.
 
     It takes the same words as `tacit ask`. First the plan runs without noise on tables that differ by one made-up
@@ -144,18 +144,20 @@ def audit_ask(words: Words) -> None:
     from tacit.auditing import audit_plan
     from tacit.privacy import confidence_meaning
 
-    check_output(words)
-    if words.format not in ("table", "json"):
+    check_output(options)
+    if options.format not in ("table", "json"):
         raise InvalidParameter("an audit is words, not rows\nhint: --format table or --format json")
     with working("auditing"):
-        question = open_question(words, to_plan=True)
-        plan = question.plan(delta=words.call_delta, noise=words.noise, confidence=words.confidence, **spending(words))
+        question = open_question(options, to_plan=True)
+        plan = question.plan(
+            delta=options.call_delta, noise=options.noise, confidence=options.confidence, **spending(options)
+        )
         found = audit_plan(
             plan.plan, question.session.declaration, question.query, draws=None, confidence=confidence_meaning(SURE)
         )
-    if words.plot is not None:
-        found.plot(words.plot)
-    write_text(found.to_json() if words.format == "json" else str(found), words.output)
+    if options.plot is not None:
+        found.plot(options.plot)
+    write_text(found.to_json() if options.format == "json" else str(found), options.output)
     if found.violated:
         raise typer.Exit(EXIT_VIOLATED)
 

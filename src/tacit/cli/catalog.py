@@ -39,7 +39,7 @@ HEAD = """\
 
 
 @dataclass(frozen=True)
-class Declared:
+class TableDraft:
     """What was said of a table, by flags or when asked; None is left to fill in."""
 
     source: str
@@ -104,7 +104,7 @@ def init(
     """
     types = dict(named(type, "--type", "age=int"))
     kinds, stem = _schema(source, types)
-    said = Declared(
+    draft = TableDraft(
         source=os.path.relpath(source, Path(output).resolve().parent),
         name=name or stem,
         kinds=kinds,
@@ -117,65 +117,65 @@ def init(
         keys={c: read_key_list(c, text, kinds.get(c, "text")) for c, text in named(keys, "--keys", "ward=A,B")},
         types=types,
     )
-    before = _existing(Path(output), said.name)
-    check(said)
-    _write(ask_for_rest(said) if asking and sys.stdin.isatty() else said, before, output)
+    before = _existing(Path(output), draft.name)
+    check(draft)
+    _write(ask_for_rest(draft) if asking and sys.stdin.isatty() else draft, before, output)
 
 
-def check(said: Declared) -> None:
+def check(draft: TableDraft) -> None:
     """Refuse what the table's declaration would refuse later."""
     from tacit.errors import did_you_mean
     from tacit.privacy import epsilon
     from tacit.tables import read_facts
 
-    for column in (*said.between, *said.keys, *([said.unit] if said.unit not in (None, "ROW") else [])):
-        if column not in said.kinds:
-            raise QueryRefused(f"the table has no column '{column}'{did_you_mean(column, said.kinds)}")
-    for column, ends in said.between.items():
+    for column in (*draft.between, *draft.keys, *([draft.unit] if draft.unit not in (None, "ROW") else [])):
+        if column not in draft.kinds:
+            raise QueryRefused(f"the table has no column '{column}'{did_you_mean(column, draft.kinds)}")
+    for column, ends in draft.between.items():
         read_facts(column, {"between": ends})
-    for column, keys in said.keys.items():
+    for column, keys in draft.keys.items():
         read_facts(column, {"keys": keys})
-    if said.budget is not None:
-        epsilon(said.budget, delta=said.delta or 0)
-    elif said.delta is not None:
+    if draft.budget is not None:
+        epsilon(draft.budget, delta=draft.delta or 0)
+    elif draft.delta is not None:
         raise InvalidParameter("--delta is a part of the budget\nhint: --budget 3 --delta 1e-6")
-    for bound in (said.rows_per_unit, said.groups_per_unit):
+    for bound in (draft.rows_per_unit, draft.groups_per_unit):
         if bound is not None and not (bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
             raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
 
 
-def ask_for_rest(said: Declared) -> Declared:
+def ask_for_rest(draft: TableDraft) -> TableDraft:
     """Ask for each thing not yet said; an empty answer leaves it to fill in."""
-    say(f"Columns of {said.name}: {', '.join(f'{name} ({kind})' for name, kind in said.kinds.items())}")
+    say(f"Columns of {draft.name}: {', '.join(f'{name} ({kind})' for name, kind in draft.kinds.items())}")
     say("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
-    if said.unit is None:
-        said = ask_once(said, "unit", "Whose privacy: the column that says whose row it is, or ROW")
-    if said.rows_per_unit is None:
-        said = ask_once(said, "rows_per_unit", "At most how many rows of one unit count in a group")
-    if said.groups_per_unit is None:
-        said = ask_once(said, "groups_per_unit", "In at most how many groups does one unit count")
-    if said.budget is None:
-        said = ask_once(said, "budget", "The epsilon that may ever be spent, for life (1 to 5 is common)")
-    if said.budget is not None and said.delta is None:
-        said = ask_once(said, "delta", "Its delta, far below one over the number of people (e.g. 1e-6)")
-    for column, kind in said.kinds.items():
-        if kind in NUMBERS and column != said.unit and column not in said.between and column not in said.keys:
-            said = ask_once(said, f"between {column}", f"The range of {column}, as LOW:HIGH")
-    return said
+    if draft.unit is None:
+        draft = ask_once(draft, "unit", "Whose privacy: the column that says whose row it is, or ROW")
+    if draft.rows_per_unit is None:
+        draft = ask_once(draft, "rows_per_unit", "At most how many rows of one unit count in a group")
+    if draft.groups_per_unit is None:
+        draft = ask_once(draft, "groups_per_unit", "In at most how many groups does one unit count")
+    if draft.budget is None:
+        draft = ask_once(draft, "budget", "The epsilon that may ever be spent, for life (1 to 5 is common)")
+    if draft.budget is not None and draft.delta is None:
+        draft = ask_once(draft, "delta", "Its delta, far below one over the number of people (e.g. 1e-6)")
+    for column, kind in draft.kinds.items():
+        if kind in NUMBERS and column != draft.unit and column not in draft.between and column not in draft.keys:
+            draft = ask_once(draft, f"between {column}", f"The range of {column}, as LOW:HIGH")
+    return draft
 
 
-def ask_once(said: Declared, what: str, question: str) -> Declared:
+def ask_once(draft: TableDraft, what: str, question: str) -> TableDraft:
     """Return the declaration with one more thing said, asking again until it is right or empty."""
     while True:
         given = str(typer.prompt(question, default="", show_default=False)).strip()
         if not given:
-            return said
+            return draft
         try:
             if what.startswith("between "):
                 column = what.removeprefix("between ")
-                more = replace(said, between={**said.between, column: read_ends(column, given)})
+                more = replace(draft, between={**draft.between, column: read_ends(column, given)})
             else:
-                more = replace(said, **cast(Any, {what: given}))
+                more = replace(draft, **cast(Any, {what: given}))
             check(more)
         except TacitError as problem:
             say(f"  {problem}")
@@ -183,52 +183,54 @@ def ask_once(said: Declared, what: str, question: str) -> Declared:
             return more
 
 
-def _write(said: Declared, before: str, output: str) -> None:
+def _write(draft: TableDraft, before: str, output: str) -> None:
     """Write the catalog, after what was in it before, and say what is left to do."""
     try:
-        Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(said), encoding="utf-8")
+        Path(output).write_text(before + ("\n" if before else HEAD) + to_toml(draft), encoding="utf-8")
     except OSError:
         raise InvalidParameter(f"{output} cannot be written there\nhint: --output tacit.toml") from None
-    say(_closing(said, output))
+    say(_closing(draft, output))
 
 
-def to_toml(said: Declared) -> str:
+def to_toml(draft: TableDraft) -> str:
     """Return one table's part of a catalog, with what was not said as comments."""
-    header = f"tables.{_key(said.name)}"
-    delta = f", delta = {_number(said.delta)}" if said.delta is not None else ""
-    budget = None if said.budget is None else f"{{ epsilon = {_number(said.budget)}{delta} }}"
+    header = f"tables.{_key(draft.name)}"
+    delta = f", delta = {_number(draft.delta)}" if draft.delta is not None else ""
+    budget = None if draft.budget is None else f"{{ epsilon = {_number(draft.budget)}{delta} }}"
     lines = [
         f"[{header}]",
-        f"source = {_text(said.source)}",
-        _line("unit", None if said.unit is None else _text(said.unit), '"person_id"', "whose privacy; ROW: each row's"),
-        _line("rows_per_unit", said.rows_per_unit, "1", "the most rows of one unit that count in a group"),
-        _line("groups_per_unit", said.groups_per_unit, "1", "the most groups one unit counts in; GROUP BY needs it"),
+        f"source = {_text(draft.source)}",
+        _line(
+            "unit", None if draft.unit is None else _text(draft.unit), '"person_id"', "whose privacy; ROW: each row's"
+        ),
+        _line("rows_per_unit", draft.rows_per_unit, "1", "the most rows of one unit that count in a group"),
+        _line("groups_per_unit", draft.groups_per_unit, "1", "the most groups one unit counts in; GROUP BY needs it"),
         _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "what may ever be learned of one unit, for life"),
         '# neighbours = "add-remove"  # or "replace": what one unit may have done',
         "# population = 100000  # about how many people; a delta too large for them is refused",
     ]
-    for column, kind in said.kinds.items():
-        if column != said.unit:
-            lines += ["", *_column(said, column, kind, header)]
+    for column, kind in draft.kinds.items():
+        if column != draft.unit:
+            lines += ["", *_column(draft, column, kind, header)]
     return "\n".join(lines) + "\n"
 
 
-def _column(said: Declared, column: str, kind: str, header: str) -> list[str]:
+def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]:
     """Return a column's part: with comments alone where nothing was said of it."""
     known: list[str] = []
-    if column in said.types:
-        known.append(f"type = {_text(said.types[column])}")
-    if column in said.between:
-        known.append(f"between = [{', '.join(_number(end) for end in said.between[column])}]")
-    if column in said.keys:
-        known.append(f"keys = [{', '.join(_value(key) for key in said.keys[column])}]")
+    if column in draft.types:
+        known.append(f"type = {_text(draft.types[column])}")
+    if column in draft.between:
+        known.append(f"between = [{', '.join(_number(end) for end in draft.between[column])}]")
+    if column in draft.keys:
+        known.append(f"keys = [{', '.join(_value(key) for key in draft.keys[column])}]")
     title = f"[{header}.columns.{_key(column)}]"
     if known:
         return [title, *known]
     if kind in NUMBERS:
         return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # sums, means and quantiles need it"]
     keys = "# keys = [A, B]  # if the groups are public; without, they are found privately"
-    if said.is_csv and kind == "text":
+    if draft.is_csv and kind == "text":
         return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]
     return [f"# {title}  # {kind}", keys]
 
@@ -265,17 +267,19 @@ def _existing(path: Path, name: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _closing(said: Declared, output: str) -> str:
-    open_ends = [word for word in ("unit", "rows_per_unit", "groups_per_unit", "budget") if getattr(said, word) is None]
-    ranges = [c for c, kind in said.kinds.items() if kind in NUMBERS and c != said.unit and c not in said.between]
-    lines = [f"wrote {output}: table {said.name}, {len(said.kinds)} columns; no row was read"]
+def _closing(draft: TableDraft, output: str) -> str:
+    open_ends = [
+        word for word in ("unit", "rows_per_unit", "groups_per_unit", "budget") if getattr(draft, word) is None
+    ]
+    ranges = [c for c, kind in draft.kinds.items() if kind in NUMBERS and c != draft.unit and c not in draft.between]
+    lines = [f"wrote {output}: table {draft.name}, {len(draft.kinds)} columns; no row was read"]
     if open_ends:
         lines.append(f"to fill in: {', '.join(open_ends)}")
     if ranges:
         lines.append(f"without a range, so not yet to be summed or averaged: {', '.join(ranges)}")
-    if said.is_csv:
+    if draft.is_csv:
         lines.append("a CSV file's columns are text: give those of numbers and dates a type, by --type or in the file")
-    lines.append(f"then: tacit tables, and tacit plan {said.name} 'SELECT ...' --epsilon 1")
+    lines.append(f"then: tacit tables, and tacit plan {draft.name} 'SELECT ...' --epsilon 1")
     return "\n".join(lines)
 
 
@@ -331,16 +335,16 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     """Return what a catalog and a ledger say of one table."""
     import tacit
 
-    words = entry.words
-    unit = "each row" if words["unit"] is tacit.ROW else f"all rows of one {words['unit']}"
+    options = entry.options
+    unit = "each row" if options["unit"] is tacit.ROW else f"all rows of one {options['unit']}"
     lines = [
         f"{entry.name}: {entry.source}",
-        f"  protected: {unit}; neighbours: {words.get('neighbours', 'add-remove')}",
-        f"  bounds:    {_bounds(words)}",
+        f"  protected: {unit}; neighbours: {options.get('neighbours', 'add-remove')}",
+        f"  bounds:    {_bounds(options)}",
     ]
-    facts = [text for column, said in words["columns"].items() if (text := _facts(column, said))]
-    if facts:
-        lines.append(f"  public:    {'; '.join(facts)}")
+    public = [text for column, facts in options["columns"].items() if (text := _facts(column, facts))]
+    if public:
+        lines.append(f"  public:    {'; '.join(public)}")
     lines.append(f"  budget:    {_budget(entry, ledger)}")
     mistake = _mistake(entry)
     return "\n".join([*lines, f"{MISTAKEN}{mistake}"] if mistake else lines)
@@ -351,34 +355,34 @@ def _mistake(entry: "CatalogEntry") -> str:
     from tacit.door import declared
 
     try:
-        declared(entry.source, **{name: said for name, said in entry.words.items() if name in CHECKED})
+        declared(entry.source, **{name: value for name, value in entry.options.items() if name in CHECKED})
     except TacitError as problem:
         return str(problem).replace("\n", "\n             ")
     return ""
 
 
-def _bounds(words: Any) -> str:
-    rows, groups = words.get("rows_per_unit"), words.get("groups_per_unit")
+def _bounds(options: Any) -> str:
+    rows, groups = options.get("rows_per_unit"), options.get("groups_per_unit")
     parts = [f"at most {rows} rows of a unit in a group" if rows else "rows_per_unit is not set"]
     parts.append(f"in at most {groups} groups" if groups else "groups_per_unit is not set, which GROUP BY needs")
     return ", ".join(parts)
 
 
-def _facts(column: str, said: Any) -> str:
+def _facts(column: str, facts: Any) -> str:
     parts = []
-    if said.get("between") is not None:
-        parts.append(f"from {said['between'][0]} to {said['between'][1]}")
-    if said.get("keys") is not None:
-        parts.append(f"{len(said['keys'])} keys")
-    if said.get("type") is not None:
-        parts.append(f"read as {said['type']}")
+    if facts.get("between") is not None:
+        parts.append(f"from {facts['between'][0]} to {facts['between'][1]}")
+    if facts.get("keys") is not None:
+        parts.append(f"{len(facts['keys'])} keys")
+    if facts.get("type") is not None:
+        parts.append(f"read as {facts['type']}")
     return f"{column} {', '.join(parts)}" if parts else ""
 
 
 def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     table = None if ledger is None else known_table(ledger, entry.name)
     if table is None or ledger is None:
-        declared = entry.words.get("budget")
+        declared = entry.options.get("budget")
         return "not set, and the first question needs one" if declared is None else f"{declared}, nothing asked yet"
     left = ledger.left(table)
     return f"{table.budget}; left: {left}"

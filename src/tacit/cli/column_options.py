@@ -18,7 +18,7 @@ from tacit.errors import InvalidParameter, LedgerError, QueryRefused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tacit.cli.options import Words
+    from tacit.cli.options import AskOptions
     from tacit.door import Table
     from tacit.ledger import Ledger, RegisteredTable
     from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, Source
@@ -97,21 +97,21 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     return FoundEntry(file.tables[name], file)
 
 
-def open_entry(found: FoundEntry, words: Words, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
+def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
     """Return the catalog's table, after checking that the command line does not say otherwise."""
     import tacit
 
     entry, file = found.entry, found.file
-    _check_agreement(found, words)
-    forgets = words.try_out or (to_plan and not is_known(file.ledger, entry.name))
-    said = dict(entry.words)
+    _check_agreement(found, options)
+    forgets = options.try_out or (to_plan and not is_known(file.ledger, entry.name))
+    said = dict(entry.options)
     if forgets:
         said.pop("same_people_as", None)  # such a ledger knows no other table
     try:
         table = tacit.table(opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **said)
     except (InvalidParameter, QueryRefused) as problem:
         raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
-    _check_columns(found, table.frame.declaration.columns, words)
+    _check_columns(found, table.frame.declaration.columns, options)
     return table
 
 
@@ -131,25 +131,25 @@ def is_known(ledger: str | None, name: str) -> bool:
         return False
 
 
-def _check_agreement(found: FoundEntry, words: Words) -> None:
+def _check_agreement(found: FoundEntry, options: AskOptions) -> None:
     import tacit
 
-    said: dict[str, Any] = dict(found.entry.words)
+    said: dict[str, Any] = dict(found.entry.options)
     unit = "ROW" if said["unit"] is tacit.ROW else said["unit"]
-    _agree(found, "--unit", words.unit, unit)
-    _agree(found, "--name", words.name, found.entry.name)
-    _agree(found, "--rows-per-unit", words.rows_per_unit, said.get("rows_per_unit"))
-    _agree(found, "--groups-per-unit", words.groups_per_unit, said.get("groups_per_unit"))
-    _agree(found, "--version", words.version, said.get("version"))
-    _agree(found, "--neighbours", words.neighbours, said.get("neighbours", "add-remove"))
-    _agree(found, "--same-people-as", words.same_people_as, said.get("same_people_as"))
-    if words.ledger is not None:
-        _agree(found, "--ledger", os.path.realpath(words.ledger), os.path.realpath(found.file.ledger or ""))
-    if words.budget is not None:
-        _agree(found, "--budget", tacit.epsilon(words.budget, delta=words.delta or 0), said.get("budget"))
+    _agree(found, "--unit", options.unit, unit)
+    _agree(found, "--name", options.name, found.entry.name)
+    _agree(found, "--rows-per-unit", options.rows_per_unit, said.get("rows_per_unit"))
+    _agree(found, "--groups-per-unit", options.groups_per_unit, said.get("groups_per_unit"))
+    _agree(found, "--version", options.version, said.get("version"))
+    _agree(found, "--neighbours", options.neighbours, said.get("neighbours", "add-remove"))
+    _agree(found, "--same-people-as", options.same_people_as, said.get("same_people_as"))
+    if options.ledger is not None:
+        _agree(found, "--ledger", os.path.realpath(options.ledger), os.path.realpath(found.file.ledger or ""))
+    if options.budget is not None:
+        _agree(found, "--budget", tacit.epsilon(options.budget, delta=options.delta or 0), said.get("budget"))
 
 
-def _check_columns(found: FoundEntry, columns: Any, words: Words) -> None:
+def _check_columns(found: FoundEntry, columns: Any, options: AskOptions) -> None:
     from tacit.tables import read_between
 
     def facts(column: str, option: str) -> ColumnFacts:
@@ -158,13 +158,13 @@ def _check_columns(found: FoundEntry, columns: Any, words: Words) -> None:
         known: ColumnFacts = columns[column]
         return known
 
-    for column, kind in named(words.type, "--type", "age=int"):
+    for column, kind in named(options.type, "--type", "age=int"):
         _agree(found, f"--type {column}", kind, facts(column, "--type").type)
-    for column, text in named(words.keys, "--keys", "ward=A,B"):
+    for column, text in named(options.keys, "--keys", "ward=A,B"):
         known = facts(column, "--keys")
         keys = tuple(read_key_list(column, text, known.type))
         _agree(found, f"--keys {column}", keys, known.keys)
-    for name, text in named(words.between, "--between", "age=0:120"):
+    for name, text in named(options.between, "--between", "age=0:120"):
         if name in columns and columns[name].between is not None:
             _agree(found, f"--between {name}", read_between(name, read_ends(name, text)), columns[name].between)
 

@@ -32,7 +32,7 @@ Repeated = list[str] | None
 
 
 @dataclass(frozen=True)
-class Words:
+class AskOptions:
     """One command line of `ask` or `plan`, as written."""
 
     source: Annotated[
@@ -214,14 +214,14 @@ class Words:
         return self.delta if self.budget is None else None
 
 
-def with_words(command: Callable[[Words], None]) -> Callable[..., None]:
-    """Return the command with every field of `Words` as an argument or option of its own, as typer reads them."""
+def with_options(command: Callable[[AskOptions], None]) -> Callable[..., None]:
+    """Return the command with every field of `AskOptions` as an argument or option of its own, as typer reads them."""
 
     def spread(**given: Any) -> None:
-        command(Words(**given))
+        command(AskOptions(**given))
 
     spread.__doc__ = command.__doc__
-    spread.__signature__ = inspect.signature(Words)  # type: ignore[attr-defined]
+    spread.__signature__ = inspect.signature(AskOptions)  # type: ignore[attr-defined]
     return spread
 
 
@@ -232,87 +232,93 @@ def opening() -> "Opened":
     return cache(lambda source: open_source(source, {}))
 
 
-def open_question(words: Words, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
+def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
     """Return the question these words ask of the table they name or declare; no row is read.
 
     To plan, a table that the ledger does not know is declared in one that is forgotten, so that nothing is written.
     """
     opened = opened or opening()
-    if words.try_out and words.ledger is not None:
+    if options.try_out and options.ledger is not None:
         raise InvalidParameter("--try keeps nothing, and --ledger says where\nhint: give one of the two")
-    entry = find_entry(words.source, words.catalog)
+    entry = find_entry(options.source, options.catalog)
     if entry is not None:
-        table = open_entry(entry, words, opened, to_plan=to_plan)
-        ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
+        table = open_entry(entry, options, opened, to_plan=to_plan)
+        ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
         declared = table.frame.declaration.columns
         return table.sql(
-            words.sql,
+            options.sql,
             between={name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between},
         )
-    forgets = words.try_out or (to_plan and words.budget is not None)
-    return _open_source_question(words, opened, ledger=MEMORY if forgets else words.ledger)
+    forgets = options.try_out or (to_plan and options.budget is not None)
+    return _open_source_question(options, opened, ledger=MEMORY if forgets else options.ledger)
 
 
-def _open_source_question(words: Words, opened: "Opened", *, ledger: str | None) -> "Question":
+def _open_source_question(options: AskOptions, opened: "Opened", *, ledger: str | None) -> "Question":
     import tacit
 
-    if words.unit is None:
+    if options.unit is None:
         raise InvalidParameter(
             "--unit is missing: whose privacy is protected"
             "\nhint: --unit person_id, or --unit ROW if each row is a person; or declare the table once: tacit init"
         )
-    columns, ranges = _public_facts(words, opened)
+    columns, ranges = _public_facts(options, opened)
     table = tacit.table(
-        opened(words.source),
-        unit=tacit.ROW if words.unit == ROW_WORD else words.unit,
-        budget=None if words.budget is None else tacit.epsilon(words.budget, delta=words.delta or 0),
-        name=words.name,
+        opened(options.source),
+        unit=tacit.ROW if options.unit == ROW_WORD else options.unit,
+        budget=None if options.budget is None else tacit.epsilon(options.budget, delta=options.delta or 0),
+        name=options.name,
         ledger=ledger,
-        same_people_as=None if ledger == MEMORY else words.same_people_as,  # such a ledger knows no other table
-        neighbours=words.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
+        same_people_as=None if ledger == MEMORY else options.same_people_as,  # such a ledger knows no other table
+        neighbours=options.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
         columns=columns,
-        rows_per_unit=words.rows_per_unit,
-        groups_per_unit=words.groups_per_unit,
-        version=words.version,
+        rows_per_unit=options.rows_per_unit,
+        groups_per_unit=options.groups_per_unit,
+        version=options.version,
     )
-    if words.unit == ROW_WORD and ROW_WORD in table.frame.declaration.columns:
+    if options.unit == ROW_WORD and ROW_WORD in table.frame.declaration.columns:
         raise QueryRefused(
             "--unit ROW means that each row is its own person, and this table has a column of that name"
             "\nhint: rename the column, or say tacit.ROW in Python"
         )
-    return table.sql(words.sql, between=ranges)
+    return table.sql(options.sql, between=ranges)
 
 
-def plan_question(words: Words, opened: "Opened") -> "PlanReport":
+def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":
     """Return what answering would do; nothing is declared by it."""
-    question = open_question(words, opened, to_plan=True)
+    question = open_question(options, opened, to_plan=True)
     return question.plan(
-        delta=words.call_delta, analyst=words.analyst, noise=words.noise, confidence=words.confidence, **spending(words)
+        delta=options.call_delta,
+        analyst=options.analyst,
+        noise=options.noise,
+        confidence=options.confidence,
+        **spending(options),
     )
 
 
-def spending(words: Words) -> dict[str, Any]:
+def spending(options: AskOptions) -> dict[str, Any]:
     """Return what the call may cost: its epsilon, or the error it must stay within."""
-    if (words.epsilon is None) == (words.error is None):
+    if (options.epsilon is None) == (options.error is None):
         raise InvalidParameter(
             "say what the call may cost or how far off it may be, one of the two\nhint: --epsilon 1, or --error 2%"
         )
-    if words.error is None:
-        return {"epsilon": words.epsilon}
-    groups = {} if words.for_groups_of is None else {"for_groups_of": words.for_groups_of}
-    if len(words.error) == 1 and "=" not in words.error[0]:
-        return {"error": words.error[0], **groups}
-    return {"error": dict(named(words.error, "--error", "stay=2%")), **groups}
+    if options.error is None:
+        return {"epsilon": options.epsilon}
+    groups = {} if options.for_groups_of is None else {"for_groups_of": options.for_groups_of}
+    if len(options.error) == 1 and "=" not in options.error[0]:
+        return {"error": options.error[0], **groups}
+    return {"error": dict(named(options.error, "--error", "stay=2%")), **groups}
 
 
-def _public_facts(words: Words, opened: "Opened") -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
+def _public_facts(
+    options: AskOptions, opened: "Opened"
+) -> tuple[dict[str, dict[str, Any]], dict[str, tuple[str, str]]]:
     """Return what --type, --between and --keys declare of columns, and --between of names in the SELECT."""
     columns: dict[str, dict[str, Any]] = {
-        column: {"type": kind} for column, kind in named(words.type, "--type", "age=int")
+        column: {"type": kind} for column, kind in named(options.type, "--type", "age=int")
     }
-    listed = named(words.keys, "--keys", "ward=A,B")
-    ranges = {name: read_ends(name, ends) for name, ends in named(words.between, "--between", "age=0:120")}
-    kinds = column_kinds(opened(words.source), columns) if listed or ranges else {}
+    listed = named(options.keys, "--keys", "ward=A,B")
+    ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
+    kinds = column_kinds(opened(options.source), columns) if listed or ranges else {}
     for name in [name for name in ranges if name in kinds]:
         columns.setdefault(name, {})["between"] = ranges.pop(name)
     for column, text in listed:

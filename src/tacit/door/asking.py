@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tacit import query as words
+from tacit import query as language
 from tacit.door.question import Question, what_is_left
 from tacit.errors import QueryRefused, printable
 from tacit.ledger import Left
 from tacit.privacy import Number
-from tacit.query import Asked, Frame, binned, parse_query, ranked
+from tacit.query import AggregateSpec, Frame, binned, parse_query, ranked
 from tacit.session import Session
 
 
@@ -25,79 +25,79 @@ class Table:
 
     def where(self, condition: str) -> "Table":
         """Return the table's rows where a condition holds, e.g. "age >= 18 AND ward = 'A'"."""
-        return Table(self.session, words.add_where(self.frame, condition))
+        return Table(self.session, language.add_where(self.frame, condition))
 
     def derive(self, **expressions: str) -> "Table":
         """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
-        return Table(self.session, words.add_derived(self.frame, expressions))
+        return Table(self.session, language.add_derived(self.frame, expressions))
 
     def group_by(self, *names: str, keys: Any = None) -> "Table":
         """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame."""
-        return Table(self.session, words.add_keys(self.frame, names, keys))
+        return Table(self.session, language.add_keys(self.frame, names, keys))
 
-    def agg(self, **aggregates: Asked) -> Question:
+    def agg(self, **aggregates: AggregateSpec) -> Question:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days"))."""
-        return Question(self.session, words.make_query(self.frame, aggregates))
+        return Question(self.session, language.make_query(self.frame, aggregates))
 
     def count(self, column: str | None = None) -> Question:
         """Return the question how many rows; with a column, how many have a value there."""
-        return self._one(words.count(column))
+        return self._one(language.count(column))
 
     def count_units(self) -> Question:
         """Return the question how many units."""
-        return self._one(words.count_units())
+        return self._one(language.count_units())
 
     def sum(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for the sum of a column; `between` is its public range where none is declared."""
-        return self._one(words.sum(column, between=between, step=step))
+        return self._one(language.sum(column, between=between, step=step))
 
     def mean(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for the mean of a column; `between` is its public range where none is declared."""
-        return self._one(words.mean(column, between=between, step=step))
+        return self._one(language.mean(column, between=between, step=step))
 
     def variance(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for the variance of a column."""
-        return self._one(words.variance(column, between=between, step=step))
+        return self._one(language.variance(column, between=between, step=step))
 
     def std(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for the standard deviation of a column."""
-        return self._one(words.std(column, between=between, step=step))
+        return self._one(language.std(column, between=between, step=step))
 
     def median(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for the median of a column; its interval is paid for in the same call."""
-        return self._one(words.median(column, between=between, step=step))
+        return self._one(language.median(column, between=between, step=step))
 
     def quantile(self, column: str, fractions: Any, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for one quantile, named as the column, or for a list of them, named e.g. days_p90."""
         if not isinstance(fractions, list | tuple):
-            return self._one(words.quantile(column, fractions, between=between, step=step))
+            return self._one(language.quantile(column, fractions, between=between, step=step))
         asked = {
-            words.quantile_name(column, fraction): words.quantile(column, fraction, between=between, step=step)
+            language.quantile_name(column, fraction): language.quantile(column, fraction, between=between, step=step)
             for fraction in fractions
         }
         return self.agg(**asked)
 
     def min(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for about the least value of a column: a low quantile."""
-        return self._one(words.min(column, between=between, step=step))
+        return self._one(language.min(column, between=between, step=step))
 
     def max(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
         """Return the question for about the greatest value of a column: a high quantile."""
-        return self._one(words.max(column, between=between, step=step))
+        return self._one(language.max(column, between=between, step=step))
 
     def covariance(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
         """Return the question for the covariance of two columns."""
-        asked = words.covariance(column, other, between=between, other_between=other_between)
+        asked = language.covariance(column, other, between=between, other_between=other_between)
         return self.agg(covariance=asked)
 
     def correlation(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
         """Return the question for the correlation of two columns."""
-        asked = words.correlation(column, other, between=between, other_between=other_between)
+        asked = language.correlation(column, other, between=between, other_between=other_between)
         return self.agg(correlation=asked)
 
     def count_distinct(self, column: str, *, per_unit: int | None = None) -> Question:
         """Return the question how many different values a column has, of each unit at most `per_unit`."""
-        return self._one(words.count_distinct(column, per_unit=per_unit))
+        return self._one(language.count_distinct(column, per_unit=per_unit))
 
     def histogram(self, column: str, bins: Any, *, between: Any = None) -> Question:
         """Return the question how many rows fall in each bin: so many even ones over the range, or between edges.
@@ -134,16 +134,16 @@ class Table:
         """
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
-        query = words.with_bounds(parse_query(text, self.frame.declaration), {} if per_unit is None else per_unit)
-        return Question(self.session, words.with_ranges(query, {} if between is None else between))
+        query = language.with_bounds(parse_query(text, self.frame.declaration), {} if per_unit is None else per_unit)
+        return Question(self.session, language.with_ranges(query, {} if between is None else between))
 
     @property
     def left(self) -> Left:
         """How much may still be asked; it prints as words, and has the amounts as exact numbers."""
         return what_is_left(self.session, None)
 
-    def _one(self, asked: Asked) -> Question:
-        return Question(self.session, words.make_query(self.frame, [asked]))
+    def _one(self, asked: AggregateSpec) -> Question:
+        return Question(self.session, language.make_query(self.frame, [asked]))
 
     def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
         return sorted(name for name in dir(type(self)) if not name.startswith("_"))

@@ -89,7 +89,7 @@ def table(
         name=declaration.name,
         declaration=declaration.public_record(),
         source=opened.identity,
-        marks=opened.marks,
+        marks=opened.aliases,
         budget=budget,
         population=declaration.population,
         accept_large_delta=accept_large_delta,
@@ -150,7 +150,7 @@ class Catalog(Mapping[str, Table]):
             entry = self.file.tables.get(name)
             if entry is None:
                 raise QueryRefused(f"{self.file.path} has no table '{name}'{did_you_mean(name, self.file.tables)}")
-            self._opened[name] = table(entry.source, name=name, ledger=self.file.ledger, **entry.words)
+            self._opened[name] = table(entry.source, name=name, ledger=self.file.ledger, **entry.options)
         return self._opened[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, .
         with open_ledger(create=False) as kept:
             if kept.id == book.id:
                 return ()
-            known = kept.known_as(name=name, source=opened.identity, marks=opened.marks, by_name=not book.durable)
+            known = kept.known_as(name=name, source=opened.identity, marks=opened.aliases, by_name=not book.durable)
     except LedgerError:
         return ()
     if known is None:

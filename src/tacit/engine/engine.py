@@ -49,7 +49,7 @@ FAILED = (
 )
 
 
-Path = Literal["kernel", "rows", "sql", "patient"]
+ExecutionPath = Literal["kernel", "rows", "sql", "patient"]
 Found = TypeVar("Found")
 
 # Tables may share a connection, which has no second result while one is being read.
@@ -63,7 +63,7 @@ class Engine:
     A `path` that is given is taken whatever is compiled meanwhile: runs that are compared must choose the same rows.
     """
 
-    def __init__(self, source: Source, *, path: Path | None = None) -> None:
+    def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
         self._source = source
         self._path = path
         self._kinds = {
@@ -142,7 +142,7 @@ class Engine:
             return self._texts(source, plan, place, digests[:half]) | self._texts(source, plan, place, digests[half:])
         return dict(zip(table.column("digest").to_pylist(), table.column("text").to_pylist(), strict=True))
 
-    def _quick(self, plan: Plan, salt: str, path: Path) -> ExactTable | None:
+    def _quick(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable | None:
         """Return what the quick path makes of it, or None where it stops."""
         try:
             return self._on_path(plan, salt, path)
@@ -150,14 +150,14 @@ class Engine:
             log.info("the %s path stopped: %s", path, _class_and_code(problem))
             return None
 
-    def _patient(self, plan: Plan, salt: str, path: Path) -> Iterator[ExactTable]:
+    def _patient(self, plan: Plan, salt: str, path: ExecutionPath) -> Iterator[ExactTable]:
         orders: patient_path.Orders = "kernel" if path == "kernel" else "sql"
         source = self._source.streaming()
-        asked = patient_path.Asked(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
+        asked = patient_path.PatientQuestion(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
         with source.with_table(listed_keys(plan)) as listed:
             yield from patient_path.exact_tables(asked, listed)
 
-    def _on_path(self, plan: Plan, salt: str, path: Path) -> ExactTable:
+    def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:
         if path == "kernel":
             asked = self._prepared.get(plan, "kernel", partial(self._kernel_relation, plan))
             return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
@@ -190,14 +190,14 @@ class Engine:
         return self._source.fetch(asked.relation, asked.sql)
 
     def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.KernelColumns]:
-        joined = None if kernel_path.finds_places(plan) else listed
+        joined = None if kernel_path.looks_up_keys(plan) else listed
         return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
 
     def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.RowColumns]:
         rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
         return row_path.relation_of(plan, rows)
 
-    def path_of(self, plan: Plan, *, again: bool = False) -> Path:
+    def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
         """Return how this plan would run now: by public facts, and by whether the loops are compiled yet.
 
         Loading them takes half a second. That is worth it at once where units are bounded, and where nothing is, from
@@ -205,16 +205,16 @@ class Engine:
         """
         if self._path is not None:
             return self._path
-        if kernel_path.suits(plan, self._source):
+        if kernel_path.supports(plan, self._source):
             return "kernel" if compiled.is_ready() else "sql"
-        if row_path.suits(plan) and (again or self._again or compiled.is_loaded()):
+        if row_path.supports(plan) and (again or self._again or compiled.is_loaded()):
             return "rows" if compiled.is_ready() else "sql"
         return "sql"
 
-    def _taken(self, plan: Plan) -> Path:
+    def _taken(self, plan: Plan) -> ExecutionPath:
         """Return how this plan runs, with the loops loaded if it needs them, or being compiled for the next time."""
         path = self.path_of(plan)
-        if self._path is None and (kernel_path.suits(plan, self._source) or row_path.suits(plan)):
+        if self._path is None and (kernel_path.supports(plan, self._source) or row_path.supports(plan)):
             self._again = True
             compiled.start()  # nothing, once they are compiled
         return path if path in ("sql", "patient") or compiled.load() else "sql"

@@ -49,7 +49,7 @@ UNBOUNDED = 1 << 62
 
 
 @dataclass(frozen=True)
-class Asked:
+class PatientQuestion:
     """A question on this path: the plan, where its rows are, and whose order it keeps."""
 
     plan: Plan
@@ -61,7 +61,7 @@ class Asked:
     folder: Path | None
 
 
-def exact_tables(asked: Asked, listed: ir.Table | None) -> Iterator[ExactTable]:
+def exact_tables(asked: PatientQuestion, listed: ir.Table | None) -> Iterator[ExactTable]:
     """Yield the groups' exact sums, every unit bounded; listed groups all at once, found ones in parts."""
     with ExitStack() as files:
         read = _Read(asked, listed, files)
@@ -74,7 +74,7 @@ def exact_tables(asked: Asked, listed: ir.Table | None) -> Iterator[ExactTable]:
 class _Read:
     """Reads a question's rows into sums, values and counts by key."""
 
-    def __init__(self, asked: Asked, listed: ir.Table | None, files: ExitStack) -> None:
+    def __init__(self, asked: PatientQuestion, listed: ir.Table | None, files: ExitStack) -> None:
         self.asked = asked
         self._listed = listed
         self._files = files
@@ -86,7 +86,7 @@ class _Read:
     def rows(self) -> None:
         """Read the rows that are added up, and the values that quantiles are drawn from."""
         plan, asked = self.asked.plan, self.asked
-        joined = None if self._finds_places else self._listed
+        joined = None if self._looks_up_keys else self._listed
         rows, keys = counted_rows(plan, asked.source.table, asked.kinds, joined)
         if asked.orders == "sql" and plan.unit is not None:
             values = [value_name(place) for place in range(plan.value_count)]
@@ -98,8 +98,8 @@ class _Read:
             self._take(keys_of_rows, values_of_rows, first)
 
     @property
-    def _finds_places(self) -> bool:
-        return self.asked.orders == "kernel" and kernel_path.finds_places(self.asked.plan)
+    def _looks_up_keys(self) -> bool:
+        return self.asked.orders == "kernel" and kernel_path.looks_up_keys(self.asked.plan)
 
     def _take(self, keys: Words, values: Words, first: NDArray[np.bool_]) -> None:
         if self.sums is None and len(keys):
@@ -209,7 +209,7 @@ def place_words(places: pa.Array | None, rows: int) -> Words:
 class _Cells:
     """Makes batches into records, in the order of the path that stopped."""
 
-    def __init__(self, schema: pa.Schema, columns: summing.Columns, asked: Asked) -> None:
+    def __init__(self, schema: pa.Schema, columns: summing.Columns, asked: PatientQuestion) -> None:
         self._columns = columns
         self._asked = asked
         self._places = summing.place_finder(columns, asked.salt) if asked.orders == "kernel" else None
@@ -228,7 +228,7 @@ class _Cells:
         for place, limbs in enumerate(self._columns.values):
             words = [coding.cells_of(batch.column(limb)).astype(np.uint64) for limb in limbs]
             whole = words[0] if len(words) == 1 else (words[0] << np.uint64(summing.LIMB_BITS)) | words[1]
-            values[:, place] = np.where(words[-1] == summing.NOTHING, NO_VALUE, whole)
+            values[:, place] = np.where(words[-1] == summing.NULL_WORD, NO_VALUE, whole)
         return values
 
     def records(self, batch: pa.RecordBatch) -> Words:

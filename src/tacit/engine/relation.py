@@ -45,7 +45,7 @@ GROUP_ORDER, ROW_ORDER = "group_order", "row_order"
 # A longer text is told apart by its digest, which is longer than that and so never taken for a text.
 TEXT_BYTES_MOST = 63
 DIGEST_BYTES = 64
-NOTHING: Mapping[str, Expression] = MappingProxyType({})
+NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
 
 
 def exact_relation(
@@ -72,7 +72,7 @@ def counted_rows(
     table: ir.Table,
     kinds: Mapping[str, Kind],
     listed: ir.Table | None,
-    more: Mapping[str, Expression] = NOTHING,
+    more: Mapping[str, Expression] = NO_COLUMNS,
     *,
     floats_as_they_are: bool = False,
 ) -> tuple[ir.Table, list[str]]:

@@ -29,7 +29,7 @@ from tacit.privacy import (
     StaircaseLaw,
     StaircaseNoise,
 )
-from tacit.query import After, Expression, Scalar, Type
+from tacit.query import Expression, PostProcessing, Scalar, Type
 
 NoiseKind = Literal["laplace", "gaussian"]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.
@@ -211,7 +211,7 @@ class Plan:
     threshold: Threshold | None
     outputs: tuple[PlannedOutput, ...]
     columns: tuple[str, ...]
-    after: After
+    after: PostProcessing
     spend: Spend
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.query.check import type_of
     from tacit.query.frame import (
-        Asked,
+        AggregateSpec,
         Frame,
         add_derived,
         add_keys,
@@ -52,19 +52,19 @@ if TYPE_CHECKING:
     from tacit.query.literal import Pattern, Wild, key_value, pattern_parts
     from tacit.query.named_functions import POSITION_MAX
     from tacit.query.nodes import (
-        After,
         Aggregate,
         AggregateKind,
         Call,
         Column,
         Expression,
         Output,
+        PostProcessing,
         Query,
         Scalar,
         Type,
         Value,
     )
-    from tacit.query.postprocess import apply_after, picks_by_noise
+    from tacit.query.postprocess import apply_postprocessing, picks_by_noise
     from tacit.query.sql import parse_query
     from tacit.query.typecheck import kind_of
 
@@ -80,10 +80,9 @@ __all__ = [
     "PUBLIC_KEYS_MAX",
     "TEXT",
     "TIMESTAMP",
-    "After",
     "Aggregate",
     "AggregateKind",
-    "Asked",
+    "AggregateSpec",
     "Call",
     "Column",
     "Expression",
@@ -91,6 +90,7 @@ __all__ = [
     "Kind",
     "Output",
     "Pattern",
+    "PostProcessing",
     "Query",
     "Scalar",
     "Type",
@@ -99,7 +99,7 @@ __all__ = [
     "add_derived",
     "add_keys",
     "add_where",
-    "apply_after",
+    "apply_postprocessing",
     "binned",
     "common",
     "correlation",
@@ -135,10 +135,10 @@ __all__ = [
 
 # name -> the module that has it, loaded when the name is first used
 _HOMES = {
-    "After": "tacit.query.nodes",
+    "PostProcessing": "tacit.query.nodes",
     "Aggregate": "tacit.query.nodes",
     "AggregateKind": "tacit.query.nodes",
-    "Asked": "tacit.query.frame",
+    "AggregateSpec": "tacit.query.frame",
     "BOOL": "tacit.query.kind",
     "Call": "tacit.query.nodes",
     "Column": "tacit.query.nodes",
@@ -165,7 +165,7 @@ _HOMES = {
     "add_derived": "tacit.query.frame",
     "add_keys": "tacit.query.frame",
     "add_where": "tacit.query.frame",
-    "apply_after": "tacit.query.postprocess",
+    "apply_postprocessing": "tacit.query.postprocess",
     "binned": "tacit.query.frame",
     "common": "tacit.query.kind",
     "correlation": "tacit.query.frame",

@@ -10,12 +10,12 @@ from tacit.query.kind import FLOAT, INT, Kind, phrase
 from tacit.query.limits import KEYS_MAX, OUTPUTS_MAX, PUBLIC_KEYS_MAX, limit_expression, limit_work
 from tacit.query.literal import key_value
 from tacit.query.nodes import (
-    After,
     Aggregate,
     Column,
     Expression,
     Key,
     Output,
+    PostProcessing,
     Query,
     Scalar,
     Type,
@@ -188,7 +188,7 @@ def _public_keys(given: tuple[tuple[Scalar, ...], ...], kinds: dict[str, Kind]) 
     return read
 
 
-def _after(after: After, key_kinds: dict[str, Kind], outputs: tuple[Output, ...]) -> After:
+def _after(after: PostProcessing, key_kinds: dict[str, Kind], outputs: tuple[Output, ...]) -> PostProcessing:
     kinds = key_kinds | {out.name: INT if out.aggregate.kind in _COUNTS else FLOAT for out in outputs}
     having = after.having
     if having is not None:

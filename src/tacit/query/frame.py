@@ -18,7 +18,6 @@ from tacit.query.canonical_form import canonical
 from tacit.query.check import check
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
-    After,
     Aggregate,
     AggregateKind,
     Call,
@@ -27,6 +26,7 @@ from tacit.query.nodes import (
     Key,
     Ordering,
     Output,
+    PostProcessing,
     Query,
     Scalar,
 )
@@ -36,7 +36,7 @@ from tacit.tables import Declaration, RowUnit, read_between
 
 
 @dataclass(frozen=True)
-class Asked:
+class AggregateSpec:
     """An aggregate as written in Python: `of` is a column, a derived name or an expression, read when it is used."""
 
     kind: AggregateKind
@@ -50,47 +50,47 @@ class Asked:
     best: int | None = None
 
 
-def count(of: str | None = None) -> Asked:
+def count(of: str | None = None) -> AggregateSpec:
     """Return a count of rows; with a column or an expression, of the rows where it is not NULL."""
-    return Asked("count", of)
+    return AggregateSpec("count", of)
 
 
-def count_units() -> Asked:
+def count_units() -> AggregateSpec:
     """Return a count of units."""
-    return Asked("count_units")
+    return AggregateSpec("count_units")
 
 
-def count_distinct(of: str, *, per_unit: int | None = None) -> Asked:
+def count_distinct(of: str, *, per_unit: int | None = None) -> AggregateSpec:
     """Return how many different values a column has; one unit brings at most `per_unit` of them to a group.
 
     Without it the declared rows_per_unit is the bound.
     """
-    return Asked("count_distinct", of, per_unit=None if per_unit is None else whole(per_unit, name="per_unit"))
+    return AggregateSpec("count_distinct", of, per_unit=None if per_unit is None else whole(per_unit, name="per_unit"))
 
 
-def sum(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def sum(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the sum of a column or an expression; `between` is its public range where none is declared."""
-    return Asked("sum", of, between, step)
+    return AggregateSpec("sum", of, between, step)
 
 
-def mean(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def mean(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the mean of a column or an expression; `between` is its public range where none is declared."""
-    return Asked("mean", of, between, step)
+    return AggregateSpec("mean", of, between, step)
 
 
-def variance(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def variance(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the variance of a column (the mean squared distance from the mean), with count, sum and mean for free."""
-    return Asked("variance", of, between, step)
+    return AggregateSpec("variance", of, between, step)
 
 
-def std(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def std(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the standard deviation of a column."""
-    return Asked("std", of, between, step)
+    return AggregateSpec("std", of, between, step)
 
 
 def quantile(
     of: str, fraction: Number, *, between: Sequence[Number] | None = None, step: Number | None = None
-) -> Asked:
+) -> AggregateSpec:
     """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call."""
     exact = decimal_meaning(fraction, name="fraction")
     if not 0 <= exact <= 1:
@@ -98,7 +98,7 @@ def quantile(
     meant = fraction_meant(exact)
     if meant is None:
         raise QueryRefused("a quantile's fraction has at most four decimals\nhint: e.g. 0.9999, or max for the last")
-    return Asked("quantile", of, between, step, meant)
+    return AggregateSpec("quantile", of, between, step, meant)
 
 
 def quantile_name(of: str, fraction: Number) -> str:
@@ -114,17 +114,17 @@ def quantile_name(of: str, fraction: Number) -> str:
     return f"{of}_p{float(percent):g}".replace(".", "_")
 
 
-def median(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def median(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the median of a column."""
     return quantile(of, Fraction(1, 2), between=between, step=step)
 
 
-def min(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def min(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return about the least value of a column: a low quantile, as far inside as its noise needs."""
     return quantile(of, 0, between=between, step=step)
 
 
-def max(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> Asked:
+def max(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return about the greatest value of a column: a high quantile, as far inside as its noise needs."""
     return quantile(of, 1, between=between, step=step)
 
@@ -135,9 +135,9 @@ def covariance(
     *,
     between: Sequence[Number] | None = None,
     other_between: Sequence[Number] | None = None,
-) -> Asked:
+) -> AggregateSpec:
     """Return the covariance of two columns, over the rows where both have a value."""
-    return Asked("covariance", of, between, other=other, other_between=other_between)
+    return AggregateSpec("covariance", of, between, other=other, other_between=other_between)
 
 
 def correlation(
@@ -146,9 +146,9 @@ def correlation(
     *,
     between: Sequence[Number] | None = None,
     other_between: Sequence[Number] | None = None,
-) -> Asked:
+) -> AggregateSpec:
     """Return the correlation of two columns, over the rows where both have a value."""
-    return Asked("correlation", of, between, other=other, other_between=other_between)
+    return AggregateSpec("correlation", of, between, other=other, other_between=other_between)
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,9 @@ def add_keys(frame: Frame, names: Sequence[str], keys: object = None) -> Frame:
     return replace(frame, keys=made, public_keys=None if keys is None else read_public_keys(keys, names))
 
 
-def make_query(frame: Frame, asked: Mapping[str, Asked] | Sequence[Asked], after: After | None = None) -> Query:
+def make_query(
+    frame: Frame, asked: Mapping[str, AggregateSpec] | Sequence[AggregateSpec], after: PostProcessing | None = None
+) -> Query:
     """Return the checked question for some aggregates; a list gets the names that SQL gives by default."""
     named = asked.items() if isinstance(asked, Mapping) else [(default_name(frame, each), each) for each in asked]
     for name, _ in named:
@@ -204,7 +206,7 @@ def make_query(frame: Frame, asked: Mapping[str, Asked] | Sequence[Asked], after
         where=frame.where,
         keys=frame.keys,
         public_keys=frame.public_keys,
-        after=after or After(),
+        after=after or PostProcessing(),
     )
     return check(query, frame.declaration)
 
@@ -240,7 +242,7 @@ def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
     return replace(query, outputs=tuple(outputs.values()))
 
 
-def default_name(frame: Frame, asked: Asked) -> str:
+def default_name(frame: Frame, asked: AggregateSpec) -> str:
     """Return the name of an unnamed aggregate: that of its column, or what it does."""
     known = isinstance(asked.of, str) and (asked.of in frame.derived or asked.of in frame.declaration.columns)
     return asked.of if asked.of is not None and known else asked.kind
@@ -286,7 +288,7 @@ def _plain(value: Any) -> Any:
 
 
 def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
-    if not isinstance(asked, Asked):
+    if not isinstance(asked, AggregateSpec):
         raise QueryRefused(f"'{name}' must be an aggregate\nhint: {name}=tacit.count() or {name}=tacit.mean('x')")
     between = None
     if asked.between is not None:
@@ -348,7 +350,7 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
         filtered, {name: f"CASE {' '.join(cases)} ELSE {last} END" if cases else f"{last} + 0 * {written}"}
     )
     keyed = add_keys(derived, [name], [_key(edge) for edge in edges[:-1]])
-    return make_query(keyed, {"count": Asked("count")})
+    return make_query(keyed, {"count": AggregateSpec("count")})
 
 
 def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
@@ -360,10 +362,10 @@ def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
     facts = frame.declaration.columns.get(column)
     public = keyed.public_keys is not None or (facts is not None and facts.keys is not None)
     if public:
-        return make_query(keyed, {"rank": Asked("top", best=most)})
-    counted = Asked("count") if isinstance(frame.declaration.unit, RowUnit) else Asked("count_units")
+        return make_query(keyed, {"rank": AggregateSpec("top", best=most)})
+    counted = AggregateSpec("count") if isinstance(frame.declaration.unit, RowUnit) else AggregateSpec("count_units")
     query = make_query(keyed, {counted.kind: counted})
-    after = After(order=(Ordering(counted.kind, descending=True),), limit=most)
+    after = PostProcessing(order=(Ordering(counted.kind, descending=True),), limit=most)
     return check(replace(query, after=after), frame.declaration)
 
 

@@ -118,7 +118,7 @@ class Ordering:
 
 
 @dataclass(frozen=True)
-class After:
+class PostProcessing:
     """What is done with the noisy answer: post-processing, so it costs nothing.
 
     `having` is an expression over the answer's own columns (keys and outputs), given as `Column` nodes.
@@ -139,6 +139,6 @@ class Query:
     keys: tuple[Key, ...] = ()
     # the public list of keys, each a tuple in the order of `keys`; None: declared per column, or found privately
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
-    after: After = After()
+    after: PostProcessing = PostProcessing()
     # the order of the answer's columns, by name
     columns: tuple[str, ...] = ()

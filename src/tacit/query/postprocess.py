@@ -6,12 +6,12 @@ from typing import Any
 from tacit.errors import QueryRefused
 from tacit.query.catalogue import FUNCTIONS
 from tacit.query.functions import comparable
-from tacit.query.nodes import After, Column, Expression, Value, columns_of
+from tacit.query.nodes import Column, Expression, PostProcessing, Value, columns_of
 
 Row = Mapping[str, Any]
 
 
-def apply_after(rows: Sequence[Row], after: After) -> list[dict[str, Any]]:
+def apply_postprocessing(rows: Sequence[Row], after: PostProcessing) -> list[dict[str, Any]]:
     """Return the rows that HAVING keeps, sorted (NULL last, ties as they were), at most LIMIT of them."""
     having = after.having
     kept = [dict(row) for row in rows if having is None or evaluate(having, row) is True]
@@ -23,7 +23,7 @@ def apply_after(rows: Sequence[Row], after: After) -> list[dict[str, Any]]:
     return kept if after.limit is None else kept[: after.limit]
 
 
-def picks_by_noise(after: After, outputs: Collection[str]) -> bool:
+def picks_by_noise(after: PostProcessing, outputs: Collection[str]) -> bool:
     """Return whether which rows are left depends on noisy numbers, and not on keys alone."""
     by_having = not columns_of(after.having).isdisjoint(outputs)
     return by_having or (after.limit is not None and any(ordering.name in outputs for ordering in after.order))

@@ -14,7 +14,7 @@ from tacit.privacy import decimal_meaning
 from tacit.query.check import check
 from tacit.query.expressions import Reader, column_resolver, match, table_column
 from tacit.query.literal import fraction_meant
-from tacit.query.nodes import After, Aggregate, Column, Expression, Key, Ordering, Output, Query, Value
+from tacit.query.nodes import Aggregate, Column, Expression, Key, Ordering, Output, PostProcessing, Query, Value
 from tacit.query.parse import parsed, read_node, row_expression, tokens_of
 from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, only, refusal
 from tacit.tables import Declaration
@@ -222,14 +222,14 @@ class _Statement:
             return Key(expression.name, expression)
         raise refusal(node, "a key that is an expression needs a name", "put it in the SELECT with AS and a name")
 
-    def _after(self) -> After:
+    def _after(self) -> PostProcessing:
         having, order, limit = (self.select.args.get(name) for name in ("having", "order", "limit"))
         reader = Reader(self._answer_column, self._answer_aggregate)
         orderings: list[Ordering] = []
         if order is not None:
             only(order, "expressions")
             orderings = [self._ordering(node) for node in order.expressions]
-        return After(
+        return PostProcessing(
             having=None if having is None else read_node(reader, having.this),
             order=tuple(orderings),
             limit=None if limit is None else self._limit(limit),

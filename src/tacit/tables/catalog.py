@@ -20,7 +20,7 @@ from tacit.tables.schema import ROW, read_facts
 
 FILE_NAME = "tacit.toml"
 BYTES_MAX = 4 << 20
-TABLE_WORDS = (
+TABLE_OPTIONS = (
     "source",
     "unit",
     "budget",
@@ -33,7 +33,7 @@ TABLE_WORDS = (
     "accept_large_delta",
     "same_people_as",
 )
-BUDGET_WORDS = ("epsilon", "delta", "rho")
+BUDGET_OPTIONS = ("epsilon", "delta", "rho")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class CatalogEntry:
 
     name: str
     source: str
-    words: Mapping[str, Any]
+    options: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -99,16 +99,16 @@ class _Reader:
         at = ("tables", name)
         if not isinstance(said, dict):
             self._refuse(at, f"'{name}' is not a table", f"write [tables.{name}] on a line of its own")
-        self._only(TABLE_WORDS, said, at)
+        self._only(TABLE_OPTIONS, said, at)
         for word in ("source", "unit"):
             if not isinstance(said.get(word), str):
                 self._refuse(at, f"[tables.{name}] lacks {word}", f'add a line such as {word} = "{_EXAMPLES[word]}"')
-        words = {word: value for word, value in said.items() if word not in ("source", "unit", "budget", "columns")}
-        words["unit"] = ROW if said["unit"] == "ROW" else said["unit"]
-        words["columns"] = self._columns(said.get("columns", {}), (*at, "columns"))
+        options = {word: value for word, value in said.items() if word not in ("source", "unit", "budget", "columns")}
+        options["unit"] = ROW if said["unit"] == "ROW" else said["unit"]
+        options["columns"] = self._columns(said.get("columns", {}), (*at, "columns"))
         if "budget" in said:
-            words["budget"] = self._budget(said["budget"], (*at, "budget"))
-        return CatalogEntry(name, self._beside(said["source"]), words)
+            options["budget"] = self._budget(said["budget"], (*at, "budget"))
+        return CatalogEntry(name, self._beside(said["source"]), options)
 
     def _columns(self, said: Any, at: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(said, dict):
@@ -123,7 +123,7 @@ class _Reader:
     def _budget(self, said: Any, at: tuple[str, ...]) -> Loss:
         if not isinstance(said, dict) or ("epsilon" in said) == ("rho" in said):
             self._refuse(at, "budget needs epsilon or rho", "budget = { epsilon = 3, delta = 1e-6 }")
-        self._only(BUDGET_WORDS, said, at)
+        self._only(BUDGET_OPTIONS, said, at)
         try:
             if "rho" in said:
                 return rho(said["rho"], delta=said.get("delta", 0))

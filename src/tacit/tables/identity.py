@@ -42,7 +42,7 @@ class StoredTable:
 
     table: ir.Table
     identity: str | None
-    marks: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
     generated: tuple[str, ...] = ()  # columns that are computed as they are read, and may then fail on a row
     written: tuple[str, ...] = ()  # the database's file and its log
 
@@ -78,19 +78,19 @@ def stored_table(table: ir.Table) -> StoredTable:
             "\nhint: give its rows as a frame: tacit.table(table.to_pyarrow(), ...), or copy it into DuckDB"
         )
     entry = _entry(backend, table)
-    identity, marks, written = _known_by(backend, entry)
+    identity, aliases, written = _known_by(backend, entry)
     backend = total_casts(ibis.duckdb.from_connection(backend.con))  # the user's own stays as it is
     full = backend.table(entry.name, database=(entry.database, entry.schema))
     generated = backend.con.execute(_GENERATED, [*entry.full_name]).fetchall()
-    return StoredTable(full, identity, marks, tuple(name for (name,) in generated), written)
+    return StoredTable(full, identity, aliases, tuple(name for (name,) in generated), written)
 
 
-def file_marks(paths: list[str]) -> tuple[str, ...]:
+def file_aliases(paths: list[str]) -> tuple[str, ...]:
     """Return what tells the ledger that a file is here again: in another glob, or under another link."""
-    return (*(f"file:{path}" for path in paths), *(_link_mark(path) for path in paths))
+    return (*(f"file:{path}" for path in paths), *(_link_alias(path) for path in paths))
 
 
-def _link_mark(path: str) -> str:
+def _link_alias(path: str) -> str:
     found = os.stat(path)
     # numbers of files are given out again; with the time of the last change they are not
     return f"stored:{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
@@ -168,7 +168,7 @@ def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...],
     name = ".".join('"' + _folded(part).replace('"', '""') + '"' for part in (entry.schema, entry.name))
     if not os.path.isfile(place):
         return f"duckdb:{place}:{name}", (), ()
-    return f"duckdb:{place}:{name}", (f"{_link_mark(place)}:{name}",), (place, f"{place}.wal")
+    return f"duckdb:{place}:{name}", (f"{_link_alias(place)}:{name}",), (place, f"{place}.wal")
 
 
 def _folded(name: str) -> str:
@@ -176,23 +176,23 @@ def _folded(name: str) -> str:
     return name.encode("utf-8").lower().decode("utf-8")
 
 
-Mark = tuple[int, int, int, int]
+FileStamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class OpenedFiles:
-    """Paths, how each file was marked, and the columns that all of them had."""
+    """Paths, the stamp of each file, and the columns that all of them had."""
 
     paths: Sequence[str]
-    marks: Sequence[Mark]
+    stamps: Sequence[FileStamp]
     columns: object
     columns_of: Callable[[str], object]
 
     def refuse_changes(self) -> None:
         """Refuse if a file is gone, or has been written since and has other columns now."""
-        for path, mark in zip(self.paths, self.marks, strict=True):
+        for path, stamp in zip(self.paths, self.stamps, strict=True):
             try:
-                is_same = _mark(path) == mark
+                is_same = _stamp(path) == stamp
             except OSError:
                 raise QueryRefused(
                     f"there is no file at {path!r} any more, so nothing was charged"
@@ -213,10 +213,10 @@ class OpenedFiles:
 
 def opened_files(paths: Sequence[str], columns_of: Callable[[str], object]) -> OpenedFiles:
     """Return files that have just been opened, all of the same columns."""
-    return OpenedFiles(tuple(paths), [_mark(path) for path in paths], columns_of(paths[0]), columns_of)
+    return OpenedFiles(tuple(paths), [_stamp(path) for path in paths], columns_of(paths[0]), columns_of)
 
 
-def _mark(path: str) -> Mark:
+def _stamp(path: str) -> FileStamp:
     found = os.stat(path)
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 

@@ -27,14 +27,14 @@ from tacit.tables.cells import TEXT_BYTES_MAX, Reading, reading_of, select, stor
 from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection, stopping
 from tacit.tables.csv import read_csv, read_header
 from tacit.tables.frames import frame_to_arrow
-from tacit.tables.identity import OpenedFiles, StoredTable, file_marks, opened_files, stored_table, written_stamp
+from tacit.tables.identity import OpenedFiles, StoredTable, file_aliases, opened_files, stored_table, written_stamp
 from tacit.tables.parquet import ParquetFiles, open_parquet, put_together, schema_of
 from tacit.tables.schema import ColumnFacts, ColumnType, WrittenFacts
 
 OURS, GIVEN = "protected", "given_frame"
 PARQUET = {".parquet", ".pq"}
 CSV = {".csv", ".tsv", ".txt"}
-NOTHING: Mapping[str, str] = MappingProxyType({})
+NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
 # What a decimal declared over text or ints holds; a stored decimal has its own digits.
 DECLARED_DIGITS, DECLARED_SCALE = 18, 6
 COARSE_TIMES, FINE_TIMES = (0, 3), 9  # digits of a second
@@ -55,7 +55,7 @@ class Source:
     columns: Mapping[str, ColumnFacts]
     stem: str  # the name a question uses when none is given
     identity: str | None  # what tells the ledger that two tables are one; None for frames
-    marks: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
+    aliases: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
     files: ParquetFiles | None = None  # where there are two ways to read the rows
     opened: OpenedFiles | None = None  # where rows are in files
     written: tuple[str, ...] = ()  # the files whose last writing says whether its rows may be others now
@@ -149,7 +149,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
             source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
         )
         again = replace(again, files=source.files, opened=source.opened, again=source.again, rounded=source.rounded)
-        return replace(again, marks=source.marks, written=source.written)
+        return replace(again, aliases=source.aliases, written=source.written)
     if isinstance(source, str | os.PathLike):
         return _from_files(_path_text(source), written)
     if isinstance(source, ir.Table):
@@ -248,7 +248,7 @@ def _from_paths(
     again = partial(_from_paths, paths, pattern, {}, streams=True)
     rounded = frozenset[str]() if files is None else _rounded(files.readings)
     described = replace(described, files=files, opened=opened, again=again, rounded=rounded)
-    return replace(described, marks=file_marks(paths), written=tuple(paths))
+    return replace(described, aliases=file_aliases(paths), written=tuple(paths))
 
 
 def _whole_pattern(pattern: str) -> str:
@@ -287,7 +287,7 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
     described = _described(plain.drop(*others), backend, written, stem=stem, identity=stored.identity, others=others)
     kinds = stored.table.schema().items()
     rounded = frozenset(name for name, kind in kinds if isinstance(kind, dt.Timestamp) and kind.scale == FINE_TIMES)
-    return replace(described, marks=stored.marks, written=stored.written, rounded=rounded)
+    return replace(described, aliases=stored.aliases, written=stored.written, rounded=rounded)
 
 
 def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
@@ -338,7 +338,7 @@ def _described(
     *,
     stem: str,
     identity: str | None,
-    others: Mapping[str, str] = NOTHING,
+    others: Mapping[str, str] = NO_COLUMNS,
 ) -> Source:
     """Give every column its public facts; a declared type wins, and the engine reads the column as that.
 

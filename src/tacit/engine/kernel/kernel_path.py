@@ -31,14 +31,14 @@ BATCH_ROWS_LEAST = 1 << 12
 BATCH_SHARE = 64
 
 
-def suits(plan: Plan, source: Source) -> bool:
+def supports(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; a matter of public facts."""
     if plan.unit is None or plan.distincts:
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 
 
-def finds_places(plan: Plan) -> bool:
+def looks_up_keys(plan: Plan) -> bool:
     """Return whether the kernel finds listed keys' places, sooner than a join: where a key is one whole number."""
     if plan.public_keys is None or len(plan.keys) != 1 or plan.keys[0].type != "int":
         return False
@@ -113,7 +113,7 @@ def _as_exact(summed: summing.Summed, plan: Plan) -> ExactTable:
 
 def _found_here(plan: Plan) -> list[int | None] | None:
     """Return the public list of whole numbers that the kernel looks keys up in, or None where DuckDB has joined it."""
-    if not finds_places(plan) or plan.public_keys is None:
+    if not looks_up_keys(plan) or plan.public_keys is None:
         return None
     return [None if key is None else int(key) for (key,) in plan.public_keys]  # type: ignore[arg-type]
 
@@ -126,14 +126,14 @@ def _heights(plan: Plan) -> list[int]:
 
 def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
     """Return a value as unsigned words, the highest first, NULL as a word that no value has."""
-    if height < summing.NOTHING:
+    if height < summing.NULL_WORD:
         return [as_word(value)]
     return [as_word(value >> summing.LIMB_BITS), as_word(value & ibis.literal((1 << summing.LIMB_BITS) - 1, "int64"))]
 
 
 def as_word(value: ir.IntegerValue) -> ir.Value:
     """Return a value as an unsigned word of 32 bits, NULL as one that no value has."""
-    return value.fill_null(ibis.literal(summing.NOTHING, "int64")).cast("uint32")
+    return value.fill_null(ibis.literal(summing.NULL_WORD, "int64")).cast("uint32")
 
 
 def _as_unit(unit: ir.Value) -> ir.Value:

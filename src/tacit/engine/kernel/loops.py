@@ -6,7 +6,7 @@ Hashes are of values and a salt, never of codes. Units are compared whole: for n
 units carry a code beside it, equal just when they are.
 
 A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code where it has one, and the
-values from word `first` on; a value of NOTHING is NULL. Importing numba takes a while, so only `compiled` imports this.
+values from word `first` on; a value of NULL_WORD is NULL. Importing numba takes a while, so only `compiled` does it.
 
 Loops that add up rows of which each is its own unit, compiled by numba: one pass over a batch for each value.
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from tacit.engine.kernel.coding_loops import mix
 
-NOTHING = np.uint32(0xFFFFFFFF)
+NULL_WORD = np.uint32(0xFFFFFFFF)
 # Up to so many groups the first are found in one pass, without sorting them all.
 FEW = 64
 
@@ -362,7 +362,7 @@ def _add_row(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
     sums = out.sums[rows[row, 2]]
     for column in range(rows.shape[1] - rule.first):
         value = rows[row, rule.first + column]
-        if value != NOTHING:
+        if value != NULL_WORD:
             sums[2 + 2 * column] += times
             sums[3 + 2 * column] += np.int64(value) * times
     if len(rule.drawn):
@@ -430,13 +430,13 @@ def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at
 
 @numba.njit(cache=True, nogil=True)
 def add_words(groups: Groups, words: Any, at: Any, sums: Any) -> None:
-    """Add up values that are steps already, NOTHING being none; with the first value rows are counted too."""
+    """Add up values that are steps already, NULL_WORD being none; with the first value rows are counted too."""
     for row in range(len(groups.keys)):
         start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
         if at == ONE:
             sums[start] += 1
         word = words[row]
-        if word == NOTHING:
+        if word == NULL_WORD:
             sums[start + at] += 1
         else:
             sums[start + at + ONE] += np.int64(word)

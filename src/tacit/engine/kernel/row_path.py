@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.engine.fixed_point import FloatGrid, float_grid
 from tacit.engine.kernel.coding import SPAN_MOST, as_input, cells_of
 from tacit.engine.kernel.kernel_path import as_word, batch_rows
-from tacit.engine.kernel.summing import NOTHING, ROWS_AT_ONCE
+from tacit.engine.kernel.summing import NULL_WORD, ROWS_AT_ONCE
 from tacit.engine.prepared import Readable
 from tacit.exact import ROWS, UNITS, ExactTable, counted_name, key_name, total_name, value_name
 from tacit.plan import Plan
@@ -28,11 +28,13 @@ KEY, BITS = "key", (16, 32)
 ALL_VALID = np.empty(0, dtype=np.uint8)
 
 
-def suits(plan: Plan) -> bool:
+def supports(plan: Plan) -> bool:
     """Return whether rows of this plan can be added up as they come; a matter of public facts."""
     if plan.unit is not None or plan.products or plan.quantiles or plan.distincts or plan.sums_nothing:
         return False
-    return _listed(plan) is not None and all(column.counts_only or column.height < NOTHING for column in plan.measured)
+    return _listed(plan) is not None and all(
+        column.counts_only or column.height < NULL_WORD for column in plan.measured
+    )
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ PART_ROWS = 1 << 13
 # One limb of a value fits 32 bits, so that this many rows add up inside 64.
 ROWS_AT_ONCE = 1 << 30
 LIMB_BITS = 31
-NOTHING = (1 << 32) - 1
+NULL_WORD = (1 << 32) - 1
 # Kept rows that quantiles are drawn from are joined and sorted.
 KEPT_COPIES = 5
 # Of the memory limit half is DuckDB's. Of the rest, rows may take a half before they are written to a file; tables of
@@ -335,6 +335,6 @@ def _drawn(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
     """Return the keys' places and the values of kept rows, for each drawn value, NULL left out."""
     drawn = {}
     for at, place in enumerate(columns.drawn):
-        known = kept[kept[:, 1 + at] != NOTHING]
+        known = kept[kept[:, 1 + at] != NULL_WORD]
         drawn[place] = known[:, 0], known[:, 1 + at]
     return drawn
