@@ -72,5 +72,5 @@ def test_text_and_decimals_are_keys_as_they_come_out(visits):
 
 
 def test_a_key_of_another_type_is_refused_before_any_row(visits):
-    with pytest.raises(tacit.QueryRefused, match="a public key of 'bin' is a text, and the column is an int"):
+    with pytest.raises(tacit.QueryRefused, match="a public key of 'bin' is a text, but the column is an int"):
         visits.derive(bin="FLOOR(age/10)*10").group_by("bin", keys=["ten"]).count()

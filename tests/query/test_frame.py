@@ -75,10 +75,10 @@ def test_ranges_and_steps_are_read_as_written():
 
 
 def test_a_derived_name_replaces_nothing():
-    with pytest.raises(QueryRefused, match="derive cannot name 'AGE' again"):
+    with pytest.raises(QueryRefused, match="derive cannot use the name 'AGE'"):
         add_derived(START, {"AGE": "age + 1"})
     frame = add_derived(START, {"a2": "age + 1"})
-    with pytest.raises(QueryRefused, match="derive cannot name 'a2' again"):
+    with pytest.raises(QueryRefused, match="derive cannot use the name 'a2'"):
         add_derived(frame, {"a2": "age + 2"})
 
 
@@ -95,18 +95,18 @@ def test_a_derived_column_is_fixed_when_it_is_made():
         (lambda: make_query(add_keys(START, ["patient_id"]), [count()]), "is the unit"),
         (lambda: make_query(START, [total("patient_id")]), "is the unit"),
         (lambda: add_keys(START, ["wrad"]), "did you mean 'ward'"),
-        (lambda: add_keys(add_keys(START, ["ward"]), ["sex"]), "group_by was already said"),
-        (lambda: add_keys(START, []), "group_by needs a name"),
+        (lambda: add_keys(add_keys(START, ["ward"]), ["sex"]), "group_by was already called"),
+        (lambda: add_keys(START, []), "group_by needs the name of a column"),
         (lambda: make_query(START, {"n": 3}), "'n' must be an aggregate\nhint: n=tacit.count()"),
         (lambda: make_query(START, [mean("ward")]), "cannot take the mean of a text"),
         (lambda: make_query(START, {}), "no aggregate"),
         (lambda: make_query(add_keys(START, ["blob"]), [count()]), "columns={'blob': {'type': 'text'}}"),
         (
             lambda: make_query(add_keys(START, ["ward"], keys=[1]), [count()]),
-            "public key of 'ward' is an int, and the column is a text",
+            "public key of 'ward' is an int, but the column is a text",
         ),
         (lambda: make_query(add_keys(START, ["ward"], keys=["A", "A"]), [count()]), "given twice"),
-        (lambda: make_query(add_keys(START, ["ward"], keys=[]), [count()]), "from 1 to"),
+        (lambda: make_query(add_keys(START, ["ward"], keys=[]), [count()]), "between 1 and"),
         (lambda: add_keys(START, ["ward", "sex"], keys=["A"]), "needs 2 part"),
         (lambda: add_keys(START, ["ward"], keys="AB"), "must be a list"),
         (

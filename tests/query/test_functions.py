@@ -95,5 +95,5 @@ def test_a_deep_expression_is_refused_in_having_at_once():
     deep = "n"
     for _ in range(14):
         deep = f"CAST(CAST({deep} AS TEXT) AS INT)"
-    with pytest.raises(QueryRefused, match="uses what only rows have"):
+    with pytest.raises(QueryRefused, match="uses a function that works only on rows"):
         parse_query(f"SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING {deep} = 1", VISITS)

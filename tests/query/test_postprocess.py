@@ -75,7 +75,7 @@ def test_dates_and_timestamps_meet_at_midnight():
 
 
 def test_having_has_no_function_that_only_rows_have():
-    with pytest.raises(QueryRefused, match="HAVING has no cast_int"):
+    with pytest.raises(QueryRefused, match="HAVING cannot use cast_int"):
         evaluate(Call("cast_int", (Column("n"),)), {"n": 1})
 
 

@@ -1,7 +1,7 @@
-"""One tree for every way of writing the same expression, with each constant as the type it meets.
+"""Brings an expression into its canonical form: one tree for all ways of writing the same expression.
 
-How a call is rewritten stands in its function's record. Everything is total, so the parts of AND and OR can be sorted:
-their order cannot matter to any row.
+Constants get the type that they are compared or combined with. The rewriting of each call is in its function's record.
+Every function is total, so the parts of AND and OR can be sorted: their order cannot matter to any row.
 """
 
 from tacit.query.catalogue import FUNCTIONS
@@ -13,7 +13,7 @@ from tacit.query.typecheck import ColumnKinds, kind_of
 
 
 def canonical(expression: Expression, kinds: ColumnKinds) -> Expression:
-    """Return the one tree that stands for this expression; doing it twice changes nothing."""
+    """Return the canonical tree of an expression; the canonical tree of a canonical tree is that tree."""
     if isinstance(expression, Column):
         return expression
     if isinstance(expression, Value):
@@ -26,6 +26,6 @@ def canonical(expression: Expression, kinds: ColumnKinds) -> Expression:
     written = FUNCTIONS.get(call.function)
     if written is not None and written.adapt is not None:
         call = written.adapt(CheckedCall(call, show), kind)
-    kind(call)  # refuses unknown functions too
+    kind(call)  # for its refusals: of an unknown function, or of arguments of the wrong type
     rewrite = FUNCTIONS[call.function].rewrite
     return call if rewrite is None else rewrite(CheckedCall(call, show), kind)

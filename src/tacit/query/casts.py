@@ -1,4 +1,7 @@
-"""CAST to each type, one record each."""
+"""The casts, one record for each target type.
+
+The engine's translations of them are in `engine/conversion.py`.
+"""
 
 from collections.abc import Callable
 
@@ -21,7 +24,7 @@ from tacit.query.kind import BOOL, DATE, DIGITS_MAX, FLOAT, INT, SCALE_MAX, TEXT
 from tacit.query.literal import adapted
 from tacit.query.nodes import Call, Expression, Value
 
-# of a number or a date written as text
+# an upper bound on the characters of a number or a date written as text
 _NUMBER_CHARACTERS = 50
 _READ_ONCE = Cost(bytes_read=looks(1))
 
@@ -44,7 +47,7 @@ def _cast_kind(target: Kind, sources: tuple[str, ...]) -> TypeRule:
         if kinds[0].type not in sources:
             raise QueryRefused(
                 f"{where}: {phrase(kinds[0])} cannot become {phrase(target)}"
-                f"\nhint: {target.type} is made from {', '.join(sources)}"
+                f"\nhint: CAST to {target.type} takes {', '.join(sources)}"
             )
         return target
 
@@ -74,14 +77,17 @@ def _write_cast(target: str) -> Callable[[Call, Pen], str]:
 
 def _decimal_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     if len(kinds) != 3:
-        raise QueryRefused(f"{where} has no digits\nhint: CAST(x AS DECIMAL(12, 2))")
+        raise QueryRefused(f"{where} needs a number of digits and a scale\nhint: CAST(x AS DECIMAL(12, 2))")
     digits, scale = (_size(kinds, where, index) for index in (1, 2))
     if kinds[0].type not in ("int", "decimal", "text"):
         raise QueryRefused(
-            f"{where}: {phrase(kinds[0])} cannot become a decimal\nhint: decimal is made from int, decimal, text"
+            f"{where}: {phrase(kinds[0])} cannot become a decimal\nhint: CAST to decimal takes int, decimal, text"
         )
     if not (1 <= digits <= DIGITS_MAX and 0 <= scale <= min(digits, SCALE_MAX)):
-        raise QueryRefused(f"{where}: at most {DIGITS_MAX} digits\nhint: CAST(x AS DECIMAL(12, 2))")
+        raise QueryRefused(
+            f"{where}: a decimal has 1 to {DIGITS_MAX} digits and a scale from 0 to {SCALE_MAX}, not above its digits"
+            "\nhint: CAST(x AS DECIMAL(12, 2))"
+        )
     return decimal(digits, scale)
 
 
@@ -89,7 +95,7 @@ def _size(kinds: Kinds, where: CheckedCall, index: int) -> int:
     constant = where.constant(index)
     if kinds[index].type == "int" and isinstance(constant, int):
         return constant
-    raise QueryRefused("the digits of a decimal are not whole numbers\nhint: CAST(x AS DECIMAL(12, 2))")
+    raise QueryRefused("the digits and the scale of a decimal must be whole numbers\nhint: CAST(x AS DECIMAL(12, 2))")
 
 
 def _number_length(parts: list[Length]) -> Length:

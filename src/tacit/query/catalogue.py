@@ -7,8 +7,9 @@ function is total: it has a result, perhaps NULL, for every row, and never an er
   beyond every number. Float arithmetic is IEEE 754 binary64, rounded to nearest.
 - An int is 64 bits wide; an int result that would not fit is NULL. A decimal is exact, and an operation that could
   need more than 38 digits is refused before any row is read.
-- Text of more than 32,768 bytes in UTF-8 is NULL: in a cell, and where CONCAT or REPLACE would make it. What could make
-  text more than 100 times as long as a row's own, or looks at texts too often, is refused before any row is read.
+- Text of more than 32,768 bytes in UTF-8 is NULL: in a cell, and where CONCAT or REPLACE would make it. An expression
+  that could make text more than 100 times as long as the row's own, or that reads texts too many times, is refused
+  before any row is read.
 - A date or timestamp before year 1 or after year 9999, infinite ones included, reads as NULL. Timestamps are in
   microseconds and have no zone; a zoned column is read in UTC.
 - Text is compared code point by code point. Empty text is text, not NULL.

@@ -1,4 +1,8 @@
-"""A question held against what is declared: names, types, the unit, and one canonical tree for each question."""
+"""Checks a question against the table's declaration, and returns it in canonical form.
+
+Both doors end here. It checks names, types, sizes and the unit, and reads no row. How large an expression may be is in
+`limits.py`, what each function accepts in its record.
+"""
 
 from dataclasses import replace
 
@@ -33,11 +37,11 @@ _PAIRS = ("covariance", "correlation")
 
 
 def check(query: Query, declaration: Declaration) -> Query:
-    """Return the question in its canonical form, or refuse it with the words that would make it right.
+    """Return the question in its canonical form, or refuse it and say how to correct it.
 
-    Checking a checked question changes nothing. Only the question and public metadata are looked at. What a door has
-    limited and made canonical is so again here: the SQL door needs canonical trees to find a key of the SELECT in the
-    GROUP BY, and this gate trusts no door.
+    Checking a checked question changes nothing. Only the question and public metadata are read. A door may have limited
+    an expression and made it canonical before: the SQL door needs canonical trees to find a key of the SELECT in the
+    GROUP BY. This function does both again, because it trusts no door.
     """
     kinds = column_kinds(declaration)
     if query.table != declaration.name:
@@ -51,7 +55,7 @@ def check(query: Query, declaration: Declaration) -> Query:
     for key in keys:
         if not columns_of(key.expression):
             raise QueryRefused(
-                f"the key '{key.name}' reads no column\nhint: group by a column or something made of one"
+                f"the key '{key.name}' reads no column\nhint: group by a column, or by an expression of one"
             )
     checked = replace(query, outputs=outputs, where=where, keys=keys)
     limit_work(checked, kinds)
@@ -77,7 +81,7 @@ def _row(expression: Expression, declaration: Declaration, kinds: ColumnKinds) -
         facts = declaration.columns.get(name)
         if facts is not None and facts.type == "other":
             raise QueryRefused(
-                f"column '{name}' is of a type that questions cannot use"
+                f"column '{name}' has a type that questions cannot use"
                 f"\nhint: declare how to read it, columns={{'{name}': {{'type': 'text'}}}}, or convert it"
             )
         if facts is None:
@@ -99,7 +103,9 @@ def _condition(expression: Expression, declaration: Declaration, kinds: ColumnKi
 
 def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKinds) -> Aggregate:
     if aggregate.kind == "count_units" and isinstance(declaration.unit, RowUnit):
-        raise QueryRefused("every row is its own unit here\nhint: COUNT(*), in Python count(), counts units")
+        raise QueryRefused(
+            "count_units is not needed here: every row is its own unit\nhint: use COUNT(*), in Python count()"
+        )
     if aggregate.expression is None:
         if aggregate.kind not in ("count", "count_units", "top"):
             raise QueryRefused(f"{aggregate.kind} needs a column\nhint: {aggregate.kind}('x', between=(0, 100))")
@@ -110,7 +116,9 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
     if isinstance(expression, Value):
         if aggregate.kind == "count" and expression.value is not None:
             return Aggregate("count")
-        raise QueryRefused(f"{aggregate.kind} of a constant says nothing about rows\nhint: COUNT(*), or name a column")
+        raise QueryRefused(
+            f"{aggregate.kind} of a constant does not depend on the rows\nhint: use COUNT(*), or name a column"
+        )
     kind = kind_of(expression, kinds)
     if aggregate.kind not in ("count", "count_distinct"):
         _refuse_if_no_number(aggregate.kind, expression, kind)
@@ -120,7 +128,9 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
             raise QueryRefused(f"{aggregate.kind} needs two columns\nhint: {aggregate.kind}('x', 'y')")
         _refuse_if_no_number(aggregate.kind, other, kind_of(other, kinds))
         if other == expression:
-            raise QueryRefused(f"the {aggregate.kind} of a column with itself\nhint: ask for its variance")
+            raise QueryRefused(
+                f"{aggregate.kind} needs two different columns\nhint: for one column, ask for its variance"
+            )
     return replace(aggregate, expression=expression, other=other)
 
 
@@ -133,7 +143,7 @@ def _refuse_if_no_number(asked: str, expression: Expression, kind: Kind) -> None
 
 def _number_of(expression: Expression, kind: Kind) -> str:
     if kind.type == "bool":
-        return "CAST(x AS INT) makes a number of it"
+        return "CAST(x AS INT) turns it into a number"
     if kind.type != "text":
         return "name a column of numbers"
     if not isinstance(expression, Column):
@@ -159,24 +169,26 @@ def _refuse_names(keys: tuple[Key, ...], outputs: tuple[Output, ...], declaratio
     shown = names + [output.name + end for output in outputs for end in ("_low", "_high")]
     for name in shown:
         if not name or len(name) > _NAME_CHARACTERS_MAX:
-            raise QueryRefused("a column of the answer has no name, or an endless one\nhint: name it with AS")
+            raise QueryRefused(
+                f"a column of the answer needs a name of 1 to {_NAME_CHARACTERS_MAX} characters\nhint: name it with AS"
+            )
         if shown.count(name) > 1:
             raise QueryRefused(
-                f"the answer would have two columns '{name}'\nhint: name them apart: AVG(x) AS x_mean, in Python"
-                " agg(x_mean=tacit.mean('x'))"
+                f"the answer would have two columns '{name}'"
+                "\nhint: give them different names: AVG(x) AS x_mean, in Python agg(x_mean=tacit.mean('x'))"
             )
     for key in keys:
         if key.name in declaration.columns and key.expression != Column(key.name):
             raise QueryRefused(
-                f"the key '{key.name}' is not the column '{key.name}'\nhint: give the key a name no column has"
+                f"the key '{key.name}' is an expression, but a column has the same name\nhint: give the key a new name"
             )
 
 
 def _public_keys(given: tuple[tuple[Scalar, ...], ...], kinds: dict[str, Kind]) -> tuple[tuple[Scalar, ...], ...]:
     if not kinds:
-        raise QueryRefused("public keys are given and nothing is grouped\nhint: group_by a column first")
+        raise QueryRefused("public keys are given, but the question has no group_by\nhint: call group_by first")
     if not given or len(given) > PUBLIC_KEYS_MAX:
-        raise QueryRefused(f"give from 1 to {PUBLIC_KEYS_MAX} public keys\nhint: keys=['A', 'B']")
+        raise QueryRefused(f"give between 1 and {PUBLIC_KEYS_MAX} public keys\nhint: keys=['A', 'B']")
     if any(len(key) != len(kinds) for key in given):
         raise QueryRefused(f"a public key must have {len(kinds)} part(s), one for each of {', '.join(kinds)}")
     read = tuple(
@@ -200,11 +212,13 @@ def _after(after: PostProcessing, key_kinds: dict[str, Kind], outputs: tuple[Out
         missing = sorted(name for name in functions_of(having) if FUNCTIONS[name].evaluate is None)
         if missing:
             raise QueryRefused(
-                f"HAVING {show(having)} uses what only rows have ({missing[0].replace('_', ' ')})"
+                f"HAVING {show(having)} uses a function that works only on rows ({missing[0].replace('_', ' ')})"
                 "\nhint: use it in a key or a filter, or compute it from the answer afterwards"
             )
         if kind_of(having, kinds).type != "bool":
-            raise QueryRefused(f"HAVING {show(having)} is not true or false\nhint: compare it, e.g. n > 10")
+            raise QueryRefused(
+                f"HAVING {show(having)} is not a condition (true or false)\nhint: compare it, e.g. n > 10"
+            )
     for ordering in after.order:
         if ordering.name not in kinds:
             raise QueryRefused(f"'{ordering.name}' is not a column of the answer{did_you_mean(ordering.name, kinds)}")

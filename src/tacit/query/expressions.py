@@ -1,8 +1,8 @@
-"""Row expressions as sqlglot reads them, turned into our own nodes: a whitelist, everything else refused.
+"""Turns sqlglot's expression nodes into our own nodes; everything that is not listed here is refused.
 
-`SPELLINGS` says for each function of the catalogue which nodes sqlglot makes of it. Each reader names the parts its
-node may have; a node with any other part is refused, so what a new sqlglot version adds is refused too. What people
-write that is close to a function of ours, but means something else, is refused with ours.
+`SPELLINGS` lists, for each function of the catalogue, the sqlglot nodes that spell it. Each reader names the parts its
+node may have. A node with any other part is refused, and so is whatever a new sqlglot version adds. `refusals.py` says
+what to write instead. At the end: how a name in the text finds its column.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,13 +21,13 @@ from tacit.tables import Declaration
 
 Resolve = Callable[[exp.Column], Expression]
 
-UNIT_REASON = "is the unit, and a question about it would single someone out"
+UNIT_REASON = "is the unit, and a question about it would single out one person"
 UNIT_HINT = "count units with COUNT(DISTINCT {unit}), in Python count_units(); group and filter by other columns"
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Turns sqlglot's nodes into ours; `resolve` says what a column stands for, `aggregate` what an aggregate does."""
+    """Turns sqlglot's nodes into ours; `resolve` reads a column's name, `aggregate` an aggregate (None: refused)."""
 
     resolve: Resolve
     aggregate: Callable[[exp.Expr], Expression] | None = None
@@ -36,7 +36,7 @@ class Reader:
         """Return a row expression, or refuse what is not in the catalogue."""
         kind = type(node)
         if not isinstance(node, exp.Expr):
-            raise refusal(None, "an argument is missing", "give each function what it is about, e.g. LENGTH(x)")
+            raise refusal(None, "an argument is missing", "give the function its arguments, e.g. LENGTH(x)")
         if kind in AGGREGATES and self.aggregate is not None:
             return self.aggregate(node)
         if kind in _SYNTAX:
@@ -46,20 +46,18 @@ class Reader:
             raise _unknown(node)
         call = SPELLINGS[name].read(self, node, name)
         if isinstance(call, Call) and not call.arguments:
-            raise refusal(
-                node, f"{name_of(node)} has no argument", "give each function what it is about, e.g. LENGTH(x)"
-            )
+            raise refusal(node, f"{name_of(node)} has no argument", "give the function its arguments, e.g. LENGTH(x)")
         return call
 
     def column(self, node: exp.Expr) -> Expression:
         """Read a column's name."""
         only(node, "this", "table")
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
-            raise refusal(node, "a column's name is expected here", "name columns one by one")
+            raise refusal(node, "a column name is expected here", "name the columns one by one")
         return self.resolve(node)
 
     def paren(self, node: exp.Expr) -> Expression:
-        """Read what is in brackets."""
+        """Read the expression inside brackets."""
         only(node, "this")
         return self.read(node.this)
 
@@ -93,7 +91,7 @@ class Reader:
         name = _BY_TYPE.get(target.this) if isinstance(target, exp.DataType) else None
         if name is None or len(sizes) != (2 if name == "cast_decimal" else 0):
             kinds = "BOOL, INT, FLOAT, DECIMAL(digits, scale), TEXT, DATE, TIMESTAMP"
-            raise refusal(node, "this type is not one to cast to", f"the types are {kinds}")
+            raise refusal(node, "CAST does not know this type", f"the types are {kinds}")
         inner = self.read(node.this)
         if isinstance(inner, Value) and isinstance(inner.value, str):
             text = inner.value
@@ -119,8 +117,8 @@ def _refused(_reader: Reader, node: exp.Expr, _name: str) -> Expression:
 class Spelling:
     """How SQL writes a function: the nodes sqlglot makes of it, and how such a node is read as a call of its name.
 
-    A cast is known by the `types` it casts to. `words` are names that sqlglot would read in another dialect's order of
-    arguments: its reader is told to leave them alone, and then their arguments stay as written.
+    A cast is known by the `types` it casts to. `words` are function names for which sqlglot would change the order
+    of the arguments, as another dialect has it. Our parser does not know these names, so their arguments stay.
     """
 
     read: ReadCall = _refused
@@ -140,11 +138,11 @@ def _parted(*parts: str) -> ReadCall:
     return read_call
 
 
-def _listed(*marks: str) -> ReadCall:
-    """Return how a call of a first argument and a list of others is read; `marks` are parts of no meaning to us."""
+def _listed(*ignored: str) -> ReadCall:
+    """Return how a call of a first argument and a list of others is read; `ignored` parts have no meaning for us."""
 
     def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
-        only(node, "this", "expressions", *marks)
+        only(node, "this", "expressions", *ignored)
         return Call(name, (reader.read(node.this), *(reader.read(each) for each in node.expressions)))
 
     return read_call
@@ -160,13 +158,13 @@ def _binary(reader: Reader, node: exp.Expr, name: str) -> Expression:
     return Call(name, (reader.read(node.this), reader.read(node.expression)))
 
 
-def _chain(*marks: str) -> ReadCall:
+def _chain(*ignored: str) -> ReadCall:
     """Return how a AND b AND c is read: in a loop, since sqlglot nests it to the left."""
 
     def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
         parts, left = [], node
         while type(left) is type(node):
-            only(left, "this", "expression", *marks)
+            only(left, "this", "expression", *ignored)
             parts.append(left.expression)
             left = left.this
         return Call(name, tuple(reader.read(part) for part in (left, *reversed(parts))))
@@ -189,7 +187,7 @@ def _is_null(reader: Reader, node: exp.Expr, name: str) -> Expression:
 
 
 def _like(reader: Reader, node: exp.Expr, name: str) -> Expression:
-    """LIKE, perhaps with ESCAPE, a node around it; and NOT LIKE, which sqlglot keeps as a mark on the node."""
+    """LIKE, perhaps with ESCAPE, a node around it; and NOT LIKE, which sqlglot keeps as a flag on the node."""
     escape: tuple[exp.Expr, ...] = ()
     if isinstance(node, exp.Escape):
         only(node, "this", "expression")
@@ -269,13 +267,13 @@ def _interval(node: exp.Expr) -> tuple[int, Value]:
     name = str(unit.value).removesuffix("s")
     if name not in STEPS or not (unsigned.isascii() and unsigned.isdigit()) or len(unsigned) > 12:
         raise refusal(
-            node, "an interval is a whole constant and one unit", f"INTERVAL 3 DAY; the units are {', '.join(STEPS)}"
+            node, "an interval is a whole number and one unit", f"INTERVAL 3 DAY; the units are {', '.join(STEPS)}"
         )
     return int(digits), value_of(name)
 
 
 def _word(node: object) -> Value:
-    """A unit or part, written as a word or in quotes, in any case; what is neither becomes a word that none is."""
+    """A unit or part, written as a word or in quotes, in any case; anything else becomes '', which is no unit."""
     known = isinstance(node, exp.Var | exp.Literal)
     return value_of(str(node.this).lower()[:40] if isinstance(node, exp.Expr) and known else "")
 
@@ -333,7 +331,7 @@ _BY_TYPE = {each: name for name, spelling in SPELLINGS.items() for each in spell
 _BY_NAME = {word: name for name, spelling in SPELLINGS.items() for word in spelling.words}
 PLAIN_NAMES = tuple(_BY_NAME)
 
-# what is no function: columns, brackets and constants, a BETWEEN, and CAST, whose type names the function
+# nodes that are not functions: columns, brackets, constants and BETWEEN; and CAST, whose type names the function
 _SYNTAX: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
     exp.Column: Reader.column,
     exp.Paren: Reader.paren,
@@ -351,13 +349,16 @@ def _sizes(target: exp.Expr) -> tuple[Value, ...]:
     for parameter in target.expressions:
         written = parameter.this if isinstance(parameter, exp.DataTypeParam) else None
         if not isinstance(written, exp.Literal) or written.args.get("is_string") or not str(written.this).isdigit():
-            raise refusal(target, "this type is not one to cast to", "e.g. DECIMAL(12, 2)")
+            raise refusal(target, "CAST does not know this type", "e.g. DECIMAL(12, 2)")
         sizes.append(read_number(str(written.this)))
     return tuple(sizes)
 
 
+# --- how a name in the text finds its column ---
+
+
 def match(identifier: exp.Expr, names: Iterable[str]) -> str | None:
-    """Return the name an identifier stands for, or None."""
+    """Return the known name that an identifier means, or None; without quotes, case does not matter."""
     written = str(identifier.this)
     known = list(names)
     if written in known:
@@ -375,15 +376,15 @@ def table_column(
     qualifier = node.args.get("table")
     if qualifier is not None and match(qualifier, table_names) is None:
         raise refusal(node, f"there is no table '{qualifier.this}' here", f"the table is '{declaration.name}'")
-    found = match(node.this, declaration.columns)
-    if found is None:
+    column = match(node.this, declaration.columns)
+    if column is None:
         written = str(node.this.this)
         hint = did_you_mean(written, [*declaration.columns, *derived]).removeprefix("\nhint: ")
-        if not hint.startswith("did you mean"):  # "A" and A are names in SQL, and meant as text by many
+        if not hint.startswith("did you mean"):  # in SQL "A" and A are names; many people mean the text 'A'
             text = "text goes in single quotes"
             hint = f"{text}; {hint}" if node.this.args.get("quoted") else f"{hint}; {text}"
         raise refusal(node, f"there is no column '{written}' in '{declaration.name}'", hint)
-    return found
+    return column
 
 
 def column_resolver(

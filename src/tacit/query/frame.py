@@ -1,9 +1,8 @@
-"""The Python door: filters, derived columns, keys and aggregates become the same tree as SQL does.
+"""The Python door: filters, derived columns, keys and aggregates become the same tree that SQL becomes.
 
-A derived column is put in place of its name when it is used, so it can never replace a column after that column was
-filtered, grouped or bounded; for the same reason its name must be new.
-
-Histograms and rankings as questions: bins become public keys of a CASE, and the most common keys a ranking.
+A use of a derived column is replaced by its expression at once. So a derived column can never replace a column that was
+already filtered, grouped or bounded. For the same reason its name must be new. Below: histograms, whose bins become the
+public keys of a CASE, and rankings of the most common keys. Reading text is left to `parse.py`, checking to `check.py`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -94,10 +93,14 @@ def quantile(
     """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call."""
     exact = decimal_meaning(fraction, name="fraction")
     if not 0 <= exact <= 1:
-        raise QueryRefused("a quantile's fraction lies from 0 to 1\nhint: 0.5 is the median, 0.9 the upper tenth")
+        raise QueryRefused(
+            "a quantile's fraction must be between 0 and 1\nhint: 0.5 is the median; 0.9 starts the upper tenth"
+        )
     meant = fraction_meant(exact)
     if meant is None:
-        raise QueryRefused("a quantile's fraction has at most four decimals\nhint: e.g. 0.9999, or max for the last")
+        raise QueryRefused(
+            "a quantile's fraction may have at most four decimals\nhint: e.g. 0.9999, or max for the greatest value"
+        )
     return AggregateSpec("quantile", of, between, step, meant)
 
 
@@ -109,7 +112,7 @@ def quantile_name(of: str, fraction: Number) -> str:
     """
     exact = decimal_meaning(fraction, name="fraction")
     if not 0 <= exact <= 1:
-        raise QueryRefused("a quantile's fraction is between 0 and 1\nhint: 0.5 is the median")
+        raise QueryRefused("a quantile's fraction must be between 0 and 1\nhint: 0.5 is the median")
     percent = exact * 100
     return f"{of}_p{float(percent):g}".replace(".", "_")
 
@@ -153,7 +156,7 @@ def correlation(
 
 @dataclass(frozen=True)
 class Frame:
-    """What has been asked so far: filters, derived columns and keys, each checked when it is added."""
+    """A question under construction: filters, derived columns and keys, each checked when it is added."""
 
     declaration: Declaration
     where: Expression | None = None
@@ -176,7 +179,7 @@ def add_derived(frame: Frame, written: Mapping[str, str]) -> Frame:
         taken = {*frame.declaration.columns, *derived}
         if any(name.lower() == each.lower() for each in taken):
             raise QueryRefused(
-                f"derive cannot name '{name}' again: a column has that name\nhint: use a new name, e.g. {name}_2"
+                f"derive cannot use the name '{name}': a column already has it\nhint: use a new name, e.g. {name}_2"
             )
         derived[name] = _expression(replace(frame, derived=derived), text)
     return replace(frame, derived=derived)
@@ -185,9 +188,9 @@ def add_derived(frame: Frame, written: Mapping[str, str]) -> Frame:
 def add_keys(frame: Frame, names: Sequence[str], keys: object = None) -> Frame:
     """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame."""
     if frame.keys:
-        raise QueryRefused("group_by was already said\nhint: name all keys in one group_by('a', 'b')")
+        raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
     if not names:
-        raise QueryRefused("group_by needs a name\nhint: group_by('ward')")
+        raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
     made = tuple(Key(name, _named(frame, name)) for name in names)
     return replace(frame, keys=made, public_keys=None if keys is None else read_public_keys(keys, names))
 
@@ -220,14 +223,14 @@ def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
         output = outputs.get(name)
         if output is None or output.aggregate.kind in ("count", "count_units", "count_distinct"):
             raise QueryRefused(
-                f"between names '{name}', which is no sum or mean of this SELECT{did_you_mean(name, outputs)}"
+                f"between names '{name}', but the SELECT has no sum or mean of that name{did_you_mean(name, outputs)}"
             )
         outputs[name] = replace(output, aggregate=replace(output.aggregate, between=read_between(name, written)))
     return replace(query, outputs=tuple(outputs.values()))
 
 
 def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
-    """Return the question with how many distinct values one unit brings to some of its COUNT(DISTINCT x), by name."""
+    """Return the question with a bound on one unit's distinct values for some of its COUNT(DISTINCT x), by name."""
     outputs = {output.name: output for output in query.outputs}
     if not isinstance(per_unit, Mapping):
         raise QueryRefused("per_unit must be a dict from an aggregate's name to its bound\nhint: {'kinds': 3}")
@@ -235,7 +238,7 @@ def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
         output = outputs.get(name)
         if output is None or output.aggregate.kind != "count_distinct":
             raise QueryRefused(
-                f"per_unit names '{name}', which is no COUNT(DISTINCT x) of this SELECT{did_you_mean(name, outputs)}"
+                f"per_unit names '{name}', but no COUNT(DISTINCT x) has that name{did_you_mean(name, outputs)}"
             )
         stated = whole(bound, name=f"per_unit of '{name}'")
         outputs[name] = replace(output, aggregate=replace(output.aggregate, per_unit=stated))
@@ -243,7 +246,7 @@ def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
 
 
 def default_name(frame: Frame, asked: AggregateSpec) -> str:
-    """Return the name of an unnamed aggregate: that of its column, or what it does."""
+    """Return the name of an unnamed aggregate: its column's name, or the aggregate's kind."""
     known = isinstance(asked.of, str) and (asked.of in frame.derived or asked.of in frame.declaration.columns)
     return asked.of if asked.of is not None and known else asked.kind
 
@@ -264,7 +267,7 @@ def read_public_keys(keys: object, names: Sequence[str]) -> tuple[tuple[Any, ...
 
 
 def _columns_of_frame(keys: object, names: Sequence[str]) -> list[list[Any]] | None:
-    """A pandas, Polars or Arrow frame as lists, found by what it can do and not by what it is."""
+    """A pandas, Polars or Arrow frame as lists; recognised by its methods, so that no library has to be imported."""
     if isinstance(keys, list | tuple) or not hasattr(keys, "columns"):
         return None
     frame: Any = keys
@@ -316,7 +319,7 @@ def _named_or_expression(frame: Frame, text: str) -> Expression:
 
 def _named(frame: Frame, name: str) -> Expression:
     if not isinstance(name, str):
-        raise QueryRefused(f"a column is named by text, not {type(name).__name__}\nhint: group_by('ward')")
+        raise QueryRefused(f"a column name must be text, not {type(name).__name__}\nhint: group_by('ward')")
     if name in frame.derived:
         return frame.derived[name]
     if name not in frame.declaration.columns:
@@ -329,17 +332,19 @@ def _expression(frame: Frame, text: str) -> Expression:
     return parse_expression(text, frame.declaration, derived=frame.derived)
 
 
+# --- histograms and rankings ---
+
 BINS_MAX = 200
-# Edges that are no short decimals are rounded to so many digits after the point.
+# An edge that is not a short decimal is rounded to this number of digits after the point.
 EDGE_DIGITS = 9
 
 
 def binned(frame: Frame, column: str, bins: object, between: object = None) -> Query:
-    """Return the question how many rows fall in each bin of a column; rows without a value are in none."""
+    """Return the question how many rows fall in each bin of a column; rows without a value are not counted."""
     if not isinstance(column, str):
-        raise QueryRefused(f"a column is named by text, not {type(column).__name__}\nhint: histogram('age', 10)")
+        raise QueryRefused(f"a column name must be text, not {type(column).__name__}\nhint: histogram('age', 10)")
     if frame.keys:
-        raise QueryRefused("a histogram groups by its bins\nhint: leave group_by out, or filter with where first")
+        raise QueryRefused("a histogram is grouped by its bins alone\nhint: leave out group_by, or filter with where")
     edges = _edges(frame, column, bins, between)
     written = f'"{column}"' if column in frame.declaration.columns else column
     cases = [f"WHEN {written} < {_text(high)} THEN {_text(low)}" for low, high in pairwise(edges[:-1])]
@@ -354,9 +359,14 @@ def binned(frame: Frame, column: str, bins: object, between: object = None) -> Q
 
 
 def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
-    """Return the question for the values that most units have: of public keys their order, of others the counts."""
+    """Return the question for the values that most units have.
+
+    Public keys are ranked, without counts. Keys found by partition selection come with their counts.
+    """
     if frame.keys:
-        raise QueryRefused("a ranking is of the whole table\nhint: leave group_by out, or filter with where first")
+        raise QueryRefused(
+            "a ranking is about the whole table and cannot have groups\nhint: leave out group_by, or filter with where"
+        )
     most = whole(best, name="k")
     keyed = add_keys(frame, [column], keys)
     facts = frame.declaration.columns.get(column)
@@ -370,27 +380,31 @@ def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
 
 
 def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fraction]:
-    """Return the edges of the bins, rising."""
+    """Return the edges of the bins, in increasing order."""
     if isinstance(bins, Sequence) and not isinstance(bins, str):
         edges = [decimal_meaning(edge, name="an edge") for edge in bins]
         if any(is_long(edge) for edge in edges):
-            raise QueryRefused("an edge has more digits than any column holds\nhint: bins=[0, 18, 65, 120]")
+            raise QueryRefused("a bin edge has more digits than any column can hold\nhint: bins=[0, 18, 65, 120]")
         if len(edges) < 2 or any(low >= high for low, high in pairwise(edges)) or len(edges) > BINS_MAX + 1:
-            raise QueryRefused(f"edges rise, and are 2 to {BINS_MAX + 1}\nhint: bins=[0, 18, 65, 120]")
+            raise QueryRefused(
+                f"bin edges must increase; give between 2 and {BINS_MAX + 1} of them\nhint: bins=[0, 18, 65, 120]"
+            )
         return edges
     count: int = whole(bins, name="bins")
     facts = frame.declaration.columns.get(column)
     known = facts.between if facts is not None else None
-    found = known if between is None else read_between(column, between)
-    if found is None or count > BINS_MAX:
+    ends = known if between is None else read_between(column, between)
+    if ends is None or count > BINS_MAX:
         raise QueryRefused(
-            f"{count} even bins of '{column}' need its public range, and are at most {BINS_MAX}"
+            f"a number of bins needs the public range of '{column}', and may be at most {BINS_MAX}, not {count}"
             f"\nhint: histogram('{column}', 10, between=(0, 100)), or give the edges: bins=[0, 18, 65, 120]"
         )
-    low, high = found
-    edges = [_short(low + (high - low) * place / count) for place in range(count + 1)]
+    low, high = ends
+    edges = [_short(low + (high - low) * index / count) for index in range(count + 1)]
     if any(one >= two for one, two in pairwise(edges)):
-        raise QueryRefused(f"the range of '{column}' is too narrow for {count} bins\nhint: give fewer, or the edges")
+        raise QueryRefused(
+            f"the range of '{column}' is too narrow for {count} bins\nhint: give fewer bins, or give the edges"
+        )
     return edges
 
 
@@ -399,7 +413,7 @@ def _short(edge: Fraction) -> Fraction:
 
 
 def _text(edge: Fraction) -> str:
-    """Return an edge as SQL writes it: one that is no short decimal is rounded to EDGE_DIGITS digits."""
+    """Return an edge as SQL text, rounded to EDGE_DIGITS digits where it is not a short decimal."""
     if edge.denominator == 1:
         return str(edge)
     steps = round(edge * 10**EDGE_DIGITS)

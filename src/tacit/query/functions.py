@@ -1,4 +1,4 @@
-"""What the question language knows of one SQL function, as one record, and the rules that many records share.
+"""The record of one SQL function, and the rules that many records share.
 
 To add a function, write one record (`operators.py`, `casts.py` or `named_functions.py`), one spelling
 (`expressions.py`) and one translation (`engine/translations.py`). Tests name the table that lacks it. Everything else
@@ -29,7 +29,7 @@ class CheckedCall:
         return self.show(self.call)
 
     def constant(self, index: int) -> Scalar:
-        """Return the constant that is the call's argument at this index, from 0; None where it is no constant."""
+        """Return the constant argument at this index, from 0; None if the argument is not a constant."""
         argument = self.call.arguments[index]
         return argument.value if isinstance(argument, Value) else None
 
@@ -51,7 +51,7 @@ Evaluate = Callable[..., Any]
 Write = Callable[[Call, Pen], str]
 # the most bytes of text that an argument can have
 BytesOf = Callable[[Expression], int]
-# how long a text can get: so many times the row's longest, and so many characters more
+# an upper bound on the length of a text: (times the longest text of the row, plus this number of characters)
 Length = tuple[int, int]
 
 
@@ -83,7 +83,7 @@ def longest(parts: list[Length]) -> Length:
 
 
 def no_bytes(_call: Call, _bytes_of: BytesOf) -> int:
-    """Return 0: no text is made, or none is looked at."""
+    """Return 0: the function makes no text, or reads no text."""
     return 0
 
 
@@ -93,7 +93,7 @@ def same_bytes(call: Call, bytes_of: BytesOf) -> int:
 
 
 def looks(times: int) -> Callable[[Call, BytesOf], int]:
-    """Return the cost of a function that looks so many times at every byte of its arguments."""
+    """Return the cost of a function that reads every byte of its arguments `times` times."""
     return lambda call, bytes_of: times * sum(map(bytes_of, call.arguments))
 
 
@@ -142,7 +142,7 @@ def one_kind(kinds: Kinds, where: object) -> Kind:
     for kind in kinds:
         result = common(result, kind, where=where)
     if result.type == "null":
-        raise QueryRefused(f"{where} is NULL whatever the row\nhint: leave it out, or give one result that is not NULL")
+        raise QueryRefused(f"{where} is NULL for every row\nhint: leave it out, or give one result that is not NULL")
     return INT if result.type == "int" else result
 
 
@@ -150,7 +150,7 @@ def text(kinds: Kinds, where: object) -> Kind:
     """Return text, if all arguments are."""
     for kind in kinds:
         if kind.type != "text":
-            raise QueryRefused(f"{where} is for text, and has {phrase(kind)}\nhint: CAST(x AS TEXT) first")
+            raise QueryRefused(f"{where} needs text, but has {phrase(kind)}\nhint: CAST(x AS TEXT) first")
     return TEXT
 
 
@@ -159,7 +159,7 @@ def numbers(kinds: Kinds, where: object, *, align: bool = True) -> Kind:
     refuse_null(kinds, where)
     for kind in kinds:
         if not kind.is_number:
-            raise QueryRefused(f"{where} is for numbers, and has {phrase(kind)}\nhint: {_way_to_number(kind)}")
+            raise QueryRefused(f"{where} needs numbers, but has {phrase(kind)}\nhint: {_way_to_number(kind)}")
     if align:
         return common(kinds[0], kinds[1], where=where)
     types = {kind.type for kind in kinds}
@@ -175,7 +175,7 @@ def number(kinds: Kinds, where: object) -> Kind:
 def refuse_null(kinds: Kinds, where: object) -> None:
     """Refuse a call that is NULL on every row."""
     if any(kind.type == "null" for kind in kinds):
-        raise QueryRefused(f"{where} is NULL whatever the row\nhint: write x IS NULL or x IS NOT NULL")
+        raise QueryRefused(f"{where} is NULL for every row\nhint: write x IS NULL or x IS NOT NULL")
 
 
 def refuse_count(kinds: Kinds, where: object, counts: tuple[int, ...], form: str) -> None:
@@ -186,7 +186,9 @@ def refuse_count(kinds: Kinds, where: object, counts: tuple[int, ...], form: str
 
 def _way_to_number(kind: Kind) -> str:
     if kind.is_time:
-        return "DATE_DIFF('day', a, b) is the time between, x + INTERVAL 3 DAY another day, EXTRACT(YEAR FROM x) a part"
+        return (
+            "DATE_DIFF('day', a, b) is a time difference, x + INTERVAL 3 DAY another day, EXTRACT(YEAR FROM x) a number"
+        )
     return "CAST(x AS INT) or CAST(x AS FLOAT) first" if kind.type in ("text", "bool") else "use a number"
 
 
@@ -198,9 +200,9 @@ def all_adapted(checked: CheckedCall, kind_of: KindOf) -> Call:
 
 def adapted_together(arguments: tuple[Expression, ...], kind_of: KindOf, where: object) -> tuple[Expression, ...]:
     """Return arguments that meet each other, with each constant as the type that the others share."""
-    found = [kind_of(argument) for argument in arguments if not isinstance(argument, Value)]
+    kinds = [kind_of(argument) for argument in arguments if not isinstance(argument, Value)]
     target = Kind("null")
-    for kind in found:
+    for kind in kinds:
         target = common(target, kind, where=where)
     constants = [kind_of_value(argument).type for argument in arguments if isinstance(argument, Value)]
     if target == DATE and "timestamp" in constants:

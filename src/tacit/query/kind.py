@@ -1,7 +1,7 @@
-"""What an expression yields: its type and, for exact numbers, how many digits it can need.
+"""The kind of an expression: its type and, for exact numbers, how many digits it can need.
 
-The digits are what makes arithmetic on decimals total: an operation whose exact result might not fit in 38 digits is
-refused from the question alone, so no row can overflow it.
+The digits make arithmetic on decimals total. An operation whose exact result might not fit in 38 digits is refused from
+the question alone, so no row can overflow it.
 """
 
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
     """Return what reading a declared column yields."""
     if facts.type == "other" or facts.scale > SCALE_MAX:
         raise QueryRefused(
-            f"column '{name}' is of a type that questions cannot use"
+            f"column '{name}' has a type that questions cannot use"
             f"\nhint: declare how to read it, e.g. columns={{'{name}': {{'type': 'text'}}}}, or convert it beforehand"
         )
     if facts.type == "decimal":
@@ -65,7 +65,7 @@ def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
 
 
 def kind_of_value(value: Value) -> Kind:
-    """Return the kind of a constant; an exact number's has just the digits it needs."""
+    """Return the kind of a constant; an exact number's kind has exactly the digits that it needs."""
     if value.type == "int":
         return Kind("int", len(str(abs(int_of(value.value)))))
     if value.type == "decimal":
@@ -76,14 +76,14 @@ def kind_of_value(value: Value) -> Kind:
 def int_of(value: Scalar) -> int:
     """Return a constant that is known to be an int."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise QueryRefused("a constant is not the int it is marked as\nhint: give the number without a type")
+        raise QueryRefused("a constant is declared an int, but is not one\nhint: give the number without a type")
     return value
 
 
 def fraction_of(value: Scalar) -> Fraction:
     """Return a constant that is known to be an exact number."""
     if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise QueryRefused("a constant is not the decimal it is marked as\nhint: give it as a Fraction")
+        raise QueryRefused("a constant is declared a decimal, but is not one\nhint: give it as a Fraction")
     return Fraction(value)
 
 
@@ -109,7 +109,7 @@ def fits(digits: int, scale: int, *, where: object) -> Kind:
     """Return decimal(digits, scale), or refuse it for needing more than 38 digits."""
     if digits > DIGITS_MAX or scale > SCALE_MAX:
         raise QueryRefused(
-            f"{where} can need {digits} digits, {scale} after the point; the most are {DIGITS_MAX} and {SCALE_MAX}"
+            f"{where} can need {digits} digits, {scale} after the point; the limits are {DIGITS_MAX} and {SCALE_MAX}"
             "\nhint: make an argument smaller first, e.g. CAST(x AS DECIMAL(12, 2)), or use CAST(x AS FLOAT)"
         )
     return decimal(digits, scale)
@@ -137,7 +137,7 @@ def _way_out(left: Kind, right: Kind) -> str:
         return "write numbers without quotes and text in single quotes, or read text as a number: CAST(x AS FLOAT)"
     if "bool" in types:
         return "turn the bool into a number: CAST(x AS INT)"
-    return "compare like with like; CAST(x AS INT), CAST(x AS TEXT) or CAST(x AS DATE) turn one into the other"
+    return "compare values of one type; CAST(x AS INT), CAST(x AS TEXT) or CAST(x AS DATE) converts one of them"
 
 
 def _decimal_kind(value: Fraction) -> Kind:
@@ -168,7 +168,9 @@ def value_of(constant: object) -> Value:
         return Value(constant, "timestamp")
     if isinstance(constant, date):
         return Value(constant, "date")
-    raise QueryRefused(f"a constant is a {type(constant).__name__}\nhint: use a number, text, a date, a bool or None")
+    raise QueryRefused(
+        f"a constant cannot be a {type(constant).__name__}\nhint: use a number, text, a date, a bool or None"
+    )
 
 
 def _exact_value(exact: Fraction) -> Value:
@@ -181,5 +183,5 @@ def _exact_value(exact: Fraction) -> Value:
 
 def _float_value(number: float) -> Value:
     if number != number or number in (float("inf"), float("-inf")):
-        raise QueryRefused("a constant is not a finite number\nhint: write a number such as 1e300")
+        raise QueryRefused("a constant must be a finite number\nhint: write a number such as 1e300")
     return Value(number + 0.0, "float")

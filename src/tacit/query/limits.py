@@ -1,8 +1,8 @@
-"""How large a question may be, and how much it can be to do: public bounds, checked before the charge.
+"""Limits on the size of a question and on the work it can cause: public bounds, checked before the charge.
 
-No question can be a bomb, whatever the rows. Limits on each part do not limit their product: a text that a guard lets
-grow for one person alone, searched a hundred times, would show in the time that person is there; a hundred quantiles of
-a million groups would never end. What each function costs stands in its record.
+No question can cause unbounded work, for any rows. Limits on each part do not limit their product. A condition could
+let a text grow in one person's row only; a hundred searches in that text would make the run time show whether the
+person is there. A hundred quantiles of a million groups would never end. The cost of each function is in its record.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,26 +27,28 @@ KEYS_MAX = 20
 PUBLIC_KEYS_MAX = 1_000_000
 # All expressions of a question together.
 QUESTION_NODES_MAX = 2 * NODES_MAX
-# A step is a byte of text that some function looks at: at most some tens of milliseconds for a row.
+# A step is one byte of text that a function reads. This many steps take at most some tens of milliseconds per row.
 STEPS_MAX = 64 * TEXT_BYTES_MAX
-# Groups times aggregates, where a plain one takes some microseconds and 300 bytes.
+# Groups times aggregates. A plain aggregate is one cell, which takes some microseconds and 300 bytes.
 CELLS_MAX = 5_000_000
 CELLS_OF = {"quantile": 20, "covariance": 100, "correlation": 100, "variance": 40, "std": 40, "count_distinct": 2}
-# How many groups are counted where nobody listed them.
+# The number of groups that is assumed when no public list is given.
 FOUND_GROUPS = 1_000
 _PASSES = ("quantile", "count_distinct")
 
 
 def limit_text(text: str) -> None:
-    """Refuse a question too long, or bracketed too deeply, to be worth reading, or with half a character in it."""
+    """Refuse a question that is too long, has brackets nested too deeply, or contains a lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise QueryRefused("the question has half a character in it (a lone surrogate)\nhint: leave it out") from None
+        raise QueryRefused(
+            "the question contains half a character (a lone surrogate)\nhint: remove that character"
+        ) from None
     if len(text) > STATEMENT_CHARACTERS_MAX:
         raise QueryRefused(
-            f"the question has {len(text)} characters; {STATEMENT_CHARACTERS_MAX} is the most"
-            "\nhint: ask for less at once"
+            f"the question has {len(text)} characters; the limit is {STATEMENT_CHARACTERS_MAX}"
+            "\nhint: ask several smaller questions"
         )
     deep = deepest = 0
     for character in text:
@@ -54,8 +56,8 @@ def limit_text(text: str) -> None:
         deepest = max(deepest, deep)
     if deepest > BRACKETS_DEEP_MAX:
         raise QueryRefused(
-            f"the question has brackets {deepest} deep; {BRACKETS_DEEP_MAX} is the most"
-            "\nhint: leave out brackets that are not needed"
+            f"the question nests brackets {deepest} deep; the limit is {BRACKETS_DEEP_MAX}"
+            "\nhint: remove brackets that are not needed"
         )
 
 
@@ -103,30 +105,31 @@ def limit_work(query: Query, kinds: Mapping[str, Kind]) -> None:
     own = [part for each in asked for part in (each.expression, each.other) if part is not None]
     if sum(map(nodes_of, (*shared, *own))) > QUESTION_NODES_MAX:
         raise QueryRefused(
-            f"the question has more than {QUESTION_NODES_MAX} parts in all\nhint: ask for less at once, or use IN"
+            f"the question has more than {QUESTION_NODES_MAX} parts\nhint: ask several smaller questions, or use IN"
         )
-    again = {(each.kind, each.expression) for each in asked if each.kind in _PASSES}  # rows are read again for each
+    # each of these reads the rows once more
+    again = {(each.kind, each.expression) for each in asked if each.kind in _PASSES}
     if steps(own, kinds) + steps(shared, kinds) * (1 + len(again)) > STEPS_MAX:
         raise QueryRefused(
-            "the question looks at a row's texts too often, or with too long LIKE patterns that have _ or ESCAPE"
+            "the question reads a row's texts too many times, or has LIKE patterns with _ or ESCAPE that are too long"
             "\nhint: take SUBSTRING(x, 1, 100) first, use IN or shorter patterns, or ask several questions"
         )
 
 
 def limit_cells(query: Query, groups: int | None) -> None:
-    """Refuse a question whose groups and aggregates are too many together; `groups` is None where they are found."""
+    """Refuse a question with too many cells (groups times aggregates); `groups` is None without a public list."""
     each = sum(CELLS_OF.get(output.aggregate.kind, 1) for output in query.outputs)
     if each * (FOUND_GROUPS if groups is None else groups) > CELLS_MAX:
-        counted = "groups that nobody listed" if groups is None else f"{groups:,} groups"
+        counted = "groups without a public list" if groups is None else f"{groups:,} groups"
         raise QueryRefused(
-            f"{len(query.outputs)} aggregates for {counted} are too much for one question\nhint: ask for fewer of"
-            f" either at once; {CELLS_MAX:,} cells are the most, where a quantile takes {CELLS_OF['quantile']}, a"
-            f" variance {CELLS_OF['variance']} and a correlation {CELLS_OF['correlation']}"
+            f"{len(query.outputs)} aggregates for {counted} are too many for one question"
+            f"\nhint: ask for fewer aggregates or groups; the limit is {CELLS_MAX:,} cells, where a quantile takes"
+            f" {CELLS_OF['quantile']}, a variance {CELLS_OF['variance']} and a correlation {CELLS_OF['correlation']}"
         )
 
 
 def steps(expressions: Iterable[Expression], kinds: Mapping[str, Kind]) -> int:
-    """Return how many bytes of text are looked at for one row, at most; what is there twice counts once."""
+    """Return how many bytes of text are read for one row, at most; an expression that occurs twice counts once."""
 
     def bytes_of(argument: Expression) -> int:
         return text_bytes(argument, kinds)
@@ -137,7 +140,7 @@ def steps(expressions: Iterable[Expression], kinds: Mapping[str, Kind]) -> int:
 
 
 def text_bytes(expression: Expression, kinds: Mapping[str, Kind]) -> int:
-    """Return how long the text of an expression can be, in bytes; 0 where it is none."""
+    """Return how long the text of an expression can be, in bytes; 0 if its value is not text."""
     if isinstance(expression, Column):
         return TEXT_BYTES_MAX if kinds[expression.name].type == "text" else 0
     if isinstance(expression, Value):
@@ -156,7 +159,7 @@ def _weight(expression: Expression) -> int:
 
 
 def _longest(expression: Expression) -> Length:
-    """How long a text can get: so many times the row's longest, plus so many characters. Too long is refused."""
+    """Return an upper bound on the length of an expression's text; refuse a bound that is too large."""
     if not isinstance(expression, Call):
         text = expression.value if isinstance(expression, Value) else None
         return (0, len(text)) if isinstance(text, str) else (1, 0)
@@ -164,13 +167,13 @@ def _longest(expression: Expression) -> Length:
     times, more = _cost(expression).text_length(parts)
     if times > TEXT_TIMES_MAX:
         raise QueryRefused(
-            f"an expression could make text more than {TEXT_TIMES_MAX} times as long as a row's own"
-            "\nhint: join fewer texts, and replace by shorter ones"
+            f"an expression could make text more than {TEXT_TIMES_MAX} times as long as the row's own text"
+            "\nhint: join fewer texts, or replace by shorter ones"
         )
     if more > TEXT_CHARACTERS_MAX:
         raise QueryRefused(
-            f"an expression could make more than {TEXT_CHARACTERS_MAX} characters of text that is in no row"
-            "\nhint: join fewer constants, and replace by shorter ones"
+            f"an expression could make more than {TEXT_CHARACTERS_MAX} characters out of constants"
+            "\nhint: join fewer constants, or replace by shorter ones"
         )
     return times, more
 

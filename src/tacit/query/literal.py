@@ -1,6 +1,7 @@
-"""Constants as people write them in a question, read strictly: numbers, dates, timestamps and public keys.
+"""Reads constants of a question strictly: numbers, dates, timestamps, public keys and LIKE patterns.
 
-A LIKE pattern as its parts, so that every engine matches the same way.
+A public key is read as its column's kind, so that it equals the rows' own values. A LIKE pattern is split into parts
+here, so that every engine matches it in the same way.
 """
 
 import re
@@ -32,10 +33,10 @@ def read_number(text: str) -> Value:
     >>> read_number("18.0"), read_number("1e3")
     (Value(value=18, type='int'), Value(value=1000.0, type='float'))
     """
-    found = _NUMBER.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
-    if found is None:
-        raise QueryRefused("a number is not written as one\nhint: write digits with an optional point, e.g. 12.5")
-    return value_of(float(text) if found.group(2) else Fraction(text))
+    number = _NUMBER.fullmatch(text) if len(text) <= _CHARACTERS_MAX else None
+    if number is None:
+        raise QueryRefused("this is not a valid number\nhint: write digits with an optional point, e.g. 12.5")
+    return value_of(float(text) if number.group(2) else Fraction(text))
 
 
 def read_date(text: str) -> date:
@@ -60,7 +61,7 @@ def read_timestamp(text: str) -> datetime:
 
 
 def fraction_meant(exact: Fraction) -> Fraction | None:
-    """Return the fraction to aim at, or None where none with a small denominator is near: 0.999999 is not 1.
+    """Return the nearby fraction with a small denominator, or None if there is no such fraction: 0.999999 is not 1.
 
     >>> fraction_meant(Fraction(1 / 3)), fraction_meant(Fraction("0.999999"))
     (Fraction(1, 3), None)
@@ -77,7 +78,7 @@ def _from_decimal(written: Decimal, column: str) -> Fraction:
 
 
 def adapted(value: Value, kind: Kind) -> Value:
-    """Return a constant as `kind` where that loses nothing of what was meant; otherwise as it is."""
+    """Return a constant as `kind` if that keeps its meaning; otherwise return it unchanged."""
     content = value.value
     if kind.is_time and isinstance(content, str):
         return value_of(read_date(content) if kind.type == "date" else read_timestamp(content))
@@ -89,7 +90,7 @@ def adapted(value: Value, kind: Kind) -> Value:
 
 
 def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
-    """Return a public key as its column's kind reads it, so that it meets the rows' own values.
+    """Return a public key as its column's kind reads it, so that it equals the rows' own values.
 
     NaN is NULL and −0.0 is 0.0, as in rows; text stays as written, for a key is never trimmed or folded.
     """
@@ -106,7 +107,9 @@ def key_value(written: object, kind: Kind, *, column: str) -> Scalar:
         plain = int(plain)
     if isinstance(plain, float):
         if isinf(plain):
-            raise QueryRefused(f"a public key of '{column}' is infinite, and the column is {phrase(kind)}")
+            raise QueryRefused(
+                f"a public key of '{column}' is infinite, but the column is {phrase(kind)}\nhint: leave it out"
+            )
         plain = Fraction(repr(plain))
     return _as_key(adapted(value_of(plain), kind), kind, column)
 
@@ -115,7 +118,7 @@ def _as_float(plain: float | Fraction, column: str) -> float:
     try:
         return float(plain) + 0.0
     except OverflowError:
-        raise QueryRefused(f"a public key of '{column}' is beyond the floats\nhint: leave it out") from None
+        raise QueryRefused(f"a public key of '{column}' is too large for a float\nhint: leave it out") from None
 
 
 def _scalar(written: object, column: str) -> Any:
@@ -133,12 +136,12 @@ def _scalar(written: object, column: str) -> Any:
     if isinstance(plain, str):
         refuse_broken_text(plain)
     if _is_huge(plain):
-        raise QueryRefused(f"a public key of '{column}' is beyond every column's numbers\nhint: leave it out")
+        raise QueryRefused(f"a public key of '{column}' has more digits than any column can hold\nhint: leave it out")
     return plain
 
 
 def _is_huge(plain: Any) -> bool:
-    """Whether a number has so many digits that no column holds it, told without writing them out."""
+    """Whether a number has more digits than any column holds; the digits are not written out to find it."""
     if isinstance(plain, Decimal):
         return plain.is_finite() and abs(plain.adjusted()) > _CHARACTERS_MAX
     if isinstance(plain, int | Fraction):
@@ -147,33 +150,38 @@ def _is_huge(plain: Any) -> bool:
 
 
 def refuse_broken_text(text: str) -> None:
-    """Refuse text with half a character, which no engine can hold."""
+    """Refuse text with a lone surrogate, which no engine can store."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise QueryRefused("a text has half a character in it (a lone surrogate)\nhint: leave it out") from None
+        raise QueryRefused("a text contains half a character (a lone surrogate)\nhint: remove that character") from None
 
 
 def _as_key(value: Value, kind: Kind, column: str) -> Scalar:
     fits = value.type == kind.type or (kind.type == "decimal" and value.type == "int")
     if not fits:
         raise QueryRefused(
-            f"a public key of '{column}' is {phrase(kind_of_value(value))}, and the column is {phrase(kind)}"
-            f"\nhint: give each key as the column holds it"
+            f"a public key of '{column}' is {phrase(kind_of_value(value))}, but the column is {phrase(kind)}"
+            f"\nhint: give each key in the column's own type"
         )
     if kind.type == "decimal" and isinstance(value.value, int | Fraction):
         needed = kind_of_value(value)
         if needed.scale > kind.scale or needed.digits - needed.scale > kind.digits - kind.scale:
-            raise QueryRefused(f"a public key of '{column}' has more digits than the column\nhint: leave it out")
+            raise QueryRefused(
+                f"a public key of '{column}' has more digits than the column can hold\nhint: leave it out"
+            )
         return Fraction(value.value)
     if kind.type == "int" and isinstance(value.value, int) and not INT_LEAST <= value.value <= INT_MOST:
-        raise QueryRefused(f"a public key of '{column}' is beyond 64 bits\nhint: leave it out")
+        raise QueryRefused(f"a public key of '{column}' does not fit in 64 bits\nhint: leave it out")
     return value.value
 
 
 def _quoted(text: str) -> str:
     """The analyst's own constant, shortened; it comes from the question, never from a row."""
     return repr(text if len(text) <= 40 else text[:37] + "...")
+
+
+# --- LIKE patterns ---
 
 
 class Wild(Enum):
@@ -207,7 +215,9 @@ def pattern_parts(pattern: Expression, escape: Expression | None) -> Pattern:
         if part == mark:
             position += 1
             if position == len(text):
-                raise QueryRefused("a LIKE pattern ends in its escape\nhint: write the escape twice to mean itself")
+                raise QueryRefused(
+                    "a LIKE pattern ends in its escape\nhint: write the escape twice to mean the character itself"
+                )
             part = text[position]
         elif part in ("%", "_"):
             part = Wild(part)
@@ -226,19 +236,22 @@ def _constant(expression: Expression) -> str:
 
 
 def like(text: str, pattern: Pattern) -> bool:
-    """Return whether all of the text matches, in time proportional to text times pattern at most."""
+    """Return whether the whole text matches, in time at most proportional to text length times pattern length.
+
+    On a mismatch only the last % is tried again, one character later: an earlier % can never need to take more.
+    """
     units: list[str | Wild] = [unit for part in pattern.parts for unit in (part if isinstance(part, str) else (part,))]
-    here = place = 0
+    here = unit_index = 0
     star, resume = -1, 0
     while here < len(text):
-        if place < len(units) and units[place] is Wild.ANY:
-            star, resume = place, here
-            place += 1
-        elif place < len(units) and (units[place] is Wild.ONE or units[place] == text[here]):
-            here, place = here + 1, place + 1
+        if unit_index < len(units) and units[unit_index] is Wild.ANY:
+            star, resume = unit_index, here
+            unit_index += 1
+        elif unit_index < len(units) and (units[unit_index] is Wild.ONE or units[unit_index] == text[here]):
+            here, unit_index = here + 1, unit_index + 1
         elif star >= 0:
             resume += 1
-            here, place = resume, star + 1
+            here, unit_index = resume, star + 1
         else:
             return False
-    return all(unit is Wild.ANY for unit in units[place:])
+    return all(unit is Wild.ANY for unit in units[unit_index:])

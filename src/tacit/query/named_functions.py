@@ -1,4 +1,7 @@
-"""The functions written by name, one record each: of numbers, of texts, and of dates and timestamps."""
+"""The functions that are called by name, one record each: of numbers, of texts, and of dates and timestamps.
+
+The engine's translations of them are in `engine/translations.py`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,12 +34,16 @@ from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, f
 from tacit.query.nodes import Call, Expression, Value
 from tacit.tables import TEXT_BYTES_MAX
 
+# --- numbers ---
+
 PLACES_MAX = 15
 
 
 def _extreme_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     if len(kinds) < 2:
-        raise QueryRefused(f"{where} has one argument\nhint: LEAST(a, b) is the lower of two; MIN(x) is of many rows")
+        raise QueryRefused(
+            f"{where} has only one argument\nhint: LEAST(a, b) compares values of one row; MIN(x) compares rows"
+        )
     return one_kind(kinds, where)
 
 
@@ -80,7 +87,7 @@ def _round_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     places = where.constant(1)
     if isinstance(places, bool) or not isinstance(places, int) or abs(places) > PLACES_MAX:
         raise QueryRefused(
-            f"{where}: the places to round to are a whole number from -{PLACES_MAX} to {PLACES_MAX}"
+            f"{where}: the number of decimals must be a whole number from -{PLACES_MAX} to {PLACES_MAX}"
             "\nhint: ROUND(x, 2), or ROUND(x, -3) for thousands"
         )
     if kind.type != "decimal":
@@ -163,6 +170,8 @@ NUMBERS = (
 )
 
 
+# --- texts ---
+
 POSITION_MAX = 1_000_000
 _CHARACTER_BYTES = 4
 _BLANKS = " \t\n\r\v\f"
@@ -210,11 +219,11 @@ def _length_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 def _substring_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     refuse_count(kinds, where, (2, 3), "SUBSTRING(x, 1, 3)")
     text(kinds[:1], where)
-    for place, least in ((1, 1), (2, 0))[: len(kinds) - 1]:
-        given = where.constant(place)
+    for index, least in ((1, 1), (2, 0))[: len(kinds) - 1]:
+        given = where.constant(index)
         if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= POSITION_MAX:
             raise QueryRefused(
-                f"{where}: the start counts from 1, the length from 0, both whole constants up to {POSITION_MAX}"
+                f"{where}: start (from 1) and length (from 0) must be whole constants, at most {POSITION_MAX}"
                 "\nhint: SUBSTRING(x, 1, 3) is the first three characters"
             )
     return TEXT
@@ -232,8 +241,8 @@ def _replace_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     old, new = where.constant(1), where.constant(2)
     if not isinstance(old, str) or not isinstance(new, str) or not old:
         raise QueryRefused(
-            f"{where}: what is replaced is a constant text that is not empty, and so is by what, which may be"
-            "\nhint: REPLACE(x, '-', '') takes hyphens out"
+            f"{where}: both texts of REPLACE must be constants, and the first must not be empty"
+            "\nhint: REPLACE(x, '-', '') removes hyphens"
         )
     return TEXT
 
@@ -252,7 +261,7 @@ def _replace_length(parts: list[Length]) -> Length:
 
 
 def _flat(checked: CheckedCall, _kind_of: KindOf) -> Expression:
-    """CONCAT with what is nested in it as its own parts: any NULL makes NULL, so brackets do not matter."""
+    """CONCAT without nested CONCATs: any NULL argument makes NULL, so brackets do not matter."""
     parts: list[Expression] = []
     for argument in checked.call.arguments:
         nested = isinstance(argument, Call) and argument.function == "concat"
@@ -304,12 +313,14 @@ TEXTS = (
 )
 
 
+# --- dates and timestamps ---
+
 DAY_PARTS = ("year", "isoyear", "quarter", "month", "week", "day", "doy", "dow", "isodow")
 CLOCK = ("hour", "minute", "second")
 PARTS = (*DAY_PARTS, *CLOCK)
 UNITS = ("year", "quarter", "month", "week", "day", *CLOCK)
 
-# an interval of each unit as so many months, days or seconds
+# each unit of an interval -> the base unit (months, days or seconds), and how many of them it has
 STEPS = {
     "year": ("month", 12),
     "quarter": ("month", 3),
@@ -352,7 +363,7 @@ def _moved_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     step, size = STEPS[unit]
     if isinstance(number, bool) or not isinstance(number, int) or abs(number) * size > REACH[step]:
         raise QueryRefused(
-            f"{where}: an interval is a whole constant, no longer than the years 1 to 9999\nhint: x + INTERVAL 3 DAY"
+            f"{where}: an interval must be a whole constant that fits in the years 1 to 9999\nhint: x + INTERVAL 3 DAY"
         )
     return DATE if kinds[0] == DATE and step != "second" else TIMESTAMP
 
@@ -384,15 +395,15 @@ def _write_interval(call: Call, pen: Pen) -> str:
 
 
 def _word(argument: Expression, pen: Pen) -> str:
-    """A number in quotes or a unit without them; what is neither, as it is."""
+    """A number in quotes, or a unit without quotes; anything else unchanged."""
     if isinstance(argument, Value) and isinstance(argument.value, str) and argument.value.isalpha():
         return argument.value.upper()
     is_number = isinstance(argument, Value) and isinstance(argument.value, int)
     return f"'{argument.value}'" if isinstance(argument, Value) and is_number else pen.plain(argument)
 
 
-def _unit(where: CheckedCall, place: int, units: tuple[str, ...], form: str) -> str:
-    unit = where.constant(place)
+def _unit(where: CheckedCall, index: int, units: tuple[str, ...], form: str) -> str:
+    unit = where.constant(index)
     if not isinstance(unit, str) or unit not in units:
         raise QueryRefused(f"{where}: the units are {', '.join(units)}\nhint: write {form}")
     return unit
@@ -402,7 +413,7 @@ def _times(kinds: Kinds, where: CheckedCall, *, clock: bool = False) -> None:
     for kind in kinds:
         if not kind.is_time:
             raise QueryRefused(
-                f"{where} is for dates and timestamps, and has {phrase(kind)}"
+                f"{where} needs dates or timestamps, but has {phrase(kind)}"
                 "\nhint: CAST(x AS DATE) reads text, DATE '2011-01-31' is a constant"
             )
         if clock and kind == DATE:

@@ -73,7 +73,7 @@ AggregateKind = OneOf[
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One thing asked of each group's rows.
+    """One aggregate over the rows of each group.
 
     `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units; the
     others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
@@ -119,7 +119,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """What is done with the noisy answer: post-processing, so it costs nothing.
+    """HAVING, ORDER BY and LIMIT on the noisy answer: post-processing, so it costs nothing.
 
     `having` is an expression over the answer's own columns (keys and outputs), given as `Column` nodes.
     """
@@ -137,7 +137,7 @@ class Query:
     outputs: tuple[Output, ...]
     where: Expression | None = None
     keys: tuple[Key, ...] = ()
-    # the public list of keys, each a tuple in the order of `keys`; None: declared per column, or found privately
+    # the public list of keys, each a tuple in the order of `keys`; None: declared per column, or by partition selection
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
     after: PostProcessing = PostProcessing()
     # the order of the answer's columns, by name

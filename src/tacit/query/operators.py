@@ -1,4 +1,7 @@
-"""The operators, one record each: comparisons, logic, IN, LIKE, arithmetic, and the choices CASE, COALESCE, NULLIF."""
+"""The operators, one record each: comparisons, logic, IN, LIKE, arithmetic, and the choices CASE, COALESCE, NULLIF.
+
+The engine's translations of them are in `engine/translations.py`.
+"""
 
 import operator
 from collections.abc import Callable
@@ -94,7 +97,7 @@ def _logic_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     for kind in kinds:
         if kind.type not in ("bool", "null"):
             raise QueryRefused(
-                f"{where} needs true-or-false parts, and has {phrase(kind)}\nhint: compare it, e.g. x > 0 or x = 'A'"
+                f"{where} needs conditions, but has {phrase(kind)}\nhint: compare it, e.g. x > 0 or x = 'A'"
             )
     return BOOL
 
@@ -161,7 +164,7 @@ def _in_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 def _in_one_order(checked: CheckedCall, kind_of: KindOf) -> Expression:
     tested, *constants = checked.call.arguments
     if not constants or not all(isinstance(constant, Value) for constant in constants):
-        raise QueryRefused(f"{checked}: IN takes a list of constants\nhint: write x = a OR x = b for other values")
+        raise QueryRefused(f"{checked}: IN needs a list of constants\nhint: for other values write x = a OR x = b")
     each = {repr(constant): constant for constant in constants}
     ordered = tuple(each[text] for text in sorted(each))
     if len(ordered) > 1:
@@ -181,7 +184,7 @@ def _write_in(call: Call, pen: Pen) -> str:
 def _limit_in(call: Call) -> None:
     if len(call.arguments) > IN_VALUES_MAX + 1:
         raise QueryRefused(
-            f"IN lists {len(call.arguments) - 1} values; {IN_VALUES_MAX} is the most\nhint: use a range, or public keys"
+            f"IN lists {len(call.arguments) - 1} values; at most {IN_VALUES_MAX} fit\nhint: use a range, or public keys"
         )
 
 
@@ -212,11 +215,11 @@ def _write_like(call: Call, pen: Pen) -> str:
 def _bytes_matched(call: Call, bytes_of: BytesOf) -> int:
     """Plain runs between % are found in one pass; those of a pattern with _ or ESCAPE may be tried at every index."""
     tested, pattern, *escape = call.arguments
-    found = pattern_parts(pattern, escape[0] if escape else None)
-    if found.escape is None and Wild.ONE not in found.parts:
+    split = pattern_parts(pattern, escape[0] if escape else None)
+    if split.escape is None and Wild.ONE not in split.parts:
         return bytes_of(tested)
     most = run = 0
-    for part in found.parts:
+    for part in split.parts:
         run = 0 if part is Wild.ANY else run + (len(part) if isinstance(part, str) else 1)
         most = max(most, run)
     return bytes_of(tested) * max(most, 1)
@@ -290,7 +293,7 @@ def _quotient_kind(kinds: Kinds, where: CheckedCall) -> Kind:
 def _remainder_kind(kinds: Kinds, where: CheckedCall) -> Kind:
     numbers(kinds, where, align=False)
     if any(kind.type != "int" for kind in kinds):
-        raise QueryRefused(f"{where}: % is for whole numbers\nhint: CAST(x AS INT) % 10")
+        raise QueryRefused(f"{where}: % needs whole numbers\nhint: CAST(x AS INT) % 10")
     return INT
 
 

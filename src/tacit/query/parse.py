@@ -1,6 +1,6 @@
-"""SQL text read by sqlglot as tokens and trees, and one row expression read from its text: what both doors share.
+"""Parses SQL text with sqlglot, and reads one row expression from its text: the part that both doors share.
 
-Whatever sqlglot trips over becomes a refusal. Only what `expressions.py` lists is kept. Nothing here touches a row.
+Any error of sqlglot becomes a refusal. Only the nodes that `expressions.py` lists are kept. Nothing here reads a row.
 """
 
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ from tacit.tables import Declaration
 def parse_expression(
     text: str, declaration: Declaration, *, derived: Mapping[str, Expression] | None = None
 ) -> Expression:
-    """Return a row expression about a declared table, such as the words of a WHERE.
+    """Return a row expression about a declared table, such as the condition of a WHERE.
 
     A name in `derived` stands for its expression; derived names are never names of columns.
     """
     if not isinstance(text, str):
-        raise QueryRefused(f'an expression is a text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
+        raise QueryRefused(f'an expression must be text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
     tokens = tokens_of(text)
     if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
         raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
@@ -50,19 +50,19 @@ def read_node(reader: Reader, node: exp.Expr) -> Expression:
         return reader.read(node)
     except RecursionError:
         raise QueryRefused(
-            f"an expression is more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list of values"
+            f"an expression is nested more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list"
         ) from None
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Return the words of one statement; refuse a text with more of them than are worth reading."""
+    """Return the tokens of one statement; refuse a text with too many tokens, or with a second statement."""
     limit_text(text)
     try:
         tokens = sqlglot.tokenize(text, read=TacitSql)
-    except Exception as error:  # noqa: BLE001 - whatever the reader trips over comes from the question's text alone
+    except Exception as error:  # noqa: BLE001 - any error here comes from the question's text alone
         raise _unreadable(error) from None
     if len(tokens) > TOKENS_MAX:
-        raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask for less at once")
+        raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask several smaller questions")
     for token in tokens[:-1]:
         if token.token_type == TokenType.SEMICOLON:
             raise QueryRefused(
@@ -75,7 +75,7 @@ def parsed(text: str, into: type[exp.Expr] | None = None) -> exp.Expr:
     """Return sqlglot's tree of a text, refused where it has none."""
     try:
         return sqlglot.parse_one(text, read=TacitSql, into=into) if into else sqlglot.parse_one(text, read=TacitSql)
-    except Exception as error:  # noqa: BLE001 - as above
+    except Exception as error:  # noqa: BLE001 - see tokens_of
         raise _unreadable(error) from None
 
 
@@ -88,16 +88,16 @@ def _unreadable(error: Exception) -> QueryRefused:
         width = max(len(str(first.get("highlight") or "")), 1)
         where = f" (line {first.get('line')}, column {max(1, int(first.get('col') or 1) - width + 1)})"
     return QueryRefused(
-        f"the question cannot be read as SQL{where}\nhint: text goes in 'single quotes', odd column names in \"double\""
+        f"the question cannot be read as SQL{where}\nhint: write text in 'single quotes', odd names in \"double\""
     )
 
 
 class TacitSql(Dialect):
-    """Plain SQL of no engine's kind, with NULL last in every ORDER BY."""
+    """Standard SQL, without any engine's own syntax, and with NULL last in every ORDER BY."""
 
     NULL_ORDERING = "nulls_are_last"
 
     class Parser(parser.Parser):
-        """sqlglot's own, but for functions whose arguments it would put in another order."""
+        """sqlglot's parser without the functions whose arguments it would reorder."""
 
         FUNCTIONS: ClassVar = {name: made for name, made in parser.Parser.FUNCTIONS.items() if name not in PLAIN_NAMES}

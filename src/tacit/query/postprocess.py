@@ -1,4 +1,7 @@
-"""HAVING, ORDER BY and LIMIT on the noisy answer: post-processing, with the catalogue's meanings, in Python."""
+"""Evaluates HAVING, ORDER BY and LIMIT on the noisy answer, in Python: post-processing.
+
+Functions mean the same here as on rows; the meaning is in each function's record. Nothing here sees an exact number.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -24,7 +27,7 @@ def apply_postprocessing(rows: Sequence[Row], after: PostProcessing) -> list[dic
 
 
 def picks_by_noise(after: PostProcessing, outputs: Collection[str]) -> bool:
-    """Return whether which rows are left depends on noisy numbers, and not on keys alone."""
+    """Return whether noisy numbers, and not only keys, decide which rows of the answer are kept."""
     by_having = not columns_of(after.having).isdisjoint(outputs)
     return by_having or (after.limit is not None and any(ordering.name in outputs for ordering in after.order))
 
@@ -38,5 +41,7 @@ def evaluate(expression: Expression, row: Row) -> Any:
         return None if isinstance(value, float) and value != value else value
     record = FUNCTIONS.get(expression.function)
     if record is None or record.evaluate is None:
-        raise QueryRefused(f"HAVING has no {expression.function}\nhint: use it in a key, or compute it afterwards")
+        raise QueryRefused(
+            f"HAVING cannot use {expression.function}\nhint: use it in a key, or compute it from the answer"
+        )
     return record.evaluate(*(evaluate(argument, row) for argument in expression.arguments))

@@ -1,6 +1,6 @@
-"""What is refused: where it stands in the question, what it is called, and what to write instead.
+"""Builds the refusals of SQL syntax: the position in the text, the name people use, and what to write instead.
 
-The SQL aggregates stand here too, as a closed table: an aggregate inside an expression is refused by name.
+The closed table of SQL aggregates is here too, because an aggregate inside an expression is refused by name.
 """
 
 from collections.abc import Callable
@@ -38,13 +38,13 @@ AGGREGATES_ARE = (
     " QUANTILE(x, 0.9), MIN(x), MAX(x), COVAR_POP(x, y) and CORR(x, y)"
 )
 
-# what to write instead of something people often try
+# what to write instead of syntax that people often try
 _INSTEAD: dict[type[exp.Expr], str] = {
-    exp.ILike: "fold the case first: LOWER(x) LIKE 'a%'",
+    exp.ILike: "convert to lower case first: LOWER(x) LIKE 'a%'",
     exp.Subquery: "one SELECT about one table; ask the inner question by itself",
     exp.Select: "one SELECT about one table; ask the inner question by itself",
     exp.Exists: "one SELECT about one table; there are no sub-questions",
-    exp.Window: "windows need single rows; group with GROUP BY",
+    exp.Window: "windows show single rows; group with GROUP BY",
     exp.Star: "name columns in GROUP BY and aggregates; single rows are never shown",
     exp.If: "CASE WHEN a THEN b ELSE c END",
     exp.IntDiv: "CAST(a / b AS INT)",
@@ -111,7 +111,7 @@ def only(node: exp.Expr, *parts: str) -> None:
 
 
 def at(node: exp.Expr, made: Callable[[], Made]) -> Made:
-    """Return what `made` makes; a refusal in it gets this node's position."""
+    """Return the result of `made`; a refusal that it raises gets this node's position."""
     try:
         return made()
     except QueryRefused as error:

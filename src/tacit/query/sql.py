@@ -1,6 +1,7 @@
 """The SQL door: one SELECT about one declared table becomes a checked `Query`; everything else is refused.
 
-sqlglot reads the text (`parse.py`). Only what `expressions.py` and this module list is kept. Nothing here reads rows.
+sqlglot parses the text (`parse.py`). Only the syntax that `expressions.py` and this module list is kept. Nothing here
+reads a row.
 """
 
 from dataclasses import dataclass, field
@@ -20,15 +21,15 @@ from tacit.query.refusals import AGGREGATES, FRACTIONS, KINDS, PAIRS, only, refu
 from tacit.tables import Declaration
 
 _CLAUSES = {
-    "with_": "write one SELECT; ask what the WITH holds by itself",
+    "with_": "write one SELECT; ask the query inside the WITH as a question of its own",
     "joins": "ask about one table",
     "laterals": "ask about one table",
     "distinct": "GROUP BY names each group once",
-    "offset": "take what you need from the answer afterwards",
-    "qualify": "windows need single rows; use HAVING on the answer",
-    "windows": "windows need single rows; group with GROUP BY",
+    "offset": "select the rows you need from the answer afterwards",
+    "qualify": "windows show single rows; use HAVING on the answer",
+    "windows": "windows show single rows; group with GROUP BY",
     "into": "save the answer afterwards",
-    "sample": "leave the sample out; a private answer needs no sampling",
+    "sample": "leave out the sampling; a private answer needs no sample",
 }
 
 _CLAUSE_WORDS = {"joins": "a second table", "laterals": "LATERAL", "windows": "WINDOW"}
@@ -37,7 +38,7 @@ _CLAUSE_WORDS = {"joins": "a second table", "laterals": "LATERAL", "windows": "W
 def parse_query(text: str, declaration: Declaration) -> Query:
     """Return the question a SELECT asks of a declared table, checked; refuse anything else with its position."""
     if not isinstance(text, str):
-        raise QueryRefused(f"a question is a text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
+        raise QueryRefused(f"a question must be text, not {type(text).__name__}\nhint: sql('SELECT COUNT(*) ...')")
     tokens = tokens_of(text)
     _refuse_other_statements(tokens, declaration)
     if tokens and tokens[-1].token_type == TokenType.SEMICOLON:
@@ -51,8 +52,8 @@ def parse_query(text: str, declaration: Declaration) -> Query:
 def _refuse_other_statements(tokens: list[Token], declaration: Declaration) -> None:
     if not tokens or tokens[0].token_type != TokenType.SELECT:
         raise QueryRefused(
-            "a question is one SELECT, and this starts with something else"
-            f"\nhint: start with SELECT, then what to count or add up in '{declaration.name}'"
+            "a question must be one SELECT, but this text starts with something else"
+            f"\nhint: start with SELECT, then name what to count or add up in '{declaration.name}'"
         )
 
 
@@ -65,7 +66,7 @@ class _Statement:
     reader: Reader = field(init=False)
     table_names: frozenset[str] = field(init=False)
     keys_shown: dict[str, Expression] = field(init=False, default_factory=dict)
-    places: dict[str, exp.Expr] = field(init=False, default_factory=dict)
+    shown_at: dict[str, exp.Expr] = field(init=False, default_factory=dict)
     outputs: list[Output] = field(init=False, default_factory=list)
     columns: list[str] = field(init=False, default_factory=list)
 
@@ -102,7 +103,7 @@ class _Statement:
         if source is None or not isinstance(table, exp.Table):
             raise refusal(table or self.select, "a question is about one table", f"FROM {self.declaration.name}")
         if not isinstance(table.this, exp.Identifier):
-            raise refusal(table, "a function is no table", f"FROM {self.declaration.name}")
+            raise refusal(table, "FROM must name a table, not a function", f"FROM {self.declaration.name}")
         only(source, "this")
         only(table, "this", "alias")
         name = self.declaration.name
@@ -132,7 +133,7 @@ class _Statement:
             name = alias or expression.name  # type: ignore[union-attr]
             if name in self.keys_shown:
                 raise refusal(node, f"'{name}' is in the SELECT twice", "leave one out, or name it with AS")
-            self.keys_shown[name], self.places[name] = expression, node
+            self.keys_shown[name], self.shown_at[name] = expression, node
         self.columns.append(name)
 
     def _aggregate(self, node: exp.Expr) -> Aggregate:
@@ -169,7 +170,9 @@ class _Statement:
             meant = fraction_meant(decimal_meaning(str(node.this), name="fraction"))
             if meant is not None:
                 return meant
-        raise refusal(where, "a quantile's fraction is a number from 0 to 1 with four decimals", "QUANTILE(x, 0.9)")
+        raise refusal(
+            where, "a quantile's fraction must be a number from 0 to 1, with at most four decimals", "QUANTILE(x, 0.9)"
+        )
 
     def _units(self, node: exp.Distinct) -> Aggregate:
         only(node, "expressions")
@@ -196,15 +199,15 @@ class _Statement:
         for name in self.keys_shown:
             if name not in named:
                 raise refusal(
-                    self.places[name],
-                    f"'{name}' is in the SELECT and neither an aggregate nor in the GROUP BY",
+                    self.shown_at[name],
+                    f"'{name}' is in the SELECT, but it is not an aggregate and not in the GROUP BY",
                     f"GROUP BY {name}, or leave it out",
                 )
         return tuple(keys)
 
     def _key(self, node: exp.Expr) -> Key:
         if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-            name = self._by_place(node)
+            name = self._by_position(node)
             if name not in self.keys_shown:
                 raise refusal(
                     node, f"column {node.this} of the SELECT is an aggregate", "group by a column or its name"
@@ -242,9 +245,9 @@ class _Statement:
 
     def _answer_column(self, node: exp.Column) -> Expression:
         only(node, "this", "table")
-        found = match(node.this, self._answer_names())
-        if found is not None:
-            return Column(found)
+        name = match(node.this, self._answer_names())
+        if name is not None:
+            return Column(name)
         names = ", ".join(self._answer_names())
         raise refusal(
             node, f"'{node.this.this}' is not a column of the answer", f"it has {names}; filter rows in WHERE"
@@ -263,27 +266,27 @@ class _Statement:
         only(node, "this", "desc")
         wanted, descending = node.this, bool(node.args.get("desc"))
         if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string"):
-            return Ordering(self._by_place(wanted), descending)
+            return Ordering(self._by_position(wanted), descending)
         if isinstance(wanted, exp.Column):
-            found = self._answer_column(wanted)
+            column = self._answer_column(wanted)
         elif isinstance(wanted, AGGREGATES):
-            found = self._answer_aggregate(wanted)
+            column = self._answer_aggregate(wanted)
         else:
             raise refusal(wanted, "ORDER BY takes columns of the answer", "give it a name with AS, and use the name")
-        return Ordering(found.name if isinstance(found, Column) else "", descending)
+        return Ordering(column.name if isinstance(column, Column) else "", descending)
 
     def _limit(self, node: exp.Expr) -> int:
         only(node, "expression")
         wanted = node.args.get("expression")
         if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string") and str(wanted.this).isdigit():
-            return min(int(str(wanted.this)[:18]), 10**18)
+            return min(int(str(wanted.this)[:18]), 10**18)  # no answer has that many rows
         raise refusal(node, "LIMIT takes a whole number", "LIMIT 10")
 
-    def _by_place(self, node: exp.Expr) -> str:
-        place = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
-        if not 1 <= place <= len(self.columns):
+    def _by_position(self, node: exp.Expr) -> str:
+        position = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
+        if not 1 <= position <= len(self.columns):
             raise refusal(node, f"the SELECT has no column {str(node.this)[:20]}", "count from 1, or use a name")
-        return self.columns[place - 1]
+        return self.columns[position - 1]
 
 
 def _default_name(aggregate: Aggregate) -> str:

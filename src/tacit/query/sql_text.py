@@ -1,4 +1,4 @@
-"""Expressions written back as SQL, for plans and errors; reading the text again gives the same tree."""
+"""Writes expressions as SQL text, for plans and errors; parsing the text gives the same tree again."""
 
 from datetime import datetime
 from fractions import Fraction

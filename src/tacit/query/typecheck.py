@@ -1,4 +1,7 @@
-"""The type checker: what an expression yields on a table, by the records of the catalogue, or why it is refused."""
+"""The type checker: returns the kind of an expression on a table, or refuses it.
+
+The rule of each function is in its record.
+"""
 
 from collections.abc import Mapping
 
