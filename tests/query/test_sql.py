@@ -302,5 +302,5 @@ def test_a_refused_expression_says_why(text, said):
 def test_text_that_is_no_text_is_refused():
     with pytest.raises(QueryRefused, match="a question must be text, not int"):
         parse_query(7, VISITS)
-    with pytest.raises(QueryRefused, match="an expression is a text, not NoneType"):
+    with pytest.raises(QueryRefused, match="an expression must be text, not NoneType"):
         parse_expression(None, VISITS)
