@@ -3,7 +3,6 @@ no room too full. test_house.py runs the rules on the real tree, and on planted 
 """
 
 import ast
-import re
 import subprocess
 import sys
 import time
@@ -11,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from statistics import median
 
-from tests.tidy_rules import Tree, absolute, imports_of_ours, module_of
+from tests.tidy_rules import Tree, absolute, faces, imports_of_ours, module_of
 
 PROJECT = Path(__file__).resolve().parent.parent
 SMALL_LINES = 60
@@ -23,7 +22,6 @@ SMALL_ALLOWED: dict[str, str] = {
 # One name in two rooms, on purpose.
 TWICE_ALLOWED: dict[str, str] = {}
 RUNS = 5
-DECORATORS = ("case", "mutant")
 
 
 def small_files(tree: Tree) -> list[str]:
@@ -90,7 +88,12 @@ def figures(tree: Tree) -> list[str]:
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    faces = {path: "__all__" in source for path, source in tree.items() if path.count("/") == 1 and "__init__" in path}
+    stated = {
+        path: "__all__" in source
+        for path, source in tree.items()
+        if path.count("/") == 1 and path.endswith("__init__.py") and not path.startswith("cli/")
+    }
+    without = sum(path.endswith("__init__.py") for path in tree)
     importers = importers_of(tree)
     tiny = [
         p
@@ -98,10 +101,11 @@ def figures(tree: Tree) -> list[str]:
         if s.count("\n") < SMALL_LINES and not is_aside(p) and len(importers[module_of(p)]) <= 1
     ]
     return [
-        f"files: {len(tree)}; lines: {sum(lines):,}, median {median(lines):g}, largest {lines[-1]}",
+        f"files: {len(tree)}, {len(tree) - without} without faces",
+        f"lines: {sum(lines):,}, median {median(lines):g}, largest {lines[-1]}",
         f"files under {SMALL_LINES} lines with a single importer: {len(tiny)} ({', '.join(sorted(tiny)) or 'none'})",
         f"module names in two rooms: {len(names_once(tree))}",
-        f"rooms with a stated face: {sum(faces.values())} of {len(faces)}",
+        f"rooms with a stated face: {sum(stated.values())} of {len(stated)}; imports past a face: {len(faces(tree))}",
         f"longest function: {max(functions)[0]} lines ({max(functions)[1]})",
         f"import cycles: {len(cycles(tree))}",
     ]
@@ -147,10 +151,16 @@ def read_package() -> Tree:
 
 
 def gauntlet_counts() -> str:
-    """Return how many cases and planted bugs the gauntlet registers."""
-    texts = [path.read_text() for path in (PROJECT / "gauntlet" / "src").rglob("*.py")]
-    cases, mutants = (sum(len(re.findall(rf"^@{word}\(", text, re.MULTILINE)) for text in texts) for word in DECORATORS)
-    return f"gauntlet, outside the wheel: {cases} cases, {mutants} planted bugs"
+    """Return how many cases and planted bugs the gauntlet registers, and how many of its files the wheel has."""
+    import tacit_gauntlet
+    from tacit_gauntlet.frame.case import all_cases
+    from tacit_gauntlet.frame.mutant import all_mutants
+
+    tacit_gauntlet.load()
+    inside = [path for path in (PROJECT / "src").rglob("*") if "gauntlet" in path.name]
+    return (
+        f"gauntlet: {len(all_cases())} cases, {len(all_mutants())} planted bugs; its files in the wheel: {len(inside)}"
+    )
 
 
 if __name__ == "__main__":
