@@ -18,7 +18,7 @@ from tacit_gauntlet.stage.table import SALT, FrozenBits, Question, frozen, plan_
 from tacit_gauntlet.targets import planted, standing
 
 # The way rows are read: in SQL, or by the kernel's loops.
-Way = engine.Path
+Way = engine.ExecutionPath
 Secret = coding.Secret
 
 # public limits: of a text's length, and of what a question does for one row
