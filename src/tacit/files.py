@@ -1,13 +1,12 @@
-"""Small files that others wrote, such as a catalog or a certificate: read whole, and never more than they may hold.
+"""Two checks of paths: read a small file that others wrote, and make sure that only we can change a path.
 
-A path may lead to a device that never ends, or to a file far larger than what it should be. A pipe is read too.
+`read_small` reads a catalog or a certificate whole, up to a limit. A path may lead to an endless device, or to a file
+that is far too large. A pipe is read too.
 
-Which files and folders are ours alone: nobody else can change what is found at their path.
-
-So it is where every folder on the way, from the root down, belongs to us or to the system, and nobody else may write
-to it. A folder such as /tmp, where others may write but not rename what is ours, may be on the way, and not its end.
-Links are followed by the same rule. Since each step is known to stay before the next is looked at, what is found is
-what is used.
+`fault_of` checks that nobody else can change what is at a path. Every folder from the root down must belong to us or to
+the system, and nobody else may write to it. A folder such as /tmp, where others may write but cannot rename our files,
+may be on the way but not at the end. Links are followed by the same rule. Each step is checked, and so cannot change,
+before the next one is read: the path that was checked is the path that is used.
 """
 
 import grp
@@ -21,16 +20,18 @@ from tacit.errors import InvalidParameter
 
 
 def read_small(path: Path, *, bytes_max: int) -> str:
-    """Return a file's text in UTF-8; what is too large, is a device or is no text is refused, and OSError is raised.
+    """Return a file's text in UTF-8. Refuse a device, a folder, a file that is too large, and bytes that are not text.
+
+    An OSError of the system is not caught.
 
     >>> read_small(Path(os.devnull), bytes_max=10)
     Traceback (most recent call last):
-    tacit.errors.InvalidParameter: /dev/null is no file, but a device or a folder...
+    tacit.errors.InvalidParameter: /dev/null is a device or a folder, not a file...
     """
     with path.open("rb") as file:
         kind = os.fstat(file.fileno()).st_mode
         if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-            raise InvalidParameter(f"{path} is no file, but a device or a folder\nhint: give the path of a file")
+            raise InvalidParameter(f"{path} is a device or a folder, not a file\nhint: give the path of a file")
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
         raise InvalidParameter(f"{path} is larger than {bytes_max >> 20} MB\nhint: check that it is the right file")
@@ -44,7 +45,7 @@ LINKS_MOST = 40
 
 
 def fault_of(path: Path) -> str | None:
-    """Return how others could change what is at a path, or None where they cannot, or where nothing is there yet."""
+    """Return how others could change what is at a path; None if they cannot, or if the path does not exist yet."""
     here, links = "/", 0
     left = _steps(os.path.join(os.getcwd(), path))
     found = os.lstat(here)
@@ -61,7 +62,7 @@ def fault_of(path: Path) -> str | None:
         if stat.S_ISLNK(found.st_mode):
             links += 1
             if found.st_uid not in (0, os.geteuid()) or links > LINKS_MOST:
-                return f"{below} is a link of another user's, or one of too many"
+                return f"{below} is a link that belongs to another user, or one of too many links"
             target = os.readlink(below)
             left += _steps(target)
             below = "/" if target.startswith("/") else here
@@ -70,7 +71,7 @@ def fault_of(path: Path) -> str | None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and what is missing above it, each for its owner alone."""
+    """Make a folder and its missing parents, each readable by its owner only."""
     missing = []
     while not path.exists():
         missing.append(path)

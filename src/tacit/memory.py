@@ -1,11 +1,8 @@
-"""Memory that is freed is used again, by the next batch of rows or of draws, instead of being fetched anew.
+"""Memory and temporary files: how freed memory is reused, how much an answer may take, and where rows are spilled.
 
-How much memory an answer may take: TACIT_MEMORY, such as 4GB, or half of what the machine has.
-
-Where rows may be put for the time of a question: a private folder, removed when the process ends.
-
-A process that is killed cannot remove its own; the next one that makes a folder does. It knows a dead process by its
-lock, which the system lets go of with the process.
+The limit is TACIT_MEMORY, such as 4GB, or half of the machine's memory. Rows beyond it go to a private folder for the
+duration of a question. The folder is removed when the process ends. A killed process cannot remove its folder, so the
+next process does. It recognizes a dead process by its lock, which the system releases with the process.
 """
 
 import atexit
@@ -19,19 +16,22 @@ from pathlib import Path
 
 from tacit.errors import InvalidParameter, QueryRefused
 
-# glibc learns from freed blocks up to 32 MiB
+# glibc adapts to freed blocks of up to 32 MiB
 LEARNT = 32_000_000
 
 
 @cache
 def reuse_freed_memory() -> None:
-    """Have the C library keep what is freed instead of giving it back to the system.
+    """Make the C library keep freed memory for the next batch, instead of returning it to the system.
 
-    Its rule is that blocks as large as one freed before are kept; so one is freed, which nobody has written to. Without
-    that, a stream of batches pays for every page anew: half as long again as reading the rows, or as drawing noise.
+    glibc keeps freed blocks up to the size of the largest block freed so far. So one large block is allocated and freed
+    here, untouched. Otherwise a stream of batches fetches every page again, which takes half as long again as reading
+    the rows or drawing the noise.
     """
     bytes(LEARNT)
 
+
+# ---- The limit.
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 LEAST = 256 << 20
@@ -39,14 +39,15 @@ LEAST = 256 << 20
 
 def declared_memory() -> int | None:
     """Return TACIT_MEMORY in bytes, or None where it is not set."""
-    said = os.environ.get("TACIT_MEMORY")
-    if said is None:
+    setting = os.environ.get("TACIT_MEMORY")
+    if setting is None:
         return None
-    found = re.fullmatch(r"\s*([0-9]{1,20})\s*([KMGT]?)(i?B)?\s*", said, re.IGNORECASE)
-    size = 0 if found is None else int(found[1]) * UNITS[found[2].upper()]
+    match = re.fullmatch(r"\s*([0-9]{1,20})\s*([KMGT]?)(i?B)?\s*", setting, re.IGNORECASE)
+    size = 0 if match is None else int(match[1]) * UNITS[match[2].upper()]
     if size < LEAST:
         raise InvalidParameter(
-            "TACIT_MEMORY must be a size of at least 256MB, such as 4GB\nhint: leave it out for half of the memory"
+            "TACIT_MEMORY must be a size of at least 256MB, such as 4GB"
+            "\nhint: unset it to use half of the machine's memory"
         )
     return size
 
@@ -55,6 +56,8 @@ def memory_limit() -> int:
     """Return the limit in bytes; rows beyond it are written to a private file for the time of the question."""
     return declared_memory() or max(LEAST, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
 
+
+# ---- The folder for rows that do not fit in memory.
 
 PREFIX = "tacit-spill-"
 LOCK = "lock"
@@ -80,9 +83,9 @@ def spill_folder() -> Path:
 
 
 def refuse_without_folder() -> None:
-    """Refuse where nothing can be written to the folder, before any charge: whether a question needs it, rows decide.
+    """Refuse before any charge if nothing can be written to the folder: whether a question needs it depends on rows.
 
-    A block is written, of which nothing is left.
+    The test writes one block to a file that is deleted at once.
     """
     try:
         with tempfile.TemporaryFile(dir=spill_folder(), buffering=0) as file:
@@ -91,8 +94,8 @@ def refuse_without_folder() -> None:
         is_written = False
     if not is_written:
         raise QueryRefused(
-            "nothing can be written to the folder for temporary files, which questions may need; nothing was charged"
-            "\nhint: make room there, or set TMPDIR to a folder that can be written to, and start again"
+            "the folder for temporary files cannot be written to, and questions may need it; nothing was charged"
+            "\nhint: free some space there, or set TMPDIR to a folder that can be written to, and start again"
         )
 
 

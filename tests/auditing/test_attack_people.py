@@ -67,11 +67,11 @@ def test_people_print_without_their_secrets(path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"secret": "diagnosis"}, "say which value is a yes"),
+        ({"secret": "diagnosis"}, "name the value that means yes"),
         ({"secret": "nothing"}, "it has postcode, age"),
         ({"by": ["nothing"]}, "no column 'nothing'"),
-        ({"by": ["ill"]}, "not the secret one"),
-        ({"by": []}, "not the secret one"),
+        ({"by": ["ill"]}, "not the secret column"),
+        ({"by": []}, "not the secret column"),
         ({"rows": 3}, "rows"),
         ({"path": "nowhere.parquet"}, "no Parquet or CSV file"),
         ({"path": "people.txt"}, "no Parquet or CSV file"),

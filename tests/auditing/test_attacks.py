@@ -13,8 +13,7 @@ import pytest
 
 import tacit
 from tacit.accounting.meaning import explain
-from tacit.auditing.attacks import average, difference, membership, name_and_shame
-from tacit.auditing.attacks import membership as members
+from tacit.auditing.attacks import average, difference, members, membership, name_and_shame
 from tacit.auditing.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
 from tacit.auditing.attacks.exposure import DELTAS
 from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN

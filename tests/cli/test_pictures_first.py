@@ -12,7 +12,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize(
-    ("file", "says"), [("no/folder.png", "cannot be written there"), ("a.gif", "a picture ends in")]
+    ("file", "says"), [("no/folder.png", "cannot be written to this path"), ("a.gif", "a picture must end in")]
 )
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
 def test_a_picture_that_cannot_be_written_is_refused_first(tacit_command, words, file, says):

@@ -81,7 +81,7 @@ def test_groups_share_the_population_unless_their_size_is_said() -> None:
         (lambda: people().where("x > 5").mean("x").plan(error="2%"), "filter"),
         (lambda: people().group_by("g").mean("x").plan(error="2%"), "how many groups"),
         (lambda: people().std("x").plan(error="2%"), "ask for the variance"),
-        (lambda: people().median("x").plan(error=2), "give a percent, of ranks"),
+        (lambda: people().median("x").plan(error=2), "give a percent of the ranks"),
         (lambda: people().mean("x").plan(error="0.000001%"), "no epsilon up to 99.9"),
     ],
 )

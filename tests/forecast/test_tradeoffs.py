@@ -146,8 +146,8 @@ def test_what_no_number_reaches_is_said() -> None:
     ("kind", "options", "says"),
     [
         ("median", {"people": 10, "epsilon": 1}, "kind must be"),
-        ("mean", {"people": 10}, "give two"),
-        ("mean", {"people": 10, "epsilon": 1, "error": 0.1}, "give two"),
+        ("mean", {"people": 10}, "give exactly two"),
+        ("mean", {"people": 10, "epsilon": 1, "error": 0.1}, "give exactly two"),
         ("mean", {"people": 0, "epsilon": 1}, "people"),
         ("mean", {"people": 10, "epsilon": 0}, "epsilon must be"),
         ("mean", {"people": 10, "error": 2}, "error must be"),

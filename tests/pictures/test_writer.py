@@ -91,7 +91,7 @@ def test_every_page_is_guarded_and_needs_no_network(made: Callable[[], Drawn], t
 def test_a_wrong_ending_is_refused_in_one_wording(made: Callable[[], Drawn], tmp_path: Path) -> None:
     with pytest.raises(InvalidParameter) as refused:
         made()(tmp_path / "a.gif")
-    assert str(refused.value).splitlines()[0] == "a picture ends in .png, .svg, .html"
+    assert str(refused.value).splitlines()[0] == "the name of a picture must end in .png, .svg, .html"
 
 
 def test_the_ending_says_the_form(tmp_path: Path) -> None:

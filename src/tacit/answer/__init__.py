@@ -1,4 +1,4 @@
-"""Post-processing of what was released: columns, error bars, printing. Reads no row and no secret."""
+"""Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
 from tacit.answer.answer import Answer, AnswerInfo, instead_words, loss_record, make_answer
 from tacit.answer.error_bars import mean_bounds, sum_levels

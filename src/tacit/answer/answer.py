@@ -1,6 +1,7 @@
-"""An answer as people use it: rows with an error bar on every cell, what it cost, and its way into other tools.
+"""An answer as people use it: rows with an error bar on every cell, its cost, and its conversion for other tools.
 
-Everything in it is released already; nothing here can reach a row.
+Everything in it is released already; nothing here can reach a row. `make_answer` is the way in; the arithmetic of
+columns is in `columns.py`, and printing is in `text.py`.
 """
 
 import csv
@@ -39,7 +40,7 @@ ARROW_TYPES: dict[str, pa.DataType] = {
 
 
 class Rows(Sequence[Row]):
-    """Columns of one length, read as a sequence of dicts.
+    """The rows of an answer, built lazily from columns: building 100,000 dicts takes longer than computing the numbers.
 
     >>> Rows({"ward": ["A", "B"], "n": [3, 4]})[1]
     {'ward': 'B', 'n': 4}
@@ -80,7 +81,7 @@ class Rows(Sequence[Row]):
 
 @dataclass(frozen=True)
 class AnswerInfo:
-    """What an answer says about itself: all public, or read from the ledger."""
+    """What an answer states about itself: cost, remaining budget, promise. All public, or read from the ledger."""
 
     loss: Mapping[str, Any]  # epsilon and delta as numbers, and text
     left: Mapping[str, Any]  # the largest epsilon of one more question, how many more like this, and text
@@ -88,9 +89,9 @@ class AnswerInfo:
     neighbours: str
     confidence: Fraction
     durable: bool
-    free: bool  # answered from the record, at no charge
+    free: bool  # answered from the ledger's record, at no charge
     version: int = 1  # of the table, as the curator declared it
-    has_changed: bool | None = None  # of a free one: whether the source was written since; None where that is not known
+    has_changed: bool | None = None  # of a free answer: whether the source was written since; None if unknown
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -99,7 +100,8 @@ class AnswerInfo:
 class Answer:
     """A private answer: `print` it, or take it `to_pandas`, `to_polars`, `to_arrow`, `to_dicts`, `to_csv`, `to_json`.
 
-    Each aggregate X has the columns X, X_low and X_high; the last two hold the truth at the stated confidence.
+    Each aggregate X has the columns X, X_low and X_high; the true value is between the last two at the stated
+    confidence.
     """
 
     rows: Sequence[Row]
@@ -136,13 +138,13 @@ class Answer:
         return names
 
     def certificate(self) -> Mapping[str, Any]:
-        """Return the ledger's signed certificate of this answer: what was released, to whom it promises what.
+        """Return the ledger's signed certificate of this answer: what was released, and under which promise.
 
         Nothing in it is computed from rows; anyone can check it offline with `tacit certificate verify FILE`.
         """
         if self.certify is None:
             raise InvalidParameter(
-                "this answer has no ledger to certify it\nhint: ask a table made by tacit.table(...)"
+                "this answer has no certificate: no ledger recorded it\nhint: ask a table that tacit.table(...) opened"
             )
         return self.certify()
 
@@ -216,7 +218,7 @@ def make_answer(
     notices: tuple[str, ...] = (),
     certify: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Answer:
-    """Return the answer that noisy integers make, after HAVING, ORDER BY and LIMIT: post-processing only."""
+    """Return the answer made from noisy integers, after HAVING, ORDER BY and LIMIT: post-processing only."""
     columns = noisy_columns(plan, noisy, facts.confidence)
     columns = made_consistent(plan, columns) if consistent else columns
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
@@ -230,12 +232,12 @@ def make_answer(
     shown = rows if after == PostProcessing() else apply_postprocessing(rows, after)
     notes = (*_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes, *((CONSISTENT,) if consistent else ()))
     kinds = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
-    said = replace(facts, notes=(*notes, *notices))
-    return Answer(shown, plan.columns, types, tuple(kinds), said, kinds, certify)
+    stated = replace(facts, notes=(*notes, *notices))
+    return Answer(shown, plan.columns, types, tuple(kinds), stated, kinds, certify)
 
 
 def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
-    """Say what the question, and not the rows, makes true of every answer to it."""
+    """Return the notes that follow from the question alone, and not from rows."""
     notes = []
     if plan.threshold is not None:
         least = plan.threshold.least
@@ -248,7 +250,7 @@ def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
 
 
 def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:
-    """Say why there is no row, which is an outcome of the noise like any other."""
+    """Return why no row is shown; an empty answer is an outcome of the noise like any other."""
     if len(shown):
         return ()
     if not noisy.keys and plan.threshold is not None:
@@ -260,7 +262,7 @@ def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ..
 
 
 def instead_words(plan: Plan) -> str:
-    """Return why the noise is not the one that errs less."""
+    """Return why the plan does not use the noise with the smaller error."""
     names = {"laplace": "Laplace", "gaussian": "Gaussian"}
     used, other = names[plan.noise], names[plan.instead_of or plan.noise]
     return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."

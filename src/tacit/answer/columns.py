@@ -1,7 +1,7 @@
-"""From noisy integers to the answer's columns: each aggregate X as X, X_low and X_high.
+"""The answer's columns, from noisy integers: each aggregate X as X, X_low and X_high.
 
 All of it is post-processing of noisy integers by public facts. Counts are whole, sums are on their public step, and a
-mean is None where too few people are left for it to mean anything.
+mean is None where a group has too few people for its noise.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Numbers made possible ones, as post-processing: counts not negative, values inside their ranges.
+"""Replace impossible numbers by the nearest possible ones: no negative counts, no values outside their ranges.
 
-Totals add up within a row: COUNT(x) is at most COUNT(*), and a sum lies between its count at the two ends of the range.
-Quantiles of one call rise already, as they are drawn. It costs nothing, since only released numbers and public facts
-are used; it errs less on what was impossible, and means of many such answers are no longer unbiased.
+Within a row, COUNT(x) is at most COUNT(*), and a sum lies between its count times the two ends of the range. Quantiles
+of one call are drawn in order already. This is post-processing of released numbers by public facts, so it costs
+nothing. It reduces the error of impossible numbers; in return, averages over many such answers are no longer unbiased.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyCol
 
 
 def _by_itself(output: PlannedOutput, plan: Plan, column: NoisyColumn) -> NoisyColumn:
-    """What each aggregate can be, whatever else is asked: means and what they are made of are in range already."""
+    """Return one aggregate inside the values it can have; means and moments are in range already."""
     match output:
         case CountRows() | CountUnits() | CountValues() | CountDistinct():
             return _each(column, lambda value: max(value, 0))
@@ -111,7 +111,7 @@ def _each(column: NoisyColumn, possible: Callable[[float], float]) -> NoisyColum
 
 
 def _around(column: NoisyColumn) -> NoisyColumn:
-    """An interval holds its own value."""
+    """Widen each interval so that it holds its own value."""
     low = tuple(_lesser(one, two) for one, two in zip(column.low, column.values, strict=True))
     high = tuple(_greater(one, two) for one, two in zip(column.high, column.values, strict=True))
     return replace(column, low=low, high=high)

@@ -1,8 +1,8 @@
-"""How far off a noisy number may be: from the law of the noise alone, so it costs nothing and depends on no row.
+"""Error bars of means, shown counts and rounded values, from the distribution of the noise only.
 
-Intervals cover at least at the rate they state (docs/proofs/error-bars.md). Means and counts of units are here, and
-what the public grid adds: the rows it holds were rounded, and the truth is of rows as they are. How far noises stray,
-one or several, is `noise_sums.py`'s.
+They depend on no row, so they cost nothing. Intervals cover at least at the rate they state
+(docs/proofs/error-bars.md). The last part widens an interval by the error of rounding values to the public grid. Bounds
+on the noise itself, for one number or a sum of several, are in `noise_sums.py`.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ Ends = tuple[int | float, ...]
 
 # Means are bounded by a table over where in its range the mean lies, each cell rounded up to its wider end.
 MEAN_CELLS = 256
-# Of the chance to miss, what the number of rows gets where a sum's rounding depends on it.
+# The share of the probability to miss that the number of rows gets, where a sum's rounding error depends on it.
 ROWS_SHARE = Fraction(1, 100)
 
 
@@ -35,18 +35,18 @@ class MeanBounds:
 
     @property
     def least_total(self) -> float:
-        """Noisy parts that add up to no more than this say too little."""
+        """A group whose noisy parts add up to no more than this has too few people."""
         return 2 * self.usual[0]
 
     @property
     def ample_total(self) -> float:
-        """From here on, being shown at all says little about the noise."""
+        """From this total on, being shown tells little about the noise."""
         return 4 * self.usual[0]
 
 
 @lru_cache(maxsize=256)
 def mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> MeanBounds:
-    """Return bounds at this confidence, and at a fifth of its chance to miss."""
+    """Return bounds at this confidence, and at a fifth of its probability to miss."""
     strict = 1 - (1 - confidence) / 5
     return MeanBounds(_mean_bounds(noise, scale, confidence), _mean_bounds(noise, scale, strict))
 
@@ -62,8 +62,8 @@ def _mean_bounds(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> tup
 
 @lru_cache(maxsize=256)
 def _unit_mean_bounds(noise: NoiseKind, miss: float) -> tuple[float, ...]:
-    places = (cell / (2 * MEAN_CELLS) for cell in range(1, MEAN_CELLS + 1))
-    return tuple(unit_sum_bound(noise, (1 - place, place), miss) for place in places)
+    means = (cell / (2 * MEAN_CELLS) for cell in range(1, MEAN_CELLS + 1))
+    return tuple(unit_sum_bound(noise, (1 - p, p), miss) for p in means)
 
 
 def mean_intervals(bounds: MeanBounds, below: Wholes, above: Wholes) -> tuple[Floats, Floats, Flags]:
@@ -109,14 +109,14 @@ def shown_count_reach(
     def tail(distance: int) -> float:
         return nearest_float(lambda: law.upper_tail(distance))
 
-    def too_far_down(down: int) -> bool:  # so high a count would be too rare among the shown
+    def too_far_down(down: int) -> bool:  # among shown groups, a count this high would be too rare
         return tail(down) < float(miss) * tail(down - gap)
 
-    def too_far_up(up: int) -> bool:  # so low a count would be too rare among the shown
+    def too_far_up(up: int) -> bool:  # among shown groups, a count this low would be too rare
         shown = tail(-gap - up)
         return shown - tail(1 - up) < float(miss) * shown
 
-    # the first that is too far is the first left out
+    # the interval ends just before the first distance that is too far
     down = _first(too_far_down, 1, reach + gap)
     up = _first(too_far_up, 1, reach + 1)
     return (None if down == reach + gap else down - 1), up - 1
@@ -128,6 +128,9 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
     return low
+
+
+# ---- The error of rounding to the public grid.
 
 
 def sum_levels(column: Measured, confidence: Fraction) -> tuple[Fraction, Fraction]:

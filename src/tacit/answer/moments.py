@@ -1,8 +1,8 @@
 """Variance, covariance and correlation from noisy Bernstein parts, with intervals that cover (docs/proofs/moments.md).
 
-At the true mean k and variance v, the sum of (y - k)² - v over the rows is 0, and on the noisy parts it is one weighted
-sum of their noises. So every v for which that is within its bound, for some k the mean may be, is kept. What is not
-asked for itself, such as that mean, moves an interval only by its square, and gets little of the chance to miss.
+At the true mean k and variance v, the sum of (y - k)² - v over the rows is 0. On the noisy parts the same sum is one
+weighted sum of their noises. So the interval keeps every v for which that sum is within its bound, for some possible
+mean k. The mean itself moves the interval only by its square, so it gets a small share of the probability to miss.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,8 @@ from tacit.release import NoisyTable
 
 Number = int | float | None
 NARROWINGS = 3
-# Of the chance to miss, what means get on the way to a variance or covariance, and all four that a correlation needs.
+# Shares of the probability to miss: of the means that a variance or covariance needs, and of each of the four means
+# and variances that a correlation needs.
 MEAN_SHARE = Fraction(1, 10)
 EACH_SHARE = Fraction(1, 20)
 
@@ -75,7 +76,7 @@ def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fra
     release = plan.releases[output.release]
     both = zip(release.parts, noisy.parts[output.release], strict=True)
     kept = [(part, values) for part, values in both if part.kind == "moment"]
-    columns = [plan.measured[place] for place in kept[0][0].columns]
+    columns = [plan.measured[column] for column in kept[0][0].columns]
     groups = _Groups(
         np.array([wholes(values).astype(np.float64) for _, values in kept]).reshape(len(kept), len(noisy.keys)),
         kept[0][0].degrees,
@@ -116,7 +117,7 @@ def _asked(output: _Spanned, groups: "_Groups", columns: Sequence[Measured]) -> 
 
 
 def _widest(output: _Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
-    """Not enough people: nothing but what the ranges say."""
+    """Return the interval of a group with too few people: all that the public ranges allow."""
     ranges = [declared_range(column) for column in columns]
     match output:
         case Mean():
@@ -177,7 +178,7 @@ class _Groups:
     heights: tuple[int, ...]
     release: NoisyRelease
     confidence: Fraction
-    share: Fraction = Fraction(1)  # of the chance to miss
+    share: Fraction = Fraction(1)  # of the probability to miss
 
     @property
     def _whole(self) -> float:
@@ -185,13 +186,13 @@ class _Groups:
 
     @property
     def _rows(self) -> Floats:
-        """How many rows there are; where the noise has left none, 1, of which nothing is shown."""
+        """The noisy number of rows; 1 where a group is too small, whose numbers are not shown."""
         rows = self.parts.sum(axis=0) / self._whole
         return np.where(self.are_small, 1.0, rows)
 
     @property
     def are_small(self) -> NDArray[np.bool_]:
-        """Whether the noise could have made this many rows out of next to none."""
+        """Whether a group is too small: its noisy number of rows could be noise only."""
         bound = self._bound([1 / self._whole] * len(self.parts), self.confidence)
         return np.asarray(self.parts.sum(axis=0) / self._whole <= 2 * bound)
 
@@ -201,7 +202,7 @@ class _Groups:
         weights = [weight + low / self._whole for weight in self._weights(lambda column, y: y if column == 0 else 1.0)]
         value = np.array(weights) @ self.parts
         bound: Floats | float = self._bound(weights, self.confidence)
-        if measured.off:  # each row may have been moved, and how many there are is known but for its own noise
+        if measured.off:  # rounding may have moved each row; the number of rows is known up to its own noise
             levels = sum_levels(measured, self.confidence)
             rows = self.parts.sum(axis=0) / self._whole
             rows = rows + self._bound([1 / self._whole] * len(self.parts), levels[1])
@@ -209,7 +210,7 @@ class _Groups:
         return Span(value, value - bound, value + bound).times(float(step))
 
     def given(self, share: Fraction) -> "_Groups":
-        """Return the groups with this share of the chance to miss."""
+        """Return the groups with this share of the probability to miss."""
         return replace(self, share=share)
 
     def mean(self, column: int) -> Span:

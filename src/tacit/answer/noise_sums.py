@@ -1,8 +1,9 @@
-"""How far sums of independent noises stray: from their law alone, so it costs nothing and depends on no row.
+"""Bounds on weighted sums of independent noises, from their distribution only.
 
-Whole weights give a sum on the integers, whose law is found by one Fourier transform. Other weights give the law of
-continuous noises, and a step for each (docs/proofs/error-bars.md). Every error of the arithmetic is bounded and
-counted as a chance to miss: floating point here widens a bar and decides nothing.
+They depend on no row, so they cost nothing. Integer weights give a sum on the integers, and one Fourier transform finds
+its distribution. Other weights use continuous noises, plus one step for each (docs/proofs/error-bars.md). Every error
+of the arithmetic is bounded and added to the probability to miss: floating point can only widen a bar, and decides
+nothing.
 """
 
 import math
@@ -15,12 +16,12 @@ import numpy as np
 from tacit.plan import NoiseKind
 from tacit.privacy import Floats, GaussianLaw, LaplaceLaw, Law
 
-# A chance that counts as none, and what the arithmetic of a transform could add up to at most (1e-11), with room.
+# A probability treated as 0, and a generous bound on the rounding error of a transform (which is below 1e-11).
 NEVER = 1e-15
 ROUNDING = 1e-9
-# Transforms are of at most so many points; wider noise is as good as continuous.
+# A transform has at most this many points; wider noise is treated as continuous.
 POINTS_MOST = 1 << 17
-# Below this chance to miss, bounds are Chernoff's, which are close there.
+# Below this probability to miss, Chernoff's bound is used, which is close there.
 MISS_LEAST = 1e-4
 # Equal scales are spread by this much, upwards, so that the tail of a sum of Laplace noises is a plain sum.
 SPREAD = 1.004
@@ -29,10 +30,10 @@ SAFETY = 1 + 1e-9
 FEW = 3
 # Slopes at which Chernoff's bound is tried, as shares of the largest possible.
 SLOPES = np.array([0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9])
-# Of the chance to miss, what may be lost where a series is cut off, and where it repeats itself.
+# The shares of the probability to miss that may be lost where a series is cut off, and where it repeats itself.
 CUT_SHARE = 1e-3
 REPEAT_SHARE = 1e-4
-# A bound that is a thousandth wider than where the search ended is checked, not the search.
+# The search may end anywhere: the bound a thousandth wider than its end is checked, and used only if it holds.
 MARGIN = 1.001
 BLOCK = 1 << 10
 
@@ -44,7 +45,7 @@ def single_bound(noise: NoiseKind, scale: Fraction, confidence: Fraction) -> int
 
 @lru_cache(maxsize=4096)
 def law_bound(law: Law, confidence: Fraction) -> int:
-    """Return the same for any law."""
+    """Return the same for any distribution."""
     return law.smallest_bound(1 - confidence)
 
 
@@ -74,13 +75,13 @@ def nearest_bound(
 
 
 def weighted_bound(noise: NoiseKind, scale: Fraction, weights: Sequence[float], confidence: Fraction) -> float:
-    """Return an a with Pr[|w1·Z1 + w2·Z2 + …| <= a] at least the confidence, for independent noises of one law."""
+    """Return an a with Pr[|w1·Z1 + w2·Z2 + …| <= a] at least the confidence, for independent equal noises Z."""
     sizes = tuple(sorted((abs(weight) for weight in weights if weight != 0), reverse=True))
     if not sizes:
         return 0.0
     if len(sizes) == 1:
         return sizes[0] * single_bound(noise, scale, confidence)
-    # a discrete noise strays at most one step further than its continuous likeness at the same chance
+    # at the same probability, a discrete noise goes at most one step further than the continuous one
     return unit_sum_bound(noise, sizes, float(1 - confidence)) * float(scale) + sum(sizes)
 
 
@@ -115,7 +116,7 @@ def unit_sum_bound(noise: NoiseKind, sizes: tuple[float, ...], miss: float) -> f
 
 
 def _lattice_bound(noise: NoiseKind, scale: Fraction, sizes: tuple[int, ...], miss: float) -> int | None:
-    """Return the bound by the exact law of the sum modulo a number it never reaches; None if that is too large."""
+    """Return the bound of the exact distribution of the sum modulo a number it never reaches; None if it is large."""
     width = float(scale)
     reach = _reach(noise, sizes) * width + sum(sizes)
     points = 1 << max(4, math.ceil(2 * reach + 2).bit_length()) if reach < POINTS_MOST else 2 * POINTS_MOST
@@ -170,10 +171,10 @@ def _chernoff(sizes: Floats, miss: float) -> Floats:
 
 
 def _searched(sizes: Floats, miss: float, most: Floats) -> Floats:
-    """Return where the tail of each sum falls to the chance to miss, rounded up; `most` where that is in doubt.
+    """Return where the tail of each sum falls to the probability to miss, rounded up; `most` where that is in doubt.
 
-    The tail beyond x is 1 - E[square wave of (x - sum)], but for the chance that the sum is more than half a wave
-    away, and the square wave is a Fourier series, whose rest is bounded by where the characteristic function is cut.
+    The tail beyond x is 1 - E[square wave of (x - sum)], except for the probability that the sum is more than half a
+    wave away. The square wave is a Fourier series, and the cut of the characteristic function bounds its remainder.
     """
     if not len(sizes):
         return most
@@ -230,7 +231,7 @@ def _laplace_sum_tail(scales: list[float], factors: list[float], distance: float
 
 
 def normal_bound(miss: float) -> float:
-    """Return how many standard deviations a normal number stays within but for this chance."""
+    """Return how many standard deviations a normal number stays within, except with this probability."""
     low, high = 0.0, 40.0
     for _ in range(80):
         middle = (low + high) / 2

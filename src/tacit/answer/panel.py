@@ -1,7 +1,7 @@
-"""What of an answer is drawn where: its keys as places along an axis and as groups, its aggregates as panels.
+"""The parts of an answer's picture: keys become positions on an axis or groups, and aggregates become panels.
 
-Values only; how a panel looks is left to `tacit.pictures`. A picture is post-processing: it shows what the answer
-already says, and costs nothing.
+This file decides values only; `tacit.pictures` decides how a panel looks. A picture is post-processing: it shows what
+the answer already states, and costs nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def picture(answer: Answer) -> Any:
 
 
 def write_picture(answer: Answer, path: Path) -> Path:
-    """Write the picture of an answer in the form its name asks for, and return the path."""
+    """Write the picture of an answer in the format of the path's ending, and return the path."""
     return write(_drawn(answer), path)
 
 

@@ -1,4 +1,4 @@
-"""Draw an answer for people: a table in the terminal or a notebook, ± where the interval is even, and what it cost."""
+"""Print an answer: a table in the terminal or a notebook, ± where the interval is symmetric, and what it cost."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def closing_lines(answer: Answer) -> list[str]:
 
 
 def _answered(facts: AnswerInfo) -> str:
-    """Say when and from which version of the table; an answer without a receipt has no time."""
+    """Return when it was answered and from which version of the table; an answer without a receipt has no time."""
     time = str(facts.receipt.get("time", ""))[:16].replace("T", " ")
     return f"answered {time} UTC, from version {facts.version}" if time else "this question was already answered"
 
@@ -103,7 +103,7 @@ def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
 
 
 def key_text(value: Any) -> str:
-    """Return a key for people; NULL is said as such."""
+    """Return a key for people; NULL is written as NULL."""
     if value is None:
         return "NULL"
     if isinstance(value, datetime | date):
@@ -125,7 +125,7 @@ def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:
 
 
 def _outwards(end: Any, digits: int, to_whole: Callable[[float], int]) -> Any:
-    """Return an end with so many decimals and no less far out; what a float's last bits add is no part of it."""
+    """Return an end rounded outwards to this many decimals; an excess of a float's last bits is ignored."""
     if isinstance(end, int) or abs(end) >= 2.0**53:
         return end
     scaled = end * 10.0**digits

@@ -1,4 +1,4 @@
-"""What tries to prove us wrong: audits of mechanisms and questions, and the statistics that judge them."""
+"""Audits that try to prove our claims wrong: of mechanisms and of questions, with the statistics that judge them."""
 
 import importlib
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""`result.plot()`: the two histograms with the event marked, and the loss that was demonstrated beside the claim.
+"""The picture of an audit: the two histograms with the event marked, and the demonstrated loss beside the claim.
 
 Needs the `plots` extra. The right panel shows, for every epsilon, the delta that the claim allows and the one that the
 tested events prove to be exceeded: where the second rises above the first, the claim is false.

@@ -1,9 +1,9 @@
-"""Look for what tells two inputs apart: events chosen on one part of the draws, to be tested on another.
+"""Search for events that distinguish two inputs: events are chosen on one part of the draws and tested on another.
 
 Every feature of an output sorts it into a cell: how large a number is, which value it is exactly, what kind of thing it
 is, which low bits a float has, a score learned from all numbers together. A first quarter of the draws orders the
-cells by how much oftener one input fills them; a second quarter says which unions of cells tell the inputs apart best.
-Nothing here is a proof: whatever is chosen is tested on draws that chose nothing (lower_bound.py).
+cells by how much more often one input fills them; a second quarter decides which unions of cells distinguish the inputs
+best. Nothing here is a proof: the chosen events are tested on fresh draws (lower_bound.py).
 """
 
 from collections.abc import Callable, Iterator

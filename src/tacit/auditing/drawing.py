@@ -1,9 +1,8 @@
-"""Run a callable on an input many times and keep what it says: outputs, and errors as outputs.
+"""Draws for an audit: many outputs of a callable on one input, or many releases of one exact table.
 
-Many independent releases of one exact table, without reading a row again: what an audit of a question draws from.
-
-A release gives every group its own noise, so a table that holds many copies of its groups is released once for many
-draws. Only tables that an audit made are ever repeated.
+A callable is run again and again; an error that it raises is an output too. A question is drawn without reading a row
+again: a release gives every group its own noise, so a table with many copies of its groups is released once for many
+draws. Only tables that an audit made up are repeated.
 """
 
 import sys
@@ -23,12 +22,12 @@ from tacit.plan import Plan
 from tacit.release import NoisyTable, release
 
 Tick = Callable[[int], None]
-# How often a progress bar is told.
+# Draws between two updates of a progress bar.
 TICK = 64
 
 
 def clock() -> float:
-    """Return the time that limits are kept by."""
+    """Return the clock that time limits use."""
     return time.monotonic()
 
 
@@ -48,7 +47,7 @@ def draw_outputs(fn: Callable[..., Any], data: Any, count: int, *, batch: bool, 
 
 
 def call(fn: Callable[..., Any], data: Any) -> Any:
-    """Return what one call says; an error is its class."""
+    """Return the output of one call; an error is returned as its class."""
     try:
         return fn(data)
     except Exception as error:  # noqa: BLE001 - an error that an observer sees is an output
@@ -60,17 +59,17 @@ def _one_batch(fn: Callable[..., Any], data: Any, count: int) -> Any:
         outputs = fn(data, count)
     except Exception as error:
         raise InvalidParameter(
-            f"fn raised {type(error).__name__} when asked for {count:,} outputs at once"
-            "\nhint: with batch=False every call is one draw, and an error is an output like any other"
+            f"fn raised {type(error).__name__} when it was called for {count:,} outputs at once"
+            "\nhint: use batch=False; then every call is one draw, and an error counts as an output"
         ) from error
     if isinstance(outputs, str | bytes | dict) or not hasattr(outputs, "__len__"):
         raise InvalidParameter(
-            f"with batch=True fn(data, n) returns n outputs as a list or an array, not a {type(outputs).__name__}"
+            f"with batch=True, fn(data, n) must return n outputs as a list or an array, not a {type(outputs).__name__}"
         )
     if len(outputs) != count:
         raise InvalidParameter(
-            f"with batch=True fn(data, n) returns n outputs; asked for {count:,} it returned {len(outputs):,}"
-            "\nhint: for an array the first axis is the draw"
+            f"with batch=True, fn(data, n) must return n outputs; for n = {count:,} it returned {len(outputs):,}"
+            "\nhint: the first axis of an array must be the draw"
         )
     return outputs if isinstance(outputs, np.ndarray) else list(outputs)
 
@@ -88,6 +87,8 @@ def progress(what: str, total: int) -> Iterator[Tick]:
         task = bar.add_task(what, total=total)
         yield lambda count: bar.advance(task, count)
 
+
+# ---- Releases of one exact table.
 
 CELLS_AT_ONCE = 200_000
 
@@ -108,7 +109,7 @@ def draw_releases(plan: Plan, exact: ExactTable, count: int) -> Any:
 
 
 def only_groups(exact: ExactTable, keys: list[tuple[Any, ...]]) -> ExactTable:
-    """Return an exact table of these groups alone, in this order, without those it does not have."""
+    """Return an exact table of these groups only, in this order; groups that it does not have are skipped."""
     place_of = {tuple(key): place for place, key in enumerate(exact.keys)}
     places = [place_of[key] for key in keys if key in place_of]
     return ExactTable(
@@ -119,9 +120,9 @@ def only_groups(exact: ExactTable, keys: list[tuple[Any, ...]]) -> ExactTable:
 
 
 def more_people(one: ExactTable, other: ExactTable, times: int) -> tuple[ExactTable, ExactTable]:
-    """Return two neighbours in which everyone of the first table is there so many times over, and so is the difference.
+    """Return two neighbours with `times` copies of everyone in the first table, and the same difference as before.
 
-    Sums add up over units, so a larger crowd in both leaves the difference as it is.
+    Sums add up over units, so a larger crowd in both leaves the difference unchanged.
     """
     place_of = {tuple(key): place for place, key in enumerate(one.keys)}
 
@@ -140,7 +141,7 @@ def more_people(one: ExactTable, other: ExactTable, times: int) -> tuple[ExactTa
 
 
 def _copies(exact: ExactTable, copies: int) -> ExactTable:
-    """Return the groups so many times over, each key led by the number of its copy."""
+    """Return the groups repeated `copies` times, each key preceded by the number of its copy."""
     keys: list[Any] = [(copy, *key) for copy in range(copies) for key in exact.keys]
     return ExactTable(
         keys,

@@ -1,8 +1,8 @@
-"""`tacit.audit`: try to prove a mechanism wrong, on two neighbouring inputs, by what it says.
+"""`tacit.audit`: try to refute a mechanism's claim by its outputs on two neighbouring inputs.
 
 The draws of each input are split: half of them choose events that tell the inputs apart, half test what was chosen.
-A verdict of "violated" is wrong with chance at most 1 - confidence; the other verdict says only that this look, on
-this pair of inputs, found nothing above the claim.
+A verdict of "violated" is wrong with probability at most 1 - confidence. The other verdict states only that this audit,
+on this pair of inputs, found nothing above the claim.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from tacit.errors import InvalidParameter
 from tacit.privacy import Number, confidence_meaning, decimal_meaning, delta_meaning, whole
 
 EVENTS_TESTED = 3
-# A slow callable's bets are shared by so many events.
+# The bets on a slow callable are shared by this many events.
 EVENTS_BET_ON = 2
 DRAWS_LEAST = 100
 PILOT, PILOT_OF_BATCH = 10, 100
@@ -42,7 +42,7 @@ class Claim:
 
     @property
     def alpha(self) -> Fraction:
-        """The chance that a refutation may be wrong."""
+        """The probability that a refutation may be wrong."""
         return 1 - self.confidence
 
     def alpha_for(self, outcomes: Outcomes) -> Fraction:
@@ -226,7 +226,7 @@ def _sequential_result(outputs: tuple[list[Any], list[Any]], chosen: int, claim:
 def _read_claim(epsilon: Number, delta: Number, confidence: Number) -> Claim:
     exact = decimal_meaning(epsilon, name="epsilon")
     if exact < 0:
-        raise InvalidParameter("epsilon must be at least 0: it is the loss that is claimed\nhint: e.g. epsilon=1")
+        raise InvalidParameter("epsilon must be at least 0: it is the claimed loss\nhint: e.g. epsilon=1")
     return Claim(exact, delta_meaning(delta), confidence_meaning(confidence))
 
 
@@ -236,11 +236,11 @@ def _check(fn: object, noise: object, claim: Claim, seconds: float | None) -> No
             f"fn must be a function of one input, not a {type(fn).__name__}\nhint: e.g. lambda rows: noisy_count(rows)"
         )
     if noise not in (None, "gaussian"):
-        raise InvalidParameter("noise must be 'gaussian', or left out to take nothing for granted")
+        raise InvalidParameter("noise must be 'gaussian'\nhint: leave it out to assume nothing about the noise")
     if noise == "gaussian" and claim.delta == 0:
-        raise InvalidParameter("Gaussian noise has no pure loss\nhint: give the delta that is claimed, e.g. delta=1e-6")
+        raise InvalidParameter("Gaussian noise has no pure loss\nhint: give the claimed delta, e.g. delta=1e-6")
     if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
-        raise InvalidParameter("seconds must be above 0, or None for as long as it takes")
+        raise InvalidParameter("seconds must be above 0\nhint: seconds=None sets no time limit")
 
 
 def _refuse_only_errors(outcomes: Outcomes) -> None:

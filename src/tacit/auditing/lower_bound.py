@@ -1,8 +1,8 @@
-"""What samples prove about a loss: the epsilon, at a given delta, that an event seen on two inputs demonstrates.
+"""Lower bounds on a loss from samples: the epsilon, at a given delta, that an event on two inputs demonstrates.
 
-An event is fixed beforehand; its chance on one input is bounded from below and on the other from above (exact,
-Clopper and Pearson's), and the two bounds give a loss that is wrong with chance at most alpha. Floats search, ball
-arithmetic verifies, and everything returned is rounded to the safe side (docs/proofs/auditing.md).
+An event is fixed beforehand. Its probability is bounded from below on one input and from above on the other (exactly,
+by Clopper and Pearson). The two bounds give a loss that is wrong with probability at most alpha. Floats search,
+interval arithmetic verifies, and every result is rounded to the safe side (docs/proofs/auditing.md).
 """
 
 import math
@@ -74,7 +74,7 @@ def chance_lower(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
     0.7411
     """
     if not 0 <= happened <= draws or draws == 0:
-        raise InvalidParameter(f"an event happened between 0 and {draws} times, not {happened}")
+        raise InvalidParameter(f"an event must have happened between 0 and {draws} times, not {happened}")
     if happened == 0:
         return Fraction(0)
     seen = happened / draws
@@ -242,7 +242,7 @@ def _quantile(chance: Fraction, *, below: bool) -> Fraction:
         if certainly_less(*(_ordered(exact, chance) if below else reversed(_ordered(exact, chance)))):
             return exact
         step *= 2
-    raise InvalidParameter("a normal quantile could not be verified\nhint: please report the counts")
+    raise InvalidParameter("a normal quantile could not be verified\nhint: please report the counts of this audit")
 
 
 def _ordered(quantile: Fraction, chance: Fraction) -> tuple[Callable[[], arb], Callable[[], arb]]:

@@ -1,4 +1,4 @@
-"""Every mechanism we ship, with a pair of neighbouring inputs that tries it, for `tacit audit`.
+"""Every mechanism of the product, with a pair of neighbouring inputs to audit it on, for `tacit audit`.
 
 A subject draws from the mechanism itself, many outputs at once. With a `shortage` it draws from one that was given a
 larger epsilon than is claimed, so that the noise falls short by that fraction: a planted fault that an audit must see.
@@ -81,7 +81,7 @@ def find_subject(name: str) -> Subject:
     """Return the mechanism of this name."""
     found = SUBJECTS.get(name)
     if found is None:
-        raise InvalidParameter(f"there is no mechanism '{name}' to audit\nhint: one of {', '.join(SUBJECTS)}")
+        raise InvalidParameter(f"no mechanism is called '{name}' to audit\nhint: one of {', '.join(SUBJECTS)}")
     return found
 
 

@@ -1,7 +1,7 @@
-"""Made-up neighbouring tables for any declaration and question: a crowd, and the people whose coming has mattered.
+"""Made-up neighbouring tables for any declaration and question: a crowd, and people whose arrival exposed past bugs.
 
-Values come from what is public: a column's type, range and keys, and the constants the question compares with. So the
-rows reach every branch of the question, and none of them is anybody's.
+Values come from public facts: a column's type, range and keys, and the constants that the question compares with. So
+the rows reach every branch of the question, and no row is of a real person.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""What a callable said, as an observer sees it: any outputs of two inputs, as kinds, exact values and numbers.
+"""The outputs of a callable on two inputs, as an observer sees them: their kinds, exact values and numbers.
 
-Everything that can be told apart is kept: a number's type, NaN, the length of a list, the class of an error (an error
-that one input raises and the other does not is an output like any other). Only an error's text is not looked at.
+Every difference that an observer could see is kept: a number's type, NaN, the length of a list, the class of an error
+(an error that only one input raises is an output like any other). Only the text of an error is ignored.
 """
 
 import dataclasses
@@ -163,8 +163,8 @@ def _describe(output: Any, name: str = "x") -> Description:
     parts = _parts(output, name)
     if parts is None:
         raise InvalidParameter(
-            f"fn returned a {type(output).__name__}, and outputs are compared as numbers, text, None, and lists, dicts"
-            " or arrays of them\nhint: return what an observer would see of it, e.g. a tuple of its numbers"
+            f"fn returned a {type(output).__name__}, but an audit compares only numbers, text, None, and lists,"
+            " dicts or arrays of these\nhint: return what an observer would see of it, e.g. a tuple of its numbers"
         )
     label, inner = parts
     found = [_describe(part, place) for place, part in inner]

@@ -1,4 +1,4 @@
-"""Audit a question of one's own: its plan, on made-up neighbouring tables. No row is read and nothing is charged.
+"""Audit a question by its plan, on made-up neighbouring tables. No row is read and nothing is charged.
 
 First the plan is replayed without noise, which is deterministic; then the real release is drawn many times from the
 pair of tables that is farthest apart, and the loss that can be demonstrated is held against the one it would cost.

@@ -1,4 +1,4 @@
-"""Run one plan on neighbouring tables and compare what it does before any noise: deterministic, and one pair is enough.
+"""Run one plan on neighbouring tables and compare the results before any noise: deterministic, and one pair is enough.
 
 A published leak is nearly always in the glue: a unit that moves a sum farther than was declared, a row that makes a
 query fail, a key that appears. Replay finds such a bug at once, on tables the audit made and never with a ledger:

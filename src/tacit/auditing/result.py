@@ -1,6 +1,7 @@
-"""The verdict of an audit: what was claimed, what was demonstrated, by which event, in words, as JSON, as a picture.
+"""The result of an audit: the claim, the demonstrated loss and the event that shows it, in words and as JSON.
 
-What a picture of an audit shows: how often each input gave what, and which part of it the event is.
+The last part computes the bars of its picture: how often each input gave each output, and how much of that belongs to
+the event. `audit_picture.py` draws them.
 """
 
 import os
@@ -59,7 +60,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit found. `violated` is wrong with chance at most 1 - confidence."""
+    """What an audit found. `violated` is wrong with probability at most 1 - confidence."""
 
     violated: bool
     claimed: float
@@ -156,6 +157,8 @@ class AuditResult:
         word, _, rest = first.partition(":")
         return "\n".join([f"[{colour}]{escape(word)}[/]:{escape(rest)}", *map(escape, others)])
 
+
+# ---- The bars of the picture.
 
 BARS_MOST = 60
 VALUES_MOST = 24

@@ -51,7 +51,9 @@ class Bets:
         """Return the state after further pairs: whether the event happened on each input."""
         one, other = np.asarray(likelier, dtype=bool), np.asarray(rarer, dtype=bool)
         if one.shape != other.shape or one.ndim != 1:
-            raise InvalidParameter("pairs of draws are two rows of the same length")
+            raise InvalidParameter(
+                "a batch of pairs must be two sequences of the same length\nhint: one draw of each input makes a pair"
+            )
         return Bets(
             self.both + int((one & other).sum()),
             self.likelier_alone + int((one & ~other).sum()),
@@ -104,7 +106,7 @@ class Bets:
         except (ValueError, KeyError, TypeError):
             counts = [-1]
         if not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
-            raise InvalidParameter("this is not the state of a bet\nhint: give the text that to_json wrote")
+            raise InvalidParameter("this text is not the state of a bet\nhint: give the text that to_json returned")
         return cls(*counts)
 
 

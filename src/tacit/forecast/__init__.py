@@ -1,4 +1,4 @@
-"""What can be said before asking: a plan in words, the epsilon an error takes, what more people buy."""
+"""Forecasts before a question is asked: a plan in words, the epsilon for a wanted error, trade-offs by population."""
 
 from tacit.forecast.plan_text import plan_in_words
 from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon

@@ -1,4 +1,7 @@
-"""What more people buy, as curves: the picture of a trade-off, one line a mechanism. Needs the `plots` extra."""
+"""The picture of a trade-off: error or epsilon against the number of people, one line for each mechanism.
+
+Needs the `plots` extra.
+"""
 
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +31,7 @@ POINTS = 13
 
 
 def draw(found: Tradeoff, path: Path) -> Path:
-    """Write the picture in the form its name asks for, and return the path."""
+    """Write the picture in the format of the path's ending, and return the path."""
     check_path(path)
     return write(_drawn(found, points(found)), path)
 

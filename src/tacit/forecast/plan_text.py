@@ -1,4 +1,4 @@
-"""A plan in words and numbers: what will be read, bounded, noised and charged, and how far off to expect each cell."""
+"""A plan in words and numbers: what is read, its bounds, its noise, its cost, and the error to expect in each cell."""
 
 from fractions import Fraction
 

@@ -1,8 +1,8 @@
-"""The least epsilon for a wanted error: solved from the plan and public facts, and refused in words where they lack.
+"""The least epsilon for a wanted error, solved from the plan and public facts; refused where a fact is missing.
 
-A percent is of what the aggregate could be: of the declared population for counts, of the population at the end of the
-range for sums, of the range for means, of the largest possible value for variances and covariances, and for quantiles
-of the ranks, since how far off in values they are depends on the data.
+A percent is relative to the largest possible aggregate: of the declared population for counts, of the population at the
+end of the range for sums, of the range for means, of the largest possible value for variances and covariances, and for
+quantiles of the ranks, since how far off in values they are depends on the data.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ def depends_on(output: PlannedOutput) -> Dependence:
 def expected_error(
     output: PlannedOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None
 ) -> float | None:
-    """Return the error that so large a share of answers stays within, in the output's own unit; a quantile's in ranks.
+    """Return the error that answers stay within at this confidence, in the output's own unit; a quantile's in ranks.
 
     `rows` is the size of a group, which counts and sums do not need. None where it depends on the data.
     """
@@ -107,7 +107,7 @@ def _from_moments(output: Sum | Mean | Variance | Covariance, plan: Plan, confid
     """A sum, mean, variance or covariance from Bernstein parts: at most, wherever in its range the mean lies."""
     release = plan.releases[output.release]
     last = release.parts[-1]
-    columns = [plan.measured[place] for place in last.columns]
+    columns = [plan.measured[column] for column in last.columns]
     whole = whole_of(last, plan.measured)
     kept = [part for part in release.parts if part.kind == "moment"]
     off = weighted_bound(release.summed, release.scale, [1 / whole] * len(kept), confidence)  # in rows
@@ -150,7 +150,7 @@ class Solved:
 
 
 def group_rows(plan: Plan, population: int | None, for_groups_of: int | None) -> Sizes:
-    """Return the sizes to plan for: as said, or the population shared evenly between public groups."""
+    """Return the sizes to plan for: as given, or the population divided evenly between public groups."""
     if for_groups_of is not None:
         return Sizes(population, Fraction(whole(for_groups_of, name="for_groups_of")))
     if population is None:
@@ -177,22 +177,22 @@ def solve_epsilon(
         errors = {name: expected_error(outputs[name], plan, confidence, rows=size) for name in goals}
         return all(error is not None and error <= goals[name] for name, error in errors.items())
 
-    places = len(DIGITS) * len(EXPONENTS)
-    low, high = -1, places
+    steps = len(DIGITS) * len(EXPONENTS)
+    low, high = -1, steps
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(_epsilon(middle)) else (middle, high)
-    if high == places:
+    if high == steps:
         raise QueryRefused(
-            f"no epsilon up to {show(_epsilon(places - 1))} gives so small an error"
+            f"the wanted error is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it"
             "\nhint: allow a larger error, or ask about larger groups"
         )
     sized = any(depends_on(output) == "rows" and output.name in goals for output in first.outputs)
     return Solved(_epsilon(high), _words(goals, rows if sized else None, confidence))
 
 
-def _epsilon(place: int) -> Fraction:
-    digits, power = DIGITS[place % len(DIGITS)], EXPONENTS[place // len(DIGITS)]
+def _epsilon(index: int) -> Fraction:
+    digits, power = DIGITS[index % len(DIGITS)], EXPONENTS[index // len(DIGITS)]
     return Fraction(digits) * Fraction(10) ** power
 
 
@@ -203,7 +203,7 @@ def _goals(wanted: Wanted, plan: Plan, sizes: Sizes) -> dict[str, float]:
         unknown = [name for name in wanted if name not in names]
         if unknown or not wanted:
             raise InvalidParameter(
-                f"error names {unknown or 'nothing'}; this question asks for {', '.join(names)}"
+                f"error names {unknown or 'nothing'}, but the aggregates of this question are {', '.join(names)}"
                 "\nhint: error={'n': 100, 'mean_age': '1%'}"
             )
         return {
@@ -223,14 +223,14 @@ def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> fl
     if depends_on(output) == "rows" and sizes.rows is None:
         raise QueryRefused(
             f"the error of '{output.name}' depends on how many rows a group has, and {sizes.why_no_rows}"
-            "\nhint: say for which size it should hold, e.g. for_groups_of=1000, or give epsilon"
+            "\nhint: give the size of a group, e.g. for_groups_of=1000, or give epsilon"
         )
     share = _percent(wanted)
     if share is None:
         if isinstance(output, Quantile):
             raise QueryRefused(
-                f"how far off in values '{output.name}' is depends on the data; only its rank can be planned"
-                "\nhint: give a percent, of ranks, e.g. error='1%'"
+                f"the error of the quantile '{output.name}' in values depends on the data; only its error in ranks can"
+                " be planned\nhint: give a percent of the ranks, e.g. error='1%'"
             )
         exact = wanted if isinstance(wanted, int | float | Fraction) else str(wanted)
         return float(min(positive(decimal_meaning(exact, name="error"), name="error"), ERROR_MOST))
@@ -245,7 +245,7 @@ def _percent(wanted: Number) -> Fraction | None:
 
 
 def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
-    """Return what a percent is of."""
+    """Return the value that a percent is relative to."""
 
     def height(column: int) -> float:
         return float(plan.measured[column].height * plan.measured[column].step)
@@ -271,7 +271,7 @@ def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
 def _population(output: PlannedOutput, sizes: Sizes) -> float:
     if sizes.population is None:
         raise QueryRefused(
-            f"a percent of '{output.name}' is of the population, and none is declared"
+            f"a percent of '{output.name}' is relative to the population, but no population is declared"
             "\nhint: declare population=10_000, or give the error as a number, e.g. error=100"
         )
     return float(sizes.population)
@@ -279,10 +279,10 @@ def _population(output: PlannedOutput, sizes: Sizes) -> float:
 
 def _refuse_unforeseen(output: PlannedOutput) -> None:
     if isinstance(output, Ranking):
-        raise QueryRefused("a ranking has no error to solve for\nhint: give epsilon")
+        raise QueryRefused("a ranking has no error that an epsilon could be solved for\nhint: give epsilon")
     instead = "the variance" if isinstance(output, StandardDeviation) else "the covariance"
     raise QueryRefused(
-        f"the error of '{output.name}' depends on how spread out the data are, which is not public"
+        f"the error of '{output.name}' depends on the spread of the data, which is not public"
         f"\nhint: ask for {instead} with an error, or give epsilon"
     )
 

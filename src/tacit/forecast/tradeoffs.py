@@ -1,7 +1,8 @@
-"""How many people, what error, which epsilon: any one from the other two, central and local side by side.
+"""The trade-off of people, error and epsilon: any one from the other two, central and local side by side.
 
-Central errors come from the exact law of the noise, local ones from the exact law of the reports; nothing is of order
-anything. docs/proofs/tradeoff.md says which law stands behind each row. `Accuracy` is the arithmetic of one row.
+Central errors come from the exact distribution of the noise, and local errors from the exact distribution of the
+reports; no asymptotic formula is used. docs/proofs/tradeoff.md names the distribution behind each row. `Accuracy`
+computes one row.
 """
 
 import math
@@ -39,7 +40,7 @@ from tacit.selection import NoisyMax
 Kind = Literal["mean", "fraction", "counts", "maximum"]
 
 CENTRAL_LAPLACE, CENTRAL_GAUSSIAN, LOCAL = "central Laplace", "central Gaussian", "local randomized response"
-# Local reports whose order and origin someone hides; epsilon is then what their whole heap gives away.
+# Local reports whose order and origin a shuffler hides; epsilon is then the loss of all reports together.
 SHUFFLED = "local, then shuffled"
 
 # Steps of the public grid that a mean's values are put on.
@@ -66,7 +67,7 @@ ERROR_LEAST = Fraction(1, 10**12)
 
 @dataclass(frozen=True)
 class Accuracy:
-    """One mechanism asked one kind of question: what error it has, but for `chance`."""
+    """One mechanism and one kind of question: the error that it exceeds with probability `chance` at most."""
 
     mechanism: str
     kind: Kind
@@ -91,12 +92,12 @@ class Accuracy:
 
     @property
     def randomizer(self) -> Randomizer:
-        """What one person sends: randomized response, or several of them side by side."""
+        """The randomizer of one person's report: randomized response, or several side by side."""
         return "any" if self.kind == "counts" and self.touched > 1 else "randomized response"
 
 
 def given_away(law: Accuracy, people: int, local: Fraction) -> Fraction:
-    """Return the central epsilon of so many shuffled reports of this local epsilon."""
+    """Return the central epsilon of this many shuffled reports of this local epsilon."""
     if people < 2 or local > LOCAL_MOST:
         return local
     return shuffled(local, reports=people, delta=law.delta, unlinkable=True, randomizer=law.randomizer).epsilon
@@ -173,10 +174,10 @@ class Tradeoff:
             if row.mechanism == mechanism:
                 return row
         known = ", ".join(row.mechanism for row in self.rows)
-        raise InvalidParameter(f"no row '{mechanism}'\nhint: there are: {known}")
+        raise InvalidParameter(f"this trade-off has no mechanism '{mechanism}'\nhint: its mechanisms are {known}")
 
     def plot(self, path: str | Path) -> Path:
-        """Draw what people buy, and write it as .png, .svg or .html; needs the `plots` extra."""
+        """Draw error or epsilon against people, and write it as .png, .svg or .html; needs the `plots` extra."""
         from tacit.forecast.curves import draw
 
         return draw(self, Path(path))
@@ -199,7 +200,7 @@ def tradeoff(
     all of them together give away.
 
     `kind` is "mean", "fraction", "counts" or "maximum"; the last two take `k`, and `touched`, how many of the k one
-    person can be in (all k of the counts, one of the options, unless said). `error` is a share of the people, or of
+    person can be in (by default all k of the counts, or one of the options). `error` is a share of the people, or of
     the values' range for a mean. `delta` is for Gaussian noise and for shuffling.
 
     >>> print(tradeoff("fraction", error=0.01, epsilon=1))
@@ -212,11 +213,11 @@ def tradeoff(
     δ = 1e-06 for Gaussian noise and shuffled reports. Neighbours replace one person; how many there are is public.
     """
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}\nhint: e.g. kind='mean'")
     given = {"people": people, "error": error, "epsilon": epsilon}
     missing = [name for name, value in given.items() if value is None]
     if len(missing) != 1:
-        raise InvalidParameter("give two of people, error and epsilon\nhint: e.g. people=10_000, epsilon=1")
+        raise InvalidParameter("give exactly two of people, error and epsilon\nhint: e.g. people=10_000, epsilon=1")
     size = whole(k, name="k", least=2 if kind == "maximum" else 1) if kind in ("counts", "maximum") else 1
     reach = _touched(kind, size, touched)
     chance, failing = 1 - confidence_meaning(confidence), positive(delta_meaning(delta), name="delta")
@@ -235,7 +236,9 @@ def _touched(kind: str, k: int, touched: int | None) -> int:
     if found > k:
         raise InvalidParameter(f"touched must be at most k = {k}, not {found}")
     if kind == "maximum" and found > 1:
-        raise InvalidParameter("for a maximum one person chooses one option\nhint: leave touched out")
+        raise InvalidParameter(
+            "touched must be 1 for a maximum: each person chooses one option\nhint: leave touched out"
+        )
     return found
 
 
@@ -253,12 +256,12 @@ def _solve(law: Accuracy, *, people: int | None, error: Number | None, epsilon: 
         )
     if goal is not None and count is not None:
         return Row(law.mechanism, count, float(goal), least_epsilon(law, goal, count))
-    raise InvalidParameter("give two of people, error and epsilon")
+    raise InvalidParameter("give exactly two of people, error and epsilon\nhint: e.g. people=10_000, epsilon=1")
 
 
 def least_epsilon(law: Accuracy, goal: Fraction, people: int) -> Fraction | None:
-    """Return the least epsilon, rounded up to four digits, at which so many people have at most this error."""
-    if law.mechanism == SHUFFLED:  # the reports' own epsilon decides the error, and shuffling what it gives away
+    """Return the least epsilon, rounded up to four digits, at which this many people have at most this error."""
+    if law.mechanism == SHUFFLED:  # the local epsilon of a report decides the error; shuffling lowers the central one
         each = least_epsilon(replace(law, mechanism=LOCAL), goal, people)
         return None if each is None else _four_digits_up(given_away(law, people, each))
     bound = float(goal)

@@ -1,4 +1,4 @@
-"""The one home of drawings: plain records as Vega-Lite, one palette, one writer. Knows no answers."""
+"""Pictures: plain records become Vega-Lite, with one palette and one writer. The room knows nothing of answers."""
 
 from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
 from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page

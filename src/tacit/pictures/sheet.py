@@ -1,6 +1,6 @@
-"""How a sheet looks, as plain Vega-Lite: labels from top to bottom, scales from left to right, small multiples.
+"""The layout of a sheet as plain Vega-Lite: labels from top to bottom, scales from left to right, small multiples.
 
-Every number has its interval, and no colour speaks alone: groups have their own marks or rows too.
+Every number has its interval. No meaning rests on colour only: groups also have their own marks or rows.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def _places(panel: Panel, drawn: Sheet, width: int) -> tuple[Spec, float]:
 
 
 def _time_words(gap: float) -> str:
-    """Return how times are written whose smallest gap is so many milliseconds."""
+    """Return the time format for a smallest gap of this many milliseconds."""
     days = gap / 86_400_000
     return "%Y" if days > 364 else "%b %Y" if days > 27 else "%-d %b %Y" if days >= 1 else "%-d %b %H:%M"
 
@@ -267,7 +267,7 @@ def _labels_axis(labels: Sequence[str], *, shown: bool = True) -> Spec:
     return {
         "field": "label",
         "type": "nominal",
-        # said outright: a layer that leaves out a number would otherwise move the rows of the others
+        # stated: a layer that leaves out a number would otherwise move the rows of the others
         "scale": {"domain": list(labels)},
         "title": None,  # the picture's title says what the labels are
         "axis": axis if shown else axis | {"labels": False},

@@ -1,4 +1,4 @@
-"""How a picture is written, as PNG, SVG or HTML, and shown in a notebook: no network. Needs the `plots` extra."""
+"""Write a picture as PNG, SVG or HTML, or show it in a notebook, without network. Needs the `plots` extra."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def as_chart(spec: Spec) -> Any:
 
 
 def write(spec: Spec, path: Path) -> Path:
-    """Write a picture in the form the path's ending asks for, and return the path."""
+    """Write a picture in the format of the path's ending, and return the path."""
     check_path(path)
     shown, form = as_chart(spec), path.suffix.lower()
     if form == ".html":
@@ -39,16 +39,19 @@ def write(spec: Spec, path: Path) -> Path:
 
 
 def check_path(path: Path) -> None:
-    """Refuse a picture that could not be written: its ending, its folder, or the extra that is missing.
+    """Refuse a picture that could not be written, because of its ending, its folder or a missing extra.
 
-    Whoever draws after long work, or after a charge, asks here first.
+    Callers that draw after long work, or after a charge, call this first.
     """
     if path.suffix.lower() not in ENDINGS:
         raise InvalidParameter(
-            f"a picture ends in {', '.join(ENDINGS)}\nhint: e.g. plot('picture.png'), or --plot picture.png"
+            f"the name of a picture must end in {', '.join(ENDINGS)}"
+            "\nhint: e.g. plot('picture.png'), or --plot picture.png"
         )
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise InvalidParameter("a picture cannot be written there\nhint: name a file in a folder you may write to")
+        raise InvalidParameter(
+            "the picture cannot be written to this path\nhint: name a file in a folder that you may write to"
+        )
     _altair()
 
 
@@ -65,7 +68,7 @@ def _html_page(spec: Spec) -> str:
     """Return a page that needs no network; a key that looks like markup stays a text."""
     from vl_convert import vegalite_to_html
 
-    # the page holds the chart as a script, which no text in it may end
+    # the page holds the chart inside a <script>, and no text of the chart may close it
     safe = json.loads(json.dumps(spec).replace("</", "<\\u200b/").replace("<!--", "<\\u200b!--"))
     page: str = vegalite_to_html(safe, bundle=True)
     return page

@@ -1,12 +1,11 @@
-"""Who answers an attacker's counts: exactly, by k-anonymous tables, with a little noise, or through a budget.
+"""An attacker's questions, and four ways to answer them: exactly, k-anonymously, with a little noise, by a budget.
 
-All are asked the same questions about the same people. An answer is a number for each block and question; NaN is one
-that was withheld. The budget is a real one: a table behind `tacit.table`, with a ledger in memory.
+A question of a reconstruction is: how many people with a secret yes live in these places of every block? It is one
+GROUP BY over a random half of the places, counted block by block. Everybody who sees the public list can ask it. A
+count depends on one block only, so the whole system of equations is sparse.
 
-The questions of a reconstruction: how many people with a secret yes are there in these places of every block?
-
-Each question is one GROUP BY: a random half of the places, counted block by block. Everybody who sees the public list
-can ask it. A count depends on one block alone, so the whole system is sparse.
+All four ways get the same questions about the same people. An answer is a number for each block and question; NaN means
+that it was withheld. The budget is a real one: a table behind `tacit.table`, with a ledger in memory.
 """
 
 from dataclasses import dataclass
@@ -28,15 +27,15 @@ QUESTIONS_MOST = 1_000
 
 @dataclass(frozen=True)
 class Questions:
-    """Which places each question counts: inside[question, place]."""
+    """Which places each question counts."""
 
-    inside: NDArray[np.bool_]
+    inside: NDArray[np.bool_]  # (questions, places)
 
     def __len__(self) -> int:
         return len(self.inside)
 
     def first(self, count: int) -> "Questions":
-        """Return the first so many questions."""
+        """Return the first `count` questions."""
         return Questions(self.inside[:count])
 
     def asked_of(self, people: People) -> Integers:
@@ -54,7 +53,9 @@ def random_questions(count: int, *, seed: int) -> Questions:
     return Questions(Choices(seed).coins("questions", asked * PLACES).reshape(asked, PLACES))
 
 
-Answers = NDArray[np.float64]
+# ---- The four ways to answer.
+
+Answers = NDArray[np.float64]  # (blocks, questions)
 
 BATCH = 20  # counts in one call: quick to plan, and the same loss as any other batch
 

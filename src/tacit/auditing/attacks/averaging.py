@@ -1,8 +1,8 @@
-"""Averaging: the same question again and again, until the noise is gone. It works where nobody keeps account.
+"""Averaging: ask the same question again and again, until the noise averages out. It works where no budget is kept.
 
-Without an account every repeat draws fresh noise. Here a question asked again is answered from the record, in whatever
-words; one that is really another is charged, until the budget ends. All three are asked the same counts, of many groups
-at once, so that the error shown is a typical one.
+Without a budget every repetition draws fresh noise. With Tacit a question that is asked again, in whatever words, is
+answered from the record; a different question is charged, until the budget ends. All three get the same counts, of many
+groups at once, so that the error shown is typical.
 """
 
 from dataclasses import asdict, dataclass

@@ -1,7 +1,7 @@
 """Differencing: how many people of a street are in debt, and how many without house 20? The difference is one person.
 
 Exact counts give that person away whatever else is hidden. Ours have noise, charged to one budget. It is tried in many
-streets at once, so that the share of right guesses is a measured one.
+streets at once, so that the share of right guesses is measured.
 """
 
 from collections import Counter

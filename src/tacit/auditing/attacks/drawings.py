@@ -1,4 +1,4 @@
-"""What each attack's picture shows: its lines, its words, and the levels it is to be read against."""
+"""The pictures of the attacks: their lines, their words, and the levels to compare them with."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

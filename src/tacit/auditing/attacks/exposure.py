@@ -1,6 +1,6 @@
-"""Name and shame: publish each row in the clear with chance delta. It keeps (0, delta), so delta must be tiny.
+"""Name and shame: publish each row in the clear with probability delta. It is (0, delta)-DP, so delta must be tiny.
 
-The chance that somebody's row comes out is 1 − (1 − delta)^n, and is simulated here too. A budget of ours refuses a
+The probability that some row comes out is 1 − (1 − delta)^n, and it is simulated here too. A Tacit budget refuses a
 delta at which this would be likely, unless the curator accepts it.
 """
 

@@ -1,13 +1,12 @@
-"""Whom an attack is about: people on a public list, in small blocks of neighbours, each with a secret yes or no.
+"""The people that an attack is about: a public list, in small blocks of neighbours, each with a secret yes or no.
 
-Everybody can see the list: who lives in which block, and at which place there. Rows that the list cannot tell apart
-share a place. The curator's own table becomes such a list by its public columns; a made-up one is at hand.
+Everybody can see the list: who lives in which block, and at which address there. Rows that the list cannot distinguish
+share an address, called a place here. The curator's own table becomes such a list by its public columns; `made_up`
+makes one up.
 
-How large an attack may be asked to be, how far it is, and how its shares are written.
-
-What an attacker, or whoever makes up a table, chooses: the same for the same seed, on every machine.
-
-These are choices and made-up people, never noise. Noise has no seed and comes from `tacit.noise` alone.
+Two smaller subjects come first. The options that all attacks share: limits, progress, percentages. And `Choices`: what
+an attacker chooses at random, the same for the same seed on every machine. These are choices and made-up people, never
+noise: noise has no seed, and comes only from `tacit.noise`.
 """
 
 import hashlib
@@ -24,6 +23,8 @@ from numpy.typing import NDArray
 from tacit.errors import InvalidParameter
 from tacit.privacy import Integers, Number, decimal_meaning, positive, show, whole
 
+# ---- Options that all attacks share.
+
 EPSILON_MOST = 1000
 
 # what is being done, and how much of the whole is done, from 0 to 1
@@ -34,7 +35,9 @@ def size(value: int, *, name: str, least: int, most: int) -> int:
     """Return a whole number between two ends, or refuse it."""
     whole(value, name=name, least=least)
     if value > most:
-        raise InvalidParameter(f"{name} must be at most {most:,}, not {value:,}\nhint: a smaller attack shows the same")
+        raise InvalidParameter(
+            f"{name} must be at most {most:,}, not {value:,}\nhint: a smaller attack shows the same result"
+        )
     return value
 
 
@@ -43,7 +46,7 @@ def loss_to_try(epsilon: Number) -> Fraction:
     exact = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     if exact > EPSILON_MOST:
         raise InvalidParameter(
-            f"epsilon must be at most {EPSILON_MOST}, not {show(exact)}\nhint: above 10 the promise is close to none"
+            f"epsilon must be at most {EPSILON_MOST}, not {show(exact)}\nhint: above 10 there is hardly any protection"
         )
     return exact
 
@@ -60,6 +63,8 @@ def percent(share: float) -> str:
     """
     return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
 
+
+# ---- Random choices that follow from a seed.
 
 BYTES_OF_WORD = 8
 SEED_MOST = 10**18
@@ -88,6 +93,8 @@ class Choices:
         stretched = hashlib.shake_256(f"{label}:{self.seed}".encode()).digest(BYTES_OF_WORD * n)
         return np.frombuffer(stretched, dtype="<u8").astype(np.uint64)
 
+
+# ---- The public list and its secrets.
 
 PLACES = 20  # on the list of one block
 ROWS_LEAST, ROWS_MOST = 2 * PLACES, 1_000_000
@@ -128,12 +135,12 @@ class People:
 
     @property
     def told_apart(self) -> float:
-        """The share of people whom the public list tells from everyone else."""
+        """The share of people whom the public list distinguishes from everyone else."""
         return float((self.sizes == 1).sum() / len(self))
 
     @property
     def exact_baseline(self) -> float:
-        """How often a guess is right that says the more common answer to everyone."""
+        """How often a guess is right that gives everyone the more common answer."""
         share = float(self.exact_secret.mean())
         return max(share, 1 - share)
 
@@ -165,19 +172,19 @@ def made_up(rows: int = ROWS, *, seed: int = 1) -> People:
 def read_people(path: str | Path, *, secret: str, by: Sequence[str], rows: int = 10_000) -> People:
     """Return the people of the curator's own Parquet or CSV file, one a row, listed by its public columns `by`.
 
-    `secret` names a column of yes and no (true and false, 1 and 0), or says which value is a yes: diagnosis=flu. Only
-    the first `rows` on the list are taken. The file is read here and nothing is kept.
+    `secret` names a column of yes and no (true and false, 1 and 0), or a column and the value that means yes, such as
+    diagnosis=flu. Only the first `rows` on the list are taken. The file is read here and nothing is kept.
     """
     most = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)
     column, equals, value = secret.partition("=")
     found = _read(Path(path), column, tuple(by), value if equals else None, most)
     cell, answer = np.asarray(found["cell"], dtype=np.int64), np.asarray(found["answer"])
     if not len(cell):
-        raise InvalidParameter("the table has no rows, so there is nobody to attack\nhint: name another file")
+        raise InvalidParameter("the table has no rows, so the attack has no target\nhint: name another file")
     if (answer == -1).any():
         raise InvalidParameter(
             f"'{column}' is not a column of yes and no (true and false, 1 and 0)"
-            f"\nhint: say which value is a yes, e.g. --secret {column}=VALUE"
+            f"\nhint: name the value that means yes, e.g. --secret {column}=VALUE"
         )
     return People(Path(path).name, cell // PLACES, cell % PLACES, answer == 1)
 
@@ -194,7 +201,9 @@ def _read(path: Path, column: str, by: tuple[str, ...], value: str | None, rows:
     try:
         names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {reader}", [str(path)]).fetchall()]  # noqa: S608
     except Exception:  # noqa: BLE001 - the engine's text may quote a cell
-        raise InvalidParameter(f"'{path}' cannot be read as what its ending says\nhint: check the file") from None
+        raise InvalidParameter(
+            f"'{path}' cannot be read: its content does not match its ending\nhint: check the file"
+        ) from None
     _check_columns(names, column, by)
     test = f"lower(CAST({_quoted(column)} AS VARCHAR))"
     yes, no = (", ".join(f"'{word}'" for word in words) for words in (YES, NO))
@@ -215,7 +224,7 @@ def _check_columns(names: Sequence[str], column: str, by: tuple[str, ...]) -> No
             raise InvalidParameter(f"the table has no column '{name}'\nhint: it has {', '.join(names)}")
     if not by or column in by:
         raise InvalidParameter(
-            "by must name the columns everybody can see, and not the secret one\nhint: --by postcode,age,sex"
+            "by must name columns that everybody can see, and not the secret column\nhint: --by postcode,age,sex"
         )
 
 

@@ -1,11 +1,11 @@
-"""Reconstruction: a secret column rebuilt from counts about it (Dinur and Nissim), against four ways to answer them.
+"""Reconstruction: a secret column is rebuilt from counts about it (Dinur and Nissim), for four ways to answer them.
 
-The fraction that comes back is measured at one size, and followed along the number of questions and along epsilon.
+First the solvers, from answers back to secrets: least squares by numpy, and Dinur and Nissim's linear program by scipy.
+The unknowns of a block are how many people of each place have a yes. Blocks share no unknown, so each is a small system
+of its own. The linear program is solved for several blocks at once, as one sparse matrix.
 
-From answers back to secrets: least squares, which numpy has, and Dinur and Nissim's linear program, by scipy.
-
-A block's unknowns are how many people of each place have a yes. Blocks share no unknown, so each is a small system of
-its own; the program is solved for several blocks at once, as one sparse matrix.
+Then the attack: it measures the fraction of secrets that is recovered, at one size, and along the number of questions
+and along epsilon.
 """
 
 from collections.abc import Callable
@@ -32,6 +32,8 @@ from tacit.auditing.attacks.answerers import (
 from tacit.auditing.attacks.people import PLACES, People, Progress, loss_to_try, made_up, percent, silent, size
 from tacit.errors import InvalidParameter
 from tacit.privacy import Integers, Number
+
+# ---- The solvers.
 
 LEAST_SQUARES, LINEAR_PROGRAM = "least squares", "linear program"
 BLOCKS_AT_ONCE = 10
@@ -60,7 +62,7 @@ def least_squares(questions: Questions, answers: Answers, sizes: Integers, progr
 
 
 def linear_program(questions: Questions, answers: Answers, sizes: Integers, progress: Progress = silent) -> Answers:
-    """Return possible yeses of each place such that no answer of a block is off by more than must be."""
+    """Return the yeses of each place that minimize the largest error of an answer in each block."""
     _need_scipy()
     estimates = np.zeros(sizes.shape)
     for start in range(0, len(answers), BLOCKS_AT_ONCE):
@@ -89,8 +91,8 @@ def solvers_named(solver: str | None) -> dict[str, Solver]:
 
 def share_right(people: People, estimates: Answers) -> float:
     """Return the share of people whose secret is right when each place gets the answer that more of it seem to have."""
-    said_yes = estimates > people.sizes / 2
-    right = np.where(said_yes, people.exact_yes, people.sizes - people.exact_yes)
+    guessed_yes = estimates > people.sizes / 2
+    right = np.where(guessed_yes, people.exact_yes, people.sizes - people.exact_yes)
     return float(right.sum() / len(people))
 
 
@@ -121,9 +123,11 @@ def _solve(systems: list[tuple[NDArray[Any], Answers, Integers]]) -> list[Answer
 def _need_scipy() -> None:
     if find_spec("scipy") is None:
         raise InvalidParameter(
-            "a linear program needs the attacks extra\nhint: pip install 'tacit[attacks]', or take least squares"
+            "the linear program needs the attacks extra\nhint: pip install 'tacit[attacks]', or use solver='squares'"
         )
 
+
+# ---- The attack.
 
 EXACT, K_ANONYMOUS, SMALL_NOISE, BUDGET = "exact", "k-anonymous", "small noise", "budget"
 DIRECT = "budget, asked directly"
@@ -145,7 +149,7 @@ class Recovered:
 
 @dataclass(frozen=True)
 class Point:
-    """What share came back with so many questions, or at such an epsilon."""
+    """The share that came back with this many questions, or at this epsilon."""
 
     answers: str
     at: float
