@@ -145,7 +145,7 @@ def _sum(
     bound = nearest_bound(release.summed, release.scale, weights, height, sum_level)
     if not column.off:
         return _symmetric(name, sums, bound, column.step)
-    # rounding may have moved each row, and how many there are is known but for its own noise
+    # rounding may have moved each row; the number of rows is known up to its own noise
     rows_bound = weighted_bound(release.summed, release.scale, [1 / height] * 2, rows_level)
     rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
     moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))

@@ -51,7 +51,7 @@ def law_bound(law: Law, confidence: Fraction) -> int:
 
 @lru_cache(maxsize=4096)
 def whole_sum_bound(noise: NoiseKind, scale: Fraction, weights: tuple[int, ...], confidence: Fraction) -> int:
-    """Return an a with Pr[|w1·Z1 + w2·Z2 + …| <= a] at least the confidence: the least, but for rounding upwards."""
+    """Return an a with Pr[|w1·Z1 + w2·Z2 + …| <= a] at least the confidence: the least, rounded upwards."""
     sizes = tuple(sorted((abs(weight) for weight in weights if weight), reverse=True))
     if not sizes:
         return 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LETTERS_MOST = 44
 TITLE_LETTERS, NOTE_LETTERS = 64, 110
-LABELS_MOST = 120  # places along an axis; what is over is left out, and said
+LABELS_MOST = 120  # positions along an axis; further ones are left out, and a note states it
 FACETS_MOST = 24
 # Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
 SPARSE = 4

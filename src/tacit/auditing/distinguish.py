@@ -29,7 +29,7 @@ CHOOSING_ALPHA_OF_GAUSSIAN = 1e-60
 # A plain threshold is taken before a union of many cells that promises no more than this above it.
 PLAINNESS = 0.02
 
-# What bounds of the likelier and the rarer chance are worth
+# The worth of bounds on the probability on the likelier input and on the other
 Worth = Callable[[Floats, Floats], Floats]
 
 
@@ -70,7 +70,7 @@ def choose_events(outcomes: Outcomes, *, learned: int, chosen: int, worth: Worth
 
 
 def loss_at(delta: float) -> Worth:
-    """Return the worth of an event to whoever looks for a loss at this delta."""
+    """Return the worth of an event in a search for a loss at this delta."""
 
     def worth(low: Floats, high: Floats) -> Floats:
         found: Floats = np.log(np.maximum(low - delta, 1e-300) / high)
@@ -80,7 +80,7 @@ def loss_at(delta: float) -> Worth:
 
 
 def gaussian_move(low: Floats, high: Floats) -> Floats:
-    """Return the worth of an event to whoever knows that the noise is Gaussian: how many deviations it is moved by."""
+    """Return the worth of an event when the noise is known to be Gaussian: by how many deviations it moves."""
     normal = NormalDist()
     quantiles = [[normal.inv_cdf(min(max(chance, 1e-12), 1 - 1e-12)) for chance in row] for row in (low, high)]
     apart: Floats = np.array(quantiles[0]) - np.array(quantiles[1])

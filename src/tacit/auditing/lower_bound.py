@@ -38,7 +38,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Proved:
-    """Bounds that hold together with chance at least 1 - alpha: the likelier chance's lower, the rarer one's upper."""
+    """Two bounds that hold with probability at least 1 - alpha: lower for the likelier input, upper for the other."""
 
     low: Fraction
     high: Fraction
@@ -62,13 +62,13 @@ class Proved:
 
 
 def prove(tally: Tally, *, alpha: Fraction) -> Proved:
-    """Return what a tally proves, wrong with chance at most `alpha` for both bounds together."""
+    """Return what a tally proves, wrong with probability at most `alpha` for both bounds together."""
     low = chance_lower(tally.likelier, tally.likelier_draws, alpha=alpha / 2)
     return Proved(low, chance_upper(tally.rarer, tally.rarer_draws, alpha=alpha / 2))
 
 
 def chance_lower(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
-    """Return a bound that the true chance is below with chance at most `alpha`: Clopper and Pearson's, verified.
+    """Return a lower bound on the true probability, wrong with probability at most `alpha`: Clopper and Pearson's.
 
     >>> round(float(chance_lower(10, 10, alpha=Fraction(1, 20))), 4)
     0.7411
@@ -92,7 +92,7 @@ def chance_lower(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
 
 
 def chance_upper(happened: int, draws: int, *, alpha: Fraction) -> Fraction:
-    """Return a bound that the true chance is above with chance at most `alpha`."""
+    """Return an upper bound on the true probability, wrong with probability at most `alpha`."""
     return 1 - chance_lower(draws - happened, draws, alpha=alpha)
 
 
@@ -164,8 +164,8 @@ def _divergence(seen: Floats, chance: Floats) -> Floats:
 def mu_lower(proved: Proved) -> Fraction:
     """Return the least mu of Gaussian DP that allows these chances, rounded down: 0 where any does.
 
-    Whoever guesses by the event is right about one input with chance at least low and wrong about the other with
-    chance at most high; under mu-GDP these are at most mu apart as normal quantiles.
+    A guess by the event is right about one input with probability at least low, and wrong about the other with
+    probability at most high; under mu-GDP these are at most mu apart as normal quantiles.
     """
     if not 0 < proved.high < proved.low < 1:
         return Fraction(0)
@@ -233,7 +233,7 @@ def gaussian_draws(
 
 
 def _quantile(chance: Fraction, *, below: bool) -> Fraction:
-    """Return a rational at or below (or above) the normal quantile of a chance strictly between 0 and 1."""
+    """Return a rational at or below (or above) the normal quantile of a probability strictly between 0 and 1."""
     guess = NormalDist().inv_cdf(min(max(float(chance), 1e-300), 1 - 1e-16))
     step = Fraction(1, 2**40)
     side = -1 if below else 1

@@ -180,7 +180,7 @@ def _quantile(epsilon: Fraction, _: Fraction, shortage: Fraction) -> Callable[[i
 
 
 def _private_keys(epsilon: Fraction, delta: Fraction, shortage: Fraction) -> Callable[[int, int], Any]:
-    """A person's own key, beside one that others have: it may be shown with chance delta. A shortage lowers the bar."""
+    """A person's own key, beside one that others have: it is shown with probability delta at most."""
     columns = {"id": ColumnFacts("int"), "g": ColumnFacts("text")}
     declared = Declaration("t", "id", columns, rows_per_unit=1, groups_per_unit=1)
     query = parse_query("SELECT g, COUNT(DISTINCT id) AS n FROM t GROUP BY g", declared)

@@ -192,7 +192,7 @@ def _describe_number(output: Any, name: str) -> Description:
         return Description(f"{kind} NaN", "NaN", (math.nan,), (name,))
     if math.isinf(number) and isinstance(output, float):
         return Description(f"{kind} {number}", number, (number,), (name,))
-    # -0.0 and 0.0 are two values to whoever prints them
+    # -0.0 and 0.0 are printed as two values
     value = repr(output) if number == 0 and isinstance(output, float) else output
     return Description(kind, value, (number,), (name,))
 

@@ -53,9 +53,9 @@ class QuestionAudit:
 
     def lines(self) -> list[str]:
         """Return the finding as lines to print."""
-        told = [*self.replay.lines(), *self.result.lines()]
+        findings = [*self.replay.lines(), *self.result.lines()]
         return [
-            *told,
+            *findings,
             f"The tables are made up from the declaration and the question; the draws are about: {self.pair}.",
             "No row was read and nothing was charged.",
         ]

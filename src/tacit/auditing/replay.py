@@ -267,7 +267,7 @@ def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[A
 
 
 def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, column: int) -> list[str]:
-    """A quantile's score hides so many rows in each of so many groups."""
+    """Check a quantile: its score hides a bounded number of rows in a bounded number of groups."""
     changed = _changed(before, after, column)
     rows, groups = plan.rows_per_unit * _sides(plan), plan.groups_per_unit * _sides(plan)
     found = [] if len(changed) <= groups else [f"quantiles of {len(changed)} groups changed, {groups} are declared"]

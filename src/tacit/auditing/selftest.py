@@ -66,7 +66,7 @@ ENUMERATED_SCALE = Fraction(1, 2)
 ENUMERATED = {0: 49_910, 1: 6_754, 2: 913, 3: 123, 4: 16, 5: 1}
 UNDECIDED = 12
 
-# 50 rows of 25 people: what is over a bound is a copy of what is kept, so every choice of rows has the same sums.
+# 50 rows of 25 people: rows beyond a bound are copies of kept rows, so every choice of rows has the same sums.
 ROWS = 50
 SALT = "5e1f"
 
@@ -137,7 +137,7 @@ def check_engine() -> str:
 
 
 def check_ledger() -> str:
-    """Check that a ledger in memory charges, refuses what is over the budget, verifies, and notices a changed entry."""
+    """Check that a ledger in memory charges, refuses to exceed the budget, verifies, and notices a changed entry."""
     opened: list[sqlite3.Connection] = []
 
     def connect(path: str) -> sqlite3.Connection:

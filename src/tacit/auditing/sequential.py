@@ -30,7 +30,7 @@ _PRECISION = 128
 class Bets:
     """The state of a bet on one event: how many pairs of draws had it in both, in one alone, or in neither.
 
-    `likelier` is the input on which the event is said to be likelier than the claim allows.
+    `likelier` is the input on which the event is suspected to be likelier than the claim allows.
 
     >>> bets = Bets().seen([True] * 80, [False] * 80)
     >>> bets.refutes(epsilon=1, delta=0, alpha=Fraction(1, 10**6)), Bets.from_json(bets.to_json()) == bets

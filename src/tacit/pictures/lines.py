@@ -28,7 +28,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Level:
-    """A thin line across a panel, with words above or below it, at its right end or so many pixels from its left."""
+    """A thin line across a panel, with words above or below it, at its right end or at a distance from its left."""
 
     height: float
     words: str
@@ -130,7 +130,7 @@ def decades(low: float, high: float) -> tuple[float, ...]:
 
 
 def _by_line(names: list[str], looks: list[Any], legend: str) -> Spec:
-    """Return how the lines are told apart by one property; properties with equal domains share one legend."""
+    """Return how one property distinguishes the lines; properties with equal domains share one legend."""
     return {
         "field": "line",
         "type": "nominal",

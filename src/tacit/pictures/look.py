@@ -45,7 +45,7 @@ def page(
     offset: int = 14,
     legend: Spec | None = None,
 ) -> Spec:
-    """Return a body under its title and notes, whose lines hold so many letters, in the looks of every picture."""
+    """Return a body under its title and notes, in the look of every picture; `letters` is the length of their lines."""
     heading = {
         "text": wrap(title, letters[0]) or [""],
         "subtitle": [line for note in notes for line in wrap(note, letters[1])],

@@ -147,7 +147,7 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
 
 
 def trace(query: Query, declaration: Declaration, spend: Spend) -> Iterator[tuple[str, Draft]]:
-    """Yield the name of each pass and the draft after it, for whoever works on the planner; a draft prints."""
+    """Yield the name of each pass and the draft after it, for people who work on the planner; a draft prints."""
     draft = Draft(query, declaration, spend)
     for each in PASSES:
         draft = each(draft)

@@ -155,7 +155,7 @@ def _rounded(sizes: list[float]) -> list[Fraction]:
     return [Fraction(part, PARTS) for part in parts]
 
 
-# sigma is rounded up to so many binary digits
+# sigma is rounded up to this many binary digits
 SIGMA_BITS = 40
 # what the roundings of sigma and of rho may differ by, and far more
 ROUNDING = Fraction(1, 2**30)
@@ -209,7 +209,7 @@ def _by_rho(
     """Gaussian noise and choices charged in rho.
 
     They get the rho that a budget of the same size has room for, if they are within the call's epsilon and its delta
-    for noise too: by their own law Gaussian vectors are, but for a few parts in a hundred where sigma is a few steps.
+    for noise too: by their exact distribution Gaussian vectors are, except where sigma is a few steps (a few percent).
     What is bounded by its rho alone gets a little less.
     """
     shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")

@@ -36,7 +36,7 @@ WORDINGS = (
 
 @dataclass(frozen=True)
 class Point:
-    """How far off the average of so many repeats is (root mean square), and how often it rounds to the truth."""
+    """How far off the average of this many repeats is (root mean square), and how often it rounds to the truth."""
 
     answers: str
     repeats: int

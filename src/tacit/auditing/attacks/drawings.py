@@ -173,7 +173,7 @@ def draw_membership(found: "Membership", path: Path) -> Path:
 
 
 def draw_exposure(found: "Exposure", path: Path) -> Path:
-    """Draw the chance that somebody's row comes out along delta."""
+    """Draw the probability that some row comes out, along delta."""
     looks = {"simulated": Look(f"seen in {found.runs} simulated runs", ORANGE, joined=False, size=110)}
     deltas = [point.delta for point in found.points]
     x = Axis("δ, the chance that the promise fails", log=True, values=decades(deltas[0], deltas[-1]), form="~e")

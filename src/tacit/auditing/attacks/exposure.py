@@ -26,12 +26,12 @@ DELTAS = tuple(Fraction(text) for text in ("1e-8", "1e-7", "1e-6", "1e-5", "3e-5
 
 @dataclass(frozen=True)
 class Exposed:
-    """The chance that at least one row comes out at some delta: by the formula, and in how many of the runs."""
+    """The probability that at least one row comes out at some delta: by the formula, and in how many of the runs."""
 
     delta: float
     chance: float
     simulated: float
-    accepted: bool  # whether a budget of ours takes this delta without being told to (accept_large_delta=)
+    accepted: bool  # whether a Tacit budget accepts this delta without accept_large_delta=
     rows_expected: float
 
 
@@ -41,7 +41,7 @@ class Exposure:
 
     rows: int
     runs: int
-    delta_most: float  # the largest a budget for so many people takes
+    delta_most: float  # the largest that a budget for this many people accepts
     refusal: str
     points: tuple[Exposed, ...]
 
@@ -60,7 +60,7 @@ class Exposure:
         return asdict(self) | {"attack": "name-and-shame", "sentence": self.sentence}
 
     def plot(self, path: str | Path) -> Path:
-        """Draw the chance that somebody's row comes out along delta: .png, .svg or .html."""
+        """Draw the probability that some row comes out, along delta: .png, .svg or .html."""
         from tacit.auditing.attacks.drawings import draw_exposure
 
         return draw_exposure(self, Path(path))
@@ -84,7 +84,7 @@ class Exposure:
 
 
 def name_and_shame(*, rows: int = ROWS, runs: int = RUNS, progress: Progress = silent) -> Exposure:
-    """Return the chance that at least one of `rows` comes in the clear, as delta grows, and what our budget says."""
+    """Return the probability that at least one of `rows` comes out, as delta grows, and what our budget does."""
     count = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)
     times = size(runs, name="runs", least=1, most=10 * RUNS)
     points, refusals = [], []
@@ -105,7 +105,7 @@ def _formula(delta: Fraction, rows: int) -> float:
 
 
 def _refused(rows: int, delta: Fraction) -> str | None:
-    """Return what a table of so many people says to a budget with this delta; None where it takes it."""
+    """Return why a table of this many people refuses a budget with this delta; None if it accepts it."""
     try:
         table(
             pa.table({"person": [1]}),

@@ -24,7 +24,7 @@ MEMBERS, MEMBERS_LEAST, MEMBERS_MOST = 100, 10, 2_000
 FACTS, FACTS_LEAST, FACTS_MOST = 2_000, 10, 10_000
 TRIALS, TRIALS_LEAST, TRIALS_MOST = 2_000, 10, 20_000
 OTHERS = 50  # people in each trial who are known
-RELEASES = 5  # the averages of many facts are asked so often anew, since one noise is shared by all who are judged
+RELEASES = 5  # how often the averages of many facts are asked again, since one noise is shared by all who are judged
 EPSILONS: tuple[Number, ...] = ("0.1", "0.3", "1", "3", "10", "100", "1000")
 MANY_FACTS, ONE_MEAN = "many facts", "one mean"
 
@@ -43,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Membership:
-    """How well members are told from others: print it, `plot` it, or take `record()` as data."""
+    """How well members are distinguished from others: print it, `plot` it, or take `record()` as data."""
 
     members: int
     facts: int
@@ -110,7 +110,7 @@ def membership(
     """Return how well two attackers tell members from others, on exact answers and through budgets.
 
     `facts` about each of `members` are averaged; each epsilon is a budget of its own for all the averages together. The
-    one mean is tried in so many `trials`.
+    one mean is tried `trials` times.
     """
     spoken = loss_to_try(epsilon)
     losses = sorted({spoken, *(loss_to_try(one) for one in epsilons)})
@@ -197,8 +197,8 @@ def _noisy_means(present: Booleans, loss: Fraction) -> list[float | None]:
 
 def _told_by_mean(means: Sequence[float | None] | NDArray[Any], present: Booleans) -> float:
     """Return the advantage of saying 'there' where the mean is above what the others alone have."""
-    said = np.array([mean is not None and mean > 0 for mean in means])
-    return float(said[present].mean() - said[~present].mean())
+    guessed = np.array([mean is not None and mean > 0 for mean in means])
+    return float(guessed[present].mean() - guessed[~present].mean())
 
 
 def _signed(advantage: float) -> str:

@@ -254,7 +254,7 @@ def reconstruct(
 ) -> Reconstruction:
     """Return how much of a secret column comes back from the same counts, answered in four ways.
 
-    `people` are made up (so many `rows`) unless given. Small noise is up to `spread` on each count. The budget of
+    `people` are made up (`rows` of them) unless given. Small noise is up to `spread` on each count. The budget of
     `epsilon` is for all the questions together. `solver` is "squares" or "linear"; by default both, where scipy is
     installed. Without `curves` there is nothing to plot, and it is several times as quick.
 
@@ -307,7 +307,7 @@ def _by_questions(
     solvers: tuple[Solver, Solver],
     progress: Progress,
 ) -> tuple[Point, ...]:
-    """Return the share recovered from the first few questions, and so on; the budget is spent anew on each number.
+    """Return the share recovered from the first few questions, and so on; the budget is spent again on each number.
 
     Noise with tails is best undone by least squares, bounded noise by the program.
     """
