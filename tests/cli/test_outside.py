@@ -1,5 +1,6 @@
 """Commands of other packages: found by entry points, listed where they are absent, and no danger to our own."""
 
+import sys
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -22,12 +23,19 @@ def once() -> None:
     typer.echo("hello")
 
 
+def __getattr__(name):
+    """Stop the process, as a script that was written without a main function does."""
+    if name == "leaving":
+        sys.exit(3)
+    raise AttributeError(name)
+
+
 @pytest.fixture
 def installed(monkeypatch):
-    """Let other packages bring the given commands: name -> module:attribute."""
+    """Let other packages bring the given commands: name -> module:attribute, or pairs of them."""
 
-    def install(**points):
-        found = [EntryPoint(name, value, outside.GROUP) for name, value in points.items()]
+    def install(*more, **points):
+        found = [EntryPoint(name, value, outside.GROUP) for name, value in (*more, *points.items())]
 
         def wanted(*, group, name=None):
             return [point for point in found if point.group == group and name in (None, point.name)]
@@ -80,6 +88,35 @@ def test_a_package_that_does_not_load_takes_no_command_of_ours_away(tacit_comman
 def test_a_package_cannot_replace_a_command_of_ours(tacit_command, installed):
     installed(demo="tests.cli.test_outside:once")
     assert "hello" not in tacit_command("demo", "--help").out.split()
+
+
+def test_a_package_that_stops_the_process_when_it_loads_takes_no_command_of_ours_away(tacit_command, installed):
+    installed(leaving="tests.cli.test_outside:leaving")
+    assert "SystemExit" in tacit_command("leaving").err
+    assert "demo" in tacit_command("--help").out
+
+
+def test_a_package_cannot_pass_for_the_one_that_is_expected(tacit_command, installed):
+    installed(gauntlet="tests.cli.test_outside:once")
+    ran = tacit_command("gauntlet")
+    assert (ran.code, ran.out) == (2, "")
+    assert "not installed" in ran.err
+    installed(("gauntlet", "tests.cli.test_outside:once"), gauntlet="tacit_gauntlet.command:gauntlet")
+    assert "--mutants" in tacit_command("gauntlet", "--help").out
+
+
+def test_two_packages_that_bring_one_name_are_refused(tacit_command, installed):
+    installed(("hello", "tests.cli.test_outside:once"), ("hello", "tests.cli.test_outside:twice"))
+    ran = tacit_command("hello")
+    assert (ran.code, ran.out) == (2, "")
+    assert "more than one package" in ran.err
+    installed(("hello", "tests.cli.test_outside:once"), ("hello", "tests.cli.test_outside:once"))
+    assert tacit_command("hello").out == "hello\n"
+
+
+def test_a_command_of_ours_looks_for_no_other_package(tacit_command, monkeypatch):
+    monkeypatch.setattr(outside, "entry_points", lambda **_: pytest.fail("other packages were searched"))
+    assert tacit_command("explain", "--epsilon", "1").code == 0
 
 
 def test_a_name_that_nobody_brings_is_refused(tacit_command, installed):

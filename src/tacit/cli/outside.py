@@ -1,10 +1,14 @@
 """Commands that other packages bring, found by their entry points in the group `tacit.commands`.
 
 An entry point is a function with Typer's annotations, or a Typer app. One that is expected and not installed is still
-listed, and says how to install it. Nothing is searched until a name is asked for that is not one of our own.
+listed, and says how to install it. A command of ours searches and loads none of them; `tacit --help` loads them all, to
+say what each does.
+
+No package can bring a command under a name of ours, nor under a name that is expected of another, nor under one that
+a second package brings too.
 """
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
@@ -14,9 +18,10 @@ from tacit.errors import InvalidParameter
 
 GROUP = "tacit.commands"
 
-# name of a command -> what it does, and how to install the package that brings it
+# name of a command -> the one entry point it may be, what it does, and how to install the package that brings it
 EXPECTED = {
     "gauntlet": (
+        "tacit_gauntlet.command:gauntlet",
         "Try every published attack on this installation, one line each; exit 1 if any succeeds.",
         "from a checkout of tacit, run: pip install ./gauntlet",
     )
@@ -39,18 +44,30 @@ class Commands(TyperGroup):
 
 def command_of(name: str) -> Any:
     """Return the command another package brings under `name`, one that says how to get it, or nothing."""
-    for point in entry_points(group=GROUP, name=name):
-        try:
-            return _as_command(name, point.load())
-        except Exception as error:  # noqa: BLE001 (whatever another package raises, our own commands stay)
-            kind = type(error).__name__
-            what, how = f"(Cannot be loaded: {kind}.)", "install its package again, at the version of tacit"
-            return _refusing(name, what, f"'tacit {name}' cannot be loaded: {point.value} raised {kind}\nhint: {how}")
+    found = {point.value: point for point in entry_points(group=GROUP, name=name)}  # one package may be found twice
     if name in EXPECTED:
-        what, how = EXPECTED[name]
-        message = f"'tacit {name}' is a package of its own, which is not installed\nhint: {how}"
-        return _refusing(name, f"{what} (Not installed: {how}.)", message)
+        value, what, how = EXPECTED[name]
+        if value not in found:
+            message = f"'tacit {name}' is a package of its own, which is not installed\nhint: {how}"
+            return _refusing(name, f"{what} (Not installed: {how}.)", message)
+        return _loaded(found[value])
+    if len(found) > 1:
+        message = f"'tacit {name}' is brought by more than one package: {', '.join(sorted(found))}"
+        return _refusing(name, "(More than one package brings it.)", f"{message}\nhint: uninstall all but one of them")
+    for point in found.values():
+        return _loaded(point)
     return None
+
+
+def _loaded(point: EntryPoint) -> Any:
+    """Return the command of an entry point; one that cannot be loaded says so."""
+    try:
+        return _as_command(point.name, point.load())
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (whatever another package raises, our own commands stay)
+        kind = type(error).__name__
+        message = f"'tacit {point.name}' cannot be loaded: {point.value} raised {kind}"
+        how = "install its package again, at the version of tacit"
+        return _refusing(point.name, f"(Cannot be loaded: {kind}.)", f"{message}\nhint: {how}")
 
 
 def _refusing(name: str, what: str, message: str) -> Any:
