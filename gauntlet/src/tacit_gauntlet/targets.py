@@ -62,6 +62,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "delta_at": "tacit.accounting.cost:delta_at",
     "noise_delta": "tacit.accounting.cost:noise_delta",
     "sampled_delta": "tacit.accounting.cost:_sampled_delta",
+    "renyi_delta": "tacit.accounting.cost:_renyi_delta",
     "upward in costs": "tacit.accounting.cost:upward",
     "zcdp": "tacit.accounting.cost:zcdp",
     "downward": "tacit.privacy.rounding:downward",

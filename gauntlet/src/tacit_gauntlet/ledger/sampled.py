@@ -5,7 +5,7 @@ must refuse before they are.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -24,9 +24,9 @@ def samples(size: Size) -> Evidence:
     """All samples that were admitted show, together, no more than the budget promises."""
     forget_costs()
     shown, admitted = {}, 0
-    for sigma, rate, asked in _questions(size):
+    for sigma, rate, asked, together in _questions(size):
         with open_at(":memory:") as ledger:
-            count = _asked_until_refused(ledger, sampled_gaussian(sigma, Fraction(1), rate), asked)
+            count = _asked_until_refused(ledger, [sampled_gaussian(sigma, Fraction(1), rate)] * together, asked)
         admitted += count
         name = f"sigma {sigma}, rate {rate}, {'by rho' if asked is None else f'at epsilon {asked}'}: {count}"
         shown[name] = exact_delta(float(sigma), float(rate), count, float(BUDGET.epsilon))
@@ -35,19 +35,22 @@ def samples(size: Size) -> Evidence:
     return Evidence(admitted > 0 and shown[worst] <= BUDGET.delta, details)
 
 
-def _questions(size: Size) -> Iterator[tuple[Fraction, Fraction, Fraction | None]]:
+def _questions(size: Size) -> Iterator[tuple[Fraction, Fraction, Fraction | None, int]]:
+    """Yield sigma, rate, the epsilon that is asked for, and how many samples one question is of."""
     sigmas = (Fraction(1, 2), Fraction(2)) if size == "quick" else (Fraction(1, 2), Fraction(1), Fraction(2))
     rates = (Fraction(1, 10), Fraction(1, 50)) if size == "quick" else (*map(Fraction, ("1/2", "1/10", "1/50")),)
-    return product(sigmas, rates, (None, Fraction(1), Fraction(1, 3)))
+    yield from product(sigmas, rates, (None, Fraction(1), Fraction(1, 3)), (1,))
+    # one of these samples has room at this epsilon, and three do not
+    yield Fraction(3), Fraction(1, 2), Fraction(1), SAMPLES_MAX
 
 
-def _asked_until_refused(ledger: Ledger, event: Event, asked: Fraction | None) -> int:
-    """Return how often a sample is admitted, at most as often as is enumerated; each is charged and not answered."""
+def _asked_until_refused(ledger: Ledger, events: Sequence[Event], asked: Fraction | None) -> int:
+    """Return how many samples are admitted, at most as many as are enumerated; each is charged and not answered."""
     table = ledger.register(name="people", declaration=DECLARATION, budget=BUDGET, accept_large_delta=True)
     made_for = None if asked is None else approximate(asked, Fraction(0))
-    for count in range(SAMPLES_MAX):
+    for count in range(0, SAMPLES_MAX, len(events)):
         try:
-            ledger.reserve(table, [event], question_key=f"sample {count}", asked=made_for)
+            ledger.reserve(table, events, question_key=f"sample {count}", asked=made_for)
         except BudgetExceeded:
             return count
     return SAMPLES_MAX

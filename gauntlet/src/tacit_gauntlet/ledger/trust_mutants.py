@@ -1,5 +1,6 @@
 """Published bugs of a ledger that believes what it should check: clocks, totals, entries, charges, ids and ledgers."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -89,6 +90,15 @@ def epsilon_of_a_sample() -> Iterator[None]:
         return event.rate * delta_at(noise(event.sigma, event.sensitivity_squared), epsilon / event.rate)
 
     with planted("sampled_delta", lowered):
+        yield
+
+
+@mutant("samples of one question counted once", killed_by="L24", published="a batch of equal steps is charged as one")
+@contextmanager
+def samples_counted_once() -> Iterator[None]:
+    """Add up the Rényi curves of a question's different events, however often each was drawn."""
+    summed = original("renyi_delta")
+    with planted("renyi_delta", lambda events, epsilon: summed(Counter(set(events)), epsilon)):
         yield
 
 
