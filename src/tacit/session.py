@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED, Engine
-from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness
+from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness, TacitError
 from tacit.ledger import Fit, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.local import Collector, estimate_key, guarantee_of
-from tacit.noise import fresh_bytes
+from tacit.noise import fresh_bytes, no_randomness
 from tacit.plan import Plan, Spend, plan_of_other_noise, plan_with_room, question_key
 from tacit.privacy import ApproximateLoss, Event, Loss, Number
 from tacit.query import Query
@@ -244,11 +244,14 @@ def _said_if_interrupted(loss: Loss | None, reservation: Reservation, request_id
 
 
 def _run_after_charge(run: Callable[[], Value]) -> Value:
-    """Return what `run` gives; what fails in it says what a failed engine says, and nothing else."""
+    """Return what `run` gives; what fails in it says a fixed sentence, whatever it said itself."""
+    failure: TacitError = EngineError(FAILED)
     try:
         return run()
-    except (EngineError, NoRandomness):  # their words are fixed
-        raise
+    except NoRandomness:
+        failure = no_randomness()
+    except EngineError:
+        pass  # the engine has logged it
     except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
         log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum
-    raise EngineError(FAILED)  # out here, where the failure is not its context
+    raise failure  # out here, where what failed is not its context

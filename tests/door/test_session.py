@@ -18,7 +18,7 @@ from tacit.errors import (
     TacitError,
 )
 from tacit.ledger.home import open_ledger
-from tacit.noise import threshold
+from tacit.noise import no_randomness, threshold
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit.release import noisy
@@ -82,7 +82,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
         monkeypatch.setattr(threshold, "Keystream", none)
     with pytest.raises(expected) as failed:
         table.count().answer(epsilon=1, request_id="r1")
-    assert broken == "randomness" or str(failed.value) == FAILED
+    assert str(failed.value) == (str(no_randomness()) if broken == "randomness" else FAILED)
     assert failed.value.__context__ is None
     monkeypatch.undo()
     assert table.session.ledger.spent(table.session.registered).epsilon == 1
@@ -185,16 +185,25 @@ def test_a_step_that_has_no_room_is_not_run(ledger_file):
     assert step.seen == []
 
 
-@pytest.mark.parametrize("fails", [ValueError("row 4711"), InvalidParameter("row 4711"), LedgerError("row 4711")])
+@pytest.mark.parametrize("fails", [ValueError, InvalidParameter, LedgerError, EngineError])
 def test_a_step_that_fails_says_one_fixed_sentence_and_stays_charged(ledger_file, fails):
     session = protected(ROWS, ledger=ledger_file, budget=epsilon(2)).session
     with pytest.raises(EngineError) as failed:
-        paid(session, Step(ledger_file, fails=fails), request_id="r")
+        paid(session, Step(ledger_file, fails=fails("row 4711")), request_id="r")
     assert str(failed.value) == FAILED
     assert failed.value.__context__ is None
     assert spent_elsewhere(ledger_file) == Fraction(1, 2)
     with pytest.raises(DeadRequest):
         paid(session, lambda: 1, request_id="r")
+
+
+def test_a_step_without_randomness_says_so_in_fixed_words(ledger_file):
+    session = protected(ROWS, ledger=ledger_file, budget=epsilon(2)).session
+    with pytest.raises(NoRandomness) as failed:
+        paid(session, Step(ledger_file, fails=NoRandomness("row 4711")))
+    assert str(failed.value) == str(no_randomness())
+    assert failed.value.__context__ is None
+    assert spent_elsewhere(ledger_file) == Fraction(1, 2)
 
 
 def test_a_step_about_a_file_that_is_gone_is_not_charged(ledger_file, tmp_path):

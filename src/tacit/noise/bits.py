@@ -67,9 +67,9 @@ def fresh_bytes(n: int) -> bytes:
     try:
         given = os.urandom(n)
     except (OSError, NotImplementedError) as problem:
-        raise _no_randomness() from problem
+        raise no_randomness() from problem
     if not isinstance(given, bytes) or len(given) != n:
-        raise _no_randomness()
+        raise no_randomness()
     return given
 
 
@@ -89,12 +89,13 @@ def _fresh_key() -> bytes:
     given = fresh_bytes(KEY_BYTES + MARK_BYTES)
     key, mark = given[:KEY_BYTES], given[KEY_BYTES:]
     if mark == _last_mark or not any(given):
-        raise _no_randomness()
+        raise no_randomness()
     _last_mark = mark
     return key
 
 
-def _no_randomness() -> NoRandomness:
+def no_randomness() -> NoRandomness:
+    """Return the refusal of a system without randomness; its words are always these."""
     return NoRandomness(
         "the operating system gave no fresh randomness, so nothing was released"
         "\nhint: check that getrandom or /dev/urandom works for this process, then ask again"

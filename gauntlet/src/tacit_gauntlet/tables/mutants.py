@@ -93,6 +93,15 @@ def _speaks(self: Any, plan: Any, salt: str) -> Any:
         raise EngineError(f"the engine failed: {problem}") from None
 
 
+def _believes(run: Callable[[], Any]) -> Any:
+    try:
+        return run()
+    except EngineError:
+        raise
+    except Exception:
+        raise EngineError("the release failed") from None
+
+
 def _counts_aloud(parts: Callable[..., Any]) -> Callable[..., Any]:
     def aloud(self: Any, plan: Any, salt: str) -> Any:
         for found in parts(self, plan, salt):
@@ -379,7 +388,7 @@ bug(
     "the engine's error in the response",
     killed_by="Q02",
     published="str(error): DuckDB quotes the cell it could not convert",
-    swap=lambda: [("Engine.parts", _speaks)],
+    swap=lambda: [("Engine.parts", _speaks), ("run after the charge", _believes)],
 )
 bug(
     "rows counted in the log",
