@@ -72,6 +72,13 @@ class NoRandomness(TacitError):
     """The operating system gave no randomness, so no answer is given. Try again on a healthy machine."""
 
 
+# What it says, where it is said after a charge too.
+NO_RANDOMNESS = (
+    "the operating system gave no fresh randomness, so nothing was released"
+    "\nhint: check that getrandom or /dev/urandom works for this process, then ask again"
+)
+
+
 class SelfTestFailed(TacitError):
     """This installation does not work as it should. Install it again; answer nothing with it until the test passes."""
 

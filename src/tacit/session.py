@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED, Engine
-from tacit.errors import DeadRequest, EngineError, InvalidParameter, NoRandomness, TacitError
+from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, InvalidParameter, NoRandomness, TacitError
 from tacit.ledger import Fit, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.local import Collector, estimate_key, guarantee_of
-from tacit.noise import fresh_bytes, no_randomness
+from tacit.noise import fresh_bytes
 from tacit.plan import Plan, Spend, plan_of_other_noise, plan_with_room, question_key
 from tacit.privacy import ApproximateLoss, Event, Loss, Number
 from tacit.query import Query
@@ -249,7 +249,7 @@ def _run_after_charge(run: Callable[[], Value]) -> Value:
     try:
         return run()
     except NoRandomness:
-        failure = no_randomness()
+        failure = NoRandomness(NO_RANDOMNESS)
     except EngineError:
         pass  # the engine has logged it
     except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows

@@ -9,6 +9,7 @@ import pytest
 
 from tacit.engine.engine import FAILED, Engine
 from tacit.errors import (
+    NO_RANDOMNESS,
     BudgetExceeded,
     DeadRequest,
     EngineError,
@@ -18,7 +19,7 @@ from tacit.errors import (
     TacitError,
 )
 from tacit.ledger.home import open_ledger
-from tacit.noise import no_randomness, threshold
+from tacit.noise import threshold
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit.release import noisy
@@ -82,7 +83,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
         monkeypatch.setattr(threshold, "Keystream", none)
     with pytest.raises(expected) as failed:
         table.count().answer(epsilon=1, request_id="r1")
-    assert str(failed.value) == (str(no_randomness()) if broken == "randomness" else FAILED)
+    assert str(failed.value) == (NO_RANDOMNESS if broken == "randomness" else FAILED)
     assert failed.value.__context__ is None
     monkeypatch.undo()
     assert table.session.ledger.spent(table.session.registered).epsilon == 1
@@ -201,7 +202,7 @@ def test_a_step_without_randomness_says_so_in_fixed_words(ledger_file):
     session = protected(ROWS, ledger=ledger_file, budget=epsilon(2)).session
     with pytest.raises(NoRandomness) as failed:
         paid(session, Step(ledger_file, fails=NoRandomness("row 4711")))
-    assert str(failed.value) == str(no_randomness())
+    assert str(failed.value) == NO_RANDOMNESS
     assert failed.value.__context__ is None
     assert spent_elsewhere(ledger_file) == Fraction(1, 2)
 

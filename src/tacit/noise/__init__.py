@@ -1,6 +1,6 @@
 """Noise: the only place where random bits are made; coins, even choices and noise are drawn from them by exact laws."""
 
-from tacit.noise.bits import Bits, Keystream, fresh_bytes, keystream_is_as_published, no_randomness
+from tacit.noise.bits import Bits, Keystream, fresh_bytes, keystream_is_as_published
 from tacit.noise.coins import (
     CHANCE_BITS,
     ONE,
@@ -49,6 +49,5 @@ __all__ = [
     "is_whole",
     "keystream_is_as_published",
     "laplace_tables",
-    "no_randomness",
     "warning",
 ]

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
-from tacit.errors import NoRandomness
+from tacit.errors import NO_RANDOMNESS, NoRandomness
 from tacit.privacy import Words
 
 KEY_BYTES = 32
@@ -67,9 +67,9 @@ def fresh_bytes(n: int) -> bytes:
     try:
         given = os.urandom(n)
     except (OSError, NotImplementedError) as problem:
-        raise no_randomness() from problem
+        raise NoRandomness(NO_RANDOMNESS) from problem
     if not isinstance(given, bytes) or len(given) != n:
-        raise no_randomness()
+        raise NoRandomness(NO_RANDOMNESS)
     return given
 
 
@@ -89,14 +89,6 @@ def _fresh_key() -> bytes:
     given = fresh_bytes(KEY_BYTES + MARK_BYTES)
     key, mark = given[:KEY_BYTES], given[KEY_BYTES:]
     if mark == _last_mark or not any(given):
-        raise no_randomness()
+        raise NoRandomness(NO_RANDOMNESS)
     _last_mark = mark
     return key
-
-
-def no_randomness() -> NoRandomness:
-    """Return the refusal of a system without randomness; its words are always these."""
-    return NoRandomness(
-        "the operating system gave no fresh randomness, so nothing was released"
-        "\nhint: check that getrandom or /dev/urandom works for this process, then ask again"
-    )
