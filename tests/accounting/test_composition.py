@@ -113,7 +113,7 @@ def test_P2_a_forgotten_delta_would_show() -> None:
     with_it = compose([NOISE, KeyThreshold(Fraction(9, 10**7))], delta=1e-6)
     without = compose([NOISE], delta=1e-6)
     assert with_it.loss.epsilon > without.loss.epsilon * Fraction(11, 10)
-    with pytest.raises(InvalidParameter, match="use it up"):
+    with pytest.raises(InvalidParameter, match="already fail with that probability"):
         compose([NOISE, KeyThreshold(Fraction(1, 10**6))], delta=1e-6)
 
 

@@ -220,7 +220,7 @@ def test_a_threshold_costs_its_delta_and_nothing_else() -> None:
     assert cost.delta_at(event, Fraction(5)) == MILLIONTH
     assert cost.epsilon_at(event, MILLIONTH) == 0
     assert cost.renyi(event, [Fraction(2)]).delta == MILLIONTH
-    with pytest.raises(InvalidParameter, match="chance that this threshold fails"):
+    with pytest.raises(InvalidParameter, match="probability that this threshold fails"):
         cost.epsilon_at(event, MILLIONTH / 2)
 
 

@@ -59,7 +59,7 @@ def test_P3_groups_are_told_what_is_left_for_them() -> None:
     assert found.attacks[1].epsilon == 2
     assert float(found.attacks[1].delta) == pytest.approx(1e-6 * (1 + math.e))
     assert found.attacks[2].delta == 1
-    assert "nothing is promised to so many" in str(found)
+    assert "nothing is promised to this group" in str(found)
 
 
 def test_other_notions_are_read_at_a_small_delta() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.accounting.filter import NOTHING, charge_of
+from tacit.accounting.filter import ZERO_CHARGE, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, Reservation, StoredAnswer, open_ledger
 from tacit.ledger.certificate import verify_certificate
@@ -206,7 +206,7 @@ def test_noise_on_a_sample_needs_neighbours_that_add_or_remove(ledger):
     table = ledger.register(name="learn", declaration=declaration, budget=epsilon(1, delta=1e-6))
     with pytest.raises(InvalidParameter, match="add or remove"):
         ledger.reserve(table, [SAMPLED], question_key="model", asked=ApproximateLoss(Fraction(1), Fraction(1, 10**8)))
-    assert ledger.spent(table) == NOTHING
+    assert ledger.spent(table) == ZERO_CHARGE
     assert [entry.kind for entry in ledger.entries()][-1] == "table"
 
 

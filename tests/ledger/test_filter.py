@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import convert, cost
-from tacit.accounting.filter import GRAIN, NOTHING, Charge, Rule, charge_of, covers, grains, questions_left, rule_of
+from tacit.accounting.filter import GRAIN, ZERO_CHARGE, Charge, Rule, charge_of, covers, grains, questions_left, rule_of
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
@@ -95,7 +95,7 @@ def test_pure_events_may_sum_to_epsilon_although_their_rho_does_not_fit():
 
 def test_many_small_pure_events_may_go_beyond_epsilon_by_the_rho_arm():
     small = charge_of([PureChoice(Fraction(1, 100))])
-    count = questions_left(RULE, NOTHING, small)
+    count = questions_left(RULE, ZERO_CHARGE, small)
     assert count > 200
     assert RULE.admits(small.times(count))
     assert not RULE.admits(small.times(count + 1))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tacit.accounting.convert import rho_within
 from tacit.accounting.filter import (
     FOR_KEYS,
-    NOTHING,
+    ZERO_CHARGE,
     Charge,
     charge_at,
     charge_of,
@@ -52,11 +52,11 @@ def asked(budget, part, *, gaussian, delta, keys):
     noise = charge_at(epsilon, None)
     if gaussian:
         noise = Charge(epsilon, rho_within(epsilon, shares.rho), delta_noise=grains(shares.noise))
-    return noise + (Charge(delta=grains_below(shares.keys)) if keys else NOTHING)
+    return noise + (Charge(delta=grains_below(shares.keys)) if keys else ZERO_CHARGE)
 
 
 def spent_after(budget, history):
-    rule, spent = rule_of(budget), NOTHING
+    rule, spent = rule_of(budget), ZERO_CHARGE
     for part, gaussian, delta, keys in history:
         charge = asked(budget, part, gaussian=gaussian, delta=delta, keys=keys)
         spent = spent + charge if rule.admits(spent + charge) else spent
@@ -100,7 +100,7 @@ def test_a_day_of_fair_shares_ends_no_earlier_than_plain_addition_would(drawn):
     budget, history = drawn
     if not isinstance(budget, ApproximateLoss):
         return
-    rule, spent, added = rule_of(budget), NOTHING, Fraction(0)
+    rule, spent, added = rule_of(budget), ZERO_CHARGE, Fraction(0)
     for part, gaussian, _, keys in history:
         charge = asked(budget, part, gaussian=gaussian, delta=None, keys=keys)
         added += charge.epsilon
@@ -118,7 +118,7 @@ def test_nothing_is_left_beyond_a_budget():
 
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_an_unspent_budget_leaves_all_of_itself(budget):
-    left = remaining(rule_of(budget), NOTHING, budget)
+    left = remaining(rule_of(budget), ZERO_CHARGE, budget)
     if isinstance(budget, ZcdpLoss):
         assert left.rho == budget.rho
         return

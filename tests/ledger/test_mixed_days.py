@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.accounting.filter import NOTHING, charge_of, rule_of
+from tacit.accounting.filter import ZERO_CHARGE, charge_of, rule_of
 from tacit.errors import BudgetExceeded
 from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy.loss import epsilon
@@ -46,7 +46,7 @@ def charge_at(budget, step, noise):
 
 def admitted(day, charges, step, admits):
     """The part of the budget's epsilon that is asked for before the first refusal."""
-    total = NOTHING
+    total = ZERO_CHARGE
     for number, noise in enumerate(day):
         total += charges[noise]
         if not admits(total):

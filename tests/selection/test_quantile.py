@@ -125,7 +125,7 @@ def test_the_same_word_falls_to_the_same_place_with_and_without_floats() -> None
         scores, times = rng.integers(0, 9, 12), rng.integers(1, 99, 12)
         words = rng.integers(0, 2**64, 1, dtype=np.uint64)
         found = np.exp(scores * -0.5) * times
-        places, certain = weights.places_in_each(found, np.array([0, 12]), words)
+        places, certain = weights.index_in_each(found, np.array([0, 12]), words)
         assert certain[0]
         assert places[0] == weights.settle(scores, HALF, int(words[0]), Keystream(), times=times)
 

@@ -83,7 +83,7 @@ def test_S3_the_error_holds_at_its_confidence():
 def test_a_watch_answers_one_score_at_a_time():
     watch = tacit.AboveThreshold(threshold=500, epsilon=1, answers=2).watch()
     assert [watch.release(score) for score in (0, 10**4, np.int64(3), 10**4)] == [False, True, False, True]
-    with pytest.raises(BudgetExceeded, match="has given the 2 yes it paid for"):
+    with pytest.raises(BudgetExceeded, match="has given the 2 yes answers it paid for"):
         watch.release(0)
 
 

@@ -1,13 +1,12 @@
-"""Amplification by secret sampling: what a release costs when each unit is in it only with a small chance.
+"""Amplification: what a release costs when units are sampled secretly, or when local reports are shuffled.
 
-It holds where the sample is Poisson (each unit in it by its own coin), secret, drawn afresh for every release, and
-neighbours add or remove a unit. Anything else is refused: there the formulas are false (docs/proofs/amplification.md).
+Sampling: each unit takes part only with a small probability. The bounds hold if the sample is Poisson (each unit by its
+own coin), secret, drawn afresh for every release, and neighbours add or remove a unit. Anything else is refused: there
+the formulas are false (docs/proofs/amplification.md).
 
-Amplification by shuffling: many locally private reports, mixed so that no one can tell whose is whose.
-
-The bound is computed from the clones of a report that the other reports hide (Feldman, McMillan and Talwar 2021), with
-certain rounding; docs/proofs/amplification.md derives it. It holds for reports that are unlinkable and that all come
-from one fixed randomizer.
+Shuffling: many locally private reports, mixed so that no report can be matched to its sender. The bound is computed
+from the clones of a report that the other reports hide (Feldman, McMillan and Talwar 2021), with certain rounding. It
+holds for unlinkable reports that all come from one fixed randomizer.
 """
 
 import math
@@ -121,7 +120,7 @@ def sampled_pair(event: SubsampledGaussian, *, adding: bool) -> Curve | None:
 def _removing(rate: Fraction, squared: Fraction, factor: arb, drift: Fraction) -> Curve:
     """P samples the unit with chance `rate`, Q never: the loss is ln(1 − q + q·e^l), with l the noise's own loss."""
     q, spread = ball(rate), ball(squared).sqrt()
-    half = spread / arb(8).sqrt()  # places are in units of √2 deviations, as erfc wants them
+    half = spread / arb(8).sqrt()  # positions are in units of √2 deviations, as erfc expects
 
     def tails(x: Fraction) -> tuple[arb, arb]:
         inner = ball(x).expm1() / q + 1
@@ -181,6 +180,9 @@ LOCAL_MOST = 20
 Randomizer = Literal["any", "randomized response"]
 
 
+# ---- shuffling -------------------------------------------------------------------------------------------------------
+
+
 def shuffled(
     epsilon: Number, *, reports: int, delta: Number, unlinkable: bool, randomizer: Randomizer = "any"
 ) -> ApproximateLoss:
@@ -237,7 +239,7 @@ def _require(*, unlinkable: bool, count: int, local: Fraction, randomizer: str) 
         raise InvalidParameter(f"reports must be at most {REPORTS_MOST:,}\nhint: a smaller number gives a valid bound")
     if local > LOCAL_MOST:
         raise InvalidParameter(
-            f"epsilon must be at most {LOCAL_MOST} for a report, not {show(local)}: it hides nothing"
+            f"epsilon must be at most {LOCAL_MOST} for a report, not {show(local)}: such a report hides nothing"
         )
 
 

@@ -1,11 +1,12 @@
-"""The smallest valid total of a batch fixed in advance, and which rule gave it (docs/proofs/composition.md).
+"""The smallest valid total of a batch fixed in advance, and the rule that gave it (docs/proofs/composition.md).
 
-Every rule here is a valid bound when which events run is decided beforehand, so the smallest may be taken. Questions
-chosen as one goes are the filter's (`filter.py`), which keeps to one rule. Of (epsilon, delta) promises about which
-nothing else is known there are two rules: the classical bound of Dwork, Rothblum and Vadhan, and the least epsilon
-there is, which Kairouz, Oh and Viswanath showed to be that of composed randomized responses; it is computed here for
-unequal promises too. Parallel composition is of releases about parts of a table that share no unit: they cost a unit
-what its own parts cost.
+Every rule here is a valid bound if the events are decided beforehand, so the smallest may be taken. Questions chosen
+adaptively are left to the filter (`filter.py`), which keeps to one rule.
+
+For (epsilon, delta) promises about which nothing else is known there are two rules: the classical bound of Dwork,
+Rothblum and Vadhan, and the optimal one, which Kairouz, Oh and Viswanath showed to be that of composed randomized
+responses; it is computed here for unequal promises too. Parallel composition is for releases about parts of a table
+that share no unit: a unit pays only for its own parts.
 """
 
 import math
@@ -104,6 +105,9 @@ def _drift(promises: Promises) -> arb:
     return drift
 
 
+# ---- batches ---------------------------------------------------------------------------------------------------------
+
+
 Counts = Mapping[Event, int]
 
 BASIC, CLASSICAL, OPTIMAL = "basic", "advanced", "optimal advanced"
@@ -117,7 +121,7 @@ EPSILON_MOST = Fraction(10**6)
 # Losses smaller or larger than these are left to the rules that add.
 LOSS_LEAST, LOSS_MOST, SAMPLED_MOST = Fraction(1, 10**9), Fraction(10**4), Fraction(20)
 
-# A product of chances whose exact value is no longer than this is kept exactly.
+# A product of probabilities whose exact value is no longer than this is kept exactly.
 EXACT_BITS = 2000
 
 # Orders above 1 at which Rényi curves are read first; then nearer to the best of them.
@@ -127,7 +131,7 @@ _FINER = tuple(Fraction(5 + j, 10) for j in range(16))
 
 @dataclass(frozen=True)
 class Way:
-    """One rule's total, or None where the rule has nothing to say about this batch."""
+    """One rule's total, or None if the rule does not apply to this batch."""
 
     name: str
     loss: PureLoss | ApproximateLoss | None
@@ -135,7 +139,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Batch:
-    """What a batch costs by every rule; `loss` is the smallest and `way` the rule that gave it."""
+    """The loss of a batch by every rule; `loss` is the smallest and `way` the rule that gave it."""
 
     releases: int
     loss: PureLoss | ApproximateLoss
@@ -178,11 +182,11 @@ def compose(
         ways = _at_epsilon(counts, within(asked, name="epsilon", least=Fraction(0), most=EPSILON_MOST))
     else:
         ways = _at_delta(counts, delta_meaning(delta if delta is not None else 0))
-    known = [(way.loss, -place, way.name) for place, way in enumerate(ways) if way.loss is not None]
+    known = [(way.loss, -index, way.name) for index, way in enumerate(ways) if way.loss is not None]
     if not known:
-        why = "at this delta: its own chances of failing use it up\nhint: give a larger delta"
+        why = "at this delta: its events already fail with that probability\nhint: give a larger delta"
         if epsilon is not None:
-            why = "at this epsilon: nothing is promised there\nhint: give a larger epsilon"
+            why = "at this epsilon: the batch promises nothing there\nhint: give a larger epsilon"
         raise InvalidParameter(f"no rule gives this batch a total {why}")
     loss, _, name = min(known, key=lambda item: (_size(item[0]), item[1]))
     return Batch(releases, loss, name, ways)
@@ -242,7 +246,7 @@ def _at_delta(counts: Counts, delta: Fraction) -> tuple[Way, ...]:
         RENYI: lambda: _renyi(counts, lambda curve: convert.renyi_to_epsilon(curve, delta), delta),
         NUMERICAL: lambda: _numerical(counts, lambda total: total.epsilon(delta)),
     }
-    found = {name: _said(rule) for name, rule in rules.items()}
+    found = {name: _total_by(rule) for name, rule in rules.items()}
     return tuple(Way(name, None if e is None else ApproximateLoss(e, delta)) for name, e in found.items())
 
 
@@ -271,9 +275,9 @@ def _by_promises(
 
 
 def _promises(counts: Counts, delta: Fraction, *, slack_share: Fraction) -> tuple[Promises, Fraction]:
-    """Return (epsilon, how often) for each event, and what is left of delta; negative where nothing can be had.
+    """Return (epsilon, how often) for each event, and the delta that remains; negative if there is no total.
 
-    Events that are not pure share what is left after thresholds, but for `slack_share`, equally.
+    Events that are not pure share the remaining delta equally, except for `slack_share`.
     """
     left = _left(delta, _failing(counts))
     promises: list[tuple[Fraction, int]] = []
@@ -319,11 +323,11 @@ def _at_epsilon(counts: Counts, epsilon: Fraction) -> tuple[Way, ...]:
         RENYI: lambda: _renyi(counts, lambda curve: convert.renyi_to_delta(curve, epsilon), None),
         NUMERICAL: lambda: _numerical(counts, lambda sums: sums.delta(epsilon)),
     }
-    return tuple(Way(name, _approximate(epsilon, _said(rule))) for name, rule in rules.items())
+    return tuple(Way(name, _approximate(epsilon, _total_by(rule))) for name, rule in rules.items())
 
 
-def _said(rule: Callable[[], Fraction | None]) -> Fraction | None:
-    """Return what a rule says; None where it would need a finer grid than is ever computed."""
+def _total_by(rule: Callable[[], Fraction | None]) -> Fraction | None:
+    """Return a rule's total, or None if it would need a finer grid than is ever computed."""
     try:
         return rule()
     except TooFine:
@@ -348,7 +352,9 @@ def _failing(counts: Counts) -> Fraction:
 
 
 def _left(delta: Fraction, failing: Fraction) -> Fraction:
-    """Return what may fail beside `failing`, rounded down: they are failures of the rest, 1 − failing of the time."""
+    """Return the delta left beside `failing`, rounded down: it is conditional on no failure, of probability
+    1 − failing.
+    """
     if delta <= failing:
         return delta - failing
     return shortened((delta - failing) / (1 - failing), up=False)
@@ -423,7 +429,7 @@ def _numerical(counts: Counts, ask: Callable[[Total], Fraction | None]) -> Fract
 
 
 def _is_ordinary(event: Event) -> bool:
-    """Whether an event's loss is of a size that floats can tell from zero and from without end, beside others."""
+    """Whether an event's loss is of a size that floats can add to others without underflow or overflow."""
     if isinstance(event, Failing):
         return event.delta < 1
     if isinstance(event, SubsampledGaussian):
@@ -460,7 +466,7 @@ def parallel(losses: Iterable[Loss], *, parts_per_unit: int = 1, neighbours: str
             _largest([loss.rho for loss in zcdp], touched), _largest([loss.delta for loss in zcdp], touched)
         )
     raise InvalidParameter(
-        "the parts' losses are of different notions, or Rényi curves\nhint: give them all as tacit.epsilon or tacit.rho"
+        "the parts have losses of mixed notions, or Rényi curves\nhint: give all of them as tacit.epsilon or tacit.rho"
     )
 
 

@@ -103,7 +103,7 @@ def require_chance(delta: Fraction) -> None:
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must be above 0 and below 1, not {show(delta)}\nhint: e.g. delta=1e-6")
     if delta < TINY:
-        raise InvalidParameter("delta must be at least 2^-2048: less is not told apart from it\nhint: e.g. delta=1e-6")
+        raise InvalidParameter("delta must be at least 2^-2048, the smallest that is computed\nhint: e.g. delta=1e-6")
 
 
 def _delta_at_order(b: Fraction, divergence: Fraction, epsilon: Fraction) -> Fraction:

@@ -1,10 +1,10 @@
-"""What one event costs, in every notion of loss: pure epsilon, zCDP, a Rényi curve, and (epsilon, delta).
+"""The cost of one event in every notion of loss: pure epsilon, zCDP, a Rényi curve, and (epsilon, delta).
 
-Exact where the law is known, rounded up where a function such as exp is involved. docs/proofs/losses.md derives each.
+Costs are exact where a closed form is known, and rounded up where a function such as exp is involved.
 
-The hockey-stick delta of noise at an epsilon, as balls: exact for one coordinate, a proved bound for several.
-
-Proofs: docs/proofs/losses.md (one coordinate, and Laplace vectors) and docs/proofs/gaussian-vector.md.
+The first part computes the hockey-stick delta of noise at an epsilon, as balls: exact for one coordinate, a proved
+bound for several. Proofs: docs/proofs/losses.md (one coordinate, and Laplace vectors) and
+docs/proofs/gaussian-vector.md. How costs add up is left to `composition.py` and `filter.py`.
 """
 
 import math
@@ -145,6 +145,9 @@ _ORDERS = tuple(1 + 2**j for j in range(11))
 _FINER = tuple(Fraction(5 + j, 10) for j in range(16))
 
 
+# ---- the cost of an event --------------------------------------------------------------------------------------------
+
+
 def pure_epsilon(event: Event) -> Fraction | None:
     """Return the event's pure epsilon, or None where no finite one holds.
 
@@ -218,7 +221,7 @@ def delta_at(event: Event, epsilon: Fraction) -> Fraction:
 def noise_delta(events: tuple[Event, ...], epsilon: Fraction) -> Fraction:
     """Return a delta at which all that one question draws is (epsilon, delta)-DP together, rounded up.
 
-    What only fails is apart from it, by a chance of its own.
+    Events that only fail are not part of it: they have a delta of their own.
 
     >>> halves = (GaussianNoise(Fraction(10), Fraction(1)), GaussianNoise(Fraction(10), Fraction(1)))
     >>> float(noise_delta(halves, Fraction(1, 2)))
@@ -247,7 +250,7 @@ def epsilon_at(event: Event, delta: Fraction) -> Fraction:
     if isinstance(event, Failing):
         if delta < event.delta:
             raise InvalidParameter(
-                f"delta must be at least {show(event.delta)}, the chance that this {_failing_words(event)} fails"
+                f"delta must be at least {show(event.delta)}, the probability that this {_failing_words(event)} fails"
                 "\nhint: give a larger delta"
             )
         return Fraction(0)

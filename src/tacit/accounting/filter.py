@@ -1,12 +1,11 @@
 """The filter: which events a budget still admits, when each question is chosen after seeing the last answer.
 
-One rule is fixed when a budget is declared and it alone decides (docs/proofs/ledger.md has the proof). What events
-cost is `cost.py`'s business and where totals are kept is the ledger's; here a total is a value and a rule a
-comparison, exact in rationals.
+One rule is fixed when a budget is declared, and only it decides (docs/proofs/ledger.md has the proof). The cost of
+events comes from `cost.py`, and totals are stored by the ledger; here a total is a value and a rule is a comparison,
+exact in rationals.
 
-What a rule leaves: the largest epsilon one more question may ask for, with what delta, and how many like the last.
-
-Nothing here decides: the filter does, and every amount shown as left is checked with it and rounded down.
+The last part says how much a rule leaves: the largest epsilon that one more question may ask for, with its delta, and
+how many more questions like the last. It decides nothing: every amount is checked with the rule and rounded down.
 """
 
 import math
@@ -25,7 +24,7 @@ from tacit.privacy import ABOVE_ZERO, ApproximateLoss, Event, Failing, Loss, Pur
 GRAIN = 2**64 * 10**30 * lcm(*range(1, 41))
 _FINE = 2**96
 
-# How the delta of a budget is divided, and a question's delta likewise: for keys that nobody listed; for noise that is
+# How the delta of a budget is divided, and a question's delta likewise: for private keys; for noise that is
 # not pure, where losses are added as they were asked; and for turning a sum of rho back into epsilon.
 FOR_KEYS = Fraction(3, 8)
 FOR_NOISE = Fraction(1, 8)
@@ -34,10 +33,10 @@ FOR_RHO = 1 - FOR_KEYS - FOR_NOISE
 
 @dataclass(frozen=True)
 class Charge:
-    """What events cost together, in every notion a budget may count.
+    """The cost of events together, in every notion that a budget may count.
 
-    `epsilon` is what was asked, by plain addition, and None once a question did not say; all noise is within it but
-    for a chance of `delta_noise`, which is 0 for pure noise. `delta` is the chance that a threshold or a
+    `epsilon` is the sum of the epsilons asked for, and None once a question stated none. All noise is within it except
+    with probability `delta_noise`, which is 0 for pure noise. `delta` is the probability that a threshold or a
     promise fails.
     """
 
@@ -47,9 +46,9 @@ class Charge:
     delta_noise: Fraction = Fraction(0)
 
     def __add__(self, other: "Charge") -> "Charge":
-        said = self.epsilon is not None and other.epsilon is not None
+        stated = self.epsilon is not None and other.epsilon is not None
         return Charge(
-            self.epsilon + other.epsilon if said else None,  # type: ignore[operator]
+            self.epsilon + other.epsilon if stated else None,  # type: ignore[operator]
             self.rho + other.rho,
             self.delta + other.delta if other.delta else self.delta,
             self.delta_noise + other.delta_noise if other.delta_noise else self.delta_noise,
@@ -58,12 +57,12 @@ class Charge:
     def times(self, count: int) -> "Charge":
         """Return what `count` such charges cost."""
         if count == 0:
-            return NOTHING
+            return ZERO_CHARGE
         epsilon = None if self.epsilon is None else count * self.epsilon
         return Charge(epsilon, count * self.rho, count * self.delta, count * self.delta_noise)
 
 
-NOTHING = Charge()
+ZERO_CHARGE = Charge()
 
 
 @dataclass(frozen=True)
@@ -119,17 +118,17 @@ def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) 
     """Return what one question's events cost together, each amount rounded up to the grain.
 
     `asked` is the (epsilon, delta) that its noise was made for. Where the noise is pure and within that epsilon the
-    delta is not needed; where it is beyond, what it truly needs is charged.
+    delta is not needed; where it is beyond, the delta that it needs is charged.
 
     >>> from tacit.privacy.event import PureChoice
     >>> charge_of([PureChoice(Fraction(1, 10))]).epsilon
     Fraction(1, 10)
     """
-    drawn, total = tuple(events), NOTHING
+    drawn, total = tuple(events), ZERO_CHARGE
     for event in drawn:
         _check(event)
         loss = cost.zcdp(event)
-        # what only fails costs its delta; what it shows otherwise was paid for by the events beside it
+        # a failure event costs only its delta: its output was paid for by the events recorded with it
         epsilon = Fraction(0) if isinstance(event, Failing) else cost.pure_epsilon(event)
         total += Charge(None if epsilon is None else grains(epsilon), grains(loss.rho), grains(loss.delta))
     if asked is None or (total.epsilon is not None and total.epsilon <= asked.epsilon):
@@ -179,7 +178,10 @@ def grains_below(amount: Fraction) -> Fraction:
     return lowered if 2 * lowered > amount else amount
 
 
-# A rho budget has no delta of its own to share; this one only says at which delta an epsilon is read.
+# ---- how much a rule leaves ------------------------------------------------------------------------------------------
+
+
+# A rho budget has no delta of its own to share; at this one its rho is read as an epsilon.
 DELTA_TO_READ_RHO = Fraction(1, 10**6)
 # Epsilons between these are cut to six digits; others are lowered by a millionth.
 _SHOWN_IN_DIGITS = (Fraction(1, 10**12), Fraction(10**6))
@@ -193,7 +195,7 @@ _ROUNDS = 6
 
 @dataclass(frozen=True)
 class Shares:
-    """A question's delta, all of it and divided: for keys nobody listed, for noise by addition, for its rho."""
+    """A question's delta, all of it and divided: for private keys, for noise by addition, for its rho."""
 
     asked: Fraction
     keys: Fraction
@@ -202,7 +204,7 @@ class Shares:
 
 
 def shares_of(budget: Loss, epsilon: Fraction, delta: Fraction | None = None) -> Shares:
-    """Return how a question's delta is divided; it is by default the share of the budget's that its epsilon is.
+    """Return how a question's delta is divided; the default is its epsilon's share of the budget's.
 
     >>> shares_of(ApproximateLoss(Fraction(2), Fraction(1, 10**6)), Fraction(1)).rho
     Fraction(1, 4000000)
@@ -218,7 +220,7 @@ def shares_of(budget: Loss, epsilon: Fraction, delta: Fraction | None = None) ->
 
 
 def asked_delta(budget: Loss, epsilon: Fraction) -> Fraction:
-    """Return the delta of a question that does not say one: the share of the budget's that its epsilon is."""
+    """Return the delta of a question that states none: its epsilon's share of the budget's delta."""
     if isinstance(budget, ApproximateLoss):
         return budget.delta * min(epsilon / budget.epsilon, Fraction(1))
     return DELTA_TO_READ_RHO if isinstance(budget, ZcdpLoss) else Fraction(0)
@@ -228,7 +230,7 @@ def asked_delta(budget: Loss, epsilon: Fraction) -> Fraction:
 class Remaining:
     """The most that one more question may ask for.
 
-    `laplace` is the largest epsilon of pure noise and `delta` the largest delta beside it, for keys nobody listed.
+    `laplace` is the largest epsilon of pure noise and `delta` the largest delta beside it, for private keys.
     `gaussian` is the largest epsilon of Gaussian noise, and `delta_gaussian` the largest delta beside that.
     """
 
@@ -340,7 +342,7 @@ def _gaussian_within(rho: Fraction, asking: Loss) -> Fraction:
     """Nearly the largest epsilon at which Gaussian noise costs at most `rho`: its delta hardly moves with it."""
     found = asking.epsilon if isinstance(asking, ApproximateLoss) else Fraction(1)
     for _ in range(_ROUNDS):
-        if found < _EPSILON_LEAST:  # so little rho is within the delta alone
+        if found < _EPSILON_LEAST:  # the delta alone covers this little rho
             break
         found = convert.zcdp_to_epsilon(rho, shares_of(asking, found).rho)
     return found

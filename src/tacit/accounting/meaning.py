@@ -1,9 +1,8 @@
-"""What a loss means to a person: what an attacker who knows everything else can learn, at most, as values and in words.
+"""The meaning of a loss for a person: the most that an attacker who knows everything else can learn, in words too.
 
-All of it is arithmetic on epsilon and delta alone, so it holds for every attacker and every release that keeps to
-them (docs/proofs/tradeoff.md). Shown numbers are rounded up.
-
-What a loss for one unit means for a group of them (docs/proofs/losses.md).
+It is arithmetic on epsilon and delta only, so it holds for every attacker and every release with that loss
+(docs/proofs/tradeoff.md). Displayed numbers are rounded up. The first part extends a loss for one unit to a group of
+units (docs/proofs/losses.md).
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,7 +33,7 @@ from tacit.privacy import (
 
 
 def for_group(loss: Loss, units: int) -> Loss:
-    """Return the loss for any `units` units together. A delta of 1 says that nothing is promised to so many.
+    """Return the loss for any `units` units together. A delta of 1 means that a group of this size is promised nothing.
 
     >>> print(for_group(PureLoss(Fraction(1, 2)), 3))
     ε = 1.5
@@ -175,7 +174,9 @@ class Meaning:
         for attack in self.attacks:
             odds, half = _times(attack.odds), _percent(attack.posterior(Fraction(1, 2)))
             if attack.delta >= 1:
-                lines.append(f"  {attack.units:>6} {show(attack.epsilon):>8} {'1':>12} nothing is promised to so many")
+                lines.append(
+                    f"  {attack.units:>6} {show(attack.epsilon):>8} {'1':>12} nothing is promised to this group"
+                )
                 continue
             lines.append(
                 f"  {attack.units:>6} {show(attack.epsilon):>8} {_short(attack.delta):>12} {odds:>12} {half:>13} "
@@ -191,7 +192,7 @@ def explain(
     priors: Sequence[Number] = PRIORS,
     groups: Sequence[int] = GROUPS,
 ) -> Meaning:
-    """Return what a loss means: beliefs, odds, tests for membership, for one person and for groups.
+    """Return the meaning of a loss: beliefs, odds, tests for membership, for one person and for groups.
 
     >>> meaning = explain(1, delta=1e-6)
     >>> print(meaning_line(meaning.loss))
@@ -239,14 +240,14 @@ def _chance(value: Fraction, *, name: str) -> Fraction:
 
 
 def _percent(share: Fraction) -> str:
-    """Return a share in percent, rounded up; more places where it is small, or near to certain."""
-    places = 1
-    while places < 5 and (
-        0 < 1 - share < Fraction(1, 10 ** (places + 2)) or 0 < share < Fraction(1, 10 ** (places + 1))
+    """Return a share in percent, rounded up; more digits where it is small, or near to certain."""
+    digits_shown = 1
+    while digits_shown < 5 and (
+        0 < 1 - share < Fraction(1, 10 ** (digits_shown + 2)) or 0 < share < Fraction(1, 10 ** (digits_shown + 1))
     ):
-        places += 1
-    value = -(-share * 100 * 10**places // 1) / Fraction(10) ** places
-    return f"{float(value):.{places}f}".rstrip("0").rstrip(".") + " %"
+        digits_shown += 1
+    value = -(-share * 100 * 10**digits_shown // 1) / Fraction(10) ** digits_shown
+    return f"{float(value):.{digits_shown}f}".rstrip("0").rstrip(".") + " %"
 
 
 def _short(chance: Fraction) -> str:

@@ -1,13 +1,12 @@
-"""The privacy loss of one event, as the law of ln(P/Q) under P for a pair of laws that dominates the event.
+"""The privacy loss of one event: the distribution of ln(P/Q) under P, for a pair (P, Q) that dominates the event.
 
-Three forms: a `Lattice`, where the loss takes evenly spaced values with known chances; a `Curve`, where it is spread
-out and known by its tails; and a `Normal`, which wide Gaussian noise has. All hold for every pair of neighbours, in
-the order given and its reverse (docs/proofs/composition.md). What several losses add up to is `pld`'s business.
+It has three forms: a `Lattice`, where the loss takes evenly spaced values with known probabilities; a `Curve`, where it
+is continuous and known by its tails; and a `Normal`, for wide Gaussian noise. All hold for every pair of neighbours, in
+the given order and its reverse (docs/proofs/composition.md).
 
-One event's privacy loss on a grid, moved there so that no delta falls: "connecting the dots".
-
-A chance between two grid points is shared between them so that its weight under both laws of the pair is kept. The
-result is never below the true loss in the order that composition respects (docs/proofs/composition.md).
+The last part puts a loss on a grid so that no delta falls ("connecting the dots"): a probability between two grid
+points is shared between them so that its weight under both P and Q is kept. The result is never below the true loss in
+the order that composition respects. Adding up several losses is left to `pld.py`.
 """
 
 import math
@@ -43,7 +42,7 @@ from tacit.privacy import (
 # A Laplace loss with at most this many values, and Gaussian noise at most this wide, is kept value by value.
 VALUES_MOST = 512
 SIGMA_MOST = 512
-# Spread-out losses are cut this many deviations out; what is beyond counts as a failure of the promise.
+# Spread-out losses are cut this many deviations out; the tails beyond count as a failure of the promise.
 DEVIATIONS = 9
 
 
@@ -144,7 +143,7 @@ def pair_of(event: Event) -> Pair | None:
 
 
 def moves_nothing(event: Event) -> bool:
-    """Return whether the event cannot tell neighbours apart: what one unit moves is less than a step."""
+    """Return whether the event cannot separate neighbours: one unit moves less than a step."""
     if isinstance(event, LaplaceNoise):
         return event.sensitivity < 1
     if isinstance(event, GaussianNoise | SubsampledGaussian):
@@ -260,8 +259,11 @@ QUADRATURE_ERROR = 2.0**-40
 CELLS_PER_DEVIATION, STEP_MOST = 64, 0.1
 
 
+# ---- losses on a grid ------------------------------------------------------------------------------------------------
+
+
 class TooFine(Exception):
-    """The losses would need a grid with more points than are ever computed: this rule has nothing to say of them."""
+    """The losses would need a grid with more points than are ever computed: this rule does not apply to them."""
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,7 @@ def _curve_masses(pair: Curve, step: Fraction) -> tuple[list[arb], arb]:
     above_p, above_q = pair.tails(pair.low)
     masses, at, index, width = [1 - above_p] + [arb(0)] * cells, pair.low, 0, 1
     while index < cells:
-        # cells may be wide where chance is small: what sharing costs is the chance times the width squared
+        # cells may be wide where chance is small: sharing costs the probability times the width squared
         width = min(width, cells - index)
         while True:
             end = Fraction(start + (index + width) * stride, over)

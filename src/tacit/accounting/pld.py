@@ -1,12 +1,11 @@
 """Numerical totals: the privacy losses of a batch fixed in advance, added up on a grid, every error on the safe side.
 
-Here the grid is chosen and the tilt found; `pair` says what one event's loss is, `gridded` puts it on the grid and
-`tilted` adds them up. docs/proofs/composition.md proves that each total is an upper bound.
+`pair.py` gives one event's loss and puts it on a grid. The first part here composes a whole batch near the epsilon that
+matters: tilted, transformed, raised to its powers, transformed back. Tilting by exp(rate·loss) moves the bulk of the
+probability to where the answer is, so that a rounding error is small relative to the answer and not only to 1.
 
-The loss of a whole batch near the epsilon that matters: tilted, transformed, raised to its powers, transformed back.
-
-Tilting by exp(rate·loss) moves the bulk of the chances to where the answer is, so that an error of rounding is small
-beside the answer and not only beside 1. Every error is bounded and added (docs/proofs/composition.md).
+The second part chooses the grid and the tilt. Every error is bounded and added, so each total is an upper bound
+(docs/proofs/composition.md).
 """
 
 import math
@@ -35,7 +34,7 @@ from tacit.errors import InvalidParameter
 from tacit.privacy import as_rational, ball, shortened, show, upper_end, upward, working_precision
 
 TILTED_BITS = 128
-# Deviations of the tilted total that the window holds below its mean, and above. What is below it wraps around to its
+# Deviations of the tilted total that the window holds below its mean, and above. The part below it wraps around to its
 # top, where it weighs little if the tilt is steep (in tilt times deviation); otherwise more is held.
 BELOW, ABOVE = 3.0, 5.5
 WINDOW = BELOW + ABOVE
@@ -252,7 +251,7 @@ def _composed(parts: Sequence[tuple[Reals, int]], size: int) -> tuple[Reals, flo
 
 
 def _folded(chances: Reals, size: int) -> Reals:
-    """Return the chances on a circle of `size` places."""
+    """Return the probabilities on a circle of `size` points."""
     padded = np.zeros(-(-len(chances) // size) * size)
     padded[: len(chances)] = chances
     folded: Reals = padded.reshape(-1, size).sum(axis=0)
@@ -281,7 +280,7 @@ SPARE = 1.06
 DEVIATION_LEAST = 1e-9
 # A grid that holds every loss exactly is taken where it is no longer than this, or than the one of POINTS.
 POINTS_NATIVE = 1 << 15
-# One event's loss has at most so many cells, however little of it is within the window.
+# One event's loss has at most this many cells, however little of it is within the window.
 CELLS = 1 << 18
 
 
@@ -357,7 +356,7 @@ class Total:
 
 def choose_step(pairs: Sequence[tuple[Pair, int]]) -> Fraction:
     """Return the grid's step: one that holds every loss exactly where that is coarse enough, otherwise a fine one."""
-    # chance that sits on the grid's points costs nothing; only what is spread out counts
+    # chance that sits on the grid's points costs nothing; only continuous parts count
     events = max(sum(count * (pair.spread if isinstance(pair, Curve) else 1.0) for pair, count in pairs), 1.0)
     deviation = math.sqrt(sum(count * pair.deviation**2 for pair, count in pairs))
     lattices = [pair for pair, _ in pairs if isinstance(pair, Lattice)]

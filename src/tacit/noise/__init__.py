@@ -1,4 +1,4 @@
-"""Noise: the only place where random bits are made; coins, even choices and noise are drawn from them by exact laws."""
+"""Noise: the only room that makes random bits. Coins, uniform choices and noise are drawn from them exactly."""
 
 from tacit.noise.bits import Bits, Keystream, fresh_bytes, keystream_is_as_published
 from tacit.noise.coins import (

@@ -30,7 +30,7 @@ class Bits(Protocol):
 
 
 class Keystream:
-    """The bits of one release: AES-256-CTR under a key that is used for it alone."""
+    """The bits of one release: AES-256-CTR under a key that is used for nothing else."""
 
     def __init__(self) -> None:
         self._encryptor = _encryptor(_fresh_key())
@@ -46,7 +46,7 @@ class Keystream:
             size = min(BLOCK_BYTES, 8 * n - start)
             source = _ZEROS if size == BLOCK_BYTES else _ZEROS[:size]
             if self._encryptor.update_into(source, room[start : start + size]) != size:
-                raise NoRandomness("the keystream came up short, so nothing was released\nhint: try again")
+                raise NoRandomness("the keystream returned too few bytes, so nothing was released\nhint: try again")
         return words if width == 64 else words >> np.uint64(64 - width)
 
 

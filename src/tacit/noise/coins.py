@@ -1,10 +1,11 @@
-"""Coins and even choices, each with exactly the chance it states: every yes or no that bits decide is decided here.
+"""Coins and uniform choices with exactly the stated probability: every yes or no that bits decide is decided here.
 
-A word U stands for a real u in [U, U+1)/2^w; a coin of chance p says yes if u < p. Where U cannot tell, the same u gets
-more bits (docs/proofs/bernoulli.md). One coin at a time may have any rational chance, or exp(-x) for a rational x. Many
-at once have a chance that is a whole number of 2^-64: they look at 16 bits each and at the other 48 only where those
-tie, or are tossed 64 at a time, bit by bit, straight into packed words (docs/proofs/local.md). An even choice among m
-throws away the 2^w mod m words that are left over, and none of them is folded back (docs/proofs/selection.md).
+A word U stands for a real u in [U, U+1)/2^w; a coin of probability p says yes if u < p. If U does not decide it, the
+same u gets more bits (docs/proofs/bernoulli.md). A single coin may have any rational probability, or exp(-x) for a
+rational x. Coins tossed in bulk have a probability that is a multiple of 2^-64. They compare 16 bits each, and the
+other 48 only if those tie; or they are tossed 64 at a time, bit by bit, straight into packed words
+(docs/proofs/local.md). A uniform choice among m values discards the 2^w mod m words that would make it uneven
+(docs/proofs/selection.md).
 """
 
 from collections.abc import Callable
@@ -21,8 +22,8 @@ from tacit.privacy import Flags, Integers, Number, Words, ball, binary_meaning, 
 # length -> (floor(p·2^length), whether p·2^length is that integer exactly)
 Digits = Callable[[int], tuple[int, bool]]
 
-# The float's error is below 2^-46 (docs/proofs/selection.md); what lies within 2^-40, and a word's own interval, is
-# decided in balls.
+# The float's error is below 2^-46 (docs/proofs/selection.md). Comparisons closer than 2^-40 plus a word's own interval
+# are decided in ball arithmetic.
 FILTER_MARGIN = 2.0**-40
 
 CHANCE_BITS = 64
@@ -49,7 +50,7 @@ class Bernoulli:
     def sample(self, n: int) -> Flags:
         """Return `n` independent answers.
 
-        Privacy: each is True with chance p exactly, from a key used for this call alone.
+        Privacy: each is True with chance p exactly, from a key used for this call only.
         """
         return self._draw(whole(n, name="n", least=0), Keystream())
 
@@ -105,9 +106,9 @@ def draw_flips(distances: Integers, rate: Fraction, bits: Bits, width: int = WID
         heads = answers[start : start + PIECE]
         np.greater(excess, 0, out=heads)
         near = np.abs(excess) <= FILTER_MARGIN + 2.0**-width
-        for place in np.flatnonzero(near) if near.any() else ():
-            digits = exp_digits(rate * int(piece[place]))
-            heads[place] = settle_below(int(words[place]), digits, bits, width)
+        for index in np.flatnonzero(near) if near.any() else ():
+            digits = exp_digits(rate * int(piece[index]))
+            heads[index] = settle_below(int(words[index]), digits, bits, width)
     return answers
 
 
@@ -183,8 +184,8 @@ def _draw_chance(digits: Digits, n: int, bits: Bits, width: int) -> Flags:
     words = bits.words(n, width)
     answers = words < np.uint64(floor)
     if not exact:
-        for place in np.flatnonzero(words == np.uint64(floor)):
-            answers[place] = settle_below(int(words[place]), digits, bits, width)
+        for index in np.flatnonzero(words == np.uint64(floor)):
+            answers[index] = settle_below(int(words[index]), digits, bits, width)
     return answers
 
 
@@ -198,15 +199,15 @@ def _toss(threshold: int, n: int, bits: Bits) -> Words:
     everyone = np.full(n, ~np.uint64(0))
     heads, undecided = _toss_levels(threshold >> (CHANCE_BITS - levels), everyone, bits, levels)
     if _digits(threshold) <= levels:
-        return heads  # what is equal so far is not below
+        return heads  # all of the threshold's digits were compared: the rest are equal, so not below
     where = np.flatnonzero(undecided)
     more, undecided = _toss_levels(threshold >> (CHANCE_BITS - 2 * _LEVELS), undecided[where], bits)
     heads[where] |= more
     # about one bit in 2^16 is left: each is a coin of its own, on the threshold's other bits
     left = np.flatnonzero(undecided)
-    places = np.flatnonzero(np.unpackbits(undecided[left].view(np.uint8), bitorder="little"))
-    coins = bits.words(places.size) >> np.uint64(2 * _LEVELS)
-    won = places[coins < np.uint64(threshold & ((1 << (CHANCE_BITS - 2 * _LEVELS)) - 1))]
+    indices = np.flatnonzero(np.unpackbits(undecided[left].view(np.uint8), bitorder="little"))
+    coins = bits.words(indices.size) >> np.uint64(2 * _LEVELS)
+    won = indices[coins < np.uint64(threshold & ((1 << (CHANCE_BITS - 2 * _LEVELS)) - 1))]
     np.bitwise_or.at(heads, where[left[won >> 6]], np.uint64(1) << (won & 63).astype(np.uint64))
     return heads
 
@@ -217,7 +218,7 @@ def _digits(threshold: int) -> int:
 
 
 def _toss_levels(digits: int, undecided: Words, bits: Bits, levels: int = _LEVELS) -> tuple[Words, Words]:
-    """Compare the next few bits of every undecided number with the threshold's; return heads, and what is undecided."""
+    """Compare the next few bits of every undecided number with the threshold's; return heads, and the undecided."""
     heads = np.zeros(len(undecided), dtype=np.uint64)
     fresh = bits.words(levels * len(undecided)).reshape(levels, len(undecided))
     for level in range(levels):
@@ -231,5 +232,5 @@ def _toss_levels(digits: int, undecided: Words, bits: Bits, levels: int = _LEVEL
 def _threshold(chance: Fraction) -> int:
     scaled = chance * ONE
     if scaled.denominator != 1 or not 0 <= scaled < ONE:
-        raise InvalidParameter("chance must be a multiple of 2^-64 from 0 to below 1")
+        raise InvalidParameter("a coin's probability must be a multiple of 2^-64, at least 0 and below 1")
     return int(scaled)

@@ -22,14 +22,14 @@ from tacit.privacy import GaussianLaw, Integers, Number, Words, ball, certain_fl
 QUICK_TABLE_MOST = 128
 ONE_TABLE_MOST = 1024
 MANY = 10_000
-# The float filter's error is below 2^-44 (docs/proofs/gaussian.md); what lies within 2^-40, and the width of a word's
-# own interval, is decided in balls.
+# The float filter's error is below 2^-44 (docs/proofs/gaussian.md). Comparisons closer than 2^-40 plus a word's own
+# interval are decided in ball arithmetic.
 FILTER_MARGIN = 2.0**-40
 # How many candidates are tried at a time.
 PIECE = 1 << 17
 # How many blocks a wide sigma has at least: more keep more candidates, and take a longer table.
 BLOCKS_LEAST = 32
-# Blocks up to so many sigmas have a mark below which a word keeps whatever is in them.
+# Blocks within this many sigmas have a threshold: a smaller word keeps any distance in the block, with no comparison.
 REACH_ALWAYS = 6
 
 
@@ -55,7 +55,7 @@ class DiscreteGaussian(IntegerNoise):
 class WideGaussian:
     """A discrete Gaussian law of a wide sigma, by rejection from blocks of 2^shift neighbouring distances from zero.
 
-    A block is drawn from a table, the place in it and the sign are plain bits. A distance m in the block that starts
+    A block is drawn from a table, the offset in it and the sign are plain bits. A distance m in the block that starts
     at s is kept with chance exp(-(m² - s²) / (2 sigma²)), about 99 times in 100; of the two zeros, one.
     """
 
@@ -83,16 +83,16 @@ class WideGaussian:
     def _try(self, n: int, bits: Bits) -> Integers:
         """Return the draws that `n` candidates give."""
         blocks = self.blocks.draw(n, bits)
-        places = bits.words(n, self.shift + 1).view(np.int64)  # where in the block, and a sign
-        minus = places & 1
-        places >>= 1
+        offsets = bits.words(n, self.shift + 1).view(np.int64)  # where in the block, and a sign
+        minus = offsets & 1
+        offsets >>= 1
         distances = blocks << self.shift
-        distances += places
+        distances += offsets
         keep = self._keep(blocks, distances, bits)
         zeros = np.flatnonzero(distances == 0)
         keep[zeros] &= minus[zeros] == 0
         # -m is the complement of m, plus one
-        distances ^= np.negative(minus, out=places)
+        distances ^= np.negative(minus, out=offsets)
         distances += minus
         found: Integers = distances[keep]
         return found
@@ -111,9 +111,9 @@ class WideGaussian:
         excess = self._chance(blocks, distances) - words.astype(np.float64) * unit
         keep = excess > 0
         near = np.abs(excess) <= FILTER_MARGIN + unit
-        for place in np.flatnonzero(near) if near.any() else ():
-            exponent = self._exponent(int(blocks[place]), int(distances[place]))
-            keep[place] = settle_below(int(words[place]), exp_digits(exponent), bits, self.width)
+        for index in np.flatnonzero(near) if near.any() else ():
+            exponent = self._exponent(int(blocks[index]), int(distances[index]))
+            keep[index] = settle_below(int(words[index]), exp_digits(exponent), bits, self.width)
         return keep
 
     def _chance(self, blocks: Integers, distances: Integers) -> NDArray[np.float64]:
@@ -138,7 +138,7 @@ def _always_kept(sigma: Fraction, width: int) -> Words:
 
 
 def gaussian_sampler(sigma: Fraction, *, many: bool) -> "ThresholdTable | WideGaussian":
-    """Return what draws this law: both kinds are exact, and which is quicker depends on how many are wanted."""
+    """Return the faster sampler of this distribution for `n` draws; both kinds are exact."""
     if sigma <= QUICK_TABLE_MOST or (many and sigma <= ONE_TABLE_MOST):
         return gaussian_table(sigma, WIDTH)
     return _wide_gaussian(sigma)

@@ -1,13 +1,12 @@
-"""The discrete Laplace law: mass proportional to exp(-|x| / scale) on the integers, drawn exactly.
+"""The discrete Laplace distribution: mass proportional to exp(-|x| / scale) on the integers, drawn exactly.
 
 Small scales are one table. Wide ones use that the digits of a geometric number are independent: the sign and the top
 digit are one small table, each lower digit another, so a scale of 2^56 costs seven lookups (docs/proofs/laplace.md).
 
-Certain floors of a whole geometric progression at once: the thresholds of Laplace tables, without a ball for each.
-
-F(k+1) = r·F(k) + (1-r)·limit is what the tables of this law have in common. Its values are u + w·v for a few dozen
-u, w and v in 128 bits, each low by a counted error, so that long integers can multiply many at a time. Where the
-error could reach a floor, none is returned: what to do then is the caller's business (docs/proofs/thresholds.md).
+The first part computes the tables' thresholds: certain floors of a whole geometric progression at once, without one
+ball per value. All tables here satisfy F(k+1) = r·F(k) + (1-r)·limit. Its values are u + w·v for a few dozen u, w and v
+in 128 bits, each too low by a counted error, so that long integers can multiply many at a time. If the error could
+change a floor, None is returned and the caller falls back to balls (docs/proofs/thresholds.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -114,6 +113,9 @@ ONE_TABLE_MOST = 64
 DIGIT_BITS_MOST = 10
 
 
+# ---- the distribution ------------------------------------------------------------------------------------------------
+
+
 class DiscreteLaplace(IntegerNoise):
     """Integer noise with mass proportional to exp(-|x| / scale), exact for every rational scale.
 
@@ -153,10 +155,10 @@ class DigitTables:
         self.low_bits = sum(digit_bits)
         self.top = _top_table(scale, 1 << self.low_bits, width)
         self.digits = []
-        place = 1
+        weight = 1
         for size in digit_bits:  # from the lowest digit up
-            self.digits.append(_digit_table(scale, place, 1 << size, width))
-            place <<= size
+            self.digits.append(_digit_table(scale, weight, 1 << size, width))
+            weight <<= size
 
     def draw(self, n: int, bits: Bits) -> Integers:
         """Return `n` draws.
@@ -176,10 +178,10 @@ class DigitTables:
         words = bits.words(1 + len(self.digits), self.width)
         top = self.top.place_of(words[:1], bits)
         value = top >> 1 << self.low_bits
-        place = 0
+        weight = 0
         for word, size, table in zip(words[1:].tolist(), self.digit_bits, self.digits, strict=True):
-            value |= table.settle(word, bits) << place
-            place += size
+            value |= table.settle(word, bits) << weight
+            weight += size
         value ^= -(top & 1)
         return np.array([value], dtype=np.int64 if -(1 << 63) <= value < 1 << 63 else object)
 
@@ -190,10 +192,10 @@ class DigitTables:
         if int(top.max()) >> (63 - self.low_bits):
             top, negative = top.astype(object), negative.astype(object)
         value = top << self.low_bits
-        place = 0
+        weight = 0
         for size, table in zip(self.digit_bits, self.digits, strict=True):
-            value |= table.draw(n, bits) << place
-            place += size
+            value |= table.draw(n, bits) << weight
+            weight += size
         value ^= negative
         return value
 
@@ -235,9 +237,9 @@ def _one_table(scale: Fraction, width: int) -> ThresholdTable:
     return ThresholdTable(-(reach + 1), _thresholds(both, bounds, width), law.cdf, width=width)
 
 
-def _digit_table(scale: Fraction, place: int, base: int, width: int) -> ThresholdTable:
-    """A digit d in 0 … base-1 with mass proportional to r^d, r = exp(-place/scale): F(d) = (1-r^(d+1))/(1-r^base)."""
-    exponent = Fraction(place) / scale
+def _digit_table(scale: Fraction, weight: int, base: int, width: int) -> ThresholdTable:
+    """A digit d in 0 … base-1 with mass proportional to r^d, r = exp(-weight/scale): F(d) = (1-r^(d+1))/(1-r^base)."""
+    exponent = Fraction(weight) / scale
     ratio = _exp_floor(exponent)
 
     def bounds(guard: int) -> Bounds:
@@ -262,9 +264,9 @@ def _digit_table(scale: Fraction, place: int, base: int, width: int) -> Threshol
     return ThresholdTable(0, thresholds, cdf, last=base - 1, width=width)
 
 
-def _top_table(scale: Fraction, place: int, width: int) -> ThresholdTable:
-    """2·top + sign, where top is geometric in r = exp(-place/scale) and the sign is 0 with chance 1/(1+q)."""
-    exponent = Fraction(place) / scale
+def _top_table(scale: Fraction, weight: int, width: int) -> ThresholdTable:
+    """2·top + sign, where top is geometric in r = exp(-weight/scale) and the sign is 0 with chance 1/(1+q)."""
+    exponent = Fraction(weight) / scale
     ratio, step = _exp_floor(exponent), _exp_floor(Fraction(1) / scale)
     reach = _reach(exponent, width)
 

@@ -1,6 +1,6 @@
-"""Two mechanisms: add Laplace or Gaussian noise, just enough for the loss asked, to numbers and vectors.
+"""The Laplace and Gaussian mechanisms: the least noise for the stated loss, added to numbers and vectors.
 
-They know nothing of tables, ledgers or questions: whoever calls `release` twice has spent twice.
+They know no tables, ledgers or questions: a caller that releases twice has spent twice.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from tacit.privacy import (
     whole,
 )
 
-FRACTIONAL = "A sensitivity that is no whole number is of floats: they get noise in whole steps of a public grid."
+FRACTIONAL = "A fractional sensitivity means float values: they get noise in whole steps of a public grid."
 TOO_WIDE = "Integers would need noise wider than can be drawn: release them as floats, on a coarser grid."
 
 
@@ -49,20 +49,20 @@ class Laplace:
     def __init__(self, *, sensitivity: Number = 1, epsilon: Number) -> None:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
-        self._noise(1, is_float=True)  # refuses at once what cannot be drawn at all
+        self._noise(1, is_float=True)  # refuses parameters whose noise cannot be drawn
 
     @property
     def loss(self) -> PureLoss:
-        """What one release costs."""
+        """The loss of one release."""
         return PureLoss(self.epsilon)
 
     @property
     def event(self) -> LaplaceNoise:
-        """What one release is recorded as: of an integer, or of a float where the sensitivity is no whole number."""
+        """The event of one release: of an integer, or of a float if the sensitivity is not a whole number."""
         return self.event_of()
 
     def event_of(self, *, size: int = 1, dtype: type | None = None) -> LaplaceNoise:
-        """Return what a release of `size` numbers of this type is recorded as, in its grid's steps."""
+        """Return the event that records a release of `size` numbers of this type, in steps of its grid."""
         draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity))
         return LaplaceNoise(scale=draw.scale, sensitivity=draw.sensitivity)
 
@@ -77,7 +77,7 @@ class Laplace:
         """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
 
         For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
-        float; left out, it is float where the sensitivity is no whole number.
+        float; by default it is float if the sensitivity is not a whole number.
         """
         return _error(self, confidence, coordinates, dtype)
 
@@ -128,20 +128,20 @@ class Gaussian:
         self.sensitivity = sensitivity_meaning(sensitivity)
         self.epsilon = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
         self.delta = positive(delta_meaning(delta), name="delta")
-        self._noise(1, is_float=True)  # refuses at once what cannot be drawn at all
+        self._noise(1, is_float=True)  # refuses parameters whose noise cannot be drawn
 
     @property
     def loss(self) -> ApproximateLoss:
-        """What one release costs."""
+        """The loss of one release."""
         return ApproximateLoss(self.epsilon, self.delta)
 
     @property
     def event(self) -> GaussianNoise:
-        """What one release is recorded as: of an integer, or of a float where the sensitivity is no whole number."""
+        """The event of one release: of an integer, or of a float if the sensitivity is not a whole number."""
         return self.event_of()
 
     def event_of(self, *, size: int = 1, dtype: type | None = None) -> GaussianNoise:
-        """Return what a release of `size` numbers of this type is recorded as, in its grid's steps."""
+        """Return the event that records a release of `size` numbers of this type, in steps of its grid."""
         draw = self._noise(whole(size, name="size"), is_float=_is_float(dtype, self.sensitivity))
         return GaussianNoise(sigma=draw.sigma, sensitivity_squared=draw.sensitivity_squared, scalar=size == 1)
 
@@ -156,7 +156,7 @@ class Gaussian:
         """Return the least a such that, with this confidence, none of `coordinates` outputs is off by more than a.
 
         For floats that includes half a step, which rounding to the grid can add, and is rounded up. `dtype` is int or
-        float; left out, it is float where the sensitivity is no whole number.
+        float; by default it is float if the sensitivity is not a whole number.
         """
         return _error(self, confidence, coordinates, dtype)
 
@@ -228,7 +228,7 @@ def _release(mechanism: Laplace | Gaussian, exact: Any) -> Any:
 
 
 def _error(mechanism: Laplace | Gaussian, confidence: Number, coordinates: int, dtype: type | None) -> int | float:
-    """Return the error that a mechanism's noise has on one of so many outputs, but for 1 - confidence."""
+    """Return the error that no one of `coordinates` outputs exceeds, with this confidence."""
     size, is_float = whole(coordinates, name="coordinates"), _is_float(dtype, mechanism.sensitivity)
     draw = mechanism._noise(size, is_float=is_float)
     steps = draw.noise.law.smallest_bound(1 - confidence_meaning(confidence), size)
@@ -261,7 +261,7 @@ def _drawable(scale: Fraction) -> Fraction:
     """Return the noise's scale in grid steps, or refuse one wider than can be drawn."""
     if scale > SCALE_MAX:
         raise InvalidParameter(
-            f"epsilon and sensitivity ask for noise of {show(scale)} grid steps, and 2^56 is the most that can be drawn"
+            f"epsilon and sensitivity ask for noise of {show(scale)} grid steps, and at most 2^56 can be drawn"
             "\nhint: give a larger epsilon; integers of a wide range can be released as floats, on a coarser grid"
         )
     return scale
@@ -274,7 +274,7 @@ def _is_float(dtype: type | None, sensitivity: Fraction) -> bool:
 
 
 def _is_whole(sensitivity: Fraction) -> bool:
-    """Whether integers can move by all of it: otherwise what is released is taken to be floats."""
+    """Whether the sensitivity is a whole number; if not, released values are taken to be floats."""
     return sensitivity.denominator == 1
 
 

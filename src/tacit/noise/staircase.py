@@ -1,4 +1,4 @@
-"""The discrete staircase law, drawn exactly: a level from a small table, then an even place on it.
+"""The discrete staircase distribution, drawn exactly: a level from a small table, then a uniform point on the level.
 
 The first level holds 2·width - 1 integers around 0, every other one 2·sensitivity, half on either side
 (docs/proofs/staircase.md).
@@ -16,7 +16,7 @@ from tacit.noise.coins import draw_below
 from tacit.noise.threshold import WIDTH, IntegerNoise, ThresholdTable
 from tacit.privacy import SCALE_MAX, Integers, StaircaseLaw, certain_floor, show
 
-# Fewer levels than this have a chance that one word can tell: a table is no longer than it.
+# One word can reach fewer levels than this, so no table is longer.
 LEVELS_MOST = 1 << 16
 FITS = 1 << 62
 
@@ -34,7 +34,7 @@ class DiscreteStaircase(IntegerNoise):
     def __init__(self, law: StaircaseLaw) -> None:
         if law.sensitivity > SCALE_MAX or law.epsilon * LEVELS_MOST < 2 * WIDTH:
             raise InvalidParameter(
-                "a staircase of so many steps or levels cannot be drawn\nhint: use Laplace noise, which errs no more"
+                "this staircase cannot be drawn: it has too many steps or levels\nhint: use Laplace noise"
             )
         self.law = law
 
@@ -49,7 +49,7 @@ class DiscreteStaircase(IntegerNoise):
 def draw_staircase(law: StaircaseLaw, n: int, bits: Bits, width: int) -> Integers:
     """Return `n` draws.
 
-    Privacy: exactly the law. A place is drawn on both kinds of level, whichever is wanted, so that the time tells
+    Privacy: exactly the law. A point is drawn on both kinds of level, whichever is wanted, so that the time tells
     nothing of the level.
     """
     levels = level_table(law, width).draw(n, bits)
@@ -70,6 +70,8 @@ def level_table(law: StaircaseLaw, width: int) -> ThresholdTable:
     def cdf(level: int) -> arb:
         return arb(0) if level < 0 else 1 - law.beyond(level)
 
-    reach = int(Fraction(7, 10) * (width + 1) / law.epsilon) + 2  # 7/10 > ln 2: no word tells levels beyond apart
+    reach = (
+        int(Fraction(7, 10) * (width + 1) / law.epsilon) + 2
+    )  # 7/10 > ln 2: one word cannot separate the levels beyond
     thresholds = [certain_floor(lambda level=level: cdf(level) * arb(2) ** width) for level in range(reach)]  # type: ignore[misc]
     return ThresholdTable(0, thresholds, cdf, width=width)

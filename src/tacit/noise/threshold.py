@@ -1,11 +1,11 @@
-"""Exact sampling by integer thresholds: one word, one lookup, and more of the same bits where one word is not enough.
+"""Exact sampling by integer thresholds: one word, one lookup, and more bits of the same number if one word ties.
 
-For a law on consecutive integers with distribution function F, the table keeps t_i = floor(2^w·F(i)), certain. A word
-U of w bits stands for a real number u in [U, U+1)/2^w. If U equals no t_i, the first i with U < t_i is the answer for
-every such u. If it equals one, the same u is extended by more bits and compared with more digits of F until decided:
-never redrawn, never truncated (docs/proofs/thresholds.md). Which law it is, is the caller's business.
+For a distribution on consecutive integers with distribution function F, the table keeps t_i = floor(2^w·F(i)), certain.
+A word U of w bits stands for a real u in [U, U+1)/2^w. If U equals no t_i, the first i with U < t_i is the answer for
+every such u. If it equals one, the same u is extended by more bits and compared with more digits of F until it is
+decided: never redrawn, never truncated (docs/proofs/thresholds.md). Which distribution it is, is up to the caller.
 
-What integer noise does, whichever its law is: it is drawn, and it tells of its law.
+`IntegerNoise` is the part that all integer noise shares: it draws samples and answers for its distribution.
 """
 
 from abc import ABC, abstractmethod
@@ -27,8 +27,8 @@ WIDTH = 64
 GUIDE_BITS_MAX = 16
 # Lookups run on pieces that stay in the second-level cache.
 PIECE = 1 << 15
-# Up to here a search of every word costs less than to make a guide, and its time does not tell whether one fell in a
-# crowded cell.
+# Up to here a search of every word costs less than to make a guide, and its time does not show whether a word
+# fell in a crowded cell.
 SEARCH_MOST = 1 << 11
 # A guide cell with more than one threshold sends its words to a search; no table's values come near this mark.
 _CROWDED = 1 << 62
@@ -110,7 +110,7 @@ class ThresholdTable:
         return np.flatnonzero(self._followed[found] == words)
 
     def _look_up(self, words: Words, values: Integers) -> NDArray[np.intp]:
-        """Fill `values` for the words that one comparison decides; return the places of the others."""
+        """Fill `values` for the words that one comparison decides; return the indices of the others."""
         guide = self.guide
         cells = (words >> guide.shift).view(np.int64)
         nearest = np.take(guide.thresholds, cells, mode="clip")
@@ -207,7 +207,7 @@ class IntegerNoise(ABC):
     def sample(self, n: int) -> Integers:
         """Return `n` independent draws as int64, or Python integers where one does not fit (1 in 2^184 at scale 2^56).
 
-        Privacy: exactly the law, from a key used for this call alone.
+        Privacy: exactly the law, from a key used for this call only.
         """
         count = whole(n, name="n", least=0)
         reuse_freed_memory()

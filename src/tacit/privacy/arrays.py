@@ -1,4 +1,4 @@
-"""Whole numbers of many groups at once: in 64 bits where they are proved to fit, and as Python's own where not."""
+"""Whole numbers of many groups at once: int64 arrays where they provably fit, Python integers where they may not."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -124,12 +124,12 @@ Event = (
     | SubsampledGaussian
 )
 
-# What only fails, with chance `delta`: what it shows otherwise was paid for by the events beside it.
+# Events that only fail, with probability `delta`: their output was paid for by the events recorded with them.
 Failing = KeyThreshold | FailureChance
 
 KINDS: dict[str, type[Event]] = {kind.__name__: kind for kind in Event.__args__}
 
-# What no event can have: no noise at all, or a chance of being sampled that is none.
+# Fields that cannot be 0: there is no release without noise, and no sample with probability 0.
 ABOVE_ZERO = frozenset({"scale", "sigma", "rate"})
 AT_MOST_ONE = frozenset({"rate"})
 
@@ -178,4 +178,4 @@ def is_possible(name: str, amount: Fraction) -> bool:
 
 
 def _damaged(kind: type[Event]) -> InvalidParameter:
-    return InvalidParameter(f"this is no {kind.__name__}, or a damaged one\nhint: tacit ledger verify")
+    return InvalidParameter(f"this record is not a {kind.__name__}, or it is damaged\nhint: run tacit ledger verify")

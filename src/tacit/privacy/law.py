@@ -1,17 +1,13 @@
-"""The exact laws of the noise: mass, tails, quantiles and hockey-stick divergence, as balls that hold the true number.
+"""The exact distributions of the noise: mass, tails, quantiles and hockey-stick divergence, as balls around the truth.
 
 All live on the integers, the steps of a public grid. Nothing here draws noise.
 
-The discrete Laplace law: mass proportional to exp(-|x|/scale) on the integers. All of it is in closed form.
-
-The discrete Gaussian law: mass proportional to exp(-x²/(2 sigma²)) on the integers.
-
-Sums are certain: what a series leaves out is bounded and added to the ball's radius (docs/proofs/gaussian-law.md).
-
-The discrete staircase law: flat steps that fall by e^epsilon, the least noise for one number at a large epsilon.
-
-With a step down after `width` and then every `sensitivity`, a move by up to `sensitivity` passes one edge at most.
-All of it is in closed form (docs/proofs/staircase.md).
+- Discrete Laplace: mass proportional to exp(-|x|/scale), all in closed form.
+- Discrete Gaussian: mass proportional to exp(-x²/(2 sigma²)). Its sums are certain: the tail that a series omits is
+  bounded and added to the ball's radius (docs/proofs/gaussian-law.md).
+- Discrete staircase: flat steps that fall by e^epsilon, the least noise for one number at a large epsilon. With a step
+  down after `width` and then every `sensitivity`, a move by up to `sensitivity` passes at most one edge. All of it is
+  in closed form (docs/proofs/staircase.md).
 """
 
 import math
@@ -213,7 +209,8 @@ def _between_zero_and(bound: arb) -> arb:
     return arb(0).union(bound.abs_upper())
 
 
-# How much above the least a mean error may be, for a shorter interval; what that misses; how many widths are tried.
+# How much above the least a mean error may be, for a shorter interval; the share of draws outside that interval; how
+# many widths are tried.
 ERROR_MOST = 1.15
 MISSED = 0.05
 TRIED = 64
@@ -287,7 +284,9 @@ class StaircaseLaw(SymmetricLaw):
         return (1 - b) / (2 * self.width + 2 * b * (self.sensitivity - self.width) - (1 - b))
 
     def _cut(self, shift: int, epsilon: Fraction) -> int | None:
-        raise NotImplementedError("masses on a level are equal, so no one place parts the likelier from the others")
+        raise NotImplementedError(
+            "masses on a level are equal, so no single point separates the likelier outputs from the others"
+        )
 
     def _guess(self, chance: arb) -> arb:
         return (self.width + self.sensitivity * (self.beyond(0) / chance).log() / ball(self.epsilon)).ceil()
@@ -309,7 +308,7 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
         return 2 * top(width) * (width * (width - 1) / 2 + outer)
 
     def reach(width: int) -> int:
-        """How far 95 % of draws stray: the places that it takes, in whole numbers."""
+        """Return how far from 0 95 % of draws are, rounded up to a whole number."""
         left = 1 - top(width) * (2 * width - 1)  # beyond the first level; each level further leaves b times as much
         if left <= MISSED:
             return math.ceil(((1 - MISSED) / top(width) - 1) / 2)
@@ -322,7 +321,7 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
     while high - low > 1:  # the largest width from here on whose error is near enough
         middle = (low + high) // 2
         low, high = (middle, high) if error(middle) <= ERROR_MOST * error(best) else (low, middle)
-    widths = {best + (low - best) * place // TRIED for place in range(TRIED + 1)}
+    widths = {best + (low - best) * part // TRIED for part in range(TRIED + 1)}
     return StaircaseLaw(epsilon, size, min(sorted(widths), key=lambda width: (reach(width), error(width))))
 
 

@@ -179,7 +179,7 @@ def delta_meaning(delta: Number) -> Fraction:
     delta_value = decimal_meaning(delta, name="delta")
     if not 0 <= delta_value < 1:
         raise InvalidParameter(
-            f"delta must be at least 0 and below 1, not {show(delta_value)}: it is the chance that the promise fails"
+            f"delta must be at least 0 and below 1, not {show(delta_value)}: the probability that the promise fails"
             "\nhint: far below one over the number of people, e.g. delta=1e-6"
         )
     return delta_value

@@ -1,8 +1,8 @@
-"""Read a number a person wrote as the exact rational they meant, and print rationals back.
+"""Reads a number that a person wrote as the exact rational they meant, and prints rationals back.
 
-Leaves to others what the number is for. A float means its shortest decimal (0.1 is 1/10) where a person writes it
-as a loss, and its exact binary value where it is a measurement or a scale. Text from outside is measured before it is
-read: a few characters can name a number whose exact integer would fill the memory.
+The use of the number is left to others. A float means its shortest decimal (0.1 is 1/10) where a person writes it as a
+loss, and its exact binary value where it is a measurement or a scale. Text from outside is measured before it is read:
+a few characters can name a number whose exact integer would fill the memory.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import Any
 
 from tacit.errors import InvalidParameter
 
-# 1e999999999 is a number of a gigabyte; so many digits are enough for any loss, and quickly read.
+# 1e999999999 is a number of a gigabyte. This many digits are enough for any loss, and quick to read.
 DIGITS_MAX = 4000
-# A quotient of two such numbers has at most so many above and below the line.
+# A quotient of two such numbers has at most this many digits above and below the line.
 EXACT_DIGITS_MAX = 4 * DIGITS_MAX
 _EXACT = re.compile(rf"(-?[0-9]{{1,{EXACT_DIGITS_MAX}}})(?:/([0-9]{{1,{EXACT_DIGITS_MAX}}}))?", re.ASCII)
 WHOLE_MOST = 2**63 - 1
@@ -92,7 +92,7 @@ def whole(value: object, *, name: str, least: int = 1) -> int:
 def show(value: Fraction, *, up: bool = True) -> str:
     """Return `value` for people: its decimal where that is short and exact, otherwise six digits.
 
-    They are rounded up, so that a loss never looks smaller than it is; what is left of a budget is rounded down.
+    They are rounded up, so that a loss never looks smaller than it is; the rest of a budget is rounded down.
 
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(1, 3), up=False), show(Fraction(1, 10**6))
     ('0.1', '0.333334', '0.333333', '1e-06')
@@ -108,7 +108,7 @@ def show(value: Fraction, *, up: bool = True) -> str:
 
 
 def float_below(value: Fraction) -> float:
-    """Return the largest float whose shortest decimal is at most `value`: what is left may be asked for as it is.
+    """Return the largest float whose shortest decimal is at most `value`: a remaining budget can be asked for as shown.
 
     >>> rounded_down(Fraction(2, 3)), rounded_down(Fraction(1, 10))
     (0.6666666666666666, 0.1)
@@ -126,7 +126,7 @@ def to_text(value: Fraction) -> str:
 
 
 def from_text(text: object) -> Fraction:
-    """Return the rational that `to_text` wrote; anything else, and what is too long to have been, is refused.
+    """Return the rational that `to_text` wrote; any other text is refused, and so is one that is too long.
 
     >>> from_text("1/3")
     Fraction(1, 3)
@@ -134,14 +134,16 @@ def from_text(text: object) -> Fraction:
     found = _EXACT.fullmatch(text) if isinstance(text, str) and len(text) <= 2 * EXACT_DIGITS_MAX + 2 else None
     bottom = 1 if found is None or found[2] is None else _whole_from(found[2])
     if found is None or bottom == 0:
-        raise InvalidParameter("an exact number is written p/q or p, in digits; this is not one, or too long")
+        raise InvalidParameter(
+            "an exact number must be written as p/q or p in digits; this text is not, or it is too long"
+        )
     return Fraction(_whole_from(found[1]), bottom)
 
 
 def read_json(text: str | bytes) -> Any:
-    """Return the value of JSON that others wrote; ValueError where it is none, is nested too deep or has NaN in it.
+    """Return the value of JSON that others wrote; ValueError if it is not JSON, is nested too deep or holds NaN.
 
-    A whole number in it may have as many digits as any of ours, and no more.
+    A whole number in it may have at most as many digits as our own numbers.
     """
     try:
         return json.loads(text, parse_int=_json_whole, parse_constant=_refuse_constant)
@@ -182,7 +184,7 @@ def _json_whole(digits: str) -> int:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _from_text(text: str, name: str) -> Fraction:

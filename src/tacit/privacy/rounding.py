@@ -1,9 +1,8 @@
-"""Certain digits: evaluate a formula in ball arithmetic until its floor, its sign or its rounding is beyond doubt.
+"""Certain digits: evaluates a formula in ball arithmetic until its floor, its sign or its rounding is beyond doubt.
 
-A formula is a function of no arguments that is evaluated at the working precision in force (python-flint's `arb`).
-The precision is one global of that library, so every evaluation here holds one lock.
-
-Round a formula to a short rational, up or down with certainty. Ball arithmetic itself is `privacy.rounding`'s.
+A formula is a function of no arguments that is evaluated at the current working precision (python-flint's `arb`). The
+precision is one global of that library, so every evaluation here holds one lock. The last part rounds a formula to a
+short rational, up or down with certainty.
 """
 
 import os
@@ -36,7 +35,7 @@ os.register_at_fork(after_in_child=_renew_lock)
 
 @contextmanager
 def working_precision(bits: int) -> Iterator[None]:
-    """Evaluate what is inside with `bits` of precision, alone among threads."""
+    """Evaluate the block with `bits` of precision, while other threads wait."""
     with _precision_lock:
         before = ctx.prec
         ctx.prec = bits
@@ -135,7 +134,7 @@ def _undecided() -> TacitError:
 
 # Losses are kept to this many significant bits: a ledger adds millions of them.
 BITS = 64
-# Below this a chance is not told apart from it: some have more zeros than a memory can hold.
+# Smaller probabilities are rounded up to this: some have more zeros than the memory can hold.
 TINY = Fraction(1, 2**2048)
 # Formulas settle long before; at this many bits a ball's own end is the bound.
 BITS_LAST = 1 << 14

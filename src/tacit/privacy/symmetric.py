@@ -1,7 +1,7 @@
-"""What every noise law on the integers shares: it is symmetric about zero and falls away from it.
+"""The part that every noise distribution on the integers shares: it is symmetric about 0 and falls away from it.
 
-A law gives its mass and its upper tail as balls at the working precision; from those two come here its distribution
-function, its certain quantiles and bounds, and its exact hockey-stick divergence. No law is truncated.
+A distribution gives its mass and its upper tail as balls at the working precision. From those two follow here its
+distribution function, its certain quantiles and bounds, and its exact hockey-stick divergence. None is truncated.
 """
 
 from abc import ABC, abstractmethod
@@ -89,7 +89,7 @@ class SymmetricLaw(ABC):
             return arb(0)
         likelier = self.upper_tail(cut - size)
         less_likely = ball(epsilon).exp() * self.upper_tail(cut)
-        if not less_likely.is_finite():  # e^epsilon is past what a ball can hold
+        if not less_likely.is_finite():  # e^epsilon is too large for a ball
             return arb(0).union(likelier)
         return likelier - less_likely
 

@@ -1,4 +1,4 @@
-"""Selection: choose the best of many candidates by noisy scores, and release the choice alone."""
+"""Selection: choose the best of many candidates by noisy scores, and release only the choice."""
 
 from tacit.selection.quantile import BEYOND, EXTREME_BITS, Rate, Target, draw_quantiles, levels_of, rows_for
 from tacit.selection.selection import Exponential, NoisyMax, PermuteAndFlip, Selection, pick

@@ -1,8 +1,8 @@
-"""Draw one point of a public grid in each of many groups, by how far its rank is from the one aimed at.
+"""Draws one point of a public grid in each of many groups, weighted by how far its rank is from the target rank.
 
-Between two neighbouring rows every point has the same score, so a group's grid falls into stretches: one is drawn by
-its score and its length, then a point of it. Rows so far from the rank aimed at that all points beyond them together
-have less than 2^-41 of the weight are looked at only where they could matter (docs/proofs/quantiles.md).
+Between two neighbouring rows every point has the same score, so a group's grid falls into stretches: a stretch is drawn
+by its score and its length, then a point in it. Rows far from the target rank, beyond which all points together have
+less than 2^-41 of the weight, are read only where they could matter (docs/proofs/quantiles.md).
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ import numpy as np
 
 from tacit.noise import Bits, draw_below_each
 from tacit.privacy import Integers
-from tacit.selection.weights import places_in_each, settle
+from tacit.selection.weights import index_in_each, settle
 
-# What lies outside the rows that are looked at has less than this part of the weight.
+# All points beyond the rows that are read together have less than this fraction of the weight.
 LEFT_OUT = 2.0**-41
 # So many rows are looked at in one go: their arrays then stay in the processor's caches.
 ROWS_AT_ONCE = 1 << 18
@@ -36,13 +36,15 @@ class Parts:
     high: Integers
     shift: int = 0
 
-    def only(self, places: slice | Integers) -> "Parts":
+    def only(self, indices: slice | Integers) -> "Parts":
         """Return some of the groups."""
-        return Parts(self.rows, self.starts[places], self.ends[places], self.low[places], self.high[places], self.shift)
+        return Parts(
+            self.rows, self.starts[indices], self.ends[indices], self.low[indices], self.high[indices], self.shift
+        )
 
-    def at(self, places: Integers) -> Integers:
+    def at(self, indices: Integers) -> Integers:
         """Return the points of some rows."""
-        found: Integers = self.rows[places].astype(np.int64) >> self.shift
+        found: Integers = self.rows[indices].astype(np.int64) >> self.shift
         return found
 
 
@@ -86,8 +88,8 @@ def draw_points(parts: Parts, aim: Aim, bits: Bits) -> Integers:
     points = int((parts.high - parts.low).max(initial=0)) + 1
     reach = aim.reach(points)
     drawn = np.empty(len(parts.starts), dtype=np.int64)
-    for places in _turns(np.minimum(parts.ends - parts.starts, 2 * reach + 1)):
-        drawn[places] = _draw(parts.only(places), aim, reach, bits)
+    for indices in _turns(np.minimum(parts.ends - parts.starts, 2 * reach + 1)):
+        drawn[indices] = _draw(parts.only(indices), aim, reach, bits)
     return drawn
 
 
@@ -102,17 +104,17 @@ def _turns(sizes: Integers) -> Iterator[slice]:
 def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
     found = Stretches.of(parts, aim, reach)
     words = bits.words(len(parts.starts))
-    # where fewer rows are than are aimed inside, no score is 0; what counts are differences
+    # where fewer rows are than are aimed inside, no score is 0; only differences of scores matter
     least = np.repeat(np.minimum.reduceat(found.scores, found.edges[:-1]), np.diff(found.edges))
     weights = np.exp((found.scores - least) * -float(aim.slope)) * found.lengths
-    places, certain = places_in_each(weights, found.edges, words, left_out=LEFT_OUT)
-    places = np.minimum(places + found.edges[:-1], found.edges[1:] - 1)
-    begin, length = found.begins[places], found.lengths[places]
+    indices, certain = index_in_each(weights, found.edges, words, left_out=LEFT_OUT)
+    indices = np.minimum(indices + found.edges[:-1], found.edges[1:] - 1)
+    begin, length = found.begins[indices], found.lengths[indices]
     for group in np.flatnonzero(~certain):
         every = Stretches.of(parts.only(np.array([group])), aim, len(parts.rows) + 1)
         some = np.flatnonzero(every.lengths)
-        place = some[settle(every.scores[some], aim.slope, int(words[group]), bits, times=every.lengths[some])]
-        begin[group], length[group] = every.begins[place], every.lengths[place]
+        index = some[settle(every.scores[some], aim.slope, int(words[group]), bits, times=every.lengths[some])]
+        begin[group], length[group] = every.begins[index], every.lengths[index]
     drawn: Integers = begin + draw_below_each(length, bits)
     return drawn
 

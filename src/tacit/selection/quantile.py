@@ -1,14 +1,13 @@
-"""Private quantiles of whole numbers, of many groups at once: the exponential mechanism on exact integer scores.
+"""Private quantiles of whole numbers, for many groups at once: the exponential mechanism on exact integer scores.
 
 Several quantiles are drawn by splitting: the middle one first, from all rows, then those below it from the rows below
 and those above from the rows above. A row is in one part at each level, so a level costs what one quantile costs, and
-the results never cross. Each then gets an interval around it, whose width is drawn last (docs/proofs/quantiles.md).
+the results never cross (docs/proofs/quantiles.md).
 
-Draw an interval around a point that was drawn: which width of a public ladder holds the quantile, in each group.
-
-Each rung is half as wide again as the one before, and has half as much weight again before any row is looked at. So
-all rungs that are too narrow weigh at most twice what the first does that is wide enough, and one of them is drawn with
-at most a stated chance, whatever the rows are (docs/proofs/quantiles.md).
+Each quantile then gets an interval: which width of a public ladder around the drawn point holds the quantile. Each rung
+is half as wide again as the one before, and has half as much weight again before any row is read. So all rungs that are
+too narrow weigh at most twice as much as the first that is wide enough, and the probability of drawing a narrow one
+is at most the stated one, whatever the rows are.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ import numpy as np
 from tacit.noise import Bits, Keystream
 from tacit.privacy import Integers, whole
 from tacit.selection.points import ROWS_AT_ONCE, Aim, Parts, draw_points, rows_below
-from tacit.selection.weights import places_in_each, settle
+from tacit.selection.weights import index_in_each, settle
 
 # More rows than any table has: an end that is the range's holds whatever lies beyond.
 ENDLESS = 1 << 60
@@ -65,7 +64,7 @@ def ladder(height: int) -> tuple[int, ...]:
 
 
 def prior_weights(count: int) -> Integers:
-    """Return the weights of so many rungs: each at least half as much again as the one before.
+    """Return the weights of the rungs: each at least half as much again as the one before.
 
     >>> prior_weights(7).tolist()
     [1, 2, 3, 5, 8, 12, 18]
@@ -90,10 +89,10 @@ def draw_intervals(parts: Parts, middles: Integers, reach: Reach, height: int, b
         scores = _scores(parts.only(turn), middles[turn], reach, rungs, height)
         words = bits.words(len(scores))
         weights = np.exp(scores * -float(reach.slope)) * times
-        places, certain = places_in_each(weights.ravel(), edges[: len(scores) + 1], words)
+        indices, certain = index_in_each(weights.ravel(), edges[: len(scores) + 1], words)
         for group in np.flatnonzero(~certain):
-            places[group] = settle(scores[group], reach.slope, int(words[group]), bits, times=times)
-        widths[turn] = rungs[places]
+            indices[group] = settle(scores[group], reach.slope, int(words[group]), bits, times=times)
+        widths[turn] = rungs[indices]
     low, high = np.maximum(middles - widths, 0), np.minimum(middles + widths, height)
     if reach.fraction == 0:
         low[:] = 0
@@ -126,7 +125,7 @@ def _scores(parts: Parts, middles: Integers, reach: Reach, rungs: Integers, heig
     return scores
 
 
-# Where rows are split, ties are spread over so many sub-steps: splitting at a value then shares its rows out by rank.
+# Where rows are split, ties are spread over this many sub-steps: splitting at a value then shares its rows out by rank.
 TIE_BITS = 20
 # A quantile among some of the rows is a fraction no finer than this; ranks are whole, so nothing is lost.
 SHARE_MAX = 1 << 32
@@ -141,7 +140,7 @@ EXTREME_BITS = 14
 class Target:
     """Where in the ranks to aim: at a fraction of the rows; of the least and the greatest, `inside` rows further in.
 
-    `reach`: so many rows are to lie between the quantile and either end of its interval.
+    `reach`: the number of rows meant to lie between the quantile and either end of its interval.
     """
 
     fraction: Fraction
@@ -165,7 +164,7 @@ class Rate:
     def for_fraction(self, fraction: Fraction) -> tuple[int, int, Fraction]:
         """Return (up, down, rate): a row below counts `up`, one above `down`, and chances are exp(-rate·|score|).
 
-        A row added moves the score by at most max(up, down); one replaced leaves one place and enters another.
+        A row added moves the score by at most max(up, down); one replaced leaves one rank and enters another.
         """
         up, down = fraction.denominator - fraction.numerator, fraction.numerator
         return up, down, self.epsilon / (2 * max(up, down) * self._rows)
@@ -231,8 +230,8 @@ def _spread(steps: Integers, starts: Integers, ends: Integers, bits: Bits) -> In
     """Return the groups' rows in sub-steps, group after group and rising, each row moved by its own random fraction."""
     sizes = ends - starts
     edges = np.cumsum(sizes) - sizes
-    places = np.arange(int(sizes.sum())) + np.repeat(starts - edges, sizes)
-    rows = steps[places].astype(np.int64)
+    indices = np.arange(int(sizes.sum())) + np.repeat(starts - edges, sizes)
+    rows = steps[indices].astype(np.int64)
     first = np.ones(len(rows), dtype=bool)
     first[1:] = rows[1:] != rows[:-1]
     first[edges[sizes > 0]] = True

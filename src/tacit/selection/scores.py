@@ -1,13 +1,12 @@
-"""Read scores as whole steps of a public grid, without error and whatever they hold.
+"""Reads the scores of a selection as whole steps of a public grid, and the terms of the selection.
 
 Whole-number scores are their own grid. Floats need a public `step`: each becomes the nearest multiple, halves upward,
-so two scores at most x steps apart end at most ⌈x⌉ apart (docs/proofs/selection.md). What kind of thing the scores are,
-and how many, is public and may be refused; what they hold is secret and never refused: what lies beyond ±2^62 counts
-as that bound, and NaN as the lowest.
+so two scores at most x steps apart end at most ⌈x⌉ apart (docs/proofs/selection.md). The type and the number of the
+scores are public and may be refused. Their values are secret and never refused: values beyond ±2^62 count as that
+bound, and NaN as the lowest.
 
-What every selection is told: the loss, how far one unit moves a score, which way, and on which grid.
-
-From those come the whole number of steps a score can move and the rate at which noise hides them.
+The terms are the loss, how far one unit moves a score, in which direction, and on which grid. From them follow the
+number of steps a score can move and the rate at which noise hides them.
 """
 
 from dataclasses import dataclass
@@ -113,9 +112,11 @@ def _nearest(value: Any, step: Fraction) -> int:
 
 def _too_few(found: int, least: int) -> InvalidParameter:
     if found == 0:
-        return InvalidParameter("there are no scores, so there is nothing to choose from\nhint: give one per candidate")
+        return InvalidParameter(
+            "there are no scores, so there is nothing to choose from\nhint: give one score per candidate"
+        )
     return InvalidParameter(
-        f"scores must be of at least {least} candidates, not {found}: a choice of one says nothing"
+        f"scores must be of at least {least} candidates, not {found}: choosing one of one is no choice"
         "\nhint: the list of candidates is public; name them all"
     )
 
@@ -136,6 +137,9 @@ def _refuse(scores: object) -> InvalidParameter:
 
 # Within these a step is an ordinary float too.
 STEP_MIN, STEP_MAX = Fraction(1, 10**300), Fraction(10**300)
+
+
+# ---- the terms of a selection ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -169,7 +173,7 @@ class Terms:
         return steps if self.step is None else float((steps + 1) * self.step)
 
     def words(self) -> str:
-        """Return what is assumed of the scores, in words."""
+        """Return the assumptions about the scores, in words."""
         way = "all in one direction" if self.monotone else "in either direction"
         grid = "" if self.step is None else f" Scores are first put on a public grid of step {show(self.step)}."
         return f"It holds if one unit moves each score by at most {show(self.sensitivity)}, {way}.{grid}"
@@ -181,7 +185,7 @@ class Terms:
 
 
 def read_terms(*, epsilon: Number, sensitivity: Number, monotone: bool, step: Number | None) -> Terms:
-    """Return the terms, or refuse what breaks a rule."""
+    """Return the terms; refuse those that break a rule."""
     if not isinstance(monotone, bool):
         raise InvalidParameter(
             f"monotone must be True or False, not {type(monotone).__name__}"

@@ -1,14 +1,16 @@
 """The choice of one candidate by its score: the exponential mechanism, report noisy max, and permute-and-flip.
 
-All share their terms, loss, release, error and words; each adds how one candidate is picked and what that costs. How
-far the chosen score can fall short of the best is the worst case over all scores, exactly. In every mechanism raising
-a bad candidate or lowering a good one makes a bad choice likelier. So the chance that the choice falls short by more
-than a steps is largest when one candidate is best and all others are a + 1 steps below it, and that chance is known
-(docs/proofs/selection.md).
+All share their terms, loss, release, error and texts; each adds how one candidate is picked and what that costs.
+
+The first part bounds how far the chosen score falls short of the best: the exact worst case over all scores. In every
+mechanism, raising a bad candidate or lowering a good one makes a bad choice likelier. So the probability of falling
+short by more than a steps is largest when one candidate is best and all others are a + 1 steps below it, and that
+probability is known (docs/proofs/selection.md).
 
 Permute-and-flip visits the candidates in random order and takes the first whose coin, biased by its score, says yes.
-Flipping every coin at once and choosing evenly among the yeses is the same law: the first yes of a random order is an
-even choice among them. It needs no permutation, and its time depends on the number of candidates alone.
+Flipping every coin at once and choosing uniformly among the yeses gives the same distribution: the first yes of a
+random order is a uniform choice among them. It needs no permutation, and its time depends only on the number of
+candidates.
 """
 
 from abc import ABC, abstractmethod
@@ -111,6 +113,9 @@ def noisy_max_lost(rate: Fraction, candidates: int) -> Lost:
     return lost
 
 
+# ---- the mechanisms --------------------------------------------------------------------------------------------------
+
+
 class Selection(ABC):
     """A mechanism that releases which of several candidates has about the highest score, and nothing else."""
 
@@ -119,19 +124,18 @@ class Selection(ABC):
 
     @property
     def loss(self) -> PureLoss:
-        """What one release costs."""
+        """The loss of one release."""
         return PureLoss(self.terms.epsilon)
 
     @property
     @abstractmethod
     def event(self) -> PureChoice | ExponentialChoice:
-        """What one release is recorded as."""
+        """The event of one release."""
 
     def release(self, scores: Any) -> int:
-        """Return the place of the chosen candidate, counted from 0.
+        """Return the index of the chosen candidate, counted from 0.
 
-        Privacy: epsilon-DP, however many candidates there are, on the terms given. How many there are, and which place
-        is whose, is public.
+        Privacy: epsilon-DP on the terms given, for any number of candidates. Their number and their order are public.
         """
         return self._pick(read_scores(scores, self.terms.step, least=2), Keystream())
 
@@ -148,7 +152,7 @@ class Selection(ABC):
         """Return what it does, in words and numbers."""
         within = ", ".join(f"{self.error(candidates=10**p):.10g} of {10**p:,}" for p in (1, 3, 6))
         lines = [
-            f"{self.title}: {self.loss} for the place of one candidate, however many there are.",
+            f"{self.title}: {self.loss} for the index of one candidate, for any number of candidates.",
             self.terms.words(),
             f"With 95 % confidence the chosen score falls short of the best by at most {within} candidates.",
             *warning(self.terms.epsilon),
@@ -160,7 +164,7 @@ class Selection(ABC):
 
     @abstractmethod
     def _pick(self, steps: Integers, bits: Bits) -> int:
-        """Return the place chosen from scores in grid steps."""
+        """Return the index chosen from scores in grid steps."""
 
     @abstractmethod
     def _lost(self, candidates: int) -> Lost:
@@ -168,7 +172,7 @@ class Selection(ABC):
 
 
 def pick(mechanism: Selection, steps: Integers, bits: Bits) -> int:
-    """Return the place that a mechanism chooses from scores in grid steps: a release, from the bits given.
+    """Return the index that a mechanism chooses from scores in grid steps: a release, from the bits given.
 
     Privacy: that of a release, given uniform bits that are used for nothing else.
     """
@@ -181,7 +185,7 @@ def shortfall(mechanism: Selection, candidates: int, chance: Fraction) -> int:
 
 
 class Exponential(Selection):
-    """The place of a candidate drawn with chance proportional to exp(epsilon·score / (2·sensitivity)).
+    """The index of a candidate drawn with chance proportional to exp(epsilon·score / (2·sensitivity)).
 
     Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each, and epsilon²/8 under zCDP. With
     `monotone`, where one unit moves all scores in the same direction, the 2 is left out. Exact: chances neither
@@ -201,7 +205,7 @@ class Exponential(Selection):
 
     @property
     def event(self) -> ExponentialChoice:
-        """What one release is recorded as: its log-chances move within a range of epsilon."""
+        """The event of one release: its log-probabilities move within a range of epsilon."""
         return ExponentialChoice(self.terms.epsilon)
 
     def _pick(self, steps: Integers, bits: Bits) -> int:
@@ -212,11 +216,11 @@ class Exponential(Selection):
 
 
 class NoisyMax(Selection):
-    """The place of the largest score after Laplace noise; ties between noisy scores are broken evenly.
+    """The index of the largest score after Laplace noise; ties between noisy scores are broken evenly.
 
     Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each. With `monotone` they must all move
     in the same direction, as counts do when a unit is added or removed, and the noise's scale is sensitivity / epsilon;
-    for scores that may move both ways (or units that are replaced) say monotone=False, and it is twice that
+    for scores that may move both ways (or units that are replaced) give monotone=False, and it is twice that
     (docs/proofs/selection.md).
 
     >>> import tacit
@@ -235,7 +239,7 @@ class NoisyMax(Selection):
 
     @property
     def event(self) -> PureChoice:
-        """What one release is recorded as: pure epsilon and nothing tighter, since the noise is Laplace's."""
+        """The event of one release: pure epsilon and nothing tighter, since the noise is Laplace's."""
         return PureChoice(self.terms.epsilon)
 
     def _pick(self, steps: Integers, bits: Bits) -> int:
@@ -248,7 +252,7 @@ class NoisyMax(Selection):
 
 
 class PermuteAndFlip(Selection):
-    """The place of the first candidate, in random order, whose coin of chance exp(-rate·(best - score)) says yes.
+    """The index of the first candidate, in random order, whose coin of chance exp(-rate·(best - score)) says yes.
 
     Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each; the rate is epsilon over twice
     that, or over that alone with `monotone`. Never farther from the best than the exponential mechanism at the same
@@ -268,7 +272,7 @@ class PermuteAndFlip(Selection):
 
     @property
     def event(self) -> PureChoice:
-        """What one release is recorded as: pure epsilon and nothing tighter."""
+        """The event of one release: pure epsilon and nothing tighter."""
         return PureChoice(self.terms.epsilon)
 
     def _pick(self, steps: Integers, bits: Bits) -> int:
@@ -278,6 +282,6 @@ class PermuteAndFlip(Selection):
         return permute_and_flip_lost(self.terms.rate, candidates)
 
 
-def _one_of(places: Integers, bits: Bits) -> int:
-    """Return one of several places, each as likely."""
-    return int(places[draw_below(len(places), 1, bits)[0]])
+def _one_of(indices: Integers, bits: Bits) -> int:
+    """Return one of several indices, chosen uniformly."""
+    return int(indices[draw_below(len(indices), 1, bits)[0]])

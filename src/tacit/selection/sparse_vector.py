@@ -1,7 +1,7 @@
 """Above threshold, the sparse vector: many yes-or-no questions about scores, of which only the yeses are paid for.
 
 One noisy threshold is drawn and kept; every score gets its own noise and is compared with it. It ends with the
-last yes paid for. Nothing but yes and no is ever said: a noisy score released beside its yes would break the promise.
+last yes paid for. It releases only yes and no: a noisy score released beside its yes would break the promise.
 """
 
 import os
@@ -85,12 +85,12 @@ class AboveThreshold:
 
     @property
     def loss(self) -> PureLoss:
-        """What one release, or one watch, costs."""
+        """The loss of one release, or of one watch."""
         return PureLoss(self.terms.epsilon)
 
     @property
     def event(self) -> PureChoice:
-        """What one release, or one watch, is recorded as."""
+        """The event of one release, or of one watch."""
         return PureChoice(self.terms.epsilon)
 
     def release(self, scores: Any) -> NDArray[np.bool_]:
@@ -125,7 +125,8 @@ class AboveThreshold:
         """Return what it does, in words and numbers."""
         within = ", ".join(f"{self.error(questions=10**p):.10g} for {10**p:,}" for p in (1, 3, 6))
         lines = [
-            f"Above threshold {show(self.threshold)}: {self.loss} for {self.answers} yes in any number of questions.",
+            f"Above threshold {show(self.threshold)}: {self.loss} for {self.answers} yes answers to any number of "
+            "questions.",
             self.terms.words(),
             f"With 95 % confidence no answer is wrong about a score farther from it than {within} questions.",
             *warning(self.terms.epsilon),
@@ -188,7 +189,7 @@ class Watch:
         with self._lock:
             if self.left == 0:
                 raise BudgetExceeded(
-                    f"this watch has given the {self.mechanism.answers} yes it paid for"
+                    f"this watch has given the {self.mechanism.answers} yes answers it paid for"
                     "\nhint: make another, which costs epsilon again, or ask for more answers at the start"
                 )
             above = steps + noise >= self._noisy_threshold
@@ -196,7 +197,7 @@ class Watch:
             return above
 
     def __reduce__(self) -> NoReturn:
-        raise TacitError("a watch can be neither copied nor pickled: a copy could give its yeses twice")
+        raise TacitError("a watch can be neither copied nor pickled: a copy could give its yes answers twice")
 
     def __repr__(self) -> str:
         return f"Watch({self.mechanism!r}, left={self.left})"

@@ -1,4 +1,4 @@
-"""The k best candidates in order, by k choices of one, each from those that are left."""
+"""The k best candidates in order: k choices of one, each among the candidates not chosen yet."""
 
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ ROUNDS: dict[str, type[PermuteAndFlip] | type[Exponential]] = {
 
 
 class TopK:
-    """The places of k candidates of about the highest scores, best first.
+    """The indices of k candidates of about the highest scores, best first.
 
     Privacy: epsilon-DP, as k choices at epsilon/k, each among the candidates not yet chosen. By permute-and-flip, the
     closest under pure epsilon; by="exponential" costs less where losses are added up in zCDP: k·(epsilon/k)²/8.
@@ -48,12 +48,12 @@ class TopK:
 
     @property
     def loss(self) -> PureLoss:
-        """What one release costs."""
+        """The loss of one release."""
         return PureLoss(self.terms.epsilon)
 
     @property
     def events(self) -> tuple[PureChoice | ExponentialChoice, ...]:
-        """What one release is recorded as: its k choices, whose costs are to be added."""
+        """The events of one release: its k choices, whose losses add up."""
         return (self.round.event,) * self.k
 
     @property
@@ -62,7 +62,7 @@ class TopK:
         return PureChoice(self.terms.epsilon)
 
     def release(self, scores: Any) -> list[int]:
-        """Return the places of the k chosen candidates, counted from 0, in the order they were chosen.
+        """Return the indices of the k chosen candidates, counted from 0, in the order they were chosen.
 
         Privacy: epsilon-DP in all, on the terms given. How many candidates there are is public.
         """
@@ -70,7 +70,7 @@ class TopK:
         if self.k > len(steps):
             raise InvalidParameter(
                 f"k must be at most the number of candidates, {len(steps)}, not {self.k}"
-                "\nhint: to release all of them needs no choice"
+                "\nhint: releasing all of them needs no choice"
             )
         return pick_all(self, steps, Keystream())
 
@@ -87,7 +87,7 @@ class TopK:
         """Return what it does, in words and numbers."""
         within = ", ".join(f"{self.error(candidates=10**p):.10g} of {10**p:,}" for p in (1, 3, 6))
         lines = [
-            f"Top {self.k} by {self.by}: {self.loss} for {self.k} places, {PureLoss(self.round.terms.epsilon)} each.",
+            f"Top {self.k} by {self.by}: {self.loss} for {self.k} choices, {PureLoss(self.round.terms.epsilon)} each.",
             self.terms.words(),
             f"With 95 % confidence each falls short of the best then left by at most {within} candidates.",
             *warning(self.terms.epsilon),
@@ -99,14 +99,14 @@ class TopK:
 
 
 def pick_all(mechanism: TopK, steps: Integers, bits: Bits) -> list[int]:
-    """Return the places that a mechanism chooses from scores in grid steps: a release, from the bits given.
+    """Return the indices that a mechanism chooses from scores in grid steps: a release, from the bits given.
 
     Privacy: that of a release, given uniform bits that are used for nothing else.
     """
     left = np.arange(len(steps))
     chosen = []
     for _ in range(mechanism.k):
-        place = pick(mechanism.round, steps, bits)
-        chosen.append(int(left[place]))
-        steps, left = np.delete(steps, place), np.delete(left, place)
+        index = pick(mechanism.round, steps, bits)
+        chosen.append(int(left[index]))
+        steps, left = np.delete(steps, index), np.delete(left, index)
     return chosen

@@ -1,4 +1,4 @@
-"""Draw one candidate with chance proportional to exp(-rate·distance), exactly, from one lazily extended uniform.
+"""Draws one candidate with probability proportional to exp(-rate·distance), exactly, from one lazily extended uniform.
 
 The candidates' weights in turn cover [0, W); u·W falls to one of them. Running sums in floats decide where their proved
 margin allows. Otherwise the same u gets more bits and the two ends are compared without error: an integer combination
@@ -19,21 +19,21 @@ from tacit.privacy import Flags, Floats, Integers, ball, certainly_less
 # The relative error of a weight is below 2^-41 and that of a running sum of n below 2^-41 + n·2^-53.
 WEIGHT_MARGIN = 2.0**-39
 SUM_MARGIN = 2.0**-51
-# So many running sums are made in one go.
+# How many running sums are computed at once.
 SUMS_AT_ONCE = 1 << 19
 
 
 def draw_weighted(
     distances: Integers, rate: Fraction, bits: Bits, width: int = WIDTH, *, times: Integers | None = None
 ) -> int:
-    """Return a place with chance proportional to exp(-rate·distances[place]), distances >= 0 and one of them 0.
+    """Return an index with chance proportional to exp(-rate·distances[index]), distances >= 0 and one of them 0.
 
-    With `times`, each place stands for so many candidates of the same distance, below 2^50 in all.
+    With `times`, each index stands for that many candidates of the same distance, below 2^50 in all.
 
     Privacy: exactly that law, given uniform bits.
     """
     if int(distances.min(initial=0)) < 0:
-        raise ValueError("a distance is below 0: the law would not be the one that is charged for")
+        raise ValueError("a distance is below 0: the choice would not have the probabilities that are charged for")
     word = int(bits.words(1, width)[0])
     weights = np.exp(distances * -float(rate))
     sums = np.cumsum(weights if times is None else weights * times)
@@ -41,23 +41,23 @@ def draw_weighted(
     total = float(sums[last])
     target = word * 2.0**-width * total
     margin = (WEIGHT_MARGIN + len(sums) * SUM_MARGIN + 2.0**-width) * total
-    low, high = (int(place) for place in np.searchsorted(sums, [target - margin, target + margin], side="right"))
+    low, high = (int(index) for index in np.searchsorted(sums, [target - margin, target + margin], side="right"))
     low, high = min(low, last), min(high, last)
     if low == high:
         return low
     return _settle(ExactSums(distances, rate, times), word, low, high, bits, width)
 
 
-def places_in_each(
+def index_in_each(
     weights: Floats, edges: Integers, words: NDArray[np.uint64], *, left_out: float = 0.0
 ) -> tuple[Integers, Flags]:
-    """Return for each group the place its word falls to among weights[edges[g] : edges[g + 1]], and if that is sure.
+    """Return the index each group's word falls to in weights[edges[g] : edges[g + 1]], and whether that is certain.
 
     The weights are floats within 2^-41 of the true ones, whose sum in a group may be larger by `left_out` of it. Where
-    it is not sure, `settle` decides by the same word.
+    it is not certain, `settle` decides by the same word.
     """
     sizes = np.diff(edges)
-    places, certain = np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=bool)
+    indices, certain = np.zeros(len(sizes), dtype=np.int64), np.zeros(len(sizes), dtype=bool)
     classes = np.frexp(sizes.astype(np.float64))[1]
     for each in np.unique(classes):
         alike = np.flatnonzero(classes == each)
@@ -72,21 +72,21 @@ def places_in_each(
             targets = words[some].astype(np.float64) * 2.0**-WIDTH * total
             margins = (WEIGHT_MARGIN + width * SUM_MARGIN + 2.0**-WIDTH + 2 * left_out) * total
             low, high = ((sums <= each[:, None]).sum(axis=1) for each in (targets - margins, targets + margins))
-            places[some] = low
+            indices[some] = low
             certain[some] = (low == high) & (targets > margins) & (low < sizes[some])
-    return places, certain
+    return indices, certain
 
 
 def settle(distances: Integers, rate: Fraction, word: int, bits: Bits, *, times: Integers) -> int:
-    """Return the place that a word of WIDTH bits falls to, as `draw_weighted` would, without floats."""
+    """Return the index that a word of WIDTH bits falls to, as `draw_weighted` would, without floats."""
     return _settle(ExactSums(distances, rate, times), word, 0, len(distances) - 1, bits, WIDTH)
 
 
 def _settle(sums: "ExactSums", word: int, low: int, high: int, bits: Bits, width: int) -> int:
-    """Return the place whose weights hold every u that begins with `word`, which lies between `low` and `high`."""
+    """Return the index whose weights hold every u that begins with `word`, which lies between `low` and `high`."""
     length = width
     while True:
-        while low < high:  # the last place that begins at or before u
+        while low < high:  # the last index that begins at or before u
             middle = (low + high + 1) // 2
             if sums.compare(middle, word, length) <= 0:
                 low = middle
@@ -115,9 +115,9 @@ class ExactSums:
     def __len__(self) -> int:
         return len(self.distances)
 
-    def compare(self, place: int, word: int, length: int) -> int:
-        """Return the sign of the weights before `place` minus word/2^length of all of them."""
-        excess = self._before(place) * (1 << length) - self._counts * word
+    def compare(self, index: int, word: int, length: int) -> int:
+        """Return the sign of the weights before `index` minus word/2^length of all of them."""
+        excess = self._before(index) * (1 << length) - self._counts * word
         terms = [(level, part) for level, part in zip(self._levels, excess, strict=True) if part]
         if not terms:
             return 0
@@ -125,14 +125,16 @@ class ExactSums:
             return 1 if terms[0][1] > 0 else -1
         return 1 if certainly_less(lambda: arb(0), lambda: self._sum(terms)) else -1
 
-    def _before(self, place: int) -> NDArray[Any]:
-        """Return how many candidates of each level come before a place; a float sum of integers below 2^53 is exact."""
-        times = None if self.times is None else self.times[:place]
-        counts = np.bincount(self._level_of[:place], weights=times, minlength=len(self._levels))
+    def _before(self, index: int) -> NDArray[Any]:
+        """Return how many candidates of each level come before an index; float sums of integers below 2^53 are
+        exact.
+        """
+        times = None if self.times is None else self.times[:index]
+        counts = np.bincount(self._level_of[:index], weights=times, minlength=len(self._levels))
         return counts.astype(np.int64).astype(object)
 
     def _sum(self, terms: list[tuple[int, int]]) -> arb:
-        """Return Σ part·exp(-rate·(level - first level)) as a ball; what is too small to matter becomes its radius."""
+        """Return Σ part·exp(-rate·(level - first level)) as a ball; terms too small to matter go into its radius."""
         first = terms[0][0]
         rest = sum(abs(part) for _, part in terms)
         total = arb(0)

@@ -123,7 +123,7 @@ def charge_of(*drawn: Event, asked: ApproximateLoss | None = None) -> Charge:
 
 def no_charge() -> Charge:
     """Return the charge of a budget that nothing was spent of."""
-    return rules.NOTHING
+    return rules.ZERO_CHARGE
 
 
 def grains(amount: Fraction) -> Fraction:
