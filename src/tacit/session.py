@@ -31,7 +31,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Paid(Generic[Value]):
-    """What a paid step gives: its value, the ledger's receipt, and whether it was paid for before, and so is free."""
+    """The result of a paid step: its value, the ledger's receipt, and whether it is free (paid for before)."""
 
     value: Value
     receipt: Receipt
@@ -55,19 +55,19 @@ def spend(
     """Return what `run` releases, charged to a table's budget: reserve, run, commit. Nothing else spends a budget.
 
     `events` is all that `run` draws, and `asked` the (epsilon, delta) that its noise was made for (`Ledger.reserve`).
-    `key` names what is released: all that the value depends on but the rows and the noise. What was stored under the
-    same key comes back instead, free and with the same numbers, on every thread, process and day.
-    `run` reads what is secret and returns what may be seen, its noise added. It is called after the charge is durable,
-    at most once. What fails in it says one fixed sentence, whatever it was, and the charge stands.
+    `key` identifies the release: everything that the value depends on except the rows and the noise. A value stored
+    under the same key comes back instead, free and with the same numbers, on every thread, process and day.
+    `run` reads secret values and returns a noisy one. It is called at most once, after the charge is durable. Any
+    failure in it raises one fixed sentence, and the charge stands.
     `encode` writes the value as the text that the ledger keeps, and `decode` reads that text again.
-    `loss` is the charge in words, for whoever interrupts.
+    `loss` is the charge to print if the user interrupts.
     """
     reserved = ledger.reserve(  # refuses here, before a row is read
         table, events, asked=asked, question_key=key, request_id=request_id, analyst=analyst
     )
     if isinstance(reserved, StoredAnswer):
         return Paid(decode(reserved.answer), reserved.receipt, free=True)
-    with _said_if_interrupted(loss, reserved, request_id):
+    with _explain_if_interrupted(loss, reserved, request_id):
         value = _run_after_charge(run)
         receipt = reserved.commit(encode(value))  # stored before it leaves; no refund, even on failure
     return Paid(value, receipt, free=False)
@@ -123,9 +123,9 @@ class Session:
     registered: RegisteredTable
     engine: Engine
     ledger: Ledger
-    # Frames have no stable identity: a random mark keeps the answers about one from being given for another.
+    # Frames have no stable identity: a random mark keeps answers about one frame from being reused for another.
     source_mark: str = ""
-    notices: tuple[str, ...] = ()  # what every answer says about this table and its ledger
+    notices: tuple[str, ...] = ()  # printed with every answer about this table
 
     def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
@@ -225,13 +225,13 @@ class Session:
         return noisy.with_texts(self.engine.texts(plan, noisy.keys))
 
     def _key(self, asked: str) -> str:
-        """Return what an answer is kept under: what is asked, all that is declared (types too), and the source."""
+        """Return the key of an answer: the question, the whole declaration (types too), and the source."""
         return f"{asked}:{self.registered.declaration_hash}:{self.source_mark}"
 
 
 @contextmanager
-def _said_if_interrupted(loss: Loss | None, reservation: Reservation, request_id: str | None) -> Iterator[None]:
-    """Say to whoever presses Ctrl-C after the charge that it stands; what was read by then stays secret."""
+def _explain_if_interrupted(loss: Loss | None, reservation: Reservation, request_id: str | None) -> Iterator[None]:
+    """Tell a user who presses Ctrl-C after the charge that it stands; values read by then stay secret."""
     try:
         yield
     except KeyboardInterrupt:
@@ -244,7 +244,7 @@ def _said_if_interrupted(loss: Loss | None, reservation: Reservation, request_id
 
 
 def _run_after_charge(run: Callable[[], Value]) -> Value:
-    """Return what `run` gives; what fails in it says a fixed sentence, whatever it said itself."""
+    """Return the value of `run`; any failure in it raises one of two fixed messages, never its own."""
     failure: TacitError = EngineError(FAILED)
     try:
         return run()
@@ -254,4 +254,4 @@ def _run_after_charge(run: Callable[[], Value]) -> Value:
         pass  # the engine has logged it
     except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
         log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum
-    raise failure  # out here, where what failed is not its context
+    raise failure  # outside the except block: a chained exception would show the original failure

@@ -120,7 +120,7 @@ def test_a_version_that_is_not_said_is_the_last_one_and_none_is_lowered(tmp_path
     write(path, 100, at=1)
     answered(path, version=3)
     assert answered(path).facts.version == 3
-    with pytest.raises(tacit.InvalidParameter, match=r"version 3, and this says version 2.*\n.*version=3"):
+    with pytest.raises(tacit.InvalidParameter, match=r"version 3 already, not 2.*\n.*version=3"):
         answered(path, version=2)
     with open_ledger() as ledger:
         assert ledger.version_of("t") == 3

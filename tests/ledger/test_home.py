@@ -56,7 +56,7 @@ def test_without_its_key_a_ledger_can_be_read_and_not_written(where, tacit_home)
     with open_ledger(where) as ledger:
         ledger.verify()
         assert ledger.recall(table, question_key="q").answer == "1"
-        with pytest.raises(LedgerError, match=r"signed by the key(.|\n)*there is none"):
+        with pytest.raises(LedgerError, match=r"signed by the key(.|\n)*there is no key"):
             charge(ledger, table, "more")
 
 
@@ -65,7 +65,7 @@ def test_another_key_cannot_write(where, tacit_home, monkeypatch, tmp_path):
         table = register(ledger)
     monkeypatch.setenv("TACIT_HOME", str(tmp_path / "other"))
     open_ledger(tmp_path / "other.db").close()
-    with open_ledger(where) as ledger, pytest.raises(LedgerError, match="the one there is"):
+    with open_ledger(where) as ledger, pytest.raises(LedgerError, match="there is the key"):
         charge(ledger, table, "q")
     with open_ledger(where) as ledger, pytest.raises(LedgerError):
         ledger.grant("pay", epsilon(100))

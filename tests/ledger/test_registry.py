@@ -47,7 +47,7 @@ def test_a_name_and_a_source_of_different_people_are_refused_together(ledger, ta
     ledger.register(name="school", declaration=DECLARATION, source="school.csv", budget=epsilon(1))
     with pytest.raises(InvalidParameter, match=r"two different cohorts: .* is known as 'pay'\nhint: ask .* as 'pay'"):
         ledger.register(name="school", declaration=DECLARATION, source="pay.parquet")
-    with pytest.raises(InvalidParameter, match=r"two different cohorts: .*, and same_people_as says 'pay'"):
+    with pytest.raises(InvalidParameter, match=r"two different cohorts: .*, and same_people_as names 'pay'"):
         ledger.register(name="school", declaration=DECLARATION, source="school.csv", same_people_as="pay")
 
 

@@ -26,7 +26,7 @@ HashOf = Callable[[int], str | None]
 
 
 @dataclass(frozen=True)
-class Mark:
+class AnchorPosition:
     """How far a ledger had come: an entry's number and hash, the key that signs it, and a hash of where it is kept."""
 
     number: int
@@ -40,12 +40,12 @@ class Anchor:
 
     def __init__(self, folder: Path, ledger: str) -> None:
         if not is_fresh_id(ledger):  # it names a file, and comes from the ledger's own tables
-            raise LedgerError("this ledger has an id that no ledger is given\nhint: ask where the file comes from")
+            raise LedgerError("this ledger has an id that tacit never makes\nhint: ask where the file comes from")
         self.path = folder / ledger
-        self._seen: Mark | None = None
+        self._seen: AnchorPosition | None = None
 
-    def read(self) -> Mark | None:
-        """Return the mark, or None where the ledger has not been anchored on this machine."""
+    def read(self) -> AnchorPosition | None:
+        """Return the anchored position, or None if the ledger has no anchor on this machine."""
         marks = self._read_marks()
         if marks is not None and not any(marks):
             marks = self._read_marks(between_writes=True)
@@ -53,13 +53,13 @@ class Anchor:
             return None
         if not any(marks):
             raise LedgerError(
-                f"the anchor {self.path} is damaged, so an old copy of the ledger could not be told from the real one"
+                f"the anchor {self.path} is damaged, so an old copy of the ledger cannot be detected"
                 "\nhint: once you are sure of the ledger, remove the anchor; the next answer makes a new one"
             )
         return max((mark for mark in marks if mark), key=lambda mark: mark.number)
 
-    def _read_marks(self, *, between_writes: bool = False) -> "list[Mark | None] | None":
-        """Return the slots' marks, or None where none was ever written; others may be writing, unless we wait."""
+    def _read_marks(self, *, between_writes: bool = False) -> "list[AnchorPosition | None] | None":
+        """Return the two slots' positions, or None if none was ever written; others may be writing, unless we wait."""
         try:
             with _opened(self.path, os.O_RDONLY) as descriptor:
                 if between_writes:
@@ -74,7 +74,7 @@ class Anchor:
         # made, and stopped before the first mark was on the disk
         return _marks(content) if content.strip(b"\0\n") else None
 
-    def check(self, hash_of: HashOf) -> Mark | None:
+    def check(self, hash_of: HashOf) -> AnchorPosition | None:
         """Refuse a ledger that is behind its anchor or has another history; `hash_of` gives its entries' hashes."""
         mark = self.read()
         if mark is not None:
@@ -92,7 +92,7 @@ class Anchor:
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def advance(self, mark: Mark, hash_of: HashOf) -> None:
+    def advance(self, mark: AnchorPosition, hash_of: HashOf) -> None:
         """Move the anchor forward to `mark`, on the disk on return; a ledger that has forked is refused instead."""
         with self._locked() as descriptor:
             marks = _marks(os.pread(descriptor, 2 * _SLOT, 0))
@@ -103,18 +103,18 @@ class Anchor:
                 self._write(descriptor, mark, marks)
                 self._seen = mark
 
-    def replace(self, mark: Mark) -> None:
-        """Set the anchor to `mark` whatever it was: the curator's override, after the ledger has an entry of it."""
+    def replace(self, mark: AnchorPosition) -> None:
+        """Set the anchor to `mark`, whatever it was: the curator's override, after the ledger has an entry about it."""
         with self._locked() as descriptor:
             os.ftruncate(descriptor, 0)
             self._write(descriptor, mark, [None, None])
             self._seen = mark
 
-    def _compare(self, mark: Mark, hash_of: HashOf) -> None:
+    def _compare(self, mark: AnchorPosition, hash_of: HashOf) -> None:
         found = hash_of(mark.number)
         if found == mark.hash:
             return
-        fault = "is behind what this machine has answered from it" if found is None else "has another history"
+        fault = "is behind the answers that this machine has given from it" if found is None else "has another history"
         raise LedgerError(
             f"this ledger {fault}: the anchor {self.path} is at entry {mark.number}. It may be an old copy, and "
             "answering from it could spend a budget twice; nothing was answered"
@@ -122,7 +122,7 @@ class Anchor:
             "tacit ledger accept --reason '...'"
         )
 
-    def _write(self, descriptor: int, mark: Mark, marks: "list[Mark | None]") -> None:
+    def _write(self, descriptor: int, mark: AnchorPosition, marks: "list[AnchorPosition | None]") -> None:
         newest = max((0, 1), key=lambda slot: -1 if (found := marks[slot]) is None else found.number)
         os.pwrite(descriptor, _slot(mark), (1 - newest) * _SLOT)
         os.fdatasync(descriptor)
@@ -143,7 +143,7 @@ class Anchor:
     def _unwritable(self, error: OSError) -> LedgerError:
         return LedgerError(
             f"the anchor {self.path} cannot be written ({error.strerror}); nothing was answered"
-            "\nhint: $TACIT_HOME must be a folder you may write, on a disk with space"
+            "\nhint: $TACIT_HOME must be a folder where you may write, on a disk with space"
         )
 
 
@@ -160,32 +160,32 @@ def _opened(path: Path, flags: int) -> Iterator[int]:
 
 
 def anchored_at(folder: Path, places: Iterable[str], *, other_than: str | None = None) -> Path | None:
-    """Return the anchor of a ledger that used to be at one of `places`, if one is remembered, but for the one named."""
+    """Return the anchor of another ledger that used to be at one of `places`, if there is one."""
     if not folder.is_dir():
         return None
     known = {digest(place) for place in places}
     for path in sorted(folder.iterdir()):
         if not is_fresh_id(path.name) or path.name == other_than:
-            continue  # not made by us, or not asked for
+            continue  # not made by us, or the one to leave out
         mark = Anchor(folder, path.name).read()
         if mark is not None and mark.place in known:
             return path
     return None
 
 
-def _slot(mark: Mark) -> bytes:
+def _slot(mark: AnchorPosition) -> bytes:
     text = canonical([asdict(mark), digest(asdict(mark))]).encode()
     return text.ljust(_SLOT, b"\n")
 
 
-def _marks(content: bytes) -> "list[Mark | None]":
+def _marks(content: bytes) -> "list[AnchorPosition | None]":
     return [_mark(content[:_SLOT]), _mark(content[_SLOT:])]
 
 
-def _mark(slot: bytes) -> Mark | None:
+def _mark(slot: bytes) -> AnchorPosition | None:
     try:
         record, checksum = read_json(slot)
-        mark = Mark(**record) if digest(record) == checksum else None
+        mark = AnchorPosition(**record) if digest(record) == checksum else None
     except (ValueError, TypeError):
         return None
     return mark if mark is None or (type(mark.number) is int and isinstance(mark.hash, str)) else None

@@ -1,6 +1,7 @@
-"""Budgets: how much may be spent, by whom and in which period, and the rule each fixes when it is declared.
+"""Budgets: how much may be spent, by whom and in which period, and the rule that each fixes when it is declared.
 
-A charge must fit every budget that applies to it, so the smallest wins. Leaves to the filter what fits.
+A charge must fit every budget that applies to it, so the smallest wins. Whether a charge fits is decided by the filter
+(`tacit.accounting`).
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from tacit.errors import InvalidParameter
 from tacit.ledger.entry import Record, amount_or_none, scope_of
 from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, from_text, show, to_text, whole
 
-# Each analyst who has no budget of their own has this one's.
+# The budget under this name applies to each analyst without a budget of their own.
 EACH = "*"
 # How much of a time's text names the period it lies in: 2026-11-15T08:00:00.000000Z
 _PERIODS = {"day": 10, "month": 7, "year": 4}
@@ -28,7 +29,7 @@ _KINDS: dict[str, type[PureLoss | ApproximateLoss | ZcdpLoss]] = {
 
 @dataclass(frozen=True)
 class Budget:
-    """What the people in some data may lose: for life or per period, to everyone together or to one analyst."""
+    """The most that the units of a cohort may lose: for life or per period, to everyone together or to one analyst."""
 
     cohort: str
     loss: Loss
@@ -87,8 +88,8 @@ def check_delta(loss: Loss, *, population: int | None, accept_large_delta: bool)
         return
     why = "with no population declared" if population is None else f"for a population of {population}"
     raise InvalidParameter(
-        f"delta = {show(delta)} is above {show(most)} {why}: it is the chance that the promise fails for somebody, and "
-        "showing every row in the clear with that chance would keep it"
+        f"delta = {show(delta)} is above {show(most)} {why}: it is the probability that the promise fails, and "
+        "showing every row in the clear with that probability would keep it"
         f"\nhint: give delta={show(most)} or less"
         + (", or population= if it is small" if population is None else "")
         + ", or accept it: accept_large_delta=True"

@@ -1,12 +1,10 @@
-"""Certificates: what was released and what it cost, signed, to be checked by anyone who has the file.
+"""Certificates: what was released and what it cost, signed, so that anyone who has the file can check it.
 
-A certificate holds the entries themselves (the table's declaration, the charge and the answer), so that whoever
-checks it recomputes their hashes and the loss instead of believing a summary. Nothing in it is computed from rows
-but the released answer.
+A certificate holds the entries themselves (the table's declaration, the charge and the answer). A checker recomputes
+their hashes and the loss, and need not trust a summary. Only the released answer in it was computed from rows.
 
-A certificate as an entry of the public registry of deployments (OpenDP's), in YAML.
-
-What the ledger knows is filled in; what only the curator knows is left empty for them to write.
+The last part writes a certificate as an entry of the public registry of deployments (OpenDP's), in YAML: facts that the
+ledger has are filled in, and facts that only the curator has are left empty.
 """
 
 import json
@@ -27,7 +25,7 @@ WHAT = "tacit certificate 2"
 
 
 def facts(view: Draft, number: int, *, ledger: str, public_key: str) -> Record:
-    """Return what a certificate says about an answer, by its entry's number or its charge's, unsigned."""
+    """Return the content of an answer's certificate, unsigned; `number` is that of its entry or of its charge."""
     entry = view.entry(number)
     answer = view.answer_paid_by(number) if entry is not None and entry.kind == "charge" else entry
     if answer is None or answer.kind != "answer":
@@ -43,7 +41,7 @@ def facts(view: Draft, number: int, *, ledger: str, public_key: str) -> Record:
 
 
 def summary(chained: Record) -> Record:
-    """Return what the entries of a certificate say, for people to read."""
+    """Return the summary of a certificate's entries, for people to read."""
     table, charge, answer = (read_json(chained[name]["body"]) for name in ("table", "charge", "answer"))
     declaration = table["declaration"]
     return {
@@ -70,7 +68,7 @@ def verify_certificate(certificate: Any) -> Record:
     except LedgerError:
         raise
     except (TacitError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise _fault("it is not a certificate, or not a whole one") from error
+        raise _fault("it is not a certificate, or parts of it are missing") from error
 
 
 def software() -> str:
@@ -82,7 +80,7 @@ def _verified(certificate: Any) -> Record:
     unsigned = {name: value for name, value in certificate.items() if name != "signature"}
     public = certificate["public_key"]
     if certificate["what"] != WHAT or not verify_signature(unsigned, signature=certificate["signature"], public=public):
-        raise _fault("its signature is not by its key")
+        raise _fault("its signature was not made with its key")
     chained = certificate["chain"]
     for name, entry in chained.items():
         if link(entry["previous"], entry["body"]) != entry["hash"]:
@@ -90,7 +88,7 @@ def _verified(certificate: Any) -> Record:
     said = summary(chained)
     table, charge, answer = (read_json(chained[name]["body"]) for name in ("table", "charge", "answer"))
     if any(certificate[name] != value for name, value in said.items()):
-        raise _fault("its summary is not what its entries say")
+        raise _fault("its summary differs from its entries")
     if (charge["declared"], answer["charge"], answer["table"], charge["table"]) != (
         chained["table"]["number"],
         chained["charge"]["number"],
@@ -101,7 +99,7 @@ def _verified(certificate: Any) -> Record:
     if digest("declaration", table["declaration"]) != table["declaration_hash"]:
         raise _fault("the hash of the table's declaration is wrong")
     if not covers(charge_from(charge), map(event_from_dict, charge["events"])):
-        raise _fault("what ran cost more than what was charged")
+        raise _fault("its events cost more than the charge")
     return {**said, "ledger": certificate["ledger"], "software": certificate["software"], "key": fingerprint(public)}
 
 
@@ -132,8 +130,11 @@ def _fault(what: str) -> LedgerError:
 _FLAVOURS = {"pure": "Pure DP", "approximate": "Approximate DP", "zcdp": "Zero-concentrated DP"}
 
 
+# ---- the registry of deployments -------------------------------------------------------------------------------------
+
+
 def deployment(certificate: Record) -> Record:
-    """Return the registry's fields for what a certificate certifies."""
+    """Return the registry's fields for a certificate."""
     loss = certificate["loss"]
     table = certificate["table"]
     kinds = sorted({event["kind"] for event in certificate["events"]})

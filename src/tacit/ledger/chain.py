@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from tacit.errors import LedgerError
 
-# What the first entry's hash covers in place of a hash before it.
+# The first entry has no hash before it; its hash covers this text instead.
 BEGINNING = "0" * 64
 
 _ID_LETTERS = frozenset("0123456789abcdef")
@@ -61,7 +61,7 @@ def fresh_id() -> str:
 
 
 def is_fresh_id(text: object) -> bool:
-    """Return whether a text could be from `fresh_id`; what others hand us may be a path, or anything else."""
+    """Return whether a text could be from `fresh_id`; a text from outside may be a path, or anything else."""
     return isinstance(text, str) and len(text) == 32 and set(text) <= _ID_LETTERS
 
 
@@ -128,7 +128,7 @@ def load_or_make_key(path: Path) -> SigningKey:
     sync_folder(path.parent)
     made = load_key(path)
     if made is None:
-        raise LedgerError(f"the signing key {path} vanished while it was made\nhint: try again")
+        raise LedgerError(f"the signing key {path} disappeared while it was made\nhint: try again")
     return made
 
 

@@ -1,13 +1,11 @@
-"""Charging: the two steps every answer takes, reserve before a row is read and commit before it leaves.
+"""Charging: the two steps of every answer, reserve before a row is read and commit before the answer leaves.
 
-A reserve charges everything or refuses; nothing gives a charge back, whatever happens after it. A request id that
-was charged and not answered is dead, since answering it again would be a second noise for one charge.
+A reserve charges everything or refuses. No charge is ever given back, whatever happens after it. A request id that was
+charged and not answered is dead: answering it again would release a second noisy value for one charge.
 
-The status of budgets is here too: spent, left, and whether a charge fits. One comparison serves charges, plans and
-words.
-
-What is spent and left is said as it was asked, in epsilon and delta by addition; where the sum of rho leaves more to
-Gaussian noise, that stands beside it.
+The first part is the status of budgets: spent, left, and whether a charge fits. One comparison serves charges, plans
+and printed texts. Amounts are shown as questions ask for them, in epsilon and delta by addition; where the sum of rho
+leaves more to Gaussian noise, that amount is shown beside it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +21,8 @@ from tacit.ledger.entry import Entry, Record, account_name, charge_from, charge_
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.store import Likely, looks_for
 from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, SubsampledGaussian, event_to_dict, show
+
+# ---- the status of budgets -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class BudgetStatus:
 
     @property
     def words_spent(self) -> str:
-        """What was spent, as it was asked, with the sum of rho where that is what counts, or counts too."""
+        """The amount spent, by addition, with the sum of rho where the rule counts it."""
         return spent_words(self.spent, self.budget.rule)
 
     @property
     def words_left(self) -> str:
-        """What this budget leaves to one more question; one in rho says it in rho."""
+        """The amount this budget leaves to one more question; a rho budget gives it in rho."""
         if self.budget.rule.epsilon is None:
             return f"ρ = {show(self.remaining.rho or Fraction(0), up=False)}"
         return smallest([self]).amounts
@@ -61,10 +61,10 @@ class BudgetStatus:
 
 @dataclass(frozen=True)
 class Left:
-    """What every budget leaves for one more question: the smallest wins. It prints as words.
+    """The amount that all budgets leave for one more question: the smallest wins. It prints as words.
 
-    With Laplace noise up to `laplace`, and `delta` for keys nobody listed; with Gaussian noise up to `gaussian` and
-    `delta_gaussian`. Whoever leaves the noise open may ask for `epsilon`, the larger.
+    With Laplace noise up to `laplace`, and `delta` for private keys; with Gaussian noise up to `gaussian` and
+    `delta_gaussian`. A question that leaves the noise open may ask for `epsilon`, the larger.
     """
 
     laplace: Fraction
@@ -111,7 +111,7 @@ class Shortfall:
     charge: Charge
 
     def words(self, draft: Draft) -> str:
-        """Return what has no room for what, and what all budgets leave."""
+        """Return the budget, the charge it has no room for, and the amount that all budgets leave."""
         left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst))
         return f"{self.budget}, has no room for {spent_words(self.charge, self.budget.rule)}; left: {left}"
 
@@ -142,14 +142,14 @@ def first_shortfall(draft: Draft, cohort: str, *, analyst: str, charge: Charge) 
 
 
 def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None) -> tuple[BudgetStatus, ...]:
-    """Return where each budget that applies to an analyst's charge stands, or would stand after one more `charge`."""
+    """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`."""
     budgets = draft.book.applying(cohort, analyst)
     asking = _asking(budgets)
     by_all = draft.account(scope_of(cohort)).last
     found = []
     for budget in budgets:
         account = draft.account(budget.scope(analyst=analyst, time=draft.time))
-        # where nothing was charged yet, the last one is anybody's: each budget must have room for those said to be left
+        # with no charge of its own yet, a budget is measured by the cohort's last charge: the smallest count is shown
         last = draft.entry(account.last or by_all) if charge is None else None
         like = charge if last is None else charge_from(last.record)
         spent = account.spent if charge is None else account.spent + charge
@@ -160,7 +160,7 @@ def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | N
 
 
 def smallest(found: Iterable[BudgetStatus]) -> Left:
-    """Return what is left when every one of the budgets must have room."""
+    """Return the amount left when every budget must have room."""
     remainders = [status.remaining for status in found]
     rhos = [one.rho for one in remainders if one.rho is not None]
     questions = [status.questions for status in found if status.questions is not None]
@@ -175,7 +175,7 @@ def smallest(found: Iterable[BudgetStatus]) -> Left:
 
 
 def spent_words(spent: Charge, rule: Rule) -> str:
-    """Return what was spent as it was asked: epsilon and delta by addition, and the sum of rho where it counts."""
+    """Return the amount spent in words: epsilon and delta by addition, and the sum of rho where the rule counts it."""
     delta = spent.delta
     if rule.delta_convert:  # a question's delta is divided as the budget's is
         delta = max(spent.delta / FOR_KEYS, spent.delta_noise / FOR_NOISE)
@@ -190,8 +190,11 @@ def _amounts(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
 
 
 def _asking(budgets: Iterable[Budget]) -> Loss:
-    """The budget whose delta a question takes its share of: everyone's, for life."""
+    """Return the budget whose delta questions share: the lifetime budget of everyone together."""
     return next(budget.loss for budget in budgets if budget.analyst is None and budget.period is None)
+
+
+# ---- reserve and commit ----------------------------------------------------------------------------------------------
 
 
 TEXT_MAX = 1000
@@ -221,7 +224,7 @@ class StoredAnswer:
 class Keys:
     """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id.
 
-    `own` is the question of one analyst alone, for whom what others asked counts as not asked.
+    `own` identifies the question of one analyst: answers that others asked for do not count for it.
     """
 
     asked: str
@@ -232,7 +235,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Request:
-    """What an analyst asks to be charged for, checked and ready, before the ledger is looked at."""
+    """A checked request to be charged, ready before the ledger is read."""
 
     table: RegisteredTable
     analyst: str
@@ -242,7 +245,7 @@ class Request:
     samples: bool = False  # whether an event counts on a sample of the units
 
     def likely(self) -> Likely:
-        """Return what charging will probably read."""
+        """Return the rows that charging will probably read, so that a store can fetch them at once."""
         cohort, analyst = self.table.cohort, self.analyst
         names = [account_name(scope_of(cohort)), account_name(scope_of(cohort, analyst=analyst)), TABLE + self.table.id]
         names += [budgets_of(cohort, who) for who in (None, analyst, EACH)]
@@ -260,7 +263,7 @@ def new_request(
     analyst: str | None,
     ledger: str,
 ) -> Request:
-    """Return the request, its cost computed; what is no event or no text is refused."""
+    """Return the request, with its cost; anything that is not an event, or not a text, is refused."""
     charge = cost_of(events, asked)
     keys = keys_of(table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=ledger)
     record = {
@@ -278,7 +281,7 @@ def new_request(
 
 
 def cost_of(events: Sequence[Event], asked: ApproximateLoss | None) -> Charge:
-    """Return what a question is charged; what is no event is refused."""
+    """Return the charge of a question; anything that is not an event is refused."""
     for event in events:
         if KINDS.get(type(event).__name__) is not type(event):
             raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
@@ -305,9 +308,9 @@ def keys_of(
 
 
 def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
-    """Return what an analyst's question is kept under: with everyone's, or apart where they have a budget.
+    """Return the key of an analyst's question: shared with everyone, or their own if they have a budget.
 
-    An answer that somebody else paid for is as much learned as one of their own, and would not count against it.
+    Why: an answer that another analyst paid for teaches as much as an own one, but would not count against the budget.
     """
     limited = any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
     return keys.own if limited else keys.question
@@ -324,7 +327,7 @@ def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable:
         answer = view.answer_paid_by(charge.number)
         if answer is None:
             raise DeadRequest(
-                f"this request id was charged (entry {charge.number}) and has no answer: its process stopped, or is "
+                f"this request id was charged (entry {charge.number}) and has no answer: its process crashed or is "
                 "still running. Answering it again would release a second noisy value for one charge"
                 "\nhint: ask again under a new request id, which is a new charge"
             )
@@ -332,10 +335,10 @@ def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable:
 
 
 def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
-    """Charge a request and return the entry, or return the answer it already has; no room is a refusal entry.
+    """Charge a request and return the entry, or return the answer it already has; without room, refuse for the record.
 
     One decision on one draft, whose head is signed: look the question up, read the totals, decide, append. The draft
-    is then sealed (signed) and written as a whole, with those of other callers who wait (`Ledger._flush`).
+    is then sealed (signed) and written as a whole, with the steps of other waiting callers (`Ledger._flush`).
     """
     table, analyst = request.table, request.analyst
     _refuse_misuse(draft, request)
@@ -378,7 +381,7 @@ def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receip
     if not draft.holds(charge):
         raise LedgerError(
             f"the charge (entry {charge.number}) is not in this ledger any more; nothing was answered"
-            "\nhint: tacit ledger verify"
+            "\nhint: run tacit ledger verify"
         )
     if draft.answer_paid_by(charge.number) is not None:
         raise LedgerError(f"the charge (entry {charge.number}) has already paid for an answer\nhint: reserve again")

@@ -1,7 +1,7 @@
-"""The clock: the time as text that sorts as time does, and what to do when it was wrong.
+"""The clock: the time as text that sorts in order of time, and how a wrong clock is corrected.
 
-A ledger's time never falls by itself, so that no clock set back re-opens a period. A clock far ahead would then close
-every period until its time comes: it is refused, and what a wrong clock has written the curator can set right.
+A ledger's time never goes back by itself, so a clock set back cannot re-open a period. A clock far ahead would close
+every period until its time comes: it is refused. Entries that a wrong clock has written are corrected by the curator.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ def time_text(clock: Clock) -> str:
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
 
 
-# A ledger that nobody has used for longer asks whether the clock is right.
+# A ledger that was unused for longer than this asks whether the clock is right.
 FAR_AHEAD = timedelta(days=400)
-# What is ahead by less rights itself within a period, and to set it right could re-open one that was closed.
+# A smaller lead passes within a period, and correcting it could re-open a period that was closed.
 CORRECTABLE = timedelta(days=32)
 
 
@@ -43,7 +43,7 @@ def refuse_far_ahead(draft: Draft) -> None:
         raise LedgerError(
             f"the clock says {draft.now[:10]}, and this ledger's last entry is of {draft.head.time[:10]}; "
             "nothing was charged or read"
-            "\nhint: set the clock; or, if it is right, have the curator say so: tacit ledger clock --reason '...'"
+            "\nhint: set the clock; or, if it is right, have the curator confirm it: tacit ledger clock --reason '...'"
         )
 
 
@@ -54,7 +54,7 @@ def _is_far_ahead(draft: Draft) -> bool:
 def correct(draft: Draft, reason: str) -> Entry:
     """Set the ledger's time to the clock's, for the record: forward where it is far ahead, or back from a wrong one.
 
-    What was charged in a period stays charged to it, whichever period is entered again.
+    A charge stays in its period, even if the clock enters that period again.
     """
     before = draft.head.time
     if not _is_far_ahead(draft):
@@ -71,7 +71,7 @@ def _refuse_to_reopen(draft: Draft) -> None:
         # after an earlier correction times fall once, so the last one seen need not be the earliest
         first, number = min(first or entry.record["time"], entry.record["time"]), number - 1
     if first is None:
-        raise InvalidParameter("the ledger is not ahead of the clock, so there is nothing to set right")
+        raise InvalidParameter("the ledger is not ahead of the clock, so there is nothing to correct")
     if _moment(first) - _moment(draft.now) <= CORRECTABLE:
         raise InvalidParameter(
             f"the ledger has entries of {first[:10]}, which is not far ahead of the clock ({draft.now[:10]}): "

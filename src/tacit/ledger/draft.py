@@ -1,11 +1,10 @@
-"""A draft: what one transaction sees, which is what the store holds and what the transaction itself will add.
+"""A draft: the view of one transaction, that is the store's content plus everything the transaction will add.
 
-Everything it returns has been checked against the signed head: totals and pointers by the state, entries by the chain.
+Everything it returns was checked against the signed head: totals and pointers by the state, entries by the chain.
 
-The rule book: the tables and budgets in force, each read when it is asked for.
-
-The state has, for every name, source and budget, a pointer to the entry that declares it: its number and its hash.
-Only what a question needs is read, however many tables, analysts and budgets there are.
+The first part is the rule book: the tables and budgets in force, each read when it is needed. The state has, for every
+name, source and budget, a pointer to the entry that declares it: its number and its hash. A question reads only what
+it needs, for any number of tables, analysts and budgets.
 """
 
 import hashlib
@@ -23,7 +22,7 @@ from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, Rows
 from tacit.privacy import Loss
 
-# What the names in the state begin with.
+# The prefixes of names in the state.
 NAME = "name "
 TABLE = "table "
 SOURCE = "source "
@@ -35,9 +34,12 @@ Get = Callable[[str], str | None]
 Pointed = Callable[[int, str], Entry]
 
 
+# ---- the rule book ---------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Declared:
-    """A table as last declared: the entry that says so, and what it says."""
+    """A table as last declared: the entry that declares it, and its content."""
 
     entry: int
     id: str
@@ -47,7 +49,7 @@ class Declared:
     declaration: Record
     declaration_hash: str
     source: str | None
-    marks: tuple[str, ...] = ()  # what else its parts are known by
+    marks: tuple[str, ...] = ()  # hashes of the parts of its source
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -107,7 +109,7 @@ class RuleBook:
 
 
 def changes(entry: Entry, get: Get) -> dict[str, str]:
-    """Return what an entry changes in the state: the pointers to it; `get` gives what the state has so far."""
+    """Return the changes that an entry makes in the state, pointers to it; `get` reads the state so far."""
     record = entry.record
     pointer = canonical([entry.number, entry.hash])
     if record["kind"] == "table":
@@ -125,12 +127,12 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
 
 
 def name_of(name: str) -> str:
-    """Return what the state calls the table of a name."""
+    """Return the key in the state for the table of a name."""
     return NAME + canonical(name)
 
 
 def budgets_of(cohort: str, analyst: str | None) -> str:
-    """Return what the state calls the budgets of an analyst, or of everyone."""
+    """Return the key in the state for the budgets of an analyst, or of everyone."""
     return BUDGETS + canonical([cohort, analyst])
 
 
@@ -156,8 +158,11 @@ def declared_from(entry: Entry) -> Declared:
     )
 
 
-# The state keeps a hash of the hashes of so many entries, so that an old one is checked without all that follow it.
+# The state keeps one hash for each page of this many entries: an old entry is checked without reading those after it.
 PAGE = 32
+
+
+# ---- the draft -------------------------------------------------------------------------------------------------------
 
 
 class Draft:
@@ -260,7 +265,7 @@ class Draft:
         self.state.put(account_name(scope), account_text(self.account(scope).add(charge, number=number)))
 
     def seal(self, key: SigningKey) -> Writes | None:
-        """Return what the transaction adds, its head signed; None where it adds nothing."""
+        """Return all that the transaction adds, with its head signed; None if it adds nothing."""
         if not self._entries:
             return None
         change = self.state.change()
@@ -270,7 +275,7 @@ class Draft:
         return self.sealed
 
     def _found(self, entry: Entry | None, kind: str, **copied: object) -> Entry | None:
-        """Return an entry that a column led to, if it is in the chain and says itself what the column says."""
+        """Return an entry that a column led to, if it is in the chain and its own text agrees with the column."""
         if entry is None:
             return None
         record = self._checked(entry).record
@@ -334,7 +339,7 @@ def first_draft(rows: Rows, *, ledger: str, time: str) -> Draft:
 
 
 def page_name(last: int) -> str:
-    """Return what the state calls the page of entries that ends with a number."""
+    """Return the key in the state for the page of entries that ends with a number."""
     return f"page {last}"
 
 

@@ -1,6 +1,6 @@
-"""What the ledger holds, as values: entries, the head of their chain, and the running totals of each account.
+"""The values a ledger holds: entries, the head of their chain, and the running totals of each account.
 
-How they are stored is the stores' business; what they mean is in `charging.py`, `registry.py` and `budget.py`.
+How they are stored is left to the stores; their meaning is in `charging.py`, `registry.py` and `budget.py`.
 """
 
 import json
@@ -14,12 +14,12 @@ from tacit.errors import LedgerError
 from tacit.ledger.chain import canonical
 from tacit.privacy import from_text, read_json, to_text
 
-# How the tables are laid out and what a budget's rule counts; another number was written by another version.
+# The version of the table layout and of what a budget's rule counts; another version of tacit writes another number.
 SCHEMA = 3
 
 Record = dict[str, Any]
 
-# What the names of accounts in the state begin with.
+# The prefix of accounts' names in the state.
 ACCOUNT = "account "
 
 
@@ -46,7 +46,7 @@ class Entry:
         except (ValueError, TypeError):
             record = None
         if not isinstance(record, dict) or not all(isinstance(record.get(name), str) for name in ("kind", "time")):
-            raise LedgerError(f"entry {self.number} of the ledger cannot be read\nhint: tacit ledger verify")
+            raise LedgerError(f"entry {self.number} of the ledger cannot be read\nhint: run tacit ledger verify")
         return record
 
     @property
@@ -109,7 +109,7 @@ def scope_of(cohort: str, *, analyst: str | None = None, period: str | None = No
 
 
 def account_name(scope: str) -> str:
-    """Return what the state calls the account of a scope."""
+    """Return the key in the state for the account of a scope."""
     return ACCOUNT + scope
 
 

@@ -1,4 +1,4 @@
-"""Group commit: one thread writes what all waiting threads submitted, in a single durable transaction.
+"""Group commit: one thread writes the requests of all waiting threads in a single durable transaction.
 
 Many callers then share one sync of the disk. Each still gets its own decision, made in order on the same draft; a
 failure of the disk fails them all. It also keeps a fork from sharing a connection with its parent.
@@ -24,7 +24,7 @@ Outcome = TypeVar("Outcome")
 
 
 class PendingWrite(Generic[Outcome]):
-    """One caller's step that waits to be written, and what became of it.
+    """One caller's step that waits to be written, and its outcome.
 
     A step decides first and adds entries last, so it adds all or none.
     """
@@ -40,7 +40,7 @@ class PendingWrite(Generic[Outcome]):
         self.called = threading.Event()
 
     def attempt(self, draft: Draft) -> None:
-        """Take the step on a draft; a refusal is an outcome, and what it added to the draft stays."""
+        """Take the step on a draft; a refusal is an outcome, and its entries stay in the draft."""
         self.outcome, self.error = None, None
         try:
             self.outcome = self.step(draft)
@@ -57,7 +57,7 @@ class PendingWrite(Generic[Outcome]):
         self.called.set()
 
     def result(self) -> Outcome:
-        """Return the outcome, or raise what happened instead."""
+        """Return the outcome, or raise the error that happened instead."""
         if self.error is not None:
             raise self.error
         return self.outcome  # type: ignore[return-value]
@@ -69,8 +69,8 @@ Flush = Callable[[Sequence[PendingWrite[Any]]], None]
 class GroupCommit:
     """Writes the steps of many callers to a store, several in one transaction where callers wait.
 
-    One caller at a time leads: it flushes the steps of all who wait, its own among them, and then calls the first of
-    those who came meanwhile to lead.
+    One caller at a time leads: it flushes the steps of all waiting callers, its own among them. Then it makes the
+    first of those that arrived meanwhile the next leader.
     """
 
     def __init__(self, store: Store, flush: Flush) -> None:
@@ -145,7 +145,7 @@ class GroupCommit:
         self._store.turn.release()
 
     def after_fork_in_child(self) -> None:
-        """Go on without what the parent's threads had queued: it is theirs to finish."""
+        """Go on without the steps that the parent's threads had queued: the parent finishes them."""
         self._door = threading.Lock()
         self._waiting = deque()
         self._leader = None

@@ -1,6 +1,7 @@
-"""The home folder: where the signing key, the anchors and, by default, the ledger live.
+"""The home folder of keys, anchors and the default ledger, and how a ledger is opened.
 
-Opening: from a name to a ledger that is known to be ours, whole at its end, and not an old copy.
+Opening goes from a name to a ledger that is known to be ours, whole at its end, and not an old copy. Reading a whole
+ledger again is left to `verify.py`.
 """
 
 import os
@@ -32,17 +33,17 @@ from tacit.ledger.verify import verify
 
 
 def home_folder() -> Path:
-    """Return $TACIT_HOME, or the folder for programs' state; it is made, for its owner alone, if there is none."""
+    """Return $TACIT_HOME, or the folder for programs' state; if missing, it is made for its owner only."""
     return _ours(_named_folder(), "put another key or ledger there").absolute()
 
 
 def default_ledger() -> Path:
-    """Return where the ledger is when none is named."""
+    """Return the path of the default ledger."""
     return home_folder() / "ledger.db"
 
 
 def has_default_ledger() -> bool:
-    """Whether there is a ledger where one is looked for when none is named; nothing is made."""
+    """Whether the default ledger exists; nothing is made."""
     return (_named_folder() / "ledger.db").exists()
 
 
@@ -54,7 +55,7 @@ def key_file() -> Path:
 def anchors_folder() -> Path:
     """Return where the anchors are, one file for each ledger."""
     folder = home_folder() / "anchors"
-    return _ours(folder, "take away what tells an old ledger from the newest") if folder.exists() else folder
+    return _ours(folder, "remove the anchors that detect an old copy of a ledger") if folder.exists() else folder
 
 
 def _ours(folder: Path, danger: str) -> Path:
@@ -77,10 +78,13 @@ def _named_folder() -> Path:
     return Path(named) if named else Path(state) / "tacit"
 
 
-class TryOut:
-    """`tacit.TRYOUT`, in place of a ledger: everything as in earnest, in a ledger that ends with the process.
+# ---- opening a ledger ------------------------------------------------------------------------------------------------
 
-    Nothing is kept, so the budget protects nobody beyond this process, and every answer says so.
+
+class TryOut:
+    """`tacit.TRYOUT`, instead of a ledger: everything works as usual, in a ledger that ends with the process.
+
+    Nothing is kept, so the budget protects no one beyond this process, and every answer says so.
     """
 
     def __repr__(self) -> str:
@@ -122,7 +126,9 @@ def _store(where: str | os.PathLike[str] | None, connect: Connect, *, create: bo
     if not isinstance(text, str) or not text:
         raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
     if "\0" in text or not is_whole_text(text):
-        raise InvalidParameter("ledger names a path that no file can have\nhint: leave out NUL and half characters")
+        raise InvalidParameter(
+            "the ledger path is not a valid file name\nhint: remove NUL characters and unpaired surrogates"
+        )
     if text.startswith(POSTGRES):
         from tacit.ledger.postgres import PostgresStore
 
@@ -178,7 +184,7 @@ def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
 
 
 def _name_the_damage(store: Store) -> None:
-    """Raise what is wrong with a ledger, where reading all of it tells."""
+    """Read the whole ledger and raise the error that names its damage, if that finds it."""
     try:
         with store.reading() as rows:
             verify(rows)
@@ -188,7 +194,7 @@ def _name_the_damage(store: Store) -> None:
 
 
 def _no_ledger(place: str) -> LedgerError:
-    return LedgerError(f"there is no ledger at {place}\nhint: say where it is, with --ledger PATH or TACIT_HOME")
+    return LedgerError(f"there is no ledger at {place}\nhint: give its path with --ledger PATH or TACIT_HOME")
 
 
 def _refuse_if_lost(store: Store) -> None:
@@ -201,20 +207,20 @@ def _refuse_if_lost(store: Store) -> None:
         if rows.head() is not None:
             return
     raise LedgerError(
-        f"there was a ledger at {store.place} and it is gone; a new one would forget what was spent"
-        f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
+        f"there was a ledger at {store.place} and it is gone; a new one would not know what was spent"
+        f"\nhint: put it back; or, if no person's privacy depends on it any more, remove its anchor: {remembered}"
     )
 
 
 def _refuse_if_replaced(store: Store, ledger: str) -> None:
-    """Refuse a ledger where another one used to be: whole and signed by our key it may be, and know nothing of what
+    """Refuse a ledger where another one used to be. It may be whole and signed by our key, but it does not know what
     the other has spent."""
     remembered = anchored_at(anchors_folder(), store.places, other_than=ledger)
     if remembered is not None:
         raise LedgerError(
-            f"there was another ledger at {store.place} than the one there now, which knows nothing of what that one "
-            "has spent; nothing was answered"
-            f"\nhint: put it back; or, if nobody's privacy hangs on it any more, remove its anchor: {remembered}"
+            f"there was another ledger at {store.place}, and the one there now does not know what that one has spent; "
+            "nothing was answered"
+            f"\nhint: put it back; or, if no person's privacy depends on it any more, remove its anchor: {remembered}"
         )
 
 
@@ -246,8 +252,8 @@ def _own_key(public: str) -> SigningKey:
     key = load_key(path)
     if key is not None and key.public == public:
         return key
-    fault = "there is none" if key is None else f"the one there is {fingerprint(key.public)}"
+    fault = "there is no key" if key is None else f"there is the key {fingerprint(key.public)}"
     raise LedgerError(
-        f"this ledger is signed by the key {fingerprint(public)}, and at {path} {fault}; nothing was answered"
+        f"this ledger is signed by the key {fingerprint(public)}, but {fault} at {path}; nothing was answered"
         "\nhint: copy the key from the machine that made the ledger, or set TACIT_HOME to where it is"
     )

@@ -14,7 +14,7 @@ from typing import Self
 from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, registry
-from tacit.ledger.anchor import Anchor, Mark
+from tacit.ledger.anchor import Anchor, AnchorPosition
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import (
@@ -106,10 +106,10 @@ class Ledger:
     ) -> RegisteredTable:
         """Return the table as this ledger knows it; a table that is new needs `budget`, for its lifetime.
 
-        `declaration` holds what is public about it (unit, neighbours, columns, bounds, version), `source` tells one
-        source from another, `marks` are what else its parts are known by, and nothing here is computed from rows.
+        `declaration` holds its public facts (unit, neighbours, columns, bounds, version). `source` identifies its data
+        and `marks` the parts of the source. Nothing here is computed from rows.
         """
-        said = registry.registration(
+        registration = registry.registration(
             name=name,
             declaration=declaration,
             source=source,
@@ -119,7 +119,7 @@ class Ledger:
             accept_large_delta=accept_large_delta,
             same_people_as=same_people_as,
         )
-        return self._group_commit.submit(lambda draft: registry.register(draft, said, ledger=self.id))
+        return self._group_commit.submit(lambda draft: registry.register(draft, registration, ledger=self.id))
 
     def reserve(
         self,
@@ -135,7 +135,7 @@ class Ledger:
 
         Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
         is charged once: its answer comes back, or, if it has none, `DeadRequest`. `asked` is the (epsilon, delta) that
-        noise was made for which is not pure; without it such noise counts by its rho alone.
+        noise was made for which is not pure; without it such noise counts only by its rho.
         """
         request = charging.new_request(
             table,
@@ -207,16 +207,16 @@ class Ledger:
         )
 
     def version_of(self, name: str) -> int | None:
-        """Return the version a table of that name was last declared with; None where there is none."""
+        """Return the version that a table of this name was last declared with; None if there is no such table."""
         with self._view() as draft:
             known = draft.book.named(name)
         return None if known is None else known.version
 
     def known_as(self, *, name: str, source: str | None, marks: Sequence[str], by_name: bool = True) -> str | None:
         """Return the name under which this ledger knows a source, or a table of that name; None if it does not."""
-        said = registry.registration(name=name, declaration={}, source=source, marks=marks)
+        registration = registry.registration(name=name, declaration={}, source=source, marks=marks)
         with self._view() as draft:
-            return registry.known_as(draft.book, said, ledger=self.id, by_name=by_name)
+            return registry.known_as(draft.book, registration, ledger=self.id, by_name=by_name)
 
     def tables(self) -> tuple[RegisteredTable, ...]:
         """Return every table, by name, as last declared."""
@@ -232,7 +232,7 @@ class Ledger:
             return None if found is None else registry.registered(draft.book, found)
 
     def budget_status(self, table: RegisteredTable, analyst: str | None = None) -> tuple[BudgetStatus, ...]:
-        """Return where each budget stands that applies to the table, and to an analyst if one is named."""
+        """Return the status of each budget that applies to the table, and to an analyst if one is named."""
         with self._view() as draft:
             return budget_status(draft, table.cohort, analyst=analyst or "")
 
@@ -313,10 +313,10 @@ class Ledger:
     def accept(self, reason: str) -> None:
         """Accept a ledger that is behind its anchor, for the record: the curator's way on when the newest copy is lost.
 
-        What was answered after this copy was made is forgotten; lower the budget by as much as it may have spent.
+        This copy does not know the answers given after it was made: lower the budget by what they may have spent.
         """
         if self._anchor is None or (mark := self._anchor.read()) is None or self._hash_of(mark.number) == mark.hash:
-            raise InvalidParameter("this ledger is not behind its anchor, so there is nothing to accept")
+            raise InvalidParameter("this ledger is not behind its anchor: there is nothing to accept")
         record = {"kind": "override", "reason": reason, "anchor": {"number": mark.number, "hash": mark.hash}}
         self._group_commit.submit(lambda draft: draft.append(record))
         with self._store.reading() as rows:
@@ -327,7 +327,7 @@ class Ledger:
         self._group_commit.submit(lambda draft: correct(draft, reason), publishes=True, sets_clock=True)
 
     def check_anchor(self) -> None:
-        """Refuse a ledger that is behind what this machine has answered from it, or has another history."""
+        """Refuse a ledger that is behind the answers this machine has given from it, or has another history."""
         if self._anchor is not None:
             self._anchor.check(self._hash_of)
 
@@ -338,7 +338,7 @@ class Ledger:
         self._advance_anchor(head)
 
     def _flush(self, writes: Sequence[PendingWrite[object]]) -> None:
-        """Write the steps of all who wait in one durable transaction: read, decide, append, sign, write; then anchor.
+        """Write the steps of all waiting callers in one transaction: read, decide, append, sign, write; then anchor.
 
         The anchor moves only where an answer is about to leave.
         """
@@ -394,8 +394,8 @@ class Ledger:
         if self._anchor is not None:
             self._anchor.advance(self._mark(head), self._hash_of)
 
-    def _mark(self, head: Head) -> Mark:
-        return Mark(head.number, head.hash, self.public_key, digest(self.place))
+    def _mark(self, head: Head) -> AnchorPosition:
+        return AnchorPosition(head.number, head.hash, self.public_key, digest(self.place))
 
     @contextmanager
     def _view(self) -> Iterator[Draft]:

@@ -1,9 +1,10 @@
 """The PostgreSQL store: for several servers that share one ledger.
 
 A transaction is one conditional statement: it writes everything if the head is still the one the decision was made on,
-and nothing otherwise. A process that was the last to write sends that statement alone. Where others write too, they
+and nothing otherwise. A process that was the last to write sends only that statement. Where others write too, they
 queue for a lock, and the next in line reads as soon as the one before has written. It need not wait for the disk: the
-log is one, so whoever waits for its own write to be on the disk waits for all before it, and many wait together.
+server has one log, so a writer that waits for its own write to reach the disk waits for all before it, and many wait
+together.
 """
 
 import contextlib
@@ -68,7 +69,7 @@ _TAMPERED = (
 # One lock for each ledger of a server.
 _LOCK = "'tacit_head'::regclass::oid::int, 0"
 
-# What a decision may take for absent, as a condition of the write it led to.
+# Rows that a decision took for absent: the write is conditional on their absence.
 _ABSENT = {
     BY_REQUEST: "request = ANY(?::text[])",
     BY_QUESTION: "question = ANY(?::text[])",
@@ -79,7 +80,7 @@ _CONDITIONS = " ".join(
     for taken in _ABSENT.values()
 )
 
-# Writes a transaction in one statement, all of it or none of it; {0} is what else it is conditional on.
+# Writes a transaction in one statement, all of it or none of it; {0} holds further conditions.
 _WRITE = f"""
 WITH moved AS ({MOVE_HEAD} {{0}} RETURNING 1),
 entries AS (
@@ -97,12 +98,12 @@ nodes AS (
 SELECT count(*) FROM moved
 """.replace("?", "%s")  # noqa: S608 (our own constants)
 _WRITE_LOCKED = _WRITE.format("")
-# alone: where nobody holds or awaits the lock, and what was taken for absent is
+# without queueing: no one holds or awaits the lock, and the rows taken for absent are absent
 _WRITE_ALONE = _WRITE.format(f"AND pg_try_advisory_xact_lock({_LOCK}) {_CONDITIONS}".replace("?", "%s"))
 
 _QUEUE = f"BEGIN; SET LOCAL synchronous_commit = off; SELECT pg_advisory_xact_lock({_LOCK})"
 _AWAIT_DISK = "SELECT pg_logical_emit_message(true, 'tacit', '')"
-# What is planned once for each connection and then run by its name: several in one message have no other way to be.
+# Prepared once per connection and run by name: several statements in one message cannot take parameters otherwise.
 _SOME_NODES = "SELECT place, children FROM tacit_node WHERE place = ANY(?::text[])"
 _PLANNED = {
     HEAD: "tacit_get_head",
@@ -129,7 +130,7 @@ class PostgresStore:
     def __init__(self, address: str) -> None:
         self._address = address
         self._last: Head | None = None  # the head this process wrote last
-        self._alone = False  # whether nobody else seems to write
+        self._alone = False  # whether no other process seems to write
         self._nodes: set[str] = set()  # where the state is known to have nodes
         self._process = os.getpid()
         self.turn = RLock()
@@ -159,7 +160,7 @@ class PostgresStore:
             raise LedgerError(f"the ledger {self.place} is too busy; nothing was answered\nhint: ask again")
 
     def _write_alone(self, last: Head, likely: Sequence[Likely], work: Work) -> None:
-        """Decide on what this process wrote last, and write on condition that nobody has written since."""
+        """Decide on this process's own last write, and write on condition that no other process has written since."""
         self._alone = False  # unless it turns out well
         assumed: Found = {(HEAD, ()): [_head_row(last)]}
         assumed |= {query: [] for one in likely for query in one.absent}
@@ -169,7 +170,7 @@ class PostgresStore:
             except NotAsSigned:
                 raise _TryAgain from None  # read after another had written
             if writes is None:
-                raise _TryAgain  # nothing to make conditional, so nothing would tell that the head has moved
+                raise _TryAgain  # no conditional write, so nothing would detect that the head has moved
             absent = [_array([values[0] for query, values in assumed if query == kind]) for kind in _ABSENT]
             if link.execute(_WRITE_ALONE, (*_moved(writes), *absent, *_written(writes))).fetchall() != [(1,)]:
                 raise _TryAgain
@@ -189,7 +190,7 @@ class PostgresStore:
             self._last = writes.head
 
     def _queue(self, link: Link, likely: Sequence[Likely]) -> Found:
-        """Take the lock, and return with it what the work will probably read: one message there and back."""
+        """Take the lock, and fetch the rows that the work will probably read: one round trip."""
         places = sorted({place_of(name) for one in likely for name in one.names})
         queries: Found = {query: [] for one in likely for query in one.absent}
         found: Found = {(HEAD, ()): [], **queries}
@@ -201,7 +202,7 @@ class PostgresStore:
             statements += [_planned((_SOME_NODES, (_array(nodes),)))]
             statements += [_planned((BUCKET, (at, at + "g"))) for at in buckets]
         cursor = link.execute("; ".join(statements).encode(), prepare=False)
-        for _ in range(3):  # what begins, sets and locks has nothing to say
+        for _ in range(3):  # the statements that begin, set and lock return no rows
             cursor.nextset()
         for query in found:
             found[query] = cursor.fetchall()
@@ -355,7 +356,7 @@ def _literal(value: int | str) -> str:
     if isinstance(value, int):
         return str(value)
     if "\0" in value:
-        raise LedgerError("a text for the ledger holds NUL\nhint: this is ours to mend")
+        raise LedgerError("a text for the ledger holds a NUL character\nhint: this is a bug in tacit; please report it")
     return "E'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -364,7 +365,7 @@ def _plan(link: Link) -> None:
     link.execute("SET plan_cache_mode = force_generic_plan")
     for statement, name in _PLANNED.items():
         parts = statement.replace("%s", "?").split("?")
-        numbered = "".join(f"{part}${place}" for place, part in enumerate(parts[:-1], start=1)) + parts[-1]
+        numbered = "".join(f"{part}${number}" for number, part in enumerate(parts[:-1], start=1)) + parts[-1]
         link.execute(f"PREPARE {name} AS {numbered}".encode())
 
 
@@ -427,7 +428,7 @@ def _check_tables(link: Link, place: str) -> None:
 
 
 def explained(error: psycopg.Error, place: str) -> LedgerError:
-    """Return our error for one of the server's, by its code; its text may quote what was sent."""
+    """Return our error for one of the server's, by its code: its text may quote the data that was sent."""
     code = error.sqlstate or type(error).__name__
     hint = _HINTS.get(code, _HINTS.get(code[:2], "check the address and that the server is up"))
     return LedgerError(f"the ledger in {place} cannot be used ({code}); nothing was answered\nhint: {hint}")

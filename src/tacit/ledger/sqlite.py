@@ -33,7 +33,7 @@ from tacit.ledger.store import (
 )
 
 BUSY_SECONDS = 60.0
-# "Tcit": says in the file's header whose file it is
+# "Tcit": the file's header names its owner, tacit
 APPLICATION = 0x54636974
 MEMORY = ":memory:"
 
@@ -98,7 +98,7 @@ class SqliteStore:
 
     @contextmanager
     def checking(self) -> Iterator[None]:
-        """Refuse a file whose pages or indexes SQLite finds damaged, while what is inside goes on."""
+        """Refuse a file whose pages or indexes SQLite finds damaged, while the block runs."""
         with self.turn:
             if self._path is None or self._connect is not connect_to_file:
                 with self._opened() as connection:
@@ -128,12 +128,12 @@ class SqliteStore:
                 connection.close()
 
     def enter_child(self) -> None:
-        """Let a child process open the file anew; what was in memory stays its parent's."""
+        """Let a child process open the file again; a ledger in memory stays with the parent."""
         if self._path is not None:
             self._process = os.getpid()
 
     def close(self) -> None:
-        """Close the file, or forget what was in memory."""
+        """Close the file, or forget the ledger in memory."""
         with self.turn:
             self.disconnect()
             if self._connection is not None:
@@ -188,7 +188,7 @@ class SqliteStore:
         self._check_tables(connection)
 
     def _is_new(self, connection: Connection) -> bool:
-        """Return whether there is nothing in the file yet; refuse what is not a ledger, before it is touched."""
+        """Return whether there is nothing in the file yet; refuse a file that is not a ledger, before it is touched."""
         application = list(connection.execute("PRAGMA application_id"))[0][0]
         if application == APPLICATION:
             return False
@@ -264,7 +264,7 @@ def _make_file(path: Path) -> None:
     except OSError as error:
         raise LedgerError(
             f"the ledger {path} cannot be made ({error.strerror})"
-            "\nhint: choose a place you may write, with --ledger PATH"
+            "\nhint: choose a path where you may write, with --ledger PATH"
         ) from error
     os.close(descriptor)
     sync_folder(path.parent)
@@ -278,7 +278,7 @@ def explained(error: sqlite3.Error, place: str) -> LedgerError:
             return LedgerError(f"the ledger {place} {what}; nothing was answered\nhint: {hint}")
     return LedgerError(
         f"the ledger {place} cannot be used ({code or type(error).__name__}); nothing was answered"
-        "\nhint: tacit ledger verify says what is wrong with it"
+        "\nhint: tacit ledger verify names what is wrong"
     )
 
 

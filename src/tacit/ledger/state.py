@@ -1,9 +1,9 @@
-"""The state: all that the entries add up to (totals, tables, budgets), as one map whose root the head signs.
+"""The state: everything the entries add up to (totals, tables, budgets), as one map whose root the head signs.
 
-Whoever can write the tables, without the key, could otherwise lower a total or put back an old one. The map is a
-tree of hashes: a name leads to a place in it, few names share a bucket, and every piece that is read is checked
-against the hash its parent names, up to the root. So a lookup reads and a change writes a path, whatever the map's
-size, and what is absent is known to be absent. Nothing is ever removed. Leaves to the rows how it is stored.
+Without it, anyone who can write the tables could lower a total or restore an old one without the key. The map is a tree
+of hashes (a Merkle tree): a name's hash is its place in the tree, few names share a bucket, and every piece that is
+read is checked against the hash in its parent, up to the root. So a lookup reads one path and a change writes one, for
+a map of any size, and absence is proved too. Nothing is ever removed. How it is stored is left to `store.py`.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
-"""What the ledger asks of a store: durable transactions on its tables, one at a time.
+"""The tables of a ledger with every query on them, and what the ledger needs of a store: durable transactions.
 
-The ledger's tables and every query on them, once for all stores: a store supplies only how a statement runs.
-
-Nothing read here is to be believed as it is: the head is signed, and drafts check the rest against it.
+The queries are written once for all stores; a store supplies only how a statement runs. Nothing read here is trusted:
+the head is signed, and drafts check the rest against it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -236,12 +235,12 @@ def unexpected(error: Exception) -> LedgerError:
     """Return the error for rows that are not what was signed, or could not be read as what we write."""
     if isinstance(error, NotAsSigned):
         return LedgerError(
-            "the ledger was changed behind its back: an entry, a total or a budget is not what its head signs; "
+            "the ledger was changed from outside: an entry, a total or a budget differs from what its head signs; "
             "nothing was charged or answered\nhint: tacit ledger verify names it; restore the newest whole copy"
         )
     fault = LedgerError(
         f"the ledger holds something it did not write ({type(error).__name__}); nothing was answered"
-        "\nhint: tacit ledger verify says what is wrong with it"
+        "\nhint: tacit ledger verify names what is wrong"
     )
     fault.__cause__ = error
     return fault

@@ -1,15 +1,12 @@
-"""Verifying: read the whole ledger again and recompute everything that follows from its entries.
+"""Verification: reads the whole ledger again and recomputes everything that follows from its entries.
 
-The chain of hashes, the signature on its head, the columns copied from the entries, the whole state under the head,
-that each charge is at least what its events cost, and that it fitted its budgets when it was made. Anything that does
-not follow is damage, and is named.
-Entries that differ only in their names, times and answers are many; `verify.py` spares parsing them one by one.
+It checks the chain of hashes, the signature on its head, the columns copied from the entries, the whole state under the
+head, that each charge is at least the cost of its events, and that it fitted its budgets when it was made. Anything
+that does not follow is damage, and is named.
 
-Sameness: entries that differ from one read before only in names, times and answers are not parsed again.
-
-The texts are canonical JSON, so what differs is at known places: digits of a hash, a time, an answer. The rest of a
-charge is looked up as text. What is found here is exactly what parsing would find; where that is not sure, nothing is
-found, and the entry is parsed as a whole.
+The first part saves time: many entries differ only in names, times and answers, and are not parsed again. The texts are
+canonical JSON, so the differences are at known positions: digits of a hash, a time, an answer. The rest of a charge is
+looked up as text. The result is exactly that of parsing; where that is not certain, the entry is parsed as a whole.
 """
 
 import json
@@ -30,6 +27,9 @@ from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import Rows
 from tacit.privacy import event_from_dict
 
+# ---- entries that need no parsing ------------------------------------------------------------------------------------
+
+
 _ANSWER = '{"answer":"'
 _REST_OF_ANSWER = re.compile(
     r',"charge":([1-9][0-9]{0,17}),"kind":"answer","question":"([0-9a-f]{64})","table":"[0-9a-f]{32}"'
@@ -43,7 +43,7 @@ _TIME = re.compile(r"[-0-9T:.Z]{27}").fullmatch
 _QUESTION_AT = 32 + len('","question":"')
 _REQUEST_AT = _QUESTION_AT + 64 + len('","request":')
 _TIME_END = len('"}')
-# What stands in for what differs, once, when a text is parsed that was not seen before.
+# Placeholders for the parts that differ, when a new text is parsed once.
 _STANDS_IN = ("a" * 64, "b" * 64, "c" * 64, "0" * 27)
 
 SEEN_MAX = 100_000
@@ -61,7 +61,7 @@ def alike_answer(body: str) -> tuple[str, ...] | None:
 
 
 class AlikeCharges(Generic[Meaning]):
-    """Charges by their text without what differs, each with what it means, which `means` tells from the record."""
+    """Charges by the text they share, each with its meaning, which `means` computes from the record."""
 
     def __init__(self, means: Callable[[Record], Meaning]) -> None:
         self._means = means
@@ -99,7 +99,7 @@ class AlikeCharges(Generic[Meaning]):
         return meaning, question, request if named else None, time
 
     def _meaning(self, same: tuple[str, ...], *, named: bool) -> Meaning | None:
-        """Return what a text means that was not seen before, if what differs is where it was looked for."""
+        """Return the meaning of a new text, if the parts that differ are where `find` looked for them."""
         asked, question, request, time = _STANDS_IN
         begin, declared, cohort, between, end, close = same
         text = (
@@ -125,12 +125,15 @@ class AlikeCharges(Generic[Meaning]):
         return meaning
 
 
+# ---- verification ----------------------------------------------------------------------------------------------------
+
+
 # The columns `request`, `question` and `answers`.
 Copied = tuple[str | None, str | None, int | None]
 
 _decode = json.JSONDecoder().raw_decode
 
-# Charges that differ are added up at the latest when there are so many.
+# Pending charges are added up at the latest when there are this many.
 PENDING_MAX = 10_000
 
 
@@ -163,7 +166,7 @@ def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
     for name, place, value in rows.values():
         stored[name] = value
         if place != place_of(name):
-            raise _fault("a total or a pointer is not in its place")
+            raise _fault("a total or a pointer is at a wrong place in the state")
     if stored != state:
         wrong = min(name for name in {*stored, *state} if stored.get(name) != state.get(name))
         if wrong.startswith(ACCOUNT):
@@ -216,7 +219,7 @@ class Replay:
             self.hash = hash
             time, copied = self._follow(body, columns)
             if (request, question, answers) != copied or time < self.time:
-                raise _fault(f"entry {self.number} is not in its place")
+                raise _fault(f"entry {self.number} is out of order")
             self.time = time
         except LedgerError:
             raise
@@ -234,7 +237,7 @@ class Replay:
         if (head.ledger, head.time) != (self.ledger, self.time):
             raise _fault("its head does not follow from its entries")
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
-            raise _fault("the signature on its head is not by its key")
+            raise _fault("the signature on its head was not made with its key")
         self._add_up()
         self.state |= {account_name(scope): account_text(account) for scope, account in self.accounts().items()}
 
@@ -254,7 +257,7 @@ class Replay:
             return time, self._charge(spending, question, request, time)
         record, end = _decode(body)
         if end != len(body):
-            raise _fault(f"entry {self.number} has more after its end")
+            raise _fault(f"entry {self.number} has text after its end")
         return record["time"], self._follow_record(record, columns)
 
     def _follow_record(self, record: Record, columns: Sequence[Any]) -> Copied:
@@ -272,17 +275,17 @@ class Replay:
         elif kind == "ledger" and self.number == 1:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
             if not is_fresh_id(self.ledger):
-                raise _fault("its id is not one that a ledger is given")
+                raise _fault("its id is one that tacit never makes")
         elif kind == "clock" and record["before"] == self.time:
             self.time = ""  # the curator's word: the one entry that may be of an earlier time
         elif kind not in {"refusal", "override"}:
-            raise _fault(f"entry {self.number} is of no known kind")
+            raise _fault(f"entry {self.number} has an unknown kind")
         return None, None, None
 
     def _answer(self, charge: int, question: str) -> Copied:
         self._answers += 1
         if self._unanswered.pop(charge, None) != question:
-            raise _fault(f"entry {self.number} answers what was not charged, or was answered before")
+            raise _fault(f"entry {self.number} answers a question that was not charged, or was answered before")
         return None, question, charge
 
     def _charge(self, spending: "Spending", question: str, request: str | None, time: str) -> Copied:
@@ -302,9 +305,9 @@ class Replay:
         charge = charge_from(record)
         amounts = [amount for field in fields(charge) if (amount := getattr(charge, field.name)) is not None]
         if any(amount < 0 or GRAIN % amount.denominator for amount in amounts):
-            raise _fault(f"entry {self.number} has an amount that was never written")
+            raise _fault(f"entry {self.number} has an amount that tacit never writes")
         if not covers(charge, map(event_from_dict, record["events"])):
-            raise _fault(f"what ran under entry {self.number} cost more than its charge")
+            raise _fault(f"the events of entry {self.number} cost more than its charge")
         return Spending(record["people"], record["analyst"] or "", charge)
 
     def _add_up(self) -> None:
@@ -343,5 +346,5 @@ class Spending:
 def _fault(what: str) -> LedgerError:
     return LedgerError(
         f"the ledger does not verify: {what}"
-        "\nhint: restore the newest whole copy; what was answered since must be taken as spent"
+        "\nhint: restore the newest whole copy; answers given since then must be counted as spent"
     )
