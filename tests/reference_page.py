@@ -16,7 +16,7 @@ import tacit
 import tacit.local
 from tacit.cli.app import app
 from tacit.door import Catalog, PlanReport, Question, Table
-from tacit.tables.catalog import BUDGET_WORDS, TABLE_WORDS
+from tacit.tables.catalog import BUDGET_OPTIONS, TABLE_OPTIONS
 from tacit.tables.schema import FACTS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -311,8 +311,8 @@ def _first(text: str | None) -> str:
 
 def catalog_words() -> str:
     """Return what a tacit.toml may say."""
-    tables = {f"`{word}`": WORDS[word] for word in TABLE_WORDS}
-    budget = {f"`{word}`": WORDS[word] for word in BUDGET_WORDS}
+    tables = {f"`{word}`": WORDS[word] for word in TABLE_OPTIONS}
+    budget = {f"`{word}`": WORDS[word] for word in BUDGET_OPTIONS}
     facts = {f"`{word}`": COLUMN_FACTS[word] for word in FACTS}
     sample = """```toml
 ledger = "ledger.db"                      # for all tables; the one in TACIT_HOME where left out
