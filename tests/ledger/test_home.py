@@ -65,7 +65,7 @@ def test_another_key_cannot_write(where, tacit_home, monkeypatch, tmp_path):
         table = register(ledger)
     monkeypatch.setenv("TACIT_HOME", str(tmp_path / "other"))
     open_ledger(tmp_path / "other.db").close()
-    with open_ledger(where) as ledger, pytest.raises(LedgerError, match="there is the key"):
+    with open_ledger(where) as ledger, pytest.raises(LedgerError, match="but the key at"):
         charge(ledger, table, "q")
     with open_ledger(where) as ledger, pytest.raises(LedgerError):
         ledger.grant("pay", epsilon(100))

@@ -252,8 +252,8 @@ def _own_key(public: str) -> SigningKey:
     key = load_key(path)
     if key is not None and key.public == public:
         return key
-    fault = "there is no key" if key is None else f"there is the key {fingerprint(key.public)}"
+    fault = f"there is no key at {path}" if key is None else f"the key at {path} is {fingerprint(key.public)}"
     raise LedgerError(
-        f"this ledger is signed by the key {fingerprint(public)}, but {fault} at {path}; nothing was answered"
+        f"this ledger is signed by the key {fingerprint(public)}, but {fault}; nothing was answered"
         "\nhint: copy the key from the machine that made the ledger, or set TACIT_HOME to where it is"
     )
