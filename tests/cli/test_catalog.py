@@ -121,7 +121,7 @@ def test_a_mistyped_table_gets_its_name(tacit_command):
     ("change", "said"),
     [
         (('unit = "patient"', 'unit = "patent"'), "did you mean 'patient'"),
-        (("rows_per_unit", "rows_per_person"), "tacit.toml, line 4: 'rows_per_person' is not a word here"),
+        (("rows_per_unit", "rows_per_person"), "tacit.toml, line 4: 'rows_per_person' is not an option here"),
         (("between = [0, 10]", "between = [10, 0]"), "tacit.toml, line 8: "),
         (('"visits.parquet"', '"gone.parquet"'), "tacit.toml, [tables.visits]: there is no file"),
     ],

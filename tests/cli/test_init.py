@@ -119,7 +119,7 @@ def test_a_path_is_written_as_seen_from_the_catalog(tacit_command, folder):
     [
         (("gone.parquet",), "there is no file"),
         (("visits.parquet", "--unit", "patent"), "did you mean 'patient'"),
-        (("visits.parquet", "--between", "days=9:1"), "must go up"),
+        (("visits.parquet", "--between", "days=9:1"), "must start with its lowest value"),
         (("visits.parquet", "--between", "dayz=0:1"), "no column 'dayz'"),
         (("visits.parquet", "--budget", "-1"), "epsilon"),
         (("visits.parquet", "--delta", "1e-6"), "--budget 3 --delta 1e-6"),

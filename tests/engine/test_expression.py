@@ -103,7 +103,7 @@ def test_times_outside_the_calendar_are_null():
 
 
 def test_what_no_cast_reads_is_refused_from_public_facts():
-    with pytest.raises(QueryRefused, match="stored as a float and declared as a decimal"):
+    with pytest.raises(QueryRefused, match="stored as a float, which cannot be read as a decimal"):
         read([], pa.float64(), decimal(10, 2))
 
 

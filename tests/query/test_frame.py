@@ -70,7 +70,7 @@ def test_default_names_are_sqls():
 def test_ranges_and_steps_are_read_as_written():
     made = make_query(START, [total("days", between=(0, 0.1), step=0.01)]).outputs[0].aggregate
     assert made == Aggregate("sum", Column("days"), (Fraction(0), Fraction(1, 10)), Fraction(1, 100))
-    with pytest.raises(InvalidParameter, match="must go up"):
+    with pytest.raises(InvalidParameter, match="must start with its lowest value"):
         make_query(START, [total("days", between=(1, 0))])
 
 

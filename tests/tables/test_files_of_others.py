@@ -178,7 +178,7 @@ def test_a_generated_column_is_in_no_question():
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres", "ducklake"])
 def test_a_table_that_an_extension_reads_is_refused(kind):
-    with pytest.raises(QueryRefused, match="copy it first"):
+    with pytest.raises(QueryRefused, match="copy it into a DuckDB table first"):
         refuse_other_stores("t", kind)
     refuse_other_stores("t", "duckdb")
 

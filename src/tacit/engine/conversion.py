@@ -1,4 +1,8 @@
-"""Cells from one type to another: implicit widening, the catalogue's casts, and the settling of raw results."""
+"""Converts cells between types in Ibis: implicit widening, the catalogue's casts, and the settling of raw floats.
+
+No conversion can fail on a row: a cell that does not fit becomes NULL. The functions of the language are in
+`translations.py`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +17,7 @@ from tacit.tables import FIRST_SECOND, LAST_SECOND
 _PLAIN = {"bool": "boolean", "int": "int64", "float": "float64", "text": "string", "date": "date"}
 FIRST_DAY, LAST_DAY = "0001-01-01", "9999-12-31"
 
-# Written so that RE2, Java and POSIX agree; what matches is taken out whole, what does not becomes '' and so NULL.
+# Written so that RE2, Java and POSIX agree. A text that matches is taken whole; any other becomes '', and so NULL.
 _DIGITS = "([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})"
 _INT_TEXT = "^[+-]?[0-9]{1,30}$"
 _DECIMAL_TEXT = f"^[+-]?{_DIGITS}$"
@@ -22,7 +26,7 @@ _YEAR = "([0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)"
 _CLOCK = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?"
 _ZONE = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
 _TIME_TEXT = f"^{_YEAR}-[0-9]{{2}}-[0-9]{{2}}([ T]{_CLOCK}{_ZONE}?)?$"
-_HAS_ZONE = ":.*[Z+-]"  # in what has the shape above
+_HAS_ZONE = ":.*[Z+-]"  # for texts that match _TIME_TEXT
 
 
 @dataclass(frozen=True)
@@ -105,14 +109,14 @@ class TranslatedCall:
         """Return the constant that the call was checked to have at this index."""
         argument = self.call.arguments[index]
         if not isinstance(argument, Value):
-            raise QueryRefused("an argument that must be a constant is none\nhint: write the value itself")
+            raise QueryRefused("this argument must be a constant\nhint: write the value itself")
         return argument.value
 
     def number(self, index: int) -> int:
         """Return the whole constant that the call was checked to have at this index."""
         value = self.constant(index)
         if not isinstance(value, int):
-            raise QueryRefused("an argument that must be a whole constant is none\nhint: write the number itself")
+            raise QueryRefused("this argument must be a constant whole number\nhint: write the number itself")
         return value
 
 
@@ -136,7 +140,7 @@ def _to_int(cell: Cell, kind: Kind) -> ir.Value:
 
 @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
 def trunc(number: float) -> float:
-    """Return the engine's own: digits after the point dropped, toward 0; it says NaN and ±Inf for these."""
+    """Return a number without its digits after the point (the engine's function); NaN and ±Inf stay as they are."""
     raise NotImplementedError
 
 
@@ -169,7 +173,7 @@ def _to_timestamp(cell: Cell, kind: Kind) -> ir.Value:
 
 
 def _moment(cell: Cell) -> ir.Value:
-    """A text as a timestamp in UTC. An engine's own timestamps pass over an offset; those with a zone read it."""
+    """A text as a timestamp in UTC. The engine's cast to a timestamp ignores an offset; its zoned cast reads it."""
     text = _shaped(cell, _TIME_TEXT)
     zoned = in_utc(text.try_cast("timestamp('UTC', 6)"))
     plain = text.try_cast(type_name(TIMESTAMP))
@@ -179,7 +183,8 @@ def _moment(cell: Cell) -> ir.Value:
 def in_utc(zoned: ir.Value) -> ir.Value:
     """Return a timestamp with a zone in UTC, NULL outside the calendar.
 
-    By its count of microseconds, since a cast would go by the connection's own zone; a count too large would raise.
+    It goes through the count of microseconds, because a cast would use the connection's own zone. A count outside the
+    calendar becomes NULL first, because it would raise.
     """
     count = epoch_us(zoned)
     within = count.between(FIRST_SECOND * 10**6, LAST_SECOND * 10**6 + 999_999)
@@ -204,12 +209,12 @@ CASTS: dict[str, Callable[[Cell, Kind], ir.Value]] = {
 
 
 def convert(cell: Cell, kind: Kind, *, name: str) -> Cell:
-    """Return a stored column as its declared type, by the catalogue's casts; refuse what no cast does."""
+    """Return a stored column as its declared type, by the catalogue's casts; refuse a conversion without a cast."""
     if cell.kind == kind or (cell.kind.type == kind.type and kind.type != "decimal"):
         return cell
     if (cell.kind.type, kind.type) in _NO_CAST:
         raise QueryRefused(
-            f"column '{name}' is stored as {phrase(cell.kind)} and declared as {phrase(kind)}"
+            f"column '{name}' is stored as {phrase(cell.kind)}, which cannot be read as {phrase(kind)}"
             f"\nhint: declare it as {cell.kind.type}, and use CAST in questions"
         )
     return Cell(CASTS[f"cast_{kind.type}"](cell.settled(), kind), kind)

@@ -1,8 +1,9 @@
-"""Run a plan on a source and return its exact table. Whatever goes wrong inside says one fixed thing to the analyst.
+"""Runs a plan on a source and returns its exact table; every failure inside gives the analyst one fixed message.
 
-A quick path that stops, whatever the reason, hands the question to the patient one, which gives the same integers and
-needs no more memory for more rows. An engine's own error text may quote a cell, and whether it fails may depend on one,
-so neither leaves: the curator's log gets the class of the error and nothing else.
+There are four execution paths: the kernel, the row path, SQL and the patient path. When one of the quick paths stops,
+for any reason, the patient path takes over. It gives the same integers, and its memory does not grow with the rows. An
+engine's own error text may quote a cell, and whether it fails may depend on a cell. So neither leaves this module: the
+curator's log gets the class of the error and nothing else.
 """
 
 import errno
@@ -38,7 +39,7 @@ from tacit.plan import Plan
 from tacit.query import Scalar, kind_of_column
 from tacit.tables import Source, to_scalar
 
-# What the class of an error is may depend on rows: it goes to handlers that were put on this very logger.
+# The class of an error may depend on rows. So records go only to handlers that the curator added to this very logger.
 log = logging.getLogger("tacit.curator")
 log.addHandler(logging.NullHandler())
 log.propagate = False
@@ -52,7 +53,7 @@ FAILED = (
 ExecutionPath = Literal["kernel", "rows", "sql", "patient"]
 Found = TypeVar("Found")
 
-# Tables may share a connection, which has no second result while one is being read.
+# Tables may share a connection, and a connection can read only one result at a time: one lock for each connection.
 _turns: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
 _giving_turns = threading.Lock()
 
@@ -60,7 +61,8 @@ _giving_turns = threading.Lock()
 class Engine:
     """Answers plans about one source, exactly and in secret.
 
-    A `path` that is given is taken whatever is compiled meanwhile: runs that are compared must choose the same rows.
+    A given `path` is always used, even if the kernel is compiled meanwhile: runs that are compared must keep the same
+    rows.
     """
 
     def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
@@ -78,12 +80,12 @@ class Engine:
         self._again = False
 
     def refuse_changes(self) -> None:
-        """Refuse where the source is not what was opened, or rows that need a disk would have none; reads no row."""
+        """Refuse if the source changed since it was opened, or if there is no folder for spilled rows; reads no row."""
         self._source.refuse_changes()
         refuse_without_folder()
 
     def stamp(self) -> str | None:
-        """Return a text that differs once the source's files were written; None where it has none. Reads no row."""
+        """Return a text that changes when the source's files are written; None if it has no files. Reads no row."""
         return self._source.stamp()
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
@@ -91,7 +93,7 @@ class Engine:
         return joined(list(self.parts(plan, salt)))
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
-        """Yield each group's exact sums; nearly always all at once, and found groups in parts where memory is short."""
+        """Yield each group's exact sums: nearly always one table, but several if memory is short and keys are found."""
         with self._turn:
             failed: list[Exception] = []
             yield from _noticing(partial(self._aggregate, plan, salt), failed)
@@ -99,7 +101,7 @@ class Engine:
             raise EngineError(FAILED)  # out here, where the engine's own error is not its context
 
     def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
-        """Return the long texts that keys which are shown have in place of their digests."""
+        """Return the long texts of released keys, by digest; until then a key has a digest instead of a long text."""
         found: dict[str, str] = {}
         with self._turn:
             failed: list[Exception] = []
@@ -118,35 +120,35 @@ class Engine:
             yield from self._patient(plan, salt, path)
 
     def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
-        for place, key in enumerate(plan.keys):
+        for index, key in enumerate(plan.keys):
             if key.type == "text" and plan.public_keys is None:
-                digests = sorted({each[place] for each in keys if _is_digest(each[place])})
+                digests = sorted({each[index] for each in keys if _is_digest(each[index])})
                 try:
-                    texts = self._texts(self._source, plan, place, digests)
-                except Exception as problem:  # noqa: BLE001 - rows in which to look may be too long for its memory
+                    texts = self._texts(self._source, plan, index, digests)
+                except Exception as problem:  # noqa: BLE001 - these rows may need more memory than the engine has
                     log.info("looking up texts stopped: %s", _class_and_code(problem))
-                    texts = self._texts(self._source.streaming(), plan, place, digests)
+                    texts = self._texts(self._source.streaming(), plan, index, digests)
                 yield texts
 
-    def _texts(self, source: Source, plan: Plan, place: int, digests: list[str]) -> dict[str, str]:
-        """Look texts up, fewer at a time where they are too long together."""
+    def _texts(self, source: Source, plan: Plan, index: int, digests: list[str]) -> dict[str, str]:
+        """Look up texts by digest; where they do not fit memory together, look up half of them at a time."""
         if not digests:
             return {}
-        relation = texts_relation(plan, place, source.table, self._kinds, digests)
+        relation = texts_relation(plan, index, source.table, self._kinds, digests)
         try:
             table = source.fetch(relation)
         except Exception:
             if len(digests) == 1:
                 raise
             half = len(digests) // 2
-            return self._texts(source, plan, place, digests[:half]) | self._texts(source, plan, place, digests[half:])
+            return self._texts(source, plan, index, digests[:half]) | self._texts(source, plan, index, digests[half:])
         return dict(zip(table.column("digest").to_pylist(), table.column("text").to_pylist(), strict=True))
 
     def _quick(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable | None:
-        """Return what the quick path makes of it, or None where it stops."""
+        """Return the exact table of a quick path, or None if the path stops."""
         try:
             return self._on_path(plan, salt, path)
-        except Exception as problem:  # noqa: BLE001 - whatever it is, the patient path says what there is to say
+        except Exception as problem:  # noqa: BLE001 - for any reason, the patient path takes over
             log.info("the %s path stopped: %s", path, _class_and_code(problem))
             return None
 
@@ -164,7 +166,9 @@ class Engine:
         if path == "rows":
             asked = self._prepared.get(plan, "rows", partial(self._rows, plan))
             return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
-        kept = plan.unit is None and not (plan.quantiles or plan.distincts)  # all of it is prepared, the keys too
+        kept = plan.unit is None and not (
+            plan.quantiles or plan.distincts
+        )  # then the prepared relation already holds the keys
         with self._source.with_table(None if kept else listed_keys(plan)) as listed:
             if plan.sums_nothing:
                 exact_table = ExactTable(plan.public_keys or ((),), {})
@@ -175,16 +179,16 @@ class Engine:
             for column in sorted({draw.column for draw in plan.quantiles}):
                 values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
                 exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
-            for place in range(len(plan.distincts)):
-                counts = distinct_relation(plan, place, self._source.table, self._kinds, salt, listed)
-                exact_table = with_distinct(exact_table, place, self._source.fetch(counts), plan)
+            for index in range(len(plan.distincts)):
+                counts = distinct_relation(plan, index, self._source.table, self._kinds, salt, listed)
+                exact_table = with_distinct(exact_table, index, self._source.fetch(counts), plan)
         return exact_table
 
     def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
         def relation(listed: ir.Table | None) -> tuple[ir.Table, None]:
             return exact_relation(plan, self._source.table, self._kinds, salt, listed), None
 
-        if plan.unit is not None:  # then the salt decides what is kept, and it is in the relation
+        if plan.unit is not None:  # then the relation contains the salt, so it cannot be prepared
             return self._source.fetch(relation(listed)[0])
         asked = self._prepared.get(plan, "each row", relation)
         return self._source.fetch(asked.relation, asked.sql)
@@ -198,10 +202,10 @@ class Engine:
         return row_path.relation_of(plan, rows)
 
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
-        """Return how this plan would run now: by public facts, and by whether the loops are compiled yet.
+        """Return the path that this plan would take now: it depends on public facts, and on whether loops are compiled.
 
-        Loading them takes half a second. That is worth it at once where units are bounded, and where nothing is, from
-        the second question on; with `again`, as if this were one.
+        Loading the loops takes half a second. With contribution bounding that pays off at the first question; without
+        it, from the second question on. `again` asks for the path of a second question.
         """
         if self._path is not None:
             return self._path
@@ -212,11 +216,11 @@ class Engine:
         return "sql"
 
     def _taken(self, plan: Plan) -> ExecutionPath:
-        """Return how this plan runs, with the loops loaded if it needs them, or being compiled for the next time."""
+        """Return the path that this plan takes; load the loops if it needs them, or start compiling them."""
         path = self.path_of(plan)
         if self._path is None and (kernel_path.supports(plan, self._source) or row_path.supports(plan)):
             self._again = True
-            compiled.start()  # nothing, once they are compiled
+            compiled.start()  # does nothing once they are compiled
         return path if path in ("sql", "patient") or compiled.load() else "sql"
 
 
@@ -225,14 +229,14 @@ def joined(parts: Sequence[ExactTable]) -> ExactTable:
     if len(parts) == 1:
         return parts[0]
     keys = [key for part in parts for key in part.keys]
-    names, drawn = {name for part in parts for name in part.sums}, {place for part in parts for place in part.values}
+    names, drawn = {name for part in parts for name in part.sums}, {index for part in parts for index in part.values}
     sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
-    values = {place: GroupedSteps.joined(one for part in parts for one in part.values[place]) for place in drawn}
+    values = {index: GroupedSteps.joined(one for part in parts for one in part.values[index]) for index in drawn}
     return ExactTable(keys, sums, values)
 
 
 def _noticing(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> Iterator[Found]:
-    """Yield what is found; what goes wrong ends it, is put down here, and is the curator's to see."""
+    """Yield from `find`; an exception ends it, goes into `failed`, and is logged for the curator by its class."""
     try:
         yield from find()
     except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
@@ -241,31 +245,31 @@ def _noticing(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> I
 
 
 def _is_digest(part: Any) -> bool:
-    """Whether a text that left stands for a longer one: no other has so many bytes."""
+    """Whether a text is the digest of a longer one: no other text that leaves the engine has DIGEST_BYTES bytes."""
     return isinstance(part, str) and len(part.encode()) == DIGEST_BYTES
 
 
 def _class_and_code(problem: Exception) -> str:
-    """Return what the curator may know: the class, and the system's own code where it has one."""
+    """Return the error's class and, for an error of the operating system, its code: all that the curator may see."""
     code = errno.errorcode.get(problem.errno or 0) if isinstance(problem, OSError) else None
     return " ".join(filter(None, (type(problem).__name__, code)))
 
 
 def _found_groups(found: pa.Table, plan: Plan) -> ExactTable:
-    columns = [found.column(key_name(place)).to_pylist() for place in range(len(plan.keys))]
+    columns = [found.column(key_name(index)).to_pylist() for index in range(len(plan.keys))]
     keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
     return ExactTable(keys, {name: _integers(found, name) for name in sum_names(plan)})
 
 
 def _listed_groups(found: pa.Table, plan: Plan) -> ExactTable:
-    """Every listed key in its place; those without rows are zero."""
+    """Every listed key, in the order of the list; a key without rows has zeros."""
     listed = plan.public_keys or ((),)
     places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
     sums = {}
     for name in sum_names(plan):
         column = [0] * len(listed)
-        for place, value in zip(places, _integers(found, name), strict=True):
-            column[place] = value
+        for index, value in zip(places, _integers(found, name), strict=True):
+            column[index] = value
         sums[name] = column
     return ExactTable(listed, sums)
 

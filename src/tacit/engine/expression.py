@@ -1,7 +1,7 @@
-"""Row expressions as Ibis, meaning exactly what the catalogue says; no expression can fail on any row.
+"""Translates row expressions into Ibis, with exactly the catalogue's meaning; no expression can fail on any row.
 
-Expressions begin at a stored column, read as its declared type, or at a constant of the question. Floats meet engines
-as text, since a written 0.1 is first a decimal to some of them. How each function is run stands in `translations.py`.
+This file translates stored columns, each read as its declared type, and constants. Floats are written as text and cast,
+because some engines read a written 0.1 as a decimal first. Functions are translated in `translations.py`.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ from tacit.tables import TEXT_BYTES_MAX
 
 Kinds = Mapping[str, Kind]
 
-# What Ibis calls DuckDB's HUGEINT, which holds more.
+# Ibis's type for DuckDB's HUGEINT, although a HUGEINT can hold larger numbers.
 HUGE_TYPE = dt.Decimal(DIGITS_MAX, 0)
 
 
@@ -47,7 +47,7 @@ def to_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
 
 
 def to_raw_ibis(expression: Expression, table: ir.Table, kinds: Kinds) -> ir.Value:
-    """Return the same where NaN may still stand for NULL and −0.0 for 0.0, for those who take care of both."""
+    """Return the same with NaN still in place of NULL and −0.0 in place of 0.0; the caller must handle both."""
     return _cell(expression, table, kinds).value
 
 
@@ -57,7 +57,7 @@ def _cell(expression: Expression, table: ir.Table, kinds: Kinds) -> Cell:
     if isinstance(expression, Value):
         return constant(expression)
     if expression.function not in TRANSLATIONS:
-        raise QueryRefused(f"there is no function '{expression.function}' in the engine\nhint: use the catalogue's")
+        raise QueryRefused(f"the engine has no function '{expression.function}'\nhint: use a function of the catalogue")
     cells = tuple(_cell(each, table, kinds) for each in expression.arguments)
     translation, kind = TRANSLATIONS[expression.function], kind_of(expression, kinds)
     if not translation.takes_raw:
@@ -72,7 +72,7 @@ def read_column(table: ir.Table, name: str, kind: Kind) -> Cell:
 
 
 def read_unit(table: ir.Table, name: str, kind: Kind) -> ir.Value:
-    """Return a column that says whose a row is; whole numbers that an int does not hold too, so that all are people."""
+    """Return the unit column. Whole numbers that do not fit an int are kept too, so that no person's rows are lost."""
     stored = table[name].type()
     if kind.type in ("decimal", "text") and stored == HUGE_TYPE:
         return table[name].cast("string")
@@ -113,7 +113,7 @@ def _stored(column: ir.Value) -> Cell:
     if dtype.is_floating():
         return Cell(column.cast("float64"), FLOAT, raw=True)
     if dtype.is_decimal():
-        # a cast to its own type Ibis would drop
+        # built by hand, because Ibis drops a cast to a column's own type
         within = ops.TryCast(column, HUGE_TYPE).to_expr() if dtype == HUGE_TYPE else column
         return Cell(within, decimal(dtype.precision or DIGITS_MAX, dtype.scale or 0))
     if dtype.is_date():
@@ -125,5 +125,5 @@ def _stored(column: ir.Value) -> Cell:
 
 
 def _capped(text: ir.Value) -> ir.Value:
-    """Return a text that a cast has made, NULL where it is longer than any cell's."""
+    """Return a text that a cast has made, or NULL if it is longer than a text may be."""
     return ibis.cases((bytes_of(text) <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))

@@ -1,12 +1,9 @@
-"""Records of 64-bit words put in order, on disk where they do not fit memory: what they need is only room in a file.
+"""Sorts records of 64-bit words, on disk if they do not fit memory, and encodes cells as such words.
 
 A record is compared as its bytes, the highest word first. Runs of records are sorted in memory, written one after
-another to a private file without a name, and merged block by block.
-
-Cells as 64-bit words, as many for every cell of a column, in the order of the cells: NULL comes last.
-
-Records made of them are compared, sorted and written as bytes, so that what a row needs depends on its types alone.
-Texts leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`), which is what makes them fit.
+another to a private file without a name, and merged block by block. Each cell of a column takes the same number of
+words, so the size of a row depends on its types alone. Words have the order of the cells, with NULL last. Texts fit
+because they leave DuckDB with at most TEXT_BYTES_MOST bytes (`relation.leaving`). The patient path is built on this.
 """
 
 import os
@@ -26,16 +23,16 @@ from tacit.privacy import Words
 Records = NDArray[np.uint64]  # (record, word)
 Bytes = NDArray[Any]  # (record,) of fixed width, compared as bytes
 
-# Runs that are merged at once; more are merged in several passes.
+# How many runs are merged at once; more runs are merged in several passes.
 MERGED_MOST = 64
-# A run, its order, its sorted copy, and the copy that is handed out.
+# How many copies of a run are in memory at once: the run, its order, its sorted copy, and the copy that is yielded.
 COPIES = 5
 RUN_RECORDS_LEAST = 4 * MERGED_MOST
 
 
 @dataclass
 class _Run:
-    """A sorted stretch of the file, from a byte on; a block of it is in memory at a time."""
+    """A sorted run of records in the file, starting at byte `start`; one block of it is in memory at a time."""
 
     start: int
     records: int
@@ -82,7 +79,7 @@ class SortedRecords:
             yield self._words_of(block)
 
     def close(self) -> None:
-        """Let go of memory and file."""
+        """Free the memory and close the file."""
         self._held.clear()
         if self._file is not None:
             self._file.close()
@@ -115,7 +112,7 @@ class SortedRecords:
     def _read(self, run: _Run, most: int) -> Bytes:
         """Return the next records of a run, which is then shorter."""
         if self._file is None:
-            raise OSError("there is no file of runs")
+            raise OSError("no run was written yet")
         count = min(most, run.records)
         found = os.pread(self._file.fileno(), count * self._size, run.start)
         if len(found) < count * self._size:  # a signal or a limit of the system: read the rest
@@ -132,12 +129,12 @@ class SortedRecords:
         return found
 
     def _merged(self, runs: list[_Run]) -> Iterator[Bytes]:
-        """Yield the records of several runs in order; in memory is a block of each."""
+        """Yield the records of several runs in order, with one block of each run in memory."""
         block = max(1, self._most // len(runs))
         heads = [self._read(run, block) for run in runs]
         while heads:
             ends = [head[-1].tobytes() for head, run in zip(heads, runs, strict=True) if run.records]
-            if ends:  # what is not beyond the end of any block that has more behind it is complete
+            if ends:  # records up to the least last record of an unfinished run are complete: none can come before them
                 last = np.frombuffer(min(ends), dtype=f"V{self._size}")
                 cuts = [int(np.searchsorted(head, last, side="right")[0]) for head in heads]
             else:
@@ -149,17 +146,19 @@ class SortedRecords:
                 head if len(head) or not run.records else self._read(run, block)
                 for head, run in zip(heads, runs, strict=True)
             ]
-            going = [place for place, head in enumerate(heads) if len(head)]
-            heads, runs = [heads[place] for place in going], [runs[place] for place in going]
+            going = [index for index, head in enumerate(heads) if len(head)]
+            heads, runs = [heads[index] for index in going], [runs[index] for index in going]
 
     def _words_of(self, records: Bytes) -> Records:
         return records.view(">u8").reshape(-1, self._words).astype(np.uint64)
 
 
 def as_bytes(records: Records) -> Bytes:
-    """Return records as what is compared: their words one after another, the highest byte first."""
+    """Return records as comparable bytes: their words one after another, the highest byte first."""
     return np.ascontiguousarray(records.astype(">u8")).view(f"V{8 * records.shape[1]}").reshape(-1)
 
+
+# --- cells as words ---
 
 SIGN = np.uint64(1 << 63)
 TEXT_BYTES_MOST = 64
@@ -167,14 +166,14 @@ _TEXT_WORDS = TEXT_BYTES_MOST // 8
 
 
 def word_count(kind: pa.DataType) -> int:
-    """Return how many words a cell takes: one says whether it is NULL."""
+    """Return how many words a cell takes; the first word says whether it is NULL."""
     if is_number(kind):
         return 2
     return 3 if pa.types.is_decimal(kind) else 2 + _TEXT_WORDS
 
 
 def encode(column: pa.Array) -> Words:
-    """Return the cells as (cell, word); two cells are equal just when all their words are."""
+    """Return the cells as an array (cell, word); two cells are equal if and only if all their words are."""
     known = np.ones(len(column), dtype=bool)
     if column.null_count:
         known = ~is_null(column)
@@ -184,7 +183,7 @@ def encode(column: pa.Array) -> Words:
         words = _decimal_words(column)
     else:
         words = _text_words(column, known)
-    words[~known] = 0  # anything may lie under a NULL
+    words[~known] = 0  # the value under a NULL is arbitrary
     return np.column_stack([(~known).astype(np.uint64), words])
 
 
@@ -192,7 +191,7 @@ def decode(words: Words, kind: pa.DataType) -> list[Any]:
     """Return the cells of a column of this type."""
     null = words[:, 0] != 0
     if is_number(kind):
-        cells = _numbers(np.where(null, SIGN, words[:, 1]), kind)  # under a NULL is no date
+        cells = _numbers(np.where(null, SIGN, words[:, 1]), kind)  # the word of a NULL is not a valid date
     elif pa.types.is_decimal(kind):
         pair = np.column_stack([words[:, 2], words[:, 1] ^ SIGN])
         cells = pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(pair.tobytes())]).to_pylist()
@@ -203,14 +202,14 @@ def decode(words: Words, kind: pa.DataType) -> list[Any]:
 
 
 def encode_all(columns: Sequence[pa.Array], rows: int) -> Words:
-    """Return several columns' words side by side; none give one word that says nothing."""
+    """Return several columns' words side by side; without columns, one word that is always 0."""
     if not columns:
         return np.zeros((rows, 1), dtype=np.uint64)
     return np.hstack([encode(column) for column in columns])
 
 
 def decode_all(words: Words, kinds: Sequence[pa.DataType]) -> list[tuple[Any, ...]]:
-    """Return the keys that these words are."""
+    """Return the keys that these words encode."""
     columns, at = [], 0
     for kind in kinds:
         columns.append(decode(words[:, at : at + word_count(kind)], kind))

@@ -1,4 +1,4 @@
-"""A row's number as a whole number of steps above the range's low end: clamped, exact, never failing.
+"""Clamps a row's number to its public range and rounds it to a whole number of steps above the low end.
 
 NaN and NULL are NULL; infinities clamp. A float is scaled by its step, which is a power of two unless declared
 otherwise, and rounded by floor(x + 1/2), since engines disagree about their own rounding; it is clamped again as an
@@ -61,7 +61,7 @@ def _from_integer(value: ir.NumericValue, column: Measured) -> ir.IntegerValue:
 
 
 def _from_float(value: ir.FloatingValue, grid: FloatGrid) -> ir.IntegerValue:
-    """Decimals come here too: below 2^50 steps from zero, their nearest step is found without doubt."""
+    """Decimals come here too: within 2^50 steps of zero, their nearest step is exact."""
     steps = (_clamped(value, grid.start, grid.end) * grid.scale + 0.5).floor().cast("int64")
     return _above(steps if grid.keeps_ends else _clamped(steps, grid.low, grid.high), grid.low)
 
@@ -69,8 +69,8 @@ def _from_float(value: ir.FloatingValue, grid: FloatGrid) -> ir.IntegerValue:
 def _clamped(value: ir.NumericValue, low: float, high: float) -> ir.NumericValue:
     """Return the value inside its range, NULL where it is NULL or NaN.
 
-    Most rows are inside, and the first question settles them. Engines' own least and greatest disagree about NULL and
-    take twice as long; Ibis's clip writes its argument four times in every clip.
+    Most rows are inside, so that is the first condition. The engines' LEAST and GREATEST disagree about NULL and take
+    twice as long; Ibis's clip writes its argument four times.
     """
     ends = [ibis.literal(end, value.type()) for end in (low, high)]
     unknown = [(value.isnan(), ibis.null(value.type()))] if isinstance(value, ir.FloatingValue) else []

@@ -1,8 +1,9 @@
-"""Bounding and adding up in order, so that memory does not depend on rows: what the patient path does with records.
+"""Contribution bounding and summing over sorted records, in memory that does not grow with the rows.
 
-All records are put in the order of (unit, order of the group, key, order of the row, values) and read once. How many
-groups of a unit and rows of a group came before is two numbers, whatever the unit. What is kept is put in the order of
-keys and added up as it comes. Every step needs a fixed part of the memory limit, and room in a file.
+The patient path uses it. All records are sorted by (unit, order of the group, key, order of the row, values) and read
+once. So bounding a unit needs two numbers: how many of its groups, and how many rows of the group, came before. The
+kept records are sorted by key and added up as they come. Every step needs a fixed share of the memory limit, and space
+in a file. Reading rows and building the exact table is left to `patient_path.py`.
 """
 
 import tempfile
@@ -19,7 +20,7 @@ from tacit.exact import GroupedSteps
 from tacit.privacy import Flags, Words
 
 NO_VALUE = np.uint64((1 << 64) - 1)
-# A value below 2^63 is added up in three limbs, each in 64 bits: that holds for 2^42 rows.
+# A value below 2^63 is added up in three limbs of 21 bits, each summed in 64 bits: enough for 2^42 rows.
 LIMBS, LIMB_BITS = 3, 21
 _LIMB = np.uint64((1 << LIMB_BITS) - 1)
 SLICE_BYTES = 1 << 23
@@ -27,7 +28,10 @@ SLICE_BYTES = 1 << 23
 
 @dataclass(frozen=True)
 class Layout:
-    """How many words a record has of each: unit | order of the group | key | order of the row | values."""
+    """The number of words of each field of a record: unit | order of the group | key | order of the row | values.
+
+    The two orders take one word each.
+    """
 
     unit: int
     key: int
@@ -35,23 +39,23 @@ class Layout:
 
     @property
     def group_end(self) -> int:
-        """Where the words end that say which unit and group a record is of."""
+        """The number of leading words that identify a record's unit and group."""
         return self.unit + 1 + self.key
 
     @property
     def words(self) -> int:
-        """How many words a record has."""
+        """The number of words of a record."""
         return self.group_end + 1 + self.values
 
 
 class Beginnings:
-    """Says where stretches of equal records begin, from block to block."""
+    """Finds where runs of equal records begin, across blocks."""
 
     def __init__(self) -> None:
         self._last: Words | None = None
 
     def of(self, block: Words, widths: Sequence[int]) -> list[Flags]:
-        """Return for each width whether a record differs from the one before in its first so many words."""
+        """Return, for each width w, whether each record differs from the one before in its first w words."""
         before = np.vstack([block[:1] if self._last is None else self._last, block[:-1]])
         differs = block != before
         found = [differs[:, :width].any(axis=1) for width in widths]
@@ -72,7 +76,7 @@ def _numbered(inner: Flags, outer: Flags, carried: int) -> NDArray[np.int64]:
 def kept_rows(
     blocks: Iterable[Words], layout: Layout, *, rows_most: int, groups_most: int
 ) -> Iterator[tuple[Words, Words, Flags]]:
-    """Yield the keys and values of the rows that bounding keeps, and whether each is its unit's first in the group."""
+    """Yield the keys and values of the rows that are kept, and whether each is its unit's first row in the group."""
     beginnings, group, row = Beginnings(), 0, 0
     for block in blocks:
         new_unit, new_group = beginnings.of(block, (layout.unit, layout.group_end))
@@ -87,9 +91,10 @@ def kept_rows(
 def kept_values(
     blocks: Iterable[Words], layout: Layout, *, values_most: int, groups_most: int
 ) -> Iterator[tuple[Words, Words]]:
-    """Yield the keys and the different values that bounding keeps of each unit; the row's order says NULL, then hash.
+    """Yield the keys and the distinct values that are kept of each unit; NULL is never kept.
 
-    A record is as for rows, but that a value is several words and the first of them says whether it is NULL.
+    A record is as for rows, but a value takes several words, and the first of them says whether it is NULL. NULL comes
+    last in the order of a unit's values.
     """
     beginnings, group, value = Beginnings(), 0, 0
     for block in blocks:
@@ -101,13 +106,16 @@ def kept_values(
 
 
 def parts_of(values: Words, first: Flags) -> Words:
-    """Return what is added up of each row: 1, whether it is a unit's first, and of each value 1 and its limbs."""
+    """Return what each row adds, as (row, part): 1, whether it is its unit's first, and for each value 1 and its limbs.
+
+    A NULL value adds 0 in place of its 1 and its limbs.
+    """
     known = values != NO_VALUE
     inside = np.where(known, values, 0)
     columns = [np.ones(len(values), dtype=np.uint64), first.astype(np.uint64)]
-    for place in range(values.shape[1]):
-        columns.append(known[:, place].astype(np.uint64))
-        columns += [(inside[:, place] >> np.uint64(LIMB_BITS * limb)) & _LIMB for limb in range(LIMBS)]
+    for index in range(values.shape[1]):
+        columns.append(known[:, index].astype(np.uint64))
+        columns += [(inside[:, index] >> np.uint64(LIMB_BITS * limb)) & _LIMB for limb in range(LIMBS)]
     return np.column_stack(columns)
 
 
@@ -124,7 +132,7 @@ def sums_of(parts: Words) -> list[list[int]]:
 
 
 def slices(rows: int, words: int) -> Iterator[slice]:
-    """Yield stretches of so many rows that their words take little memory."""
+    """Yield slices of rows that are small enough to take little memory."""
     step = max(1, SLICE_BYTES // (8 * max(1, words)))
     for start in range(0, rows, step):
         yield slice(start, start + step)
@@ -138,7 +146,7 @@ class KeySums:
         self._sorted = SortedRecords(words=key + parts, memory=memory, folder=folder)
 
     def add(self, keys: Words, parts: Words) -> None:
-        """Take parts of rows; those of one key are added up at once."""
+        """Take the parts of some rows; parts of one key are added up at once."""
         order = np.argsort(as_bytes(keys))
         for some, added in added_up([(keys[order], parts[order])]):
             self._sorted.add(np.hstack([some, added]))
@@ -149,7 +157,7 @@ class KeySums:
         return added_up((block[:, : self._key], block[:, self._key :]) for block in blocks)
 
     def close(self) -> None:
-        """Let go of memory and file."""
+        """Free the memory and close the file."""
         self._sorted.close()
 
 
@@ -172,19 +180,19 @@ def added_up(pairs: Iterable[tuple[Words, Words]]) -> Iterator[tuple[Words, Word
 
 
 class KeyedFile:
-    """Numbers by key, in a private file: as many as there are, and none of them in memory until it is looked up."""
+    """One number for each key, in a private file; numbers are read when they are looked up."""
 
     def __init__(self, *, key: int, folder: Path | None) -> None:
         self._key = key
         self._keys, self._numbers = _unnamed(folder), _unnamed(folder)
 
     def add(self, keys: Words, numbers: Words) -> None:
-        """Take keys in rising order, with a number each."""
+        """Take keys in increasing order, with a number each."""
         _write(self._keys, as_bytes(keys))
         _write(self._numbers, numbers)
 
     def find(self, keys: Words) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return each key's place (-1 where it is not there), its number, and the number of the key before it."""
+        """Return each key's index (-1 for an unknown key), its number, and the number of the key before it."""
         known, numbers = _mapped(self._keys, f"V{8 * self._key}"), _mapped(self._numbers, np.uint64)
         wanted = as_bytes(keys)
         places = np.searchsorted(known, wanted) if len(known) else np.zeros(len(keys), dtype=np.int64)
@@ -198,13 +206,13 @@ class KeyedFile:
         return np.where(there, inside, -1), here, before
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._keys.close()
         self._numbers.close()
 
 
 class ValuesByKey:
-    """The values of each key, rising, in a private file that is read where it is looked at."""
+    """The values of each key in increasing order, in a private file that is mapped into memory."""
 
     def __init__(self, *, key: int, memory: int, folder: Path | None) -> None:
         self._key = key
@@ -214,7 +222,7 @@ class ValuesByKey:
         self._is_written = False
 
     def add(self, keys: Words, values: Words) -> None:
-        """Take values; those that are missing are left out."""
+        """Take values; missing ones are left out."""
         known = values != NO_VALUE
         self._sorted.add(np.column_stack([keys[known], values[known]]))
 
@@ -227,7 +235,7 @@ class ValuesByKey:
         return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64))
 
     def close(self) -> None:
-        """Let go of memory and files; what was mapped stays readable as long as it is used."""
+        """Free the memory and close the files; a mapped array stays readable as long as it is used."""
         self._sorted.close()
         self._ends.close()
         self._values.close()

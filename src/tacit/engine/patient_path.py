@@ -1,8 +1,8 @@
-"""A plan on the patient path: slower, and nothing that rows decide can end it. It takes over where a quick path stops.
+"""Runs a plan on the patient path: slower, but no rows can make it stop. It takes over when a quick path stops.
 
-Rows leave DuckDB as words of fixed width in small batches, and are put in order on disk. Which rows and groups are kept
-is what the path that stopped would have kept: groups and rows come in that path's own order, from the same salt
-(docs/proofs/nothing-fails.md). So no answer depends on which path gave it. Found groups are handed on in parts.
+Rows leave DuckDB as words of fixed width in small batches, and are sorted on disk. The patient path keeps the same rows
+and groups that the stopped path would have kept: it uses that path's order and the same salt
+(docs/proofs/nothing-fails.md). So no answer depends on the path. Found groups are yielded in parts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ from tacit.tables import Source, to_scalar
 
 Orders = Literal["kernel", "sql"]
 
-# Of the memory limit: what sorting rows may take, and what sorting groups, values and different values may.
+# Divisors of the memory limit: for sorting rows, and for sorting groups, values and distinct values.
 ROWS_SHARE, GROUPS_SHARE = 8, 16
 BATCH_BYTES_SHARE, BATCH_ROWS_MOST, BATCH_ROWS_LEAST = 64, 1 << 17, 1 << 11
 UNBOUNDED = 1 << 62
@@ -50,7 +50,7 @@ UNBOUNDED = 1 << 62
 
 @dataclass(frozen=True)
 class PatientQuestion:
-    """A question on this path: the plan, where its rows are, and whose order it keeps."""
+    """A question on this path: the plan, the source of its rows, and the path whose order it follows."""
 
     plan: Plan
     source: Source
@@ -66,7 +66,7 @@ def exact_tables(asked: PatientQuestion, listed: ir.Table | None) -> Iterator[Ex
     with ExitStack() as files:
         read = _Read(asked, listed, files)
         read.rows()
-        distinct = [read.distinct(place) for place in range(len(asked.plan.distincts))]
+        distinct = [read.distinct(index) for index in range(len(asked.plan.distincts))]
         make = _listed_table if asked.plan.public_keys is not None else _found_tables
         yield from make(asked.plan, read, distinct)
 
@@ -89,7 +89,7 @@ class _Read:
         joined = None if self._looks_up_keys else self._listed
         rows, keys = counted_rows(plan, asked.source.table, asked.kinds, joined)
         if asked.orders == "sql" and plan.unit is not None:
-            values = [value_name(place) for place in range(plan.value_count)]
+            values = [value_name(index) for index in range(plan.value_count)]
             rows = with_orders(rows, keys, values, asked.salt)
         more = [name for name in (GROUP_ORDER, ROW_ORDER) if name in rows.columns]
         relation, form = kernel_path.relation_of(plan, rows, keys, more=more)
@@ -107,22 +107,22 @@ class _Read:
         for some in slices(len(keys), self.key_words + 2 + 4 * values.shape[1]):
             if self.sums is not None and len(keys[some]):
                 self.sums.add(keys[some], parts_of(values[some], first[some]))
-        for place, kept in self.values.items():
-            kept.add(keys, values[:, place])
+        for index, kept in self.values.items():
+            kept.add(keys, values[:, index])
 
     def _open(self, values: int) -> None:
         drawn = sorted({draw.column for draw in self.asked.plan.quantiles})
         memory, folder = self.asked.memory // GROUPS_SHARE, self.asked.folder
         self.sums = KeySums(key=self.key_words, parts=2 + 4 * values, memory=memory, folder=folder)
         self._files.enter_context(closing(self.sums))
-        for place in drawn:
+        for index in drawn:
             kept = ValuesByKey(key=self.key_words, memory=memory // len(drawn), folder=folder)
-            self.values[place] = self._files.enter_context(closing(kept))
+            self.values[index] = self._files.enter_context(closing(kept))
 
     def _bounded(
         self, relation: ir.Table, columns: summing.Columns, limits: tuple[int, int]
     ) -> Iterator[tuple[Words, Words, NDArray[np.bool_]]]:
-        """Yield the keys, values and first rows of what is kept."""
+        """Yield the keys and values of the kept rows, and whether each is its unit's first row in the group."""
         plan, asked = self.asked.plan, self.asked
         with asked.source.stream(relation, self._batch_rows(relation)) as batches:
             self._describe(batches.schema, columns.keys)
@@ -141,11 +141,11 @@ class _Read:
         rows_most, groups_most = limits
         yield from kept_rows(records.blocks(), layout, rows_most=rows_most, groups_most=groups_most)
 
-    def distinct(self, place: int) -> KeyedFile:
-        """Return how many different values one expression has in each group, of each unit at most so many."""
+    def distinct(self, index: int) -> KeyedFile:
+        """Return how many distinct values one expression has in each group, with each unit's values bounded."""
         plan, asked = self.asked.plan, self.asked
-        wanted = plan.distincts[place]
-        relation, keys = value_rows(plan, place, asked.source.table, asked.kinds, asked.salt, self._listed)
+        wanted = plan.distincts[index]
+        relation, keys = value_rows(plan, index, asked.source.table, asked.kinds, asked.salt, self._listed)
         memory = asked.memory // GROUPS_SHARE
         with asked.source.stream(relation, self._batch_rows(relation)) as batches:
             schema = batches.schema
@@ -194,20 +194,20 @@ class _Read:
         return place_words(batch.column(KEY_PLACE) if KEY_PLACE in keys else None, len(batch))
 
     def _batch_rows(self, relation: ir.Table) -> int:
-        """Return how many rows a batch has: their words, and copies, take a small part of the memory limit."""
+        """Return how many rows a batch has, so that their words and copies take a small share of the memory limit."""
         size = 8 * external_sort.TEXT_BYTES_MOST * len(relation.columns)
         return min(BATCH_ROWS_MOST, max(BATCH_ROWS_LEAST, self.asked.memory // BATCH_BYTES_SHARE // size))
 
 
 def place_words(places: pa.Array | None, rows: int) -> Words:
-    """Return the places of listed keys as words; without keys there is one place."""
+    """Return the indexes of listed keys as words; without keys, the index 0 for every row."""
     if places is None:
         return np.zeros((rows, 1), dtype=np.uint64)
     return coding.as_words(places).astype(np.uint64)[:, None]
 
 
 class _Cells:
-    """Makes batches into records, in the order of the path that stopped."""
+    """Turns batches into records, with the orders of the path that stopped."""
 
     def __init__(self, schema: pa.Schema, columns: summing.Columns, asked: PatientQuestion) -> None:
         self._columns = columns
@@ -225,10 +225,10 @@ class _Cells:
     def values(self, batch: pa.RecordBatch) -> Words:
         """Return the rows' values, each in one word."""
         values = np.empty((len(batch), len(self._columns.values)), dtype=np.uint64)
-        for place, limbs in enumerate(self._columns.values):
+        for index, limbs in enumerate(self._columns.values):
             words = [coding.cells_of(batch.column(limb)).astype(np.uint64) for limb in limbs]
             whole = words[0] if len(words) == 1 else (words[0] << np.uint64(summing.LIMB_BITS)) | words[1]
-            values[:, place] = np.where(words[-1] == summing.NULL_WORD, NO_VALUE, whole)
+            values[:, index] = np.where(words[-1] == summing.NULL_WORD, NO_VALUE, whole)
         return values
 
     def records(self, batch: pa.RecordBatch) -> Words:
@@ -252,8 +252,8 @@ class _Cells:
             of_keys = coding.hashed(keys[:, 0].astype(np.int64), summing.place_secret(salt))
         else:
             of_keys = hashes_of(batch.column(self._columns.keys[0]), coding.key_secret(salt, 0))
-            for place, key in enumerate(self._columns.keys[1:], 1):
-                of_keys = coding.mixed(of_keys, hashes_of(batch.column(key), coding.key_secret(salt, place)))
+            for index, key in enumerate(self._columns.keys[1:], 1):
+                of_keys = coding.mixed(of_keys, hashes_of(batch.column(key), coding.key_secret(salt, index)))
         group_order = order = coding.mixed(units, of_keys)
         for limb in self._columns.limbs:
             order = coding.mixed(order, coding.cells_of(batch.column(limb)).astype(np.uint64))
@@ -261,7 +261,7 @@ class _Cells:
 
 
 def hashes_of(column: pa.Array, secret: coding.Secret) -> Words:
-    """Return the keyed hash of each cell, as the coders of the kernel have it."""
+    """Return the keyed hash of each cell, equal to the hash of the kernel's coders."""
     from tacit.engine.kernel import coding_loops as loops
 
     if coding.is_number(column.type):
@@ -294,31 +294,31 @@ def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterato
         exact_sums = {name: [0] * len(listed) for name in sum_names(plan)}
     for keys, exact_parts in read.sums.groups() if read.sums is not None and exact_sums else ():
         for name, exact_column in zip(exact_sums, sums_of(exact_parts), strict=True):
-            for place, exact_value in zip(keys[:, 0].tolist(), exact_column, strict=True):
-                exact_sums[name][place] = exact_value
+            for index, exact_value in zip(keys[:, 0].tolist(), exact_column, strict=True):
+                exact_sums[name][index] = exact_value
     places = np.arange(len(listed), dtype=np.uint64)[:, None]
-    for place, counts in enumerate(distinct):
-        exact_sums[distinct_name(place)] = counts.find(places)[1].tolist()
+    for index, counts in enumerate(distinct):
+        exact_sums[distinct_name(index)] = counts.find(places)[1].tolist()
     drawn = {draw.column for draw in plan.quantiles}
-    yield ExactTable(listed, exact_sums, {place: _values_of(read, place, places) for place in sorted(drawn)})
+    yield ExactTable(listed, exact_sums, {index: _values_of(read, index, places) for index in sorted(drawn)})
 
 
 def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     drawn = sorted({draw.column for draw in plan.quantiles})
     if read.sums is None:  # no row
         names = [*sum_names(plan), *(distinct_name(at) for at in range(len(distinct)))]
-        yield ExactTable([], {name: [] for name in names}, {place: GroupedSteps.joined([]) for place in drawn})
+        yield ExactTable([], {name: [] for name in names}, {index: GroupedSteps.joined([]) for index in drawn})
         return
     for words, exact_parts in read.sums.groups():
         keys = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(words, read.key_kinds)]
         exact_sums = dict(zip(sum_names(plan), sums_of(exact_parts), strict=True))
-        for place, counts in enumerate(distinct):
-            exact_sums[distinct_name(place)] = counts.find(words)[1].tolist()
-        yield ExactTable(keys, exact_sums, {place: _values_of(read, place, words) for place in drawn})
+        for index, counts in enumerate(distinct):
+            exact_sums[distinct_name(index)] = counts.find(words)[1].tolist()
+        yield ExactTable(keys, exact_sums, {index: _values_of(read, index, words) for index in drawn})
 
 
-def _values_of(read: _Read, place: int, keys: Words) -> GroupedSteps:
-    kept = read.values.get(place)
+def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:
+    kept = read.values.get(index)
     if kept is not None:
         return kept.of(keys)
     return GroupedSteps.joined([np.empty(0, dtype=np.int64)] * len(keys))

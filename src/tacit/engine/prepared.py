@@ -1,7 +1,7 @@
-"""Relations kept as SQL: a question asked again at another price reads the same rows in the same way.
+"""Keeps the compiled SQL of recent relations, for a question that is asked again with another epsilon.
 
-Building and compiling a relation takes some 15 ms, whatever the rows. What is kept depends on questions and schemas
-alone, and the salt is in none of it: where a relation has the salt, it is made anew.
+Building and compiling a relation takes some 15 ms, for any rows. The kept SQL depends only on questions and schemas. It
+never contains a salt: a relation with a salt is built anew each time.
 """
 
 from collections import OrderedDict
@@ -24,7 +24,7 @@ Make = Callable[[ir.Table | None], tuple[ir.Table, Any]]
 
 @dataclass(frozen=True)
 class Readable:
-    """A relation, its SQL where that may be kept, and what else was made with it."""
+    """A relation, its SQL if that may be kept, and what `make` returned beside it."""
 
     relation: ir.Table  # it also holds the list of keys that the SQL names
     sql: str | None
@@ -59,7 +59,7 @@ class PreparedRelations:
 
 
 def listed_keys(plan: Plan) -> pa.Table | None:
-    """Return the public keys and their places; None where there are none."""
+    """Return the public keys and their indexes as a table; None without public keys."""
     if not plan.keys or plan.public_keys is None:
         return None
     columns = {listed_name(at): key.type for at, key in enumerate(plan.keys)}
@@ -67,9 +67,9 @@ def listed_keys(plan: Plan) -> pa.Table | None:
 
 
 def _shape(plan: Plan, purpose: str) -> str:
-    """Return what two relations share just when they are one, apart from the public keys.
+    """Return a text that is equal for two plans if and only if their relations are, apart from the public keys.
 
-    As text: constants that are equal but of two types, such as 1 and TRUE, are not one.
+    It is text because constants of two types, such as 1 and TRUE, are equal in Python but not in SQL.
     """
     keys = [(key.expression, key.type) for key in plan.keys]
     drawn = sorted({draw.column for draw in plan.quantiles})

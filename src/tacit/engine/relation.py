@@ -1,11 +1,10 @@
-"""A plan as a relation: filter, key, bound each unit, and add up integers, in Ibis, so that every engine runs the same.
+"""Translates a plan into Ibis relations: filter, compute keys, bound each unit's contribution, add up integers.
 
-Which groups and rows of a unit are kept depends on that unit's own values and a fresh salt and on nothing else in the
-table: groups in the order of (hash of salt, unit and key; key), rows of one unit and key in the order of (hash of salt,
-unit, key and values; values). What still ties is identical rows. So adding one unit leaves every other unit's kept rows
-as they were.
-
-Each group's values, sorted, and how many differ: what quantiles are drawn from, still exact and secret.
+Contribution bounding keeps some groups and rows of a unit. Which ones depends on that unit's own values and a fresh
+salt, and on nothing else in the table. Groups are taken in the order of (hash of salt, unit and key; key), rows of one
+unit and key in the order of (hash of salt, unit, key and values; values). Rows that still tie are identical. So adding
+one unit never changes which rows of another unit are kept. The last section puts the fetched values and distinct counts
+of each group into the exact table. All of it is exact and secret; which engine runs a relation is left to `engine.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +41,7 @@ UNIT = "unit"
 KEY_PLACE = "key_place"
 VALUE, STEPS = "distinct_value", "value"
 GROUP_ORDER, ROW_ORDER = "group_order", "row_order"
-# A longer text is told apart by its digest, which is longer than that and so never taken for a text.
+# A longer text is represented by its digest. The digest is longer than this limit, so it is never mistaken for a text.
 TEXT_BYTES_MOST = 63
 DIGEST_BYTES = 64
 NO_COLUMNS: Mapping[str, Expression] = MappingProxyType({})
@@ -53,7 +52,7 @@ def exact_relation(
 ) -> ir.Table:
     """Return one row for each group with its exact sums, as text so that no engine's integer is too narrow.
 
-    `listed` holds the public keys and their places; groups are then named by place, otherwise by their key columns.
+    `listed` holds the public keys and their indexes. Groups are then named by index, otherwise by their key columns.
     """
     if plan.unit is None:
         return _each_row_its_own(plan, table, kinds, listed)
@@ -61,9 +60,9 @@ def exact_relation(
     each = _one_row_per_unit_and_group(_bound_rows(rows, keys, plan, salt), keys, plan)
     kept = _bound_groups(each, keys, plan, salt)
     sums = {ROWS: kept[ROWS].sum(), UNITS: kept.count()}
-    for place in range(plan.value_count):
-        sums[counted_name(place)] = kept[counted_name(place)].sum()
-        sums[total_name(place)] = kept[total_name(place)].sum()
+    for index in range(plan.value_count):
+        sums[counted_name(index)] = kept[counted_name(index)].sum()
+        sums[total_name(index)] = kept[total_name(index)].sum()
     return _as_text(kept.group_by(keys).agg(**sums) if keys else kept.agg(**sums), keys)
 
 
@@ -76,10 +75,10 @@ def counted_rows(
     *,
     floats_as_they_are: bool = False,
 ) -> tuple[ir.Table, list[str]]:
-    """Return the rows that count, as (unit, keys, values in steps): nobody's rows and unlisted keys are gone.
+    """Return the rows that count, as (unit, keys, values in steps).
 
-    Expressions in `more` are kept beside them as they are, NaN as NULL. With `floats_as_they_are`, values that are
-    floats on their way to the grid are not put on it yet.
+    Rows without a unit and rows with an unlisted key are left out. Expressions in `more` become further columns, NaN as
+    NULL. With `floats_as_they_are`, float values are not rounded to their grid yet.
     """
     conditions = []
     if plan.unit is not None:
@@ -87,19 +86,19 @@ def counted_rows(
     if plan.where is not None:
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
-    columns = {key_name(place): leaving(to_ibis(key.expression, kept, kinds)) for place, key in enumerate(plan.keys)}
+    columns = {key_name(index): leaving(to_ibis(key.expression, kept, kinds)) for index, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
         columns[UNIT] = _unit(kept, plan.unit, kinds)
-    for place, column in enumerate(plan.measured):
+    for index, column in enumerate(plan.measured):
         if column.counts_only:
             value = to_ibis(column.expression, kept, kinds)
             known = ibis.cases((value.isnull(), ibis.null("int64")), else_=ibis.literal(0, "int64"))
-            columns[value_name(place)] = known
+            columns[value_name(index)] = known
         else:
             value = to_raw_ibis(column.expression, kept, kinds)
             as_is = floats_as_they_are and float_grid(column) is not None
-            columns[value_name(place)] = value.cast("float64") if as_is else steps_above_low(value, column)
+            columns[value_name(index)] = value.cast("float64") if as_is else steps_above_low(value, column)
     columns |= {name: leaving(_nan_as_null(to_ibis(expression, kept, kinds))) for name, expression in more.items()}
     if not columns:
         columns["one"] = ibis.literal(1, "int8")
@@ -114,12 +113,12 @@ def counted_rows(
 
 
 def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
-    """A plain GROUP BY: nothing is to be bounded, so listed keys are looked up among the groups and not the rows."""
+    """A plain GROUP BY without contribution bounding: listed keys are joined to the groups, not to the rows."""
     rows, keys = counted_rows(plan, table, kinds, None)
     sums = {ROWS: rows.count()}
-    for place in range(plan.value_count):
-        sums[counted_name(place)] = rows[value_name(place)].count()
-        sums[total_name(place)] = rows[value_name(place)].sum()
+    for index in range(plan.value_count):
+        sums[counted_name(index)] = rows[value_name(index)].count()
+        sums[total_name(index)] = rows[value_name(index)].sum()
     summed = rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums)
     summed = summed.mutate(**{UNITS: summed[ROWS]})
     if listed is None:
@@ -156,24 +155,25 @@ def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
 
 @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
 def strlen(text: str) -> int:
-    """Return DuckDB's own: how many bytes a text has."""
+    """Return the number of bytes of a text (DuckDB's function)."""
     raise NotImplementedError
 
 
 @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
 def sha256(text: str) -> str:
-    """Return DuckDB's own: the digest of a text, in 64 hexadecimal digits."""
+    """Return the digest of a text in 64 hexadecimal digits (DuckDB's function)."""
     raise NotImplementedError
 
 
-# Bytes as text, two digits each: DuckDB's own.
+# Bytes as text, two hexadecimal digits each (DuckDB's function).
 in_hex = ibis.udf.scalar.builtin(lambda data: data, name="hex", signature=(("binary",), "string"))
 
 
 def leaving(value: ir.Value) -> ir.Value:
-    """Return a value in the form it is grouped by and leaves in: a long text as its digest, so that none is long.
+    """Return a value in the form in which it is grouped and leaves the engine: a long text becomes its digest.
 
-    How much a text takes is then public. What is shown is looked up again after noise (`texts_relation`).
+    So the memory that a text takes has a public bound. The texts of released keys are looked up after the noise
+    (`texts_relation`).
     """
     if not value.type().is_string():
         return value
@@ -181,11 +181,11 @@ def leaving(value: ir.Value) -> ir.Value:
 
 
 def texts_relation(
-    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], digests: Sequence[str]
+    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], digests: Sequence[str]
 ) -> ir.Table:
     """Return the long texts of a key column that have these digests."""
     kept = table if plan.where is None else table.filter(to_ibis(plan.where, table, kinds))
-    texts = kept.select(text=to_ibis(plan.keys[place].expression, kept, kinds))
+    texts = kept.select(text=to_ibis(plan.keys[index].expression, kept, kinds))
     texts = texts.filter(strlen(texts["text"]) > TEXT_BYTES_MOST)
     texts = texts.mutate(digest=sha256(texts["text"]))
     wanted = texts.filter(texts["digest"].isin(digests))
@@ -195,18 +195,18 @@ def texts_relation(
 def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
     if not plan.needs_rows:
         return rows
-    values = [value_name(place) for place in range(plan.value_count)]
+    values = [value_name(index) for index in range(plan.value_count)]
     order = [_row_order(rows, keys, values, salt), *[rows[name] for name in values]]
-    place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
-    ranked = rows.mutate(row_place=place)
+    index = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
+    ranked = rows.mutate(row_place=index)
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
 
 
 def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> ir.Table:
     sums = {ROWS: rows.count()}
-    for place in range(plan.value_count):
-        sums[counted_name(place)] = rows[value_name(place)].count()
-        sums[total_name(place)] = rows[value_name(place)].sum()
+    for index in range(plan.value_count):
+        sums[counted_name(index)] = rows[value_name(index)].count()
+        sums[total_name(index)] = rows[value_name(index)].sum()
     return rows.group_by([UNIT, *keys]).agg(**sums)
 
 
@@ -219,7 +219,7 @@ def _bound_groups(each: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.
 
 
 def with_orders(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.Table:
-    """Return rows with what decides which of a unit's groups and rows are kept."""
+    """Return rows with two more columns: the orders that decide which of a unit's groups and rows are kept."""
     group, row = _group_order(rows, keys, salt), _row_order(rows, keys, values, salt)
     return rows.mutate(**{GROUP_ORDER: group, ROW_ORDER: row})
 
@@ -258,14 +258,14 @@ def values_relation(
 
 
 def distinct_relation(
-    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
 ) -> ir.Table:
-    """Return how many different values an expression has in each group, of each unit at most so many as planned.
+    """Return how many distinct values an expression has in each group, with each unit's values bounded as planned.
 
-    Which of a unit's values count is decided like which of its rows: by a salted hash, then by the values themselves.
+    A unit's values are kept in the order of a salted hash, then of the values themselves, as its rows are.
     """
-    wanted, value = plan.distincts[place], VALUE
-    rows, keys = _value_rows(plan, place, table, kinds, listed)
+    wanted, value = plan.distincts[index], VALUE
+    rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is not None:
         if keys:
             order = [_group_order(rows, keys, salt), *[rows[key] for key in keys]]
@@ -277,15 +277,15 @@ def distinct_relation(
         ranked = known.mutate(value_place=turn)
         rows = ranked.filter(ranked["value_place"] < wanted.per_unit)
     counted = rows[value].nunique()
-    name = distinct_name(place)
+    name = distinct_name(index)
     return _as_text(rows.group_by(keys).agg(**{name: counted}) if keys else rows.agg(**{name: counted}), keys)
 
 
 def value_rows(
-    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
 ) -> tuple[ir.Table, list[str]]:
-    """Return the rows of which different values are counted, with what decides which of a unit's are kept."""
-    rows, keys = _value_rows(plan, place, table, kinds, listed)
+    """Return the rows whose distinct values are counted, with the orders that decide which of them are kept."""
+    rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is None:
         return rows, keys
     rows = with_orders(rows, keys, [VALUE], salt)
@@ -294,19 +294,21 @@ def value_rows(
 
 
 def _value_rows(
-    plan: Plan, place: int, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
+    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
 ) -> tuple[ir.Table, list[str]]:
-    more = {VALUE: plan.distincts[place].expression}
+    more = {VALUE: plan.distincts[index].expression}
     rows, keys = counted_rows(plan, table, kinds, listed, more=more)
     return rows.select(*([UNIT] if plan.unit is not None else []), *keys, VALUE), keys
 
 
-# A group's place takes at most the 31 bits above these.
+# --- the fetched values of each group, into the exact table ---
+
+# A word is (index of the group << WORD_BITS) | value; the index takes at most 31 bits.
 WORD_BITS = 32
 
 
 def with_values(exact_table: ExactTable, column: int, found: pa.Table, plan: Plan) -> ExactTable:
-    """Return the exact table with one column's values, sorted, for every group; a group without any has none."""
+    """Return the exact table with one column's values, sorted, for every group."""
     places = _places(exact_table, found, plan)
     exact_values = found.column(STEPS).to_numpy().astype(np.int64)
     return replace(
@@ -315,9 +317,9 @@ def with_values(exact_table: ExactTable, column: int, found: pa.Table, plan: Pla
 
 
 def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> GroupedSteps:
-    """Return each group's values, rising; a value is of the group whose place stands beside it.
+    """Return each group's values in increasing order; places[i] is the index of the group of values[i].
 
-    Values on a quantile's grid take at most 30 bits, so that both fit one word, which sorts soonest.
+    Values on a quantile's grid take at most 30 bits, so group and value fit one word, and one sort does all groups.
     """
     if groups == 1:
         steps = values.astype(np.uint32)
@@ -331,23 +333,23 @@ def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> Group
     return GroupedSteps((words & ((1 << WORD_BITS) - 1)).astype(np.uint32), edges[:-1], edges[1:])
 
 
-def with_distinct(exact_table: ExactTable, place: int, found: pa.Table, plan: Plan) -> ExactTable:
-    """Return the exact table with how many different values one expression has in every group."""
+def with_distinct(exact_table: ExactTable, index: int, found: pa.Table, plan: Plan) -> ExactTable:
+    """Return the exact table with the number of distinct values of one expression in every group."""
     exact_counts = [0] * len(exact_table)
-    name = distinct_name(place)
+    name = distinct_name(index)
     for at, text in zip(_places(exact_table, found, plan).tolist(), found.column(name).to_pylist(), strict=True):
         exact_counts[at] = 0 if text is None else int(text)
     return replace(exact_table, sums={**exact_table.sums, name: exact_counts})
 
 
 def _places(exact_table: ExactTable, found: pa.Table, plan: Plan) -> Integers:
-    """Return which of the exact table's groups each found row is about."""
+    """Return, for each fetched row, the index of its group in the exact table."""
     if not plan.keys:
         return np.zeros(len(found), dtype=np.int64)
     if plan.public_keys is not None:
         listed: Integers = found.column(KEY_PLACE).to_numpy().astype(np.int64)
         return listed
-    place_of = {key: place for place, key in enumerate(exact_table.keys)}
+    place_of = {key: index for index, key in enumerate(exact_table.keys)}
     columns = [found.column(key_name(at)).to_pylist() for at in range(len(plan.keys))]
     keys = zip(*columns, strict=True)
     return np.array([place_of[tuple(to_scalar(part) for part in key)] for key in keys], dtype=np.int64)

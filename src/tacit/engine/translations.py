@@ -1,9 +1,9 @@
-"""How an engine runs each function of the catalogue: one table, `TRANSLATIONS`, and nothing that can fail on a row.
+"""Translates each function of the catalogue into Ibis: one table, `TRANSLATIONS`; no translation can fail on a row.
 
-An operation that could raise gets NULL in place of the argument that would make it: engines may evaluate a branch that
-a CASE guards, so a guard around an operation is not enough. Numbers that could overflow are computed in wide decimals,
-whose digits the question's check has bounded. Engines disagree about halves, about the case of letters and about what
-a character is; what they would each do in their own way is avoided.
+An operation that could raise gets NULL instead of the argument that would make it raise. A CASE around the operation is
+not enough, because engines may evaluate a branch that a CASE guards. Numbers that could overflow are computed in wide
+decimals, whose digits the question's check has bounded. Engines disagree about rounding halves, about the case of
+letters and about what a character is; operations with engine-specific results are not used.
 """
 
 import operator
@@ -192,13 +192,13 @@ _WHOLE_FROM = "9007199254740992"  # from 2^53 on a float has no places to round
 
 @ibis.udf.scalar.builtin(name="floor")  # type: ignore[untyped-decorator]
 def floor_of(number: float) -> float:
-    """Return the engine's own, as a float; Ibis would cast it to an int, and raise where it does not fit."""
+    """Return the engine's function, as a float; Ibis would cast it to an int, and raise where it does not fit."""
     raise NotImplementedError
 
 
 @ibis.udf.scalar.builtin(name="ceil")  # type: ignore[untyped-decorator]
 def ceil_of(number: float) -> float:
-    """Return the engine's own, as a float."""
+    """Return the engine's function, as a float."""
     raise NotImplementedError
 
 
@@ -286,7 +286,7 @@ bytes_of = ibis.udf.scalar.builtin(lambda text: text, name="strlen", signature=(
 
 
 def _folded(call: TranslatedCall, *, up: bool) -> ir.Value:
-    """Engines fold É and İ each in their own way, so theirs, much quicker than ours, is for plain ASCII alone."""
+    """Engines change the case of É and İ in different ways. Their function is much faster, so ASCII text uses it."""
     text = call.cells[0].value
     theirs = text.upper() if up else text.lower()
     ours = text.translate(_LOWER, _UPPER) if up else text.translate(_UPPER, _LOWER)
@@ -296,7 +296,7 @@ def _folded(call: TranslatedCall, *, up: bool) -> ir.Value:
 def _substring(call: TranslatedCall) -> ir.Value:
     length = call.number(2) if len(call.cells) == 3 else None
     start = ibis.literal(call.number(1) - 1, "int64")
-    # a length beyond any text where none is given: engines read a missing one in their own ways
+    # without a length, one beyond any text is given: engines disagree about a missing length
     return call.cells[0].value.substr(start, ibis.literal(_ALL if length is None else length, "int64"))
 
 
@@ -325,7 +325,7 @@ def _replace(call: TranslatedCall) -> ir.Value:
 
 
 def _where_short(text: ir.Value, size: ir.Value) -> ir.Value:
-    """Return the text where what is made of it is short enough, NULL elsewhere: longer text is never call."""
+    """Return the text if the result made of it is short enough, else NULL; longer text is never made."""
     return ibis.cases((size <= TEXT_BYTES_MAX, text), else_=ibis.null("string"))
 
 
@@ -412,7 +412,7 @@ def _moved(call: TranslatedCall) -> ir.Value:
 
 
 def _limit(number: int, step: str) -> datetime:
-    """The last time that so many steps later is still in the calendar; for negative steps the first one."""
+    """The last time that can be moved by `steps` and stay in the calendar; for negative steps the first one."""
     if step == "month":
         # months are counted from the calendar's year 0, so that January of year 1 is 12
         last = 12 * 9_999 + 11 - number if number >= 0 else 11 - number

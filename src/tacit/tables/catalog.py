@@ -1,6 +1,6 @@
 """`tacit.toml`: tables, units, ranges, keys, bounds, budgets and the ledger, written once by the curator.
 
-Reads and checks the file, and says of a mistake which line it is on and what to write. Opening tables is left to the
+This file reads and checks the catalog. An error names the line and what to write there. Opening tables is left to the
 door.
 """
 
@@ -38,7 +38,7 @@ BUDGET_OPTIONS = ("epsilon", "delta", "rho")
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One table of a catalog: the words `tacit.table` takes."""
+    """One table of a catalog: its name, its source, and the other options of `tacit.table`."""
 
     name: str
     source: str
@@ -57,17 +57,17 @@ class CatalogFile:
 def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
     """Return the catalog in a file, or refuse it with the line and the fix."""
     if not isinstance(path, str | os.PathLike):
-        raise InvalidParameter(f"a catalog is the path of a file, not a {type(path).__name__}\nhint: 'tacit.toml'")
-    place = Path(path)
+        raise InvalidParameter(f"a catalog must be the path of a file, not a {type(path).__name__}\nhint: 'tacit.toml'")
+    file = Path(path)
     try:
-        text = read_small(place, bytes_max=BYTES_MAX)
+        text = read_small(file, bytes_max=BYTES_MAX)
     except (OSError, ValueError):  # the latter: no file can have this name
         raise InvalidParameter(f"there is no catalog at {str(path)!r}\nhint: write one with: tacit init") from None
-    return _Reader(place, text).catalog()
+    return _Reader(file, text).catalog()
 
 
 class _Reader:
-    """Reads one file, and knows on which line each of its words is."""
+    """Reads one file, and knows the line of each of its keys."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -77,7 +77,7 @@ class _Reader:
         except tomllib.TOMLDecodeError as problem:
             raise InvalidParameter(f"{path}: {problem}\nhint: check the quotes and brackets on that line") from None
         except (ValueError, ArithmeticError):  # an exponent that no decimal has, a whole number of thousands of digits
-            raise InvalidParameter(f"{path}: a number in it is too long\nhint: give a shorter number") from None
+            raise InvalidParameter(f"{path}: a number in this file is too long\nhint: write a shorter number") from None
         except RecursionError:
             raise InvalidParameter(
                 f"{path} is nested too deeply\nhint: a catalog has tables, columns and lists"
@@ -88,53 +88,57 @@ class _Reader:
         self._only(("tables", "ledger"), self.content, ())
         tables = self.content.get("tables")
         if not isinstance(tables, dict) or not tables:
-            self._refuse((), "there is no table in it", "add one, e.g. [tables.visits] with source, unit and budget")
+            self._refuse(
+                (), "this catalog declares no table", "add one, e.g. [tables.visits] with source, unit and budget"
+            )
         ledger = self.content.get("ledger")
         if ledger is not None and not isinstance(ledger, str):
             self._refuse(("ledger",), "ledger must be text", 'a path or an address, e.g. ledger = "ledger.db"')
-        entries = {name: self._entry(name, said) for name, said in tables.items()}
+        entries = {name: self._entry(name, written) for name, written in tables.items()}
         return CatalogFile(self.path, self._beside(ledger) if ledger else None, entries)
 
-    def _entry(self, name: str, said: Any) -> CatalogEntry:
+    def _entry(self, name: str, written: Any) -> CatalogEntry:
         at = ("tables", name)
-        if not isinstance(said, dict):
+        if not isinstance(written, dict):
             self._refuse(at, f"'{name}' is not a table", f"write [tables.{name}] on a line of its own")
-        self._only(TABLE_OPTIONS, said, at)
+        self._only(TABLE_OPTIONS, written, at)
         for word in ("source", "unit"):
-            if not isinstance(said.get(word), str):
-                self._refuse(at, f"[tables.{name}] lacks {word}", f'add a line such as {word} = "{_EXAMPLES[word]}"')
-        options = {word: value for word, value in said.items() if word not in ("source", "unit", "budget", "columns")}
-        options["unit"] = ROW if said["unit"] == "ROW" else said["unit"]
-        options["columns"] = self._columns(said.get("columns", {}), (*at, "columns"))
-        if "budget" in said:
-            options["budget"] = self._budget(said["budget"], (*at, "budget"))
-        return CatalogEntry(name, self._beside(said["source"]), options)
+            if not isinstance(written.get(word), str):
+                self._refuse(at, f"[tables.{name}] has no {word}", f'add a line such as {word} = "{_EXAMPLES[word]}"')
+        options = {
+            word: value for word, value in written.items() if word not in ("source", "unit", "budget", "columns")
+        }
+        options["unit"] = ROW if written["unit"] == "ROW" else written["unit"]
+        options["columns"] = self._columns(written.get("columns", {}), (*at, "columns"))
+        if "budget" in written:
+            options["budget"] = self._budget(written["budget"], (*at, "budget"))
+        return CatalogEntry(name, self._beside(written["source"]), options)
 
-    def _columns(self, said: Any, at: tuple[str, ...]) -> dict[str, Any]:
-        if not isinstance(said, dict):
+    def _columns(self, written: Any, at: tuple[str, ...]) -> dict[str, Any]:
+        if not isinstance(written, dict):
             self._refuse(at, "columns must be a table", "e.g. [tables.visits.columns.age] with between = [0, 120]")
-        for column, facts in said.items():
+        for column, facts in written.items():
             try:
                 read_facts(column, facts)
             except TacitError as problem:
                 self._refuse((*at, column), str(problem))
-        return dict(said)
+        return dict(written)
 
-    def _budget(self, said: Any, at: tuple[str, ...]) -> Loss:
-        if not isinstance(said, dict) or ("epsilon" in said) == ("rho" in said):
+    def _budget(self, written: Any, at: tuple[str, ...]) -> Loss:
+        if not isinstance(written, dict) or ("epsilon" in written) == ("rho" in written):
             self._refuse(at, "budget needs epsilon or rho", "budget = { epsilon = 3, delta = 1e-6 }")
-        self._only(BUDGET_OPTIONS, said, at)
+        self._only(BUDGET_OPTIONS, written, at)
         try:
-            if "rho" in said:
-                return rho(said["rho"], delta=said.get("delta", 0))
-            return epsilon(said["epsilon"], delta=said.get("delta", 0))
+            if "rho" in written:
+                return rho(written["rho"], delta=written.get("delta", 0))
+            return epsilon(written["epsilon"], delta=written.get("delta", 0))
         except TacitError as problem:
             self._refuse(at, str(problem))
 
-    def _only(self, known: tuple[str, ...], said: Mapping[str, Any], at: tuple[str, ...]) -> None:
-        for word in said:
+    def _only(self, known: tuple[str, ...], written: Mapping[str, Any], at: tuple[str, ...]) -> None:
+        for word in written:
             if word not in known:
-                self._refuse((*at, word), f"'{word}' is not a word here", f"it knows {', '.join(known)}")
+                self._refuse((*at, word), f"'{word}' is not an option here", f"the options are {', '.join(known)}")
 
     def _beside(self, source: str) -> str:
         """Return a path as seen from the catalog's own folder; an address is left as it is."""
@@ -150,9 +154,9 @@ class _Reader:
         header: tuple[str, ...] = ()
         here: tuple[str, ...]
         for number, line in enumerate(self.lines, 1):
-            found = re.match(r"\s*\[+([^\]]+)\]+", line)
-            if found:
-                header = tuple(part.strip().strip("\"'") for part in found[1].split("."))
+            heading = re.match(r"\s*\[+([^\]]+)\]+", line)
+            if heading:
+                header = tuple(part.strip().strip("\"'") for part in heading[1].split("."))
                 here = header
             else:
                 key = re.match(r"\s*([^=#]+?)\s*=", line)

@@ -1,13 +1,10 @@
-"""Decimals as they are handed over: whole numbers in 4, 8 or 16 bytes, with no more digits than their type has.
+"""Defines how each Arrow type is read, so that no cell can make a question fail.
 
-Nobody on the way checks them: a buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
-
-How a stored column is read so that no cell can make a question fail: a form that takes every cell, and its meaning.
-
-An engine that converts while it scans fails on the cell that does not fit: text that is not UTF-8, a time in seconds
-beyond the microseconds it counts in, a decimal of more digits than its type has. So it is handed bytes, whole numbers
-and checked decimals, and what no type holds becomes NULL here.
-What is decided by a type is decided for the whole column, before any row is read.
+An engine that converts while it scans fails on a cell that does not fit: text that is not UTF-8, a time beyond the
+range of microseconds, a decimal with more digits than its type. So the engine gets bytes, whole numbers and checked
+decimals, and SQL that turns them into values; a cell that does not fit becomes NULL. How a column is read depends on
+its type alone, and is decided before any row is read. Below: the check of decimals, which nobody else makes. A buffer
+of decimal(38, 0) can hold 2^127, on which an engine fails.
 """
 
 from collections.abc import Iterable
@@ -19,44 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-WIDE = 16
+WIDE = 16  # bytes of a decimal128
 WORD = (1 << 64) - 1
-
-
-def sound_decimals(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return decimals of any width as `kind`, NULL where a cell has more digits than `kind` has."""
-    buffer = chunk.buffers()[1]
-    if buffer is None or not len(chunk):
-        return pa.nulls(len(chunk), kind)
-    low, high = _halves(buffer, chunk)
-    most = 10**kind.precision - 1
-    outside = _is_after(low, high, most) | ~_is_after(low, high, -most - 1)
-    if chunk.type == kind and not outside.any():
-        return chunk
-    words = np.column_stack((low, high.view(np.uint64)))
-    read = pa.Array.from_buffers(kind, len(chunk), [None, pa.py_buffer(words)])
-    return pc.if_else(pc.and_(chunk.is_valid(), pa.array(~outside)), read, pa.scalar(None, kind))
-
-
-def _halves(buffer: pa.Buffer, chunk: pa.Array) -> tuple[Any, Any]:
-    """Return each number's lower 64 bits, and the upper with its sign."""
-    width = chunk.type.byte_width
-    if width == WIDE:
-        words = np.frombuffer(buffer, np.uint64, 2 * len(chunk), WIDE * chunk.offset)
-        return words[::2], words[1::2].view(np.int64)
-    whole = np.frombuffer(buffer, f"i{width}", len(chunk), width * chunk.offset).astype(np.int64)
-    return whole.view(np.uint64), whole >> 63
-
-
-def _is_after(low: Any, high: Any, bound: int) -> Any:
-    return (high > bound >> 64) | ((high == bound >> 64) & (low > np.uint64(bound & WORD)))
-
-
-# Seconds from 1970 to the first second of the year 1 and the last of 9999; others read as NULL, as all times do.
+# Seconds from 1970 to the first second of the year 1 and to the last of 9999. Times outside are NULL.
 FIRST_SECOND, LAST_SECOND = -62_135_596_800, 253_402_300_799
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 DAY = "TRY_CAST({} AS DATE)"
-# Longer text is NULL, in a cell and where a function makes it: what is done for one row has an end.
+# Longer text is NULL, in a cell and as the result of a function: so the work for one row is bounded.
 TEXT_BYTES_MAX = 1 << 15
 
 
@@ -76,7 +42,7 @@ class Reading:
 
 
 def reading_of(name: str, kind: pa.DataType) -> Reading | None:
-    """Return how a column of an Arrow type is read, or None where some cell of the type could not be."""
+    """Return how a column of an Arrow type is read, or None if some cell of that type could not be read."""
     kind = value_type(kind)
     column = quoted(name)
     if pat.is_float16(kind):
@@ -101,7 +67,7 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
 
 
 def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
-    """Return a column in the form it is handed over in: the same bytes, whatever they are, but decimals checked."""
+    """Return a column in the form in which the engine gets it: the same bytes, but with checked decimals."""
     return pa.chunked_array([_stored(chunk, reading.stored) for chunk in column.chunks], reading.stored)
 
 
@@ -118,7 +84,7 @@ def _stored(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """Return what a column's cells are: without the codes of a dictionary and the wrapping of an extension."""
+    """Return the type of a column's cells, without dictionary encoding and extension types."""
     while pat.is_dictionary(kind) or (isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.UuidType)):
         kind = kind.value_type if pat.is_dictionary(kind) else kind.storage_type
     return kind
@@ -151,7 +117,7 @@ def _as_bytes(kind: pa.DataType) -> pa.DataType | None:
 
 
 def _text(column: str) -> str:
-    """Bytes as text, NULL where too many or not UTF-8: what is not has some byte replaced, and then differs."""
+    """Bytes as text; NULL if too long or not UTF-8: decoding replaces bytes that are not UTF-8, so they differ."""
     read = f"decode({column}, 'replace')"
     return f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} AND encode({read}) = {column} THEN {read} END"
 
@@ -163,5 +129,37 @@ def _time(column: str, unit: str) -> str:
     if per > 10**6:  # nanoseconds: all of them are inside the calendar
         down = f"CASE WHEN {column} % {per // 10**6} < 0 THEN 1 ELSE 0 END"
         return f"make_timestamp({column} // {per // 10**6} - {down})"
-    # the product is of what the CASE lets through: an engine may evaluate what a CASE guards
+    # the CASE is inside the product: an engine may evaluate a product that a CASE guards
     return f"make_timestamp((CASE WHEN {column} BETWEEN {low} AND {high} THEN {column} END) * {10**6 // per})"
+
+
+# --- decimals ---
+
+
+def sound_decimals(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return decimals of any width as `kind`, NULL where a cell has more digits than `kind` has."""
+    buffer = chunk.buffers()[1]
+    if buffer is None or not len(chunk):
+        return pa.nulls(len(chunk), kind)
+    low, high = _halves(buffer, chunk)
+    most = 10**kind.precision - 1
+    outside = _is_after(low, high, most) | ~_is_after(low, high, -most - 1)
+    if chunk.type == kind and not outside.any():
+        return chunk
+    words = np.column_stack((low, high.view(np.uint64)))
+    read = pa.Array.from_buffers(kind, len(chunk), [None, pa.py_buffer(words)])
+    return pc.if_else(pc.and_(chunk.is_valid(), pa.array(~outside)), read, pa.scalar(None, kind))
+
+
+def _halves(buffer: pa.Buffer, chunk: pa.Array) -> tuple[Any, Any]:
+    """Return each number's lower 64 bits, and the upper with its sign."""
+    width = chunk.type.byte_width
+    if width == WIDE:
+        words = np.frombuffer(buffer, np.uint64, 2 * len(chunk), WIDE * chunk.offset)
+        return words[::2], words[1::2].view(np.int64)
+    whole = np.frombuffer(buffer, f"i{width}", len(chunk), width * chunk.offset).astype(np.int64)
+    return whole.view(np.uint64), whole >> 63
+
+
+def _is_after(low: Any, high: Any, bound: int) -> Any:
+    return (high > bound >> 64) | ((high == bound >> 64) & (low > np.uint64(bound & WORD)))

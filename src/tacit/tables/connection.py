@@ -1,14 +1,12 @@
-"""DuckDB connections of our own: what may be reached from them, and how they work out a query.
+"""Makes and locks our own DuckDB connections, and opens tables of DuckDB files by name.
 
-An answer must follow from the cells alone. A Parquet file also says what the least and greatest cell of a column are.
-Writers leave NaN out of that, shorten texts, or err. An optimizer that believes it drops rows, and guards: it takes
-`x BETWEEN 0 AND 9` for true where x is NaN. So of DuckDB's optimizers only those run here that look at the query and
-not at the data. And no cast raises: a cell that does not fit its type is NULL.
+An answer must depend on the cells alone. A Parquet file also states the least and greatest cell of a column. Writers
+leave NaN out of these statistics, shorten texts, or make errors. An optimizer that trusts them drops rows and
+conditions: it takes `x BETWEEN 0 AND 9` for true where x is NaN. So only those optimizers of DuckDB run here that look
+at the query and not at the data. No cast raises: a cell that does not fit its type is NULL.
 
-A table of a DuckDB database, named by text: 'flights', 'main.flights', or 'air.duckdb?table=flights' for a file.
-
-Names are looked up and files opened for reading alone. Which stored table it is, and what the ledger knows it by, is
-`identity.py`'s.
+A table is named 'flights', 'main.flights', or 'air.duckdb?table=flights' for a file, which is opened to read. Which
+stored table a name means, and how the ledger identifies it, is left to `identity.py`.
 """
 
 import os
@@ -25,8 +23,8 @@ from ibis.backends.sql.compilers.duckdb import DuckDBCompiler
 from tacit.errors import QueryRefused
 from tacit.memory import memory_limit, spill_folder
 
-# What rewrites a query by its own text, or picks which side of a join is held in memory. All others are turned off by
-# name, those of a later DuckDB too.
+# Optimizers that rewrite a query by its text, or choose the side of a join that is held in memory. Others are turned
+# off by name, including those of a later DuckDB.
 OPTIMIZERS_KEPT = frozenset(
     {
         "build_side_probe_side",
@@ -68,7 +66,7 @@ def our_connection() -> Any:
 
 
 def optimizers_off(known: Iterable[str]) -> list[str]:
-    """Return which of DuckDB's optimizers are turned off: all but those that look at nothing but the query."""
+    """Return the optimizers of DuckDB that are turned off: all but those that look only at the query."""
     return sorted(set(known) - OPTIMIZERS_KEPT)
 
 
@@ -110,11 +108,15 @@ def literal(text: str) -> str:
 
 
 def _shows_progress(backend: Any) -> bool:
-    """Whether the engine would draw a bar, which tells how much there is to read. Setting what is so already fails in a
-    notebook without ipywidgets: DuckDB looks for it whatever the setting, and leaves the bar off where there is none.
+    """Whether the engine would draw a progress bar, which shows how much there is to read.
+
+    It is asked first, because turning the bar off fails in a notebook without ipywidgets even if it is already off. In
+    such a notebook DuckDB draws no bar.
     """
     return bool(backend.con.execute("SELECT current_setting('enable_progress_bar')").fetchall()[0][0])
 
+
+# --- tables of a DuckDB database, by name ---
 
 _FILE = re.compile(r"(?P<path>.+\.(?:duckdb|ddb|db))(?:\?table=(?P<name>.+))?", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
@@ -142,16 +144,17 @@ def open_database(text: str) -> tuple[Any, str]:
         # attached to a database of our own: settings belong to a database, and its file may be opened more than once
         backend.con.execute(f"ATTACH {literal(os.path.realpath(path))} AS {ATTACHED} (TYPE duckdb, READ_ONLY)")
         backend.con.execute(f"USE {ATTACHED}")
-    except Exception:  # noqa: BLE001 - whatever it is, no table of it can be asked
+    except Exception:  # noqa: BLE001 - for any reason, its tables cannot be read
         raise QueryRefused(
-            f"{path!r} cannot be opened as a DuckDB database, to read\nhint: another program may have it open to write,"
-            " or it is of another kind; in Python, give the connection you have: (connection, 'flights')"
+            f"{path!r} cannot be opened as a DuckDB database for reading\nhint: it may be open for writing elsewhere,"
+            " or be no DuckDB file; in Python, give your connection: (connection, 'flights')"
         ) from None
     if name is None:
         names = _names(backend)
         example = names[0] if names else "flights"
         raise QueryRefused(
-            f"{path!r} is a database: say which table of it\nhint: '{path}?table={example}'; it has {_listed(names)}"
+            f"{path!r} is a database: name one of its tables"
+            f"\nhint: '{path}?table={example}'; its tables: {_listed(names)}"
         )
     return backend, name
 
@@ -165,9 +168,9 @@ def named_table(backend: Any, name: str) -> tuple[ir.Table, str]:
     for last, within in tries:
         try:
             return backend.table(last, database=within), last
-        except Exception:  # noqa: BLE001, S112 - whatever it is, there is no such table to ask
+        except Exception:  # noqa: BLE001, S112 - for any reason, there is no such table
             continue
-    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: it has {_listed(_names(backend))}")
+    raise QueryRefused(f"this DuckDB database has no table {name!r}\nhint: its tables: {_listed(_names(backend))}")
 
 
 def _names(backend: Any) -> list[str]:

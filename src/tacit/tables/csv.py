@@ -19,9 +19,9 @@ from tacit.tables.connection import literal
 DELIMITERS = (",", "\t", ";", "|")
 HEADER_BYTES_MAX = 1_000_000
 LINE_BYTES_MAX = 2_000_000
-# What divides no line: without a delimiter or a quote to look for, the engine hands over whole lines.
+# A delimiter that occurs in no line: without a delimiter or a quote to find, the engine returns whole lines.
 NEVER = "\x01\x02\x03\x04"
-# Each \r and each \n. An engine that expects \r\n, as the first line may end, takes \r and any one character after it.
+# Each \r and each \n ends a line. With \r\n, the engine would take \r and any one character after it for a line end.
 LINE_END = r"'\n'"
 
 
@@ -44,18 +44,18 @@ def read_header(path: str) -> tuple[tuple[str, ...], str]:
         text = ""
     if not text.strip() or "\r" in text:
         raise QueryRefused(
-            f"{path!r} does not begin with a line of column names\nhint: the first line names the columns, in UTF-8,"
-            " and ends in a newline"
+            f"{path!r} does not begin with a line of column names\nhint: write the names of the columns, in UTF-8, in"
+            " the first line, and end it with a newline"
         )
     delimiter = max(DELIMITERS, key=text.count)
     names = tuple(next(csv.reader([text], delimiter=delimiter)))
-    for place, each in enumerate(names, 1):
+    for number, each in enumerate(names, 1):
         if not each.strip():
-            raise QueryRefused(f"column {place} of {path!r} has no name\nhint: the first line names every column")
+            raise QueryRefused(f"column {number} of {path!r} has no name\nhint: name every column in the first line")
     seen = [each.lower() for each in names]
-    for place, each in enumerate(seen):
-        if each in seen[:place]:
-            raise QueryRefused(f"the table has two columns named '{names[place]}' (case aside)\nhint: rename one")
+    for index, each in enumerate(seen):
+        if each in seen[:index]:
+            raise QueryRefused(f"two columns of the table are named '{names[index]}' (ignoring case)\nhint: rename one")
     return names, delimiter
 
 
@@ -86,20 +86,20 @@ def _fields(lines: str, names: Sequence[str], delimiter: str) -> str:
     field = f'"(?:[^"]|"")*"|[^"{delimiter}][^{delimiter}]*|'
     pattern = literal("^" + between.join([f"({field})"] * len(names)) + "$")
     shape = literal("^" + between.join([f"(?:{field})"] * len(names)) + "$")
-    places = ", ".join(f"'f{place}'" for place in range(len(names)))
+    fields_taken = ", ".join(f"'f{index}'" for index in range(len(names)))
     divided = literal(delimiter)
     counted = f"length(line) - length(replace(line, {divided}, '')) = {len(names) - 1}"
     has_quote = "contains(line, '\"')"
     # patterns are slow, and each CASE keeps them from lines without a quote
-    taken = f"CASE WHEN {has_quote} THEN regexp_extract(line, {pattern}, [{places}]) END AS taken"
+    taken = f"CASE WHEN {has_quote} THEN regexp_extract(line, {pattern}, [{fields_taken}]) END AS taken"
     split = f"CASE WHEN NOT {has_quote} THEN string_split(line, {divided}) END AS split"
     whole = f"line <> '' AND CASE WHEN {has_quote} THEN regexp_matches(line, {shape}) ELSE {counted} END"
     columns = []
-    for place, name in enumerate(names):
-        bare = f"replace(taken.f{place}[2:-2], '\"\"', '\"')"
-        of_quoted = f"CASE WHEN taken.f{place}[1] = '\"' THEN {bare} ELSE taken.f{place} END"
+    for index, name in enumerate(names):
+        bare = f"replace(taken.f{index}[2:-2], '\"\"', '\"')"
+        of_quoted = f"CASE WHEN taken.f{index}[1] = '\"' THEN {bare} ELSE taken.f{index} END"
         columns.append(
-            f"nullif(CASE WHEN split IS NULL THEN {of_quoted} ELSE split[{place + 1}] END, '') AS {quoted(name)}"
+            f"nullif(CASE WHEN split IS NULL THEN {of_quoted} ELSE split[{index + 1}] END, '') AS {quoted(name)}"
         )
     fields = f"SELECT {taken}, {split} FROM {lines} WHERE {whole}"  # noqa: S608 - of names, quoted
     read = f"SELECT {', '.join(columns)} FROM ({fields})"  # noqa: S608 - of names, quoted

@@ -1,4 +1,4 @@
-"""Frames and key lists as Arrow tables, with types that come from declarations and never from cells.
+"""Converts frames and key lists to Arrow tables; types come from declarations and dtypes, never from cells.
 
 An object column of a frame is text, whatever it holds: guessing its type would let one odd row change the schema.
 """
@@ -18,7 +18,7 @@ from tacit.errors import InvalidParameter
 from tacit.tables.schema import KeyValue
 
 EXACT = Context(prec=100)
-# Objects whose words are all of what they are.
+# Types whose text describes an object completely, so that different objects have different texts.
 WRITTEN = (str, bytes, Number, Decimal, np.bool_, np.datetime64, date, time, timedelta, UUID)
 KEY_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -32,7 +32,7 @@ KEY_TYPES: dict[str, pa.DataType] = {
 
 
 def frame_to_arrow(frame: Any) -> pa.Table | None:
-    """Return a pandas, Polars or Arrow frame as an Arrow table, or None if it is none of them."""
+    """Return a pandas, Polars or Arrow frame as an Arrow table, or None for any other object."""
     if isinstance(frame, pa.Table):
         return frame
     if isinstance(frame, pa.RecordBatch):
@@ -66,7 +66,7 @@ def _listed(values: Sequence[KeyValue], kind: str) -> pa.Array:
 
 
 def _decimals(values: Sequence[KeyValue]) -> pa.Array:
-    """Decimals with just the digits they need, so that comparing them widens no stored value."""
+    """Decimals with exactly the digits they need, so that comparing them widens no stored value."""
     exact = [None if value is None else Fraction(value) for value in values]  # type: ignore[arg-type]
     scale = 0
     while any(value is not None and (value * 10**scale).denominator != 1 for value in exact):
@@ -82,7 +82,7 @@ def _from_polars(frame: Any) -> pa.Table:
         return frame.to_arrow()
     except Exception:  # noqa: BLE001 - its text may quote a cell
         raise InvalidParameter(
-            "the Polars frame has a column of a type that Arrow has not\nhint: convert it, or leave it out"
+            "the Polars frame has a column of a type that Arrow does not have\nhint: convert it, or leave it out"
         ) from None
 
 
@@ -90,7 +90,9 @@ def _from_pandas(frame: Any) -> pa.Table:
     columns, names = [], []
     for position, name in enumerate(frame.columns):
         if not isinstance(name, str):
-            raise InvalidParameter(f"column {position} is not named by text\nhint: rename the frame's columns to text")
+            raise InvalidParameter(
+                f"the name of column {position} is not text\nhint: rename the frame's columns to text"
+            )
         names.append(name)
         columns.append(_series(frame.iloc[:, position], name))
     return pa.Table.from_arrays(columns, names=names)
@@ -119,8 +121,8 @@ def _series(series: Any, name: str) -> pa.ChunkedArray:
 def _text(cell: Any) -> str | None:
     """Return an object cell as text, or NULL where it has no text of its own; nothing fails.
 
-    Two cells have one text just when they are written alike, so that no two ids become one: half a character, which
-    UTF-8 does not hold, is not replaced, and a list or an object, whose words may leave something out, has none.
+    Two cells get the same text only if they are written alike, so no two ids become one. A lone surrogate, which UTF-8
+    cannot hold, is not replaced. A list or another object is NULL, because its text may leave something out.
     """
     if not isinstance(cell, WRITTEN) or type(cell).__name__ == "NaTType":
         return None

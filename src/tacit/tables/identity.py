@@ -1,12 +1,9 @@
-"""Stored tables: which one a name stands for in a database, and what the ledger knows tables and files by.
+"""Identifies stored tables and files for the ledger, and detects files that changed after they were opened.
 
-A name is looked up once, in DuckDB's own catalog, and the table is read by its full name from then on: what is known to
-the ledger is what is read, whatever the connection is told to USE later. Reading is left to the source.
-
-Files as they were when they were opened: a question is refused, before it is charged, where they are no longer so.
-
-Files may get new rows under an open handle. What may not change is that they are there and have their columns. That
-is a matter of the files' names, times and schemas, which opening has read already; no row is.
+A table's name is looked up once, in DuckDB's catalog. From then on the table is read by its full name. So the ledger's
+table is the table that is read, even if the connection changes its default schema later. Files may get new rows while
+they are open, but they must still exist and have the same columns. Otherwise the question is refused before it is
+charged. That check uses the files' names, times and schemas; no row is read. Reading is left to `source.py`.
 """
 
 import json
@@ -38,18 +35,18 @@ _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 
 @dataclass(frozen=True)
 class StoredTable:
-    """A table by its full name, with what the ledger knows it by: nothing that lasts for one in memory."""
+    """A table by its full name, and its identity for the ledger; a table in memory has no lasting identity."""
 
     table: ir.Table
     identity: str | None
     aliases: tuple[str, ...] = ()
-    generated: tuple[str, ...] = ()  # columns that are computed as they are read, and may then fail on a row
+    generated: tuple[str, ...] = ()  # columns computed while they are read, which may fail on a row
     written: tuple[str, ...] = ()  # the database's file and its log
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """A line of DuckDB's catalog; a view has its text."""
+    """An entry of DuckDB's catalog; `view` is the SQL of a view, None for a table."""
 
     database: str
     schema: str
@@ -62,13 +59,13 @@ class _Entry:
 
 
 def stored_table(table: ir.Table) -> StoredTable:
-    """Return the stored table that an Ibis table names, or refuse what is made from others."""
+    """Return the stored table that an Ibis table names; refuse an Ibis expression over other tables."""
     named = table.op()
     if isinstance(named, ops.InMemoryTable):
         raise QueryRefused("this Ibis table is a frame\nhint: give the frame itself: tacit.table(frame, ...)")
     if type(named) is not ops.DatabaseTable:  # an alias has a name too, of anything
         raise QueryRefused(
-            "this Ibis table is made from another, and may compute across rows: one person could then move others' rows"
+            "this Ibis table is an expression, which may compute across rows: one person could change others' rows"
             "\nhint: give the stored table itself, and filter and derive with .where(...) and .derive(...)"
         )
     backend = table.get_backend()
@@ -86,14 +83,14 @@ def stored_table(table: ir.Table) -> StoredTable:
 
 
 def file_aliases(paths: list[str]) -> tuple[str, ...]:
-    """Return what tells the ledger that a file is here again: in another glob, or under another link."""
+    """Return the aliases by which the ledger recognises a file in another glob, or under another link."""
     return (*(f"file:{path}" for path in paths), *(_link_alias(path) for path in paths))
 
 
 def _link_alias(path: str) -> str:
-    found = os.stat(path)
-    # numbers of files are given out again; with the time of the last change they are not
-    return f"stored:{found.st_dev}:{found.st_ino}:{found.st_mtime_ns}"
+    stat = os.stat(path)
+    # inode numbers are used again for new files; together with the time of the last change they are unique
+    return f"stored:{stat.st_dev}:{stat.st_ino}:{stat.st_mtime_ns}"
 
 
 def _entry(backend: Any, table: ir.Table) -> _Entry:
@@ -108,14 +105,14 @@ def _entry(backend: Any, table: ir.Table) -> _Entry:
         entries = [entry for entry in entries if entry.full_name in read]
     if len(entries) != 1:
         raise QueryRefused(
-            f"this DuckDB connection has no table '{named.name}', or more than one"
-            f"\nhint: say which: ibis.duckdb.from_connection(connection).table('{named.name}', database='file.main')"
+            f"this DuckDB connection has no table '{named.name}', or has more than one"
+            f"\nhint: be exact: ibis.duckdb.from_connection(connection).table('{named.name}', database='file.main')"
         )
     return entries[0]
 
 
 def _is_within(entry: _Entry, within: Any) -> bool:
-    """Whether an entry is in the database and schema that were named; one word alone may be either."""
+    """Whether an entry is in the named database and schema; a single name may be either of them."""
     here = _folded(entry.database), _folded(entry.schema)
     if within.catalog is not None:
         return here == (_folded(within.catalog), _folded(within.database))
@@ -128,26 +125,26 @@ def _refuse_view(entry: _Entry) -> None:
         return
     if re.search(r"AS SELECT \* FROM \w+_scan\(", entry.view):
         raise QueryRefused(
-            f"'{entry.name}' is a frame that was lent to the connection, which reads it in its own way"
+            f"'{entry.name}' is a frame that DuckDB reads in its own way, with types guessed from cells"
             "\nhint: give the frame itself: tacit.table(frame, ...)"
         )
     raise QueryRefused(
-        f"'{entry.name}' is a view, which may compute across rows: one person could then move others' rows"
+        f"'{entry.name}' is a view, which may compute across rows: one person could change others' rows"
         "\nhint: store it as a table (CREATE TABLE … AS SELECT …), or ask the table it is made from"
     )
 
 
 def refuse_other_stores(name: str, kind: str) -> None:
-    """Refuse a table that DuckDB reads through an extension: it may fail on a cell, or believe another's statistics."""
+    """Refuse a table that DuckDB reads through an extension: it may fail on a cell, or trust foreign statistics."""
     if kind != "duckdb":
         raise QueryRefused(
-            f"'{name}' is in an attached {kind} database, where one odd cell can make a question fail for everyone"
-            "\nhint: copy it first, into a table of DuckDB's own (CREATE TABLE … AS …)"
+            f"'{name}' is in an attached {kind} database, where one cell can make every question fail"
+            "\nhint: copy it into a DuckDB table first (CREATE TABLE … AS …)"
         )
 
 
 def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
-    """Yield the full names of what DuckDB would scan; it knows its search path, and nothing is read."""
+    """Yield the full names of the tables that DuckDB would scan, from its query plan; no row is read."""
     for _, text in backend.con.execute(f"EXPLAIN (FORMAT json) {backend.compile(table)}").fetchall():
         steps = json.loads(text)
         while steps:
@@ -158,30 +155,33 @@ def _tables_read(backend: Any, table: ir.Table) -> Iterator[tuple[str, ...]]:
 
 
 def _known_by(backend: Any, entry: _Entry) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
-    """Return a table's identity, by the file it is in, what it is known by under another link, and files written to."""
+    """Return a table's identity (by its file), its aliases (under another link), and the files that are written."""
     asked = "SELECT path, type FROM duckdb_databases() WHERE database_name = ?"
     ((path, kind),) = backend.con.execute(asked, [entry.database]).fetchall()
     refuse_other_stores(entry.name, kind)
     if not path:  # in memory, or temporary
         return None, (), ()
-    place = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
+    file = os.path.realpath(path) if os.path.isabs(path) else path  # an address stays as it is
     name = ".".join('"' + _folded(part).replace('"', '""') + '"' for part in (entry.schema, entry.name))
-    if not os.path.isfile(place):
-        return f"duckdb:{place}:{name}", (), ()
-    return f"duckdb:{place}:{name}", (f"{_link_alias(place)}:{name}",), (place, f"{place}.wal")
+    if not os.path.isfile(file):
+        return f"duckdb:{file}:{name}", (), ()
+    return f"duckdb:{file}:{name}", (f"{_link_alias(file)}:{name}",), (file, f"{file}.wal")
 
 
 def _folded(name: str) -> str:
-    """Return a name as DuckDB compares names: without case, in ASCII alone."""
+    """Return a name as DuckDB compares names: ignoring the case of ASCII letters only."""
     return name.encode("utf-8").lower().decode("utf-8")
 
 
+# --- files that changed after they were opened ---
+
+# device, inode, size and time of the last change
 FileStamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
 class OpenedFiles:
-    """Paths, the stamp of each file, and the columns that all of them had."""
+    """Opened files: their paths, the stamp of each, and the columns that all of them had."""
 
     paths: Sequence[str]
     stamps: Sequence[FileStamp]
@@ -189,14 +189,13 @@ class OpenedFiles:
     columns_of: Callable[[str], object]
 
     def refuse_changes(self) -> None:
-        """Refuse if a file is gone, or has been written since and has other columns now."""
+        """Refuse if a file is gone, or was written since and now has other columns."""
         for path, stamp in zip(self.paths, self.stamps, strict=True):
             try:
                 is_same = _stamp(path) == stamp
             except OSError:
                 raise QueryRefused(
-                    f"there is no file at {path!r} any more, so nothing was charged"
-                    "\nhint: put it back, or open the table again"
+                    f"the file at {path!r} is gone, so nothing was charged\nhint: put it back, or open the table again"
                 ) from None
             if not is_same and not self._has_its_columns(path):
                 raise QueryRefused(
@@ -207,31 +206,31 @@ class OpenedFiles:
     def _has_its_columns(self, path: str) -> bool:
         try:
             return self.columns_of(path) == self.columns
-        except Exception:  # noqa: BLE001 - whatever it is now, it is not what was opened
+        except Exception:  # noqa: BLE001 - for any reason, it is not the file that was opened
             return False
 
 
 def opened_files(paths: Sequence[str], columns_of: Callable[[str], object]) -> OpenedFiles:
-    """Return files that have just been opened, all of the same columns."""
+    """Return the record of files that were just opened; all have the same columns."""
     return OpenedFiles(tuple(paths), [_stamp(path) for path in paths], columns_of(paths[0]), columns_of)
 
 
 def _stamp(path: str) -> FileStamp:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    stat = os.stat(path)
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def written_stamp(paths: Sequence[str]) -> str:
-    """Return a text that differs once a file was written or replaced: its number and its time, and never its size.
+    """Return a text that changes when a file is written or replaced: its inode and its time, and never its size.
 
-    When a file was written is known to whoever keeps it; how large it is would say how many rows it has.
+    The size would show how many rows the file has. The time of writing is known to whoever keeps the file.
     """
     return "|".join(f"{path}:{_written(path)}" for path in paths)
 
 
 def _written(path: str) -> str:
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return "absent"
-    return f"{found.st_ino}:{found.st_mtime_ns}"
+    return f"{stat.st_ino}:{stat.st_mtime_ns}"

@@ -1,9 +1,9 @@
-"""Parquet files, read so that no cell can make a question fail.
+"""Reads Parquet files so that no cell can make a question fail.
 
-Where a question uses only columns whose every cell the engine takes (ints, floats, dates), the engine reads the
-files by itself. Where it uses others (text, which may not be UTF-8; times in other units; decimals, which may have more
-digits than they declare), it is handed bytes, whole numbers and checked decimals, and only the columns that the
-question names. Which of the two it is depends on the schema and the question.
+There are two ways. If every cell of the columns in a question is safe for the engine (ints, floats, dates), the engine
+reads the files itself. Other columns may hold text that is not UTF-8, times in other units, or decimals with more
+digits than declared. For these the engine gets bytes, whole numbers and checked decimals, and only the columns that the
+question names. Which way is taken depends on the schema and the question alone.
 """
 
 import json
@@ -26,7 +26,7 @@ NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
 
 @dataclass(frozen=True)
 class HandedRows:
-    """Rows of Parquet files as Arrow batches in the form they are handed over in, made anew whenever they are read."""
+    """Rows of Parquet files as Arrow batches, in the form in which the engine gets them; each scan reads them anew."""
 
     paths: Sequence[str]
     readings: Sequence[Reading]
@@ -48,7 +48,7 @@ class HandedRows:
 
 
 def put_together(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows, small batches put together: thousands of files of a few rows would cost one each."""
+    """Yield the same rows with small batches joined: thousands of small files would each cost one batch."""
     waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -112,7 +112,7 @@ def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[Parq
 
 
 def _refuse_other_schemas(paths: Sequence[str]) -> None:
-    """Refuse files that are read in different ways; how is worked out only for schemas that are not the first one."""
+    """Refuse files that would be read in different ways; a schema equal to the first needs no closer look."""
     first, wanted = _schemas(paths[0]), schema_of(paths[0])
     for path in paths[1:]:
         found = _schemas(path)
@@ -129,12 +129,12 @@ def _schemas(path: str) -> tuple[Any, pa.Schema]:
 
 
 def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
-    """Return how each column of one file is read, or its type where it is not, and which the engine may read."""
+    """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
-        leaves = [file.schema.column(place) for place in range(len(file.schema))]
+        leaves = [file.schema.column(index) for index in range(len(file.schema))]
         kinds = {field.name: field.type for field in file.schema_arrow}
         if len(kinds) != len(file.schema_arrow):
-            raise QueryRefused("the table has two columns of one name\nhint: rename one of them")
+            raise QueryRefused("two columns of the table have the same name\nhint: rename one of them")
     rounded = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # in nanoseconds
     handed = rounded | {leaf.path for leaf in leaves if _meaning(leaf) == "Decimal"}
     loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
@@ -154,7 +154,7 @@ def _meaning(leaf: Any) -> str:
 
 
 def _is_loose_decimal(leaf: Any) -> bool:
-    """Whether a decimal is stored in bytes of which some cells may have too many for any reader."""
+    """Whether a decimal is stored as bytes, where some cell may have more bytes than a reader accepts."""
     fixed = leaf.physical_type == "FIXED_LEN_BYTE_ARRAY" and leaf.length <= WIDE
     return _meaning(leaf) == "Decimal" and not fixed and leaf.physical_type not in ("INT32", "INT64")
 

@@ -1,6 +1,6 @@
-"""What is declared public about a table: whose privacy is protected, and each column's type, range, step and keys.
+"""The public declaration of a table: the unit that is protected, and each column's type, range, step and keys.
 
-A declaration is checked when it is made, from what was written alone; no row is read for it.
+A declaration is checked when it is made. The check uses only the declaration itself; no row is read for it.
 """
 
 from collections.abc import Mapping
@@ -31,19 +31,19 @@ ROW = RowUnit()
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What is public about one column."""
+    """The public facts of one column."""
 
     type: ColumnType
     between: tuple[Fraction, Fraction] | None = None
     step: Fraction | None = None
     keys: tuple[KeyValue, ...] | None = None
     scale: int = 0  # a decimal column's digits after the point
-    digits: int = 18  # a decimal column's digits in all, at most 38; what needs more reads as NULL
+    digits: int = 18  # a decimal column's digits in all, at most 38; a cell with more is NULL
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """All that is public about a protected table."""
+    """All public facts of a protected table."""
 
     name: str
     unit: str | RowUnit
@@ -84,10 +84,10 @@ def read_columns(written: object) -> dict[str, WrittenFacts]:
         return {}
     if not isinstance(written, Mapping) or not all(isinstance(name, str) for name in written):
         raise InvalidParameter(
-            "columns must be a dict from a column's name to what is public about it"
+            "columns must be a dict from a column's name to its public facts"
             "\nhint: e.g. columns={'age': {'between': (0, 120)}}"
         )
-    return {column: read_facts(column, said) for column, said in written.items()}
+    return {column: read_facts(column, facts) for column, facts in written.items()}
 
 
 def read_facts(column: str, written: Mapping[str, Any]) -> WrittenFacts:
@@ -98,7 +98,9 @@ def read_facts(column: str, written: Mapping[str, Any]) -> WrittenFacts:
         )
     unknown = [fact for fact in written if fact not in FACTS]
     if unknown:
-        raise InvalidParameter(f"columns['{column}'] has no fact '{unknown[0]}'\nhint: it knows {', '.join(FACTS)}")
+        raise InvalidParameter(
+            f"columns['{column}'] has the unknown entry '{unknown[0]}'\nhint: use {', '.join(FACTS)}"
+        )
     kind = written.get("type")
     if kind is not None and (not isinstance(kind, str) or kind not in COLUMN_TYPES):
         raise InvalidParameter(f"columns['{column}']['type'] must be one of {', '.join(COLUMN_TYPES)}")
@@ -115,15 +117,19 @@ def read_between(column: str, written: object) -> tuple[Fraction, Fraction]:
     """Return a public range as two rationals, the first below the second."""
     if not isinstance(written, tuple | list) or len(written) != 2:
         raise InvalidParameter(
-            f"the range of '{column}' must be a pair (lowest, highest)\nhint: e.g. between=(0, 100), from what is known"
-            " beforehand and not from the data"
+            f"the range of '{column}' must be a pair (lowest, highest)\nhint: e.g. between=(0, 100), from general"
+            " knowledge and not from the data"
         )
     low = decimal_meaning(written[0], name=f"the lowest of '{column}'")
     high = decimal_meaning(written[1], name=f"the highest of '{column}'")
     if is_long(low) or is_long(high):
-        raise InvalidParameter(f"the range of '{column}' has more digits than any column holds\nhint: between=(0, 100)")
+        raise InvalidParameter(
+            f"the range of '{column}' has more digits than any column can hold\nhint: between=(0, 100)"
+        )
     if low >= high:
-        raise InvalidParameter(f"the range of '{column}' must go up: its lowest is not below its highest")
+        raise InvalidParameter(
+            f"the range of '{column}' must start with its lowest value\nhint: between=(lowest, highest)"
+        )
     return low, high
 
 
@@ -135,13 +141,13 @@ def read_keys(column: str, written: object) -> tuple[KeyValue, ...]:
     for key in keys:
         if key is not None and not isinstance(key, bool | int | float | str | date | datetime | Fraction):
             raise InvalidParameter(
-                f"a key of '{column}' is a {type(key).__name__}; keys are text, numbers, dates or None"
+                f"a key of '{column}' is a {type(key).__name__}; keys must be text, numbers, dates or None"
             )
     distinct = tuple(dict.fromkeys((type(key) is bool, key) for key in keys))
     if len(distinct) != len(keys):
-        raise InvalidParameter(f"the keys of '{column}' name one key twice\nhint: give each key once")
+        raise InvalidParameter(f"the keys of '{column}' contain one key twice\nhint: give each key once")
     if not keys:
-        raise InvalidParameter(f"the keys of '{column}' are an empty list\nhint: give at least one key")
+        raise InvalidParameter(f"the list of keys of '{column}' is empty\nhint: give at least one key")
     return keys
 
 

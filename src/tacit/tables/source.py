@@ -1,7 +1,7 @@
-"""Where rows come from: files, frames, DuckDB or any Ibis table, opened so that nothing but them can be reached.
+"""Opens the source of a table's rows: files, a frame, a DuckDB table or an Ibis table.
 
-Opening reads the schema that a file or a database declares and no row. A connection we make ourselves is locked down:
-no other file, no extension, no setting. A user's own connection is left as it is.
+Opening reads only the schema, and no row. A connection that we make ourselves is locked: it can reach no other file,
+load no extension and change no setting. A user's own connection is left as it is.
 """
 
 import glob
@@ -35,7 +35,7 @@ OURS, GIVEN = "protected", "given_frame"
 PARQUET = {".parquet", ".pq"}
 CSV = {".csv", ".tsv", ".txt"}
 NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
-# What a decimal declared over text or ints holds; a stored decimal has its own digits.
+# The digits of a decimal that is declared over text or ints; a stored decimal has its own.
 DECLARED_DIGITS, DECLARED_SCALE = 18, 6
 COARSE_TIMES, FINE_TIMES = (0, 3), 9  # digits of a second
 # DuckDB's own functions between text and its bytes.
@@ -48,20 +48,20 @@ _opening = threading.RLock()
 
 @dataclass(frozen=True)
 class Source:
-    """A protected table, ready for an engine; what is in it is secret, what it is called and typed is public."""
+    """A protected table, ready for an engine. Its rows are secret; its name and the types of its columns are public."""
 
     table: ir.Table
     backend: Any
     columns: Mapping[str, ColumnFacts]
-    stem: str  # the name a question uses when none is given
-    identity: str | None  # what tells the ledger that two tables are one; None for frames
-    aliases: tuple[str, ...] = ()  # what else its parts are known by: each file's path, and the file behind the path
-    files: ParquetFiles | None = None  # where there are two ways to read the rows
-    opened: OpenedFiles | None = None  # where rows are in files
-    written: tuple[str, ...] = ()  # the files whose last writing says whether its rows may be others now
+    stem: str  # the table's name if the curator gives no other
+    identity: str | None  # by which the ledger recognises the table; None for frames
+    aliases: tuple[str, ...] = ()  # further identities of its parts: each file's path, and the file behind the path
+    files: ParquetFiles | None = None  # Parquet files, which have two ways to be read
+    opened: OpenedFiles | None = None  # if the rows are in files
+    written: tuple[str, ...] = ()  # the files whose time of last writing shows whether rows may have changed
     others: Mapping[str, str] = field(default_factory=dict)  # columns that cannot be read, with their type
-    rounded: frozenset[str] = frozenset()  # columns of which two different cells may be read as one
-    again: "Callable[[], Source] | None" = None  # opens it in an engine that streams only; None: it is a user's own
+    rounded: frozenset[str] = frozenset()  # columns in which two different cells may be read as equal
+    again: "Callable[[], Source] | None" = None  # opens it in a streaming engine; None: a user's own engine
 
     @contextmanager
     def with_table(self, public: pa.Table | None) -> Iterator[ir.Table | None]:
@@ -72,14 +72,14 @@ class Source:
             yield ibis.memtable(public)
 
     def refuse_changes(self) -> None:
-        """Refuse where a file is gone or has other columns than when it was opened; reads no row."""
+        """Refuse if a file is gone, or has other columns than when it was opened; reads no row."""
         if self.opened is not None:
             self.opened.refuse_changes()
 
     def streaming(self) -> "Source":
-        """Return the same rows in an engine of one thread that holds a few thousand of them at a time, and no more.
+        """Return the same rows in an engine with one thread that holds at most a few thousand rows at a time.
 
-        What they take depends on public limits alone, and no limit of memory ends it. A user's own engine stays so.
+        Its memory depends on public limits alone, so no memory limit can stop it. A user's own engine stays as it is.
         """
         if self.again is None:
             return self
@@ -87,7 +87,7 @@ class Source:
             return self.again()
 
     def stamp(self) -> str | None:
-        """Return a text that differs once a file of the source was written; None where there is no file."""
+        """Return a text that changes when a file of the source is written; None if there is no file."""
         return written_stamp(self.written) if self.written else None
 
     def fetch(self, relation: ir.Table, sql: str | None = None) -> pa.Table:
@@ -103,16 +103,16 @@ class Source:
         """Return a DuckDB relation's rows in batches, made as they are read."""
         reuse_freed_memory()
         with stopping():
-            # what Ibis's own to_pyarrow does; its to_pyarrow_batches calls what DuckDB 2 no longer has
+            # as Ibis's to_pyarrow does; its to_pyarrow_batches calls a method that DuckDB 2 does not have
             found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
             reader = found.to_arrow_reader(batch_rows)
             return pa.RecordBatchReader.from_batches(reader.schema, put_together(reader, reader.schema))
 
     def compiled(self, relation: ir.Table) -> str | None:
-        """Return SQL for a relation, which may be kept as long as the relation is; None where it must be read anew."""
+        """Return the SQL of a relation, valid as long as the relation; None if it must be compiled for every read."""
         if self.files is not None and not self.files.is_read_by_engine(relation):
             return None
-        if any(kind.is_null() for kind in relation.schema().types):  # which Ibis makes of what the engine gives
+        if any(kind.is_null() for kind in relation.schema().types):  # Ibis converts such columns itself
             return None
         read = self._read(relation)
         self.backend._run_pre_execute_hooks(read)
@@ -125,7 +125,7 @@ class Source:
 def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
     """Return a source from a path or glob, a frame, a (DuckDB connection, table name) pair, or an Ibis table.
 
-    A source that is open already gets these facts in place of those it had.
+    A source that is already open gets these facts instead of its own.
     """
     with _no_warnings():
         return _opened(source, written)
@@ -133,10 +133,10 @@ def open_source(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
 
 @contextmanager
 def _no_warnings() -> Iterator[None]:
-    """Open a source without a word, also where warnings are errors: that it is opened again, rows have decided.
+    """Open a source without warnings, even where warnings are errors.
 
-    Ibis asks DuckDB for schemas by a name that DuckDB is about to drop; nobody here can act on it. One at a time: what
-    is warned of is a matter of the whole process.
+    Rows may decide whether a source is opened again, so a warning would show it. Ibis also uses a name that DuckDB will
+    drop, and the user cannot change that. Filters of warnings belong to the whole process, so this takes a lock.
     """
     with _opening, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -159,7 +159,7 @@ def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
     frame = frame_to_arrow(source)
     if frame is None:
         raise InvalidParameter(
-            f"a table cannot be made from a {type(source).__name__}\nhint: give a path or glob of Parquet or CSV"
+            f"a {type(source).__name__} cannot be opened as a table\nhint: give a path or glob of Parquet or CSV"
             " files, a pandas, Polars or Arrow frame, (duckdb_connection, 'table'), or an Ibis table"
         )
     return _from_frame(frame, written)
@@ -179,7 +179,7 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts], *, streams
     others = {field.name: str(field.type) for field in frame.schema if found[field.name] is None}
     if not readings:
         raise InvalidParameter(
-            "the frame has no columns, or none of a type that can be read\nhint: convert a column to text or a number"
+            "the frame has no column of a type that can be read\nhint: convert a column to text or a number"
         )
     backend = our_connection()
     try:
@@ -188,7 +188,7 @@ def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts], *, streams
         backend.con.execute(f"CREATE TEMP VIEW {OURS} AS {select(readings, GIVEN)}")
     except Exception:  # noqa: BLE001 - the engine's text may quote a cell
         raise InvalidParameter(
-            "the frame has a column of a type that cannot be read\nhint: leave out or convert the odd column"
+            "the frame has a column of a type that cannot be read\nhint: leave out that column, or convert it"
         ) from None
     lock(backend, [], streams=streams)
     described = _described(backend.table(OURS), backend, written, stem="data", identity=None, others=others)
@@ -211,7 +211,7 @@ def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
     paths = [os.path.realpath(path) for path in paths]
     if any(glob.has_magic(path) for path in paths):
         raise QueryRefused(
-            f"a file of {pattern!r} has *, ? or [ in its own path, which an engine takes for a pattern"
+            f"a file of {pattern!r} has *, ? or [ in its path, which an engine would read as a pattern"
             "\nhint: rename the file or its folder"
         )
     return _from_paths(paths, pattern, written)
@@ -224,7 +224,7 @@ def _from_paths(
     backend = our_connection()
     if not (endings <= PARQUET or endings <= CSV):
         raise QueryRefused(
-            f"{pattern!r} is neither Parquet nor CSV by its ending\nhint: rename it, or read it into a frame"
+            f"{pattern!r} does not end like a Parquet or CSV file\nhint: rename it, or read it into a frame"
         )
     files, others = None, dict[str, str]()
     try:
@@ -238,11 +238,11 @@ def _from_paths(
         raise
     except Exception:  # noqa: BLE001 - the engine's text may quote a cell
         raise QueryRefused(
-            f"{pattern!r} cannot be read as what its ending says\nhint: check that it is a whole file"
+            f"{pattern!r} cannot be read as the format of its ending\nhint: check that the file is complete"
         ) from None
     lock(backend, paths, streams=streams)
     stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
-    # a glob is known by its pattern: a file that joins it is like rows that join a file
+    # a glob is identified by its pattern: a new file in it is like new rows in a file
     identity = f"glob:{_whole_pattern(pattern)}" if glob.has_magic(pattern) else f"file:{paths[0]}"
     described = _described(table, backend, written, stem=stem or "data", identity=identity, others=others)
     again = partial(_from_paths, paths, pattern, {}, streams=True)
@@ -252,7 +252,7 @@ def _from_paths(
 
 
 def _whole_pattern(pattern: str) -> str:
-    """Return a glob as seen from the root, with the links of its folder followed where the folder is no glob."""
+    """Return a glob as an absolute path, with links in its folder resolved unless the folder is itself a pattern."""
     folder, name = os.path.split(os.path.abspath(pattern))
     return os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
 
@@ -267,7 +267,7 @@ def _from_database(text: str, written: Mapping[str, WrittenFacts], *, streams: b
 def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
     if not type(connection).__module__.startswith(("duckdb", "_duckdb")):
         raise InvalidParameter(
-            "the first of the pair must be a DuckDB connection\nhint: (duckdb.connect('file.db'), 'visits')"
+            "the first item of the pair must be a DuckDB connection\nhint: (duckdb.connect('file.db'), 'visits')"
         )
     return _from_backend(ibis.duckdb.from_connection(connection), name, written)
 
@@ -293,8 +293,8 @@ def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, st
 def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
     """Return a DuckDB user's table with every text compared by its bytes, and every time in microseconds.
 
-    An ENUM is hashed by its code, which another row's value can move, and a collation takes different units or keys
-    for one; by way of bytes both are gone. A time in seconds may be beyond what microseconds can count: then NULL.
+    An ENUM is hashed by its code, which another row's value can change, and a collation takes different units or keys
+    for equal. Converting texts to bytes and back removes both. A time beyond the range of microseconds is NULL.
     """
     _refuse_other_meanings(backend)
     plain = {}
@@ -314,20 +314,20 @@ def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
 
 
 def _refuse_other_meanings(backend: Any) -> None:
-    """Refuse a DuckDB user's connection where texts are compared, or functions called, that are not DuckDB's own."""
+    """Refuse a user's DuckDB connection that changes how texts are compared, or replaces a built-in function."""
     if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
         raise QueryRefused(
-            "this DuckDB connection has a default collation, which takes different units for one"
+            "this DuckDB connection has a default collation, which can treat different units as equal"
             "\nhint: RESET default_collation, or open another connection"
         )
-    # looked through here, since any function may be one of the user's
+    # filtered in Python, because any SQL function may be replaced by the user's
     functions = backend.con.execute("SELECT function_name, internal FROM duckdb_functions()").fetchall()
     built_in = {name.lower() for name, is_internal in functions if is_internal}
     for name, is_internal in functions:
         if not is_internal and name.lower() in built_in:
             raise QueryRefused(
-                f"this DuckDB connection has a macro '{name}' in place of DuckDB's own function, so that nothing bounds"
-                " a row\nhint: DROP the macro, or open another connection"
+                f"this DuckDB connection has a macro '{name}' that replaces DuckDB's function: no row could be bounded"
+                "\nhint: DROP the macro, or open another connection"
             )
 
 
@@ -348,24 +348,25 @@ def _described(
     for name in written:
         if name in others:
             raise QueryRefused(
-                f"columns= names '{name}', which is stored as {others[name]}: that cannot be read for every row"
+                f"columns= names '{name}', but its stored type, {others[name]}, cannot be read for every row"
                 "\nhint: convert it to text or a number where the table is made"
             )
         if name not in table.columns:
             raise QueryRefused(
-                f"columns= names '{name}', which the table does not have\nhint: it has {', '.join(table.columns)}"
+                f"columns= names '{name}', but the table has no such column"
+                f"\nhint: its columns are {', '.join(table.columns)}"
             )
     columns = {name: ColumnFacts(type="other") for name in others}
     for name, found in table.schema().items():
-        said = written.get(name, WrittenFacts())
+        facts = written.get(name, WrittenFacts())
         digits, scale = DECLARED_DIGITS, DECLARED_SCALE
         if isinstance(found, dt.Decimal):
             digits, scale = found.precision or 38, found.scale or 0
         columns[name] = ColumnFacts(
-            type=said.type or _type_of(found),
-            between=said.between,
-            step=said.step,
-            keys=said.keys,
+            type=facts.type or _type_of(found),
+            between=facts.between,
+            step=facts.step,
+            keys=facts.keys,
             scale=scale,
             digits=digits,
         )
@@ -389,5 +390,5 @@ def _refuse_duplicates(names: Any) -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise QueryRefused(f"the table has two columns named '{name}' (case aside)\nhint: rename one of them")
+            raise QueryRefused(f"two columns of the table are named '{name}' (ignoring case)\nhint: rename one of them")
         seen.add(name.lower())

@@ -1,1 +1,1 @@
-"""The quick way through rows: packed columns, compiled loops."""
+"""The fast execution paths: rows as packed columns, bounded and added up by compiled loops."""

@@ -1,7 +1,7 @@
-"""Cells as small numbers: each distinct value gets a code as it first comes, and a hash of the value itself.
+"""Codes cells as small numbers: each distinct value gets a code when it first comes, and a hash of the value itself.
 
-Codes say which values are equal and nothing else; what is kept of a unit is decided by hashes of values and, where
-those tie, by the values' own order. Values are compared whole.
+Codes only say which values are equal. Which rows of a unit are kept is decided by the hashes of values and, where those
+tie, by the order of the values. Values are compared whole, never by hash alone.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ CODES_MOST = (1 << 31) - 2
 
 
 class OverMemory(Exception):
-    """More memory would be needed than there is for this; no row is lost, and another path takes the question over."""
+    """The kernel needs more memory than its share; no row is lost, because another path takes over the question."""
 
 
 class Secret(NamedTuple):
@@ -104,7 +104,7 @@ def cells_of(column: pa.Array) -> NDArray[Any]:
 
 
 def as_words(column: pa.Array) -> Codes:
-    """Return numbers, dates and times as 64-bit words, equal just when the cells are; NULL as any."""
+    """Return numbers, dates and times as 64-bit words, equal if and only if the cells are; NULL is any word."""
     kind = column.type
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
@@ -164,7 +164,7 @@ class WordCoder:
     def code(self, column: pa.Array) -> Codes:
         """Return each cell's code."""
         words = as_words(column)
-        if column.null_count:  # what lies under a NULL is anything, and need not be a value of the type
+        if column.null_count:  # the value under a NULL is arbitrary, and may not be valid for the type
             words = np.where(is_null(column), 0, words)
         return _null_coded(self.code_words(words), column)
 
@@ -207,7 +207,7 @@ class WordCoder:
 
 
 class PlaceFinder:
-    """Finds the places of a public list's whole numbers, one of which may be NULL; -1 for what is not listed.
+    """Finds the indexes of whole numbers in a public list, which may contain NULL; -1 for an unlisted number.
 
     Numbers that are near each other are looked up in an array from the least to the greatest.
     """
@@ -231,7 +231,7 @@ class PlaceFinder:
         return self._coder.bytes_held + self._place_of.nbytes
 
     def find(self, column: pa.Array) -> Codes:
-        """Return each cell's place in the list."""
+        """Return each cell's index in the list."""
         from tacit.engine.kernel import coding_loops as loops
 
         words = as_words(column)
@@ -274,7 +274,7 @@ class TextCoder:
         """Return each cell's code."""
         from tacit.engine.kernel import coding_loops as loops
 
-        holed = column.null_count and pa.types.is_decimal(column.type)  # anything may lie under a NULL
+        holed = column.null_count and pa.types.is_decimal(column.type)  # the value under a NULL is arbitrary
         data, ends = bytes_of(column.fill_null(Decimal(0)) if holed else column)
         done = 0
         while True:
@@ -314,7 +314,7 @@ def make_coder(kind: pa.DataType, secret: Secret) -> Coder:
 
 
 def key_secret(salt: str, place: int) -> Secret:
-    """Return what the column at this place of a key is hashed by."""
+    """Return the secret for hashing one column of a key, given its index."""
     return make_secret(salt, f"key {place}")
 
 
@@ -359,7 +359,7 @@ class KeyCoder:
 
 
 def ranks(keys: Sequence[tuple[Any, ...]], hashes: Words) -> Codes:
-    """Return each key's place in the order of keys; where no two hashes are equal nobody asks, and all are 0."""
+    """Return each key's rank in the order of keys; all 0 if no two hashes are equal, because no rank is needed then."""
     places = np.zeros(len(keys), dtype=np.int64)
     if len(np.unique(hashes)) < len(hashes):
         order = sorted(range(len(keys)), key=lambda code: [(part is None, part) for part in keys[code]])

@@ -1,7 +1,8 @@
-"""A plan on the kernel: what is asked of DuckDB, in what form, and what comes of it.
+"""Runs a plan on the kernel: builds the relation for DuckDB, and turns the kernel's sums into an exact table.
 
-DuckDB filters, derives, puts values on their grids and finds the place of public keys; rows then leave as Arrow, values
-as unsigned words of 32 bits. Whether a plan can run here depends on public facts: the types of its unit and keys.
+DuckDB filters, computes expressions, rounds values to their grids and joins public keys. Rows then leave as Arrow, with
+values as unsigned 32-bit words. Whether a plan can run here depends on public facts: the types of its unit and keys.
+Contribution bounding and summing are left to `summing.py`.
 """
 
 from collections.abc import Sequence
@@ -24,22 +25,22 @@ from tacit.query import Scalar
 from tacit.tables import Source, to_scalar
 
 BATCH_ROWS = 1 << 20
-# No text that leaves is longer than a digest, so that a batch of them is far from Arrow's 2^31 bytes.
+# No text that leaves DuckDB is longer than a digest, so a batch of texts stays far below Arrow's limit of 2^31 bytes.
 TEXT_BATCH_ROWS = 1 << 16
 BATCH_ROWS_LEAST = 1 << 12
-# Of the memory limit, what a batch may take; there are a few copies of it.
+# A batch may take this fraction (1 / BATCH_SHARE) of the memory limit; there are a few copies of it.
 BATCH_SHARE = 64
 
 
 def supports(plan: Plan, source: Source) -> bool:
-    """Return whether the kernel can run this plan once it is compiled; a matter of public facts."""
+    """Return whether the kernel can run this plan once it is compiled; it depends on public facts alone."""
     if plan.unit is None or plan.distincts:
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 
 
 def looks_up_keys(plan: Plan) -> bool:
-    """Return whether the kernel finds listed keys' places, sooner than a join: where a key is one whole number."""
+    """Return whether the kernel looks up the indexes of listed keys, which is faster than a join: for one int key."""
     if plan.public_keys is None or len(plan.keys) != 1 or plan.keys[0].type != "int":
         return False
     return len(set(plan.public_keys)) == len(plan.public_keys)
@@ -47,7 +48,7 @@ def looks_up_keys(plan: Plan) -> bool:
 
 @dataclass(frozen=True)
 class KernelColumns:
-    """What the columns of a relation are to the kernel, and in how large batches they are read."""
+    """The meaning of a relation's columns for the kernel, and the batch size to read them with."""
 
     columns: summing.Columns
     batch_rows: int
@@ -56,11 +57,10 @@ class KernelColumns:
 def relation_of(
     plan: Plan, rows: ir.Table, keys: list[str], more: Sequence[str] = ()
 ) -> tuple[ir.Table, KernelColumns]:
-    """Return what DuckDB is asked for; `rows` are those that count, as (unit, keys, values in steps), and `more`."""
+    """Return the relation that DuckDB runs; `rows` holds the rows that count, as (unit, keys, values in steps)."""
     words = {value_name(place): _limbs(rows[value_name(place)], height) for place, height in enumerate(_heights(plan))}
-    named = {
-        name: [f"{name}_{place}" for place in range(len(some))] for name, some in words.items()
-    }  # the highest limb first
+    # the highest limb first
+    named = {name: [f"{name}_{place}" for place in range(len(some))] for name, some in words.items()}
     unit = {UNIT: _as_unit(rows[UNIT])} if plan.unit is not None else {}
     limbs = {limb: word for name, some in named.items() for limb, word in zip(some, words[name], strict=True)}
     asked = rows.select(*keys, *more, **unit, **limbs) if keys or more or unit or limbs else rows
@@ -88,7 +88,7 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory
 
 
 def batch_rows(most: int, width: int, memory: int) -> int:
-    """Return how many rows of so many bytes are read at a time: what they take follows the memory limit."""
+    """Return how many rows of `width` bytes are read at a time: a share of the memory limit, and at most `most`."""
     return max(BATCH_ROWS_LEAST, min(most, memory // BATCH_SHARE // width))
 
 
@@ -102,7 +102,7 @@ def _as_exact(summed: summing.Summed, plan: Plan) -> ExactTable:
         listed = plan.public_keys or ((),)
         made = {} if plan.sums_nothing else {name: each.tolist() for name, each in exact_sums.items()}
         return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in summed.drawn.items()})
-    kept = summed.sums[1] > 0  # a group that bounding has emptied does not exist, as in SQL
+    kept = summed.sums[1] > 0  # a group without kept rows does not exist, as in SQL
     keys: Sequence[tuple[Scalar, ...]] = [
         tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
     ]
@@ -119,25 +119,25 @@ def _found_here(plan: Plan) -> list[int | None] | None:
 
 
 def _heights(plan: Plan) -> list[int]:
-    """Return the most that each value can be, in steps."""
+    """Return the greatest possible value of each column and product, in steps."""
     heights = [0 if column.counts_only else column.height for column in plan.measured]
     return heights + [prod(heights[column] ** exponent for column, exponent in product) for product in plan.products]
 
 
 def _limbs(value: ir.IntegerValue, height: int) -> list[ir.Value]:
-    """Return a value as unsigned words, the highest first, NULL as a word that no value has."""
+    """Return a value as unsigned words, the highest first; NULL is NULL_WORD, which no value has."""
     if height < summing.NULL_WORD:
         return [as_word(value)]
     return [as_word(value >> summing.LIMB_BITS), as_word(value & ibis.literal((1 << summing.LIMB_BITS) - 1, "int64"))]
 
 
 def as_word(value: ir.IntegerValue) -> ir.Value:
-    """Return a value as an unsigned word of 32 bits, NULL as one that no value has."""
+    """Return a value as an unsigned word of 32 bits; NULL is NULL_WORD, which no value has."""
     return value.fill_null(ibis.literal(summing.NULL_WORD, "int64")).cast("uint32")
 
 
 def _as_unit(unit: ir.Value) -> ir.Value:
-    """Return a unit of a type that is told apart here: as it is, or its text."""
+    """Return the unit as it is if the kernel can compare its type, otherwise as text."""
     return unit if _is_codable(unit.type()) and not unit.type().is_uuid() else leaving(unit.cast("string"))
 
 

@@ -3,17 +3,12 @@
 Whole numbers only. Which rows and groups of a unit are kept follows the same rule as the SQL path, with a hash of its
 own: groups in the order of (hash of unit and key; key), rows in the order of (hash of unit, key and values; values).
 Hashes are of values and a salt, never of codes. Units are compared whole: for numbers the hash is one-to-one, and other
-units carry a code beside it, equal just when they are.
+units carry a code beside the hash, and codes are equal if and only if the units are.
 
 A row is a line of 32-bit words: the unit's hash (two words), the key's code, the unit's code where it has one, and the
 values from word `first` on; a value of NULL_WORD is NULL. Importing numba takes a while, so only `compiled` does it.
 
-Loops that add up rows of which each is its own unit, compiled by numba: one pass over a batch for each value.
-
-`sums` is a flat array with a stretch for each group: how many rows, then for each value how many rows lack it and the
-total of the others, in steps above its low end. A row's stretch begins at start_of[key - base]; what is not listed has
-one too, after the last. Places are unsigned: numba would look for negative ones at every step.
-Importing numba takes a while, so only `compiled` imports this.
+The second section is for the row path, where each row is its own unit: one pass over a batch for each value.
 """
 
 from math import floor
@@ -25,12 +20,12 @@ import numpy as np
 from tacit.engine.kernel.coding_loops import mix
 
 NULL_WORD = np.uint32(0xFFFFFFFF)
-# Up to so many groups the first are found in one pass, without sorting them all.
+# Up to this many kept groups are found in one pass, without sorting all groups.
 FEW = 64
 
 
 class Rule(NamedTuple):
-    """What is done with the rows of one question."""
+    """How the rows of one question are bounded and added up."""
 
     first: Any  # the word of a row's first value: 4 where units have codes, else 3
     key_hash: Any  # (key,) uint64: a hash of each key's value
@@ -41,7 +36,7 @@ class Rule(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Where what is kept goes."""
+    """The output of the loops: sums, and the kept rows for quantiles."""
 
     sums: Any  # (key, sum) int64: rows, units, and counted and total of each value
     kept: Any  # (row, 1 + word) uint32: the key and the drawn words of each kept row, where any are drawn
@@ -374,11 +369,17 @@ def _add_row(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
             out.count[0] += 1
 
 
+# --- rows that are units: no bounding ---
+#
+# `sums` is a flat array with a segment for each group: the number of rows, then for each value the number of rows
+# without it, and the total of the others in steps above the low end. A row's segment begins at start_of[key - base].
+# Unlisted keys share one segment after the last. Indexes are unsigned, because numba checks signed ones for negatives.
+
 ONE = np.uint64(1)
 
 
 class Groups(NamedTuple):
-    """Where each row goes."""
+    """The key of each row, and where the sums of each key begin."""
 
     keys: Any  # (row,) int16 or int32
     base: Any
@@ -386,7 +387,7 @@ class Groups(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """How a float is put on its grid; what SQL does with `fixed_point.FloatGrid`."""
+    """How a float is clamped and rounded to its grid; the same as `fixed_point.FloatGrid` in SQL."""
 
     start: Any
     end: Any
@@ -407,7 +408,7 @@ def count_rows(groups: Groups, sums: Any) -> None:
 def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at: Any, sums: Any) -> None:
     """Put floats on their grid and add them up, from `at` on; with the first value rows are counted too.
 
-    Where `valid` has any bytes, bit skip + i says whether row i has a value. NaN is none.
+    Where `valid` has any bytes, bit skip + i says whether row i has a value. NaN counts as no value.
     """
     for row in range(len(groups.keys)):
         start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
@@ -430,7 +431,7 @@ def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at
 
 @numba.njit(cache=True, nogil=True)
 def add_words(groups: Groups, words: Any, at: Any, sums: Any) -> None:
-    """Add up values that are steps already, NULL_WORD being none; with the first value rows are counted too."""
+    """Add up values that are already steps, NULL_WORD for no value; with the first value rows are counted too."""
     for row in range(len(groups.keys)):
         start = groups.start_of[np.uint64(groups.keys[row] - groups.base)]
         if at == ONE:

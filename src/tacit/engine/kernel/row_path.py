@@ -1,8 +1,8 @@
-"""A plan whose units are rows, added up as DuckDB reads them: nothing is to be bounded.
+"""Runs a plan whose units are single rows, without contribution bounding: rows are added up as DuckDB reads them.
 
-Where groups are listed small whole numbers, DuckDB's own GROUP BY is so quick that putting a float on its grid, exactly
-and for every value there is, takes half as long again in SQL. So rows leave as a narrow key and the float itself, and
-one compiled loop does the rest. Every other plan of such units is a GROUP BY. Which it is depends on public facts.
+It takes plans whose public keys are small whole numbers. DuckDB's GROUP BY is so fast there that rounding floats to the
+grid exactly, in SQL, would add half of its time. So rows leave as a narrow key and the float itself, and one compiled
+loop does the rest. Every other plan of this kind is a GROUP BY. Which path is taken depends on public facts.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ ALL_VALID = np.empty(0, dtype=np.uint8)
 
 
 def supports(plan: Plan) -> bool:
-    """Return whether rows of this plan can be added up as they come; a matter of public facts."""
+    """Return whether rows of this plan can be added up as they come; it depends on public facts alone."""
     if plan.unit is not None or plan.products or plan.quantiles or plan.distincts or plan.sums_nothing:
         return False
     return _listed(plan) is not None and all(
@@ -39,19 +39,20 @@ def supports(plan: Plan) -> bool:
 
 @dataclass(frozen=True)
 class RowColumns:
-    """What the columns of a relation are: a narrow key, then floats, or words of values that are on their grids."""
+    """The meaning of a relation's columns: a narrow key, then floats, or words of values already on their grids."""
 
-    least: int  # stands for every key outside the listed ones, and for none
+    least: int  # one below the least listed key; stands for every unlisted key
     start_of: NDArray[np.uint64]  # from `least` on, where a key's sums begin
     grids: tuple[FloatGrid | None, ...]
 
 
 def relation_of(plan: Plan, rows: ir.Table) -> tuple[ir.Table, RowColumns]:
-    """Return what DuckDB is asked for; `rows` are those that count, as (key, values), floats as they are."""
+    """Return the relation that DuckDB runs; `rows` holds the rows that count, as (key, values), floats as they are."""
     listed = _listed(plan) or []
     least, most = _span(listed)
     bits = next(bits for bits in BITS if _fits(least, most, bits))
-    # The loops look keys up unchecked. No function is used for this: a macro of the user's own may stand in for it.
+    # The loops look up keys unchecked, so the range is enforced here. No function is used: a user's macro could replace
+    # it.
     inside = rows[key_name(0)].between(ibis.literal(least, "int64"), ibis.literal(most, "int64"))
     narrow = ibis.cases((inside, rows[key_name(0)]), else_=ibis.literal(least, "int64"))
     grids = tuple(None if column.counts_only else float_grid(column) for column in plan.measured)
@@ -71,10 +72,8 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> E
     listed = plan.public_keys or ()
     width = 1 + 2 * len(form.grids)
     exact_total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
-    exact_batches, added = (
-        np.zeros_like(exact_total),
-        0,
-    )  # of the batches that were read since the total was last added to
+    # the sums, and the number of rows, since `exact_total` was last updated
+    exact_batches, added = np.zeros_like(exact_total), 0
     with source.stream(asked.relation, batch_rows(BATCH_ROWS, 8 * width, memory), asked.sql) as batches:
         for batch in batches:
             if added + len(batch) > ROWS_AT_ONCE:

@@ -1,16 +1,11 @@
-"""Rows held until all have come, sorted by part, in memory or in a private file that has no name.
+"""The kernel: takes rows from DuckDB as Arrow batches, bounds each unit's contribution and adds up, in compiled loops.
 
-A run is one batch of rows, sorted by the part its units belong to. Runs that no longer fit the memory limit are written
-to a file that only this process can open: it has no name, so a killed run leaves nothing behind.
-
-The embedded engine's quick path: rows out of DuckDB as Arrow, bounded and summed in compiled loops.
-
-It keeps rows by the same rule as the SQL path and gives the same integers where nothing is over its bound. Rows come in
-batches; while one is hashed and sorted by its units' parts, DuckDB makes the next. When all have come, each part, which
-has all rows of its units, is bounded and added up on its own. `compiled` says when the loops are ready.
-
-Where rows would need more than their share of the memory limit (one unit with very many, keys without end) it stops
-with `OverMemory`, and the patient path gives the same integers.
+Units are hashed into parts; a part holds all rows of its units. Each batch is sorted by part and kept as a run, while
+DuckDB makes the next batch. Runs over the memory limit go to a file without a name, so a killed process leaves
+nothing behind. After the last batch each part is bounded and added up by itself. The kernel keeps rows by the same rule
+as the SQL path, and gives the same integers where no unit exceeds its bounds. If rows need more than their share of the
+memory limit, it stops with `OverMemory`, and the patient path gives the same integers. `compiled` knows when the loops
+are ready.
 """
 
 import os
@@ -65,7 +60,7 @@ class Runs:
         return rows
 
     def close(self) -> None:
-        """Let go of memory and file."""
+        """Free the memory and close the file."""
         self._held.clear()
         if self._file is not None:
             self._file.close()
@@ -97,19 +92,21 @@ class Runs:
 
 
 THREADS = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-# Rows are sorted into this many parts as they come, and each of those into smaller ones when all have.
+# --- bounding and adding up ---
+
+# Rows are sorted into 2^PART_BITS parts as they come, and each part into smaller ones of PART_ROWS at the end.
 PART_BITS = 8
 PART_ROWS = 1 << 13
-# One limb of a value fits 32 bits, so that this many rows add up inside 64.
+# A limb of a value fits 32 bits, so this many rows add up within 64 bits.
 ROWS_AT_ONCE = 1 << 30
 LIMB_BITS = 31
 NULL_WORD = (1 << 32) - 1
-# Kept rows that quantiles are drawn from are joined and sorted.
+# Copies of the kept rows for quantiles while they are joined and sorted.
 KEPT_COPIES = 5
-# Of the memory limit half is DuckDB's. Of the rest, rows may take a half before they are written to a file; tables of
-# codes, the parts that are being added up, and what is handed on have a part each.
+# Divisors of the memory limit. DuckDB has half of it. Rows may take a quarter before they are written to a file. Tables
+# of codes, the parts that are being added up, and the kept rows for quantiles have an eighth each.
 HELD_SHARE, TABLES_SHARE, PARTS_SHARE, KEPT_SHARE = 4, 8, 8, 8
-# What a found key, and each of its sums, takes once it is Python's.
+# Bytes that a found key, and each of its sums, takes as Python objects.
 KEY_BYTES, SUM_BYTES = 200, 40
 
 Drawn = tuple[NDArray[np.uint32], NDArray[np.uint32]]
@@ -117,7 +114,7 @@ Drawn = tuple[NDArray[np.uint32], NDArray[np.uint32]]
 
 @dataclass(frozen=True)
 class Bounded:
-    """What one unit may have, and the salt that decides what is kept."""
+    """The contribution bounds of one unit, and the salt that decides which of its rows are kept."""
 
     rows_most: int
     groups_most: int
@@ -126,14 +123,14 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Columns:
-    """Which columns of a batch are what; a value is one or more limbs of LIMB_BITS, the highest first."""
+    """The meaning of a batch's columns; a value is one or more limbs of LIMB_BITS, the highest first."""
 
     unit: str
     keys: Sequence[str]
     values: Sequence[Sequence[str]]
-    listed: int | None  # how many keys the public list has, the key being its place there; None where keys are found
-    drawn: Sequence[int] = ()  # which values quantiles are drawn from: those of kept rows are handed on
-    # the public list, where keys come as they are and are looked up in it here
+    listed: int | None  # the length of the public list, in which a key is an index; None if keys are found
+    drawn: Sequence[int] = ()  # the values that quantiles are drawn from; they are returned for the kept rows
+    # the public list itself, if rows come with keys instead of indexes, and the kernel looks them up
     found: Sequence[int | None] | None = None
 
     @property
@@ -143,7 +140,7 @@ class Columns:
 
     @property
     def drawn_limbs(self) -> list[int]:
-        """The places among all limbs of those that are handed on; a drawn value has one."""
+        """The indexes, among all limbs, of those that quantiles need; a drawn value has one limb."""
         return [self.limbs.index(limb) for value in self.drawn for (limb,) in (self.values[value],)]
 
 
@@ -153,7 +150,7 @@ class Summed:
 
     keys: list[tuple[Any, ...]] | None  # None: the public list
     sums: list[NDArray[Any]]
-    drawn: Mapping[int, Drawn]  # for a drawn value: the key's place and the value of each kept row that has one
+    drawn: Mapping[int, Drawn]  # for a drawn value: the key's index and the value of each kept row that has one
 
 
 def sum_batches(
@@ -186,7 +183,7 @@ def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
 
 
 class Packer:
-    """Makes batches into sorted lines of words."""
+    """Turns batches into sorted rows of words."""
 
     def __init__(self, schema: pa.Schema, columns: Columns, salt: str, memory: int) -> None:
         self._columns = columns
@@ -254,7 +251,7 @@ def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | None:
 
 
 def _threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int) -> int:
-    """Return how many parts are added up at once; what the rows decide and does not fit is another path's."""
+    """Return how many parts are added up at once; stop with OverMemory if not even one part fits."""
     found = packer.finds_keys
     widest = rows * packer.width * 4 * 4  # two copies, and entries of about that size
     table = shape[0] * shape[1] * 8
