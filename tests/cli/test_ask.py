@@ -163,7 +163,7 @@ def test_a_column_named_row_is_not_taken_for_the_row(tacit_command, tmp_path):
     path.write_text("ROW\n1\n1\n")
     ran = tacit_command("ask", path, "SELECT COUNT(*) FROM t", "--unit", "ROW", "--budget", 3, "--epsilon", 1)
     assert ran.code == 2
-    assert "a column of that name" in ran.err
+    assert "a column named ROW" in ran.err
 
 
 def test_a_failure_after_the_charge_is_code_4_and_quotes_nothing(tacit_command, visits, monkeypatch):

@@ -77,7 +77,7 @@ def test_ones_own_table_is_refused_without_saying_that_one_is_its_curator(tacit_
     assert ran.code == 2
     assert ran.out == ""
     assert "--i-am-the-curator" in ran.err
-    assert "no private answer" in ran.err
+    assert "not a private answer" in ran.err
 
 
 def test_a_curators_own_table_is_attacked_without_a_charge(tacit_command, tacit_home, own):

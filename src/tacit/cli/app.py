@@ -86,12 +86,12 @@ def tacit_command(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command with `arguments`, or with the process's own, and exit with its code."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None:
         gc.set_threshold(GARBAGE_AFTER)  # looking for garbage among so many imports took a tenth of a command's time
     try:
         with _warnings_in_words():
-            app(args=words, prog_name="tacit")
+            app(args=given, prog_name="tacit")
     except TacitError as error:
         say(f"tacit: {error}", err=True)
         sys.exit(_exit_code(error))
@@ -109,16 +109,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @contextmanager
 def _warnings_in_words() -> Iterator[None]:
     """Write our own warning as one line to stderr, once; others stay as they are."""
-    said: set[str] = set()
+    shown: set[str] = set()
     with warnings.catch_warnings():
         warnings.simplefilter("always", LargeEpsilonWarning)
         usual = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *position: Any, **more: Any) -> None:
             if not issubclass(category, LargeEpsilonWarning):
-                usual(message, category, *place, **more)
-            elif str(message) not in said:
-                said.add(str(message))
+                usual(message, category, *position, **more)
+            elif str(message) not in shown:
+                shown.add(str(message))
                 say(f"tacit: warning: {message}", err=True)
 
         warnings.showwarning = show

@@ -1,6 +1,7 @@
-"""`tacit ask`: a private answer from the command line, charged to the ledger before a row is read.
+"""`tacit ask` answers a question from the command line; `tacit plan` shows what the answer would cost and give.
 
-`tacit plan`: what an answer would do, cost and give, with the same words as `tacit ask`. Free; no row is read.
+Both take the same options (`options.py`). An answer is charged to the ledger before a row is read. A plan is free
+and reads no row.
 """
 
 import os
@@ -64,7 +65,7 @@ def _asked(options: AskOptions) -> "Answer":
 
 
 def check_output(options: AskOptions) -> None:
-    """Refuse, before anything is charged, a format that is not one and a file or picture that could not be written."""
+    """Refuse, before the charge, an unknown format, and a file or picture that could not be written."""
     if options.format not in FORMATS:
         raise InvalidParameter(f"--format must be one of {', '.join(FORMATS)}")
     check_plot(options.plot)
@@ -118,7 +119,7 @@ def plan(options: AskOptions) -> None:
     """
     check_output(options)
     if options.format not in ("table", "json"):
-        raise InvalidParameter("a plan is words, not rows\nhint: --format table or --format json")
+        raise InvalidParameter("a plan is text and has no rows\nhint: --format table or --format json")
     if options.plot is not None:
         raise InvalidParameter("a plan has no numbers to draw\nhint: --plot belongs to tacit ask")
     report = plan_question(options, opening())

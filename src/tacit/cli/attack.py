@@ -31,7 +31,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print everything as one JSON
 
 WHY_CURATOR = (
     "an attack on your own table prints how much of its secret column comes back, which is computed from the exact "
-    "rows and is no private answer"
+    "rows and is not a private answer"
     "\nhint: if you may see these rows and keep the output to yourself, add --i-am-the-curator"
 )
 
@@ -186,7 +186,7 @@ def name_and_shame(
     plot: Plot = None,
     as_json: Json = False,
 ) -> None:
-    """Publish each row in the clear with chance delta, which keeps the promise: so delta must be tiny.
+    """Publish each row in the clear with probability delta, which keeps the promise: so delta must be tiny.
 
     Example: `tacit attack name-and-shame --rows 10000`
     """
@@ -203,13 +203,11 @@ def _own_people(
     """Return the people of the curator's own table, None for made-up ones; refused before a row is read."""
     if table is None:
         if secret is not None or by is not None:
-            raise InvalidParameter(
-                "--secret and --by are about a table\nhint: tacit attack reconstruct FILE.parquet ..."
-            )
+            raise InvalidParameter("--secret and --by need a table\nhint: tacit attack reconstruct FILE.parquet ...")
         return None
     if secret is None or by is None:
         raise InvalidParameter(
-            "say which column is secret and which ones everybody can see"
+            "--secret (the secret column) and --by (the public columns) are both needed"
             "\nhint: tacit attack reconstruct people.parquet --secret ill --by postcode,age,sex --i-am-the-curator"
         )
     if not allowed:

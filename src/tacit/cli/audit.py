@@ -1,4 +1,4 @@
-"""`tacit audit`: try to prove a mechanism, a question of one's own, or any callable wrong, spending nothing."""
+"""`tacit audit`: tries to refute the privacy claim of a mechanism, a question or any callable; it spends nothing."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any
@@ -146,7 +146,7 @@ def audit_ask(options: AskOptions) -> None:
 
     check_output(options)
     if options.format not in ("table", "json"):
-        raise InvalidParameter("an audit is words, not rows\nhint: --format table or --format json")
+        raise InvalidParameter("an audit is text and has no rows\nhint: --format table or --format json")
     with working("auditing"):
         question = open_question(options, to_plan=True)
         plan = question.plan(
@@ -219,7 +219,7 @@ def _import_function(target: str) -> Any:
             f"'{module}' cannot be imported: {type(missing).__name__}\nhint: run this in the folder that holds it"
         ) from missing
     if found is None:
-        raise InvalidParameter(f"'{module}' has no '{name}'")
+        raise InvalidParameter(f"'{module}' has no function '{name}'\nhint: check the name after the colon")
     return found
 
 

@@ -1,11 +1,8 @@
-"""`tacit init`: a tacit.toml from a table's schema and a few answers; what nobody said is left in it to fill in.
+"""`tacit init` writes a tacit.toml from a table's schema and a few answers; `tacit tables` lists what it declares.
 
-It reads column names and types, and no row. A range or a key set that it found in the data would be a leak, so it never
-looks for one.
-
-`tacit tables`: what a catalog declares of each table, held against its schema, and what its budget has left.
-
-No row is read. A table that could not be asked is listed with the reason, and the command then exits with 2.
+Both read column names and types, and no row. A range or a list of keys that was taken from the data would be a leak, so
+`init` never looks for one; it leaves open entries as comments to fill in. `tables` checks each declaration against the
+schema and shows the remaining budget. It names the mistake of a table that cannot be asked, and then exits with 2.
 """
 
 import json
@@ -40,7 +37,7 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class TableDraft:
-    """What was said of a table, by flags or when asked; None is left to fill in."""
+    """The declaration of a table, from flags and from answers; None is left to fill in."""
 
     source: str
     name: str
@@ -138,14 +135,14 @@ def check(draft: TableDraft) -> None:
     if draft.budget is not None:
         epsilon(draft.budget, delta=draft.delta or 0)
     elif draft.delta is not None:
-        raise InvalidParameter("--delta is a part of the budget\nhint: --budget 3 --delta 1e-6")
+        raise InvalidParameter("--delta belongs to the budget, but --budget is missing\nhint: --budget 3 --delta 1e-6")
     for bound in (draft.rows_per_unit, draft.groups_per_unit):
         if bound is not None and not (bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
             raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
 
 
 def ask_for_rest(draft: TableDraft) -> TableDraft:
-    """Ask for each thing not yet said; an empty answer leaves it to fill in."""
+    """Ask for everything that is still open; an empty answer leaves it to fill in."""
     say(f"Columns of {draft.name}: {', '.join(f'{name} ({kind})' for name, kind in draft.kinds.items())}")
     say("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
     if draft.unit is None:
@@ -165,7 +162,7 @@ def ask_for_rest(draft: TableDraft) -> TableDraft:
 
 
 def ask_once(draft: TableDraft, what: str, question: str) -> TableDraft:
-    """Return the declaration with one more thing said, asking again until it is right or empty."""
+    """Return the declaration with one more answer; ask again until it is valid or empty."""
     while True:
         given = str(typer.prompt(question, default="", show_default=False)).strip()
         if not given:
@@ -193,7 +190,7 @@ def _write(draft: TableDraft, before: str, output: str) -> None:
 
 
 def to_toml(draft: TableDraft) -> str:
-    """Return one table's part of a catalog, with what was not said as comments."""
+    """Return one table's part of a catalog, with open entries as comments."""
     header = f"tables.{_key(draft.name)}"
     delta = f", delta = {_number(draft.delta)}" if draft.delta is not None else ""
     budget = None if draft.budget is None else f"{{ epsilon = {_number(draft.budget)}{delta} }}"
@@ -216,7 +213,7 @@ def to_toml(draft: TableDraft) -> str:
 
 
 def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]:
-    """Return a column's part: with comments alone where nothing was said of it."""
+    """Return a column's part; only comments if nothing is declared of it."""
     known: list[str] = []
     if column in draft.types:
         known.append(f"type = {_text(draft.types[column])}")
@@ -259,11 +256,11 @@ def _existing(path: Path, name: str) -> str:
         text = read_small(path, bytes_max=BYTES_MAX)
         tables = tomllib.loads(text).get("tables", {})
     except (OSError, ValueError, RecursionError) as problem:
-        raise InvalidParameter(f"{path} is there and cannot be added to\nhint: mend it, or --output other.toml") from (
-            problem
-        )
+        raise InvalidParameter(
+            f"{path} exists, but a table cannot be added to it\nhint: repair it, or use --output other.toml"
+        ) from (problem)
     if name in tables:
-        raise InvalidParameter(f"{path} declares '{name}' already\nhint: edit it there, or give another --name")
+        raise InvalidParameter(f"{path} already declares '{name}'\nhint: edit it there, or give another --name")
     return text if text.endswith("\n") else text + "\n"
 
 
@@ -301,6 +298,8 @@ def _value(key: Any) -> str:
     return _text(key) if isinstance(key, str) else _number(str(key))
 
 
+# --- tacit tables ---
+
 MISTAKEN = "  mistake:   "
 CHECKED = ("unit", "columns", "neighbours", "rows_per_unit", "groups_per_unit", "population", "version")
 
@@ -324,7 +323,7 @@ def tables(
             shown = [describe(entry, ledger) for entry in file.tables.values()]
     except LedgerError:
         if file.ledger is not None and "://" in file.ledger:
-            raise  # it should be there
+            raise  # a ledger at an address must exist
         shown = [describe(entry, None) for entry in file.tables.values()]
     say("\n\n".join(shown))
     if any(MISTAKEN in each for each in shown):

@@ -1,8 +1,7 @@
-"""COLUMN=VALUE on a command line: what it says is public about a column, read as the column's own type.
+"""Reads the COLUMN=VALUE options of a command line, and opens tables that a tacit.toml declares.
 
-A table that a tacit.toml declares, from the command line: found by name, opened, and never contradicted.
-
-What the catalog says need not be said again; words that say otherwise are refused, since one of the two is a mistake.
+COLUMN=VALUE declares a public fact of a column, and is read as the column's own type. A table of a catalog is found by
+name. Its options need not be repeated; an option that contradicts the catalog is refused, because one of them is wrong.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def named(written: Iterable[str] | None, option: str, example: str) -> list[tupl
         if not (column and equals and value):
             raise InvalidParameter(f"{option} must be COLUMN=VALUE\nhint: {option} {example}")
         if column in dict(pairs):
-            raise InvalidParameter(f"{option} names '{column}' twice\nhint: say it once, e.g. {option} {example}")
+            raise InvalidParameter(f"{option} names '{column}' twice\nhint: name it once, e.g. {option} {example}")
         pairs.append((column, value))
     return pairs
 
@@ -49,12 +48,12 @@ def column_kinds(source: Source, columns: dict[str, dict[str, Any]]) -> dict[str
     """Return every column's public type, as declared or as the file's schema says."""
     from tacit.tables import open_source, read_facts
 
-    described = open_source(source, {column: read_facts(column, said) for column, said in columns.items()})
+    described = open_source(source, {column: read_facts(column, facts) for column, facts in columns.items()})
     return {column: facts.type for column, facts in described.columns.items()}
 
 
 def read_key(column: str, text: str, kind: str) -> Any:
-    """Return a key as its column's type: the words of a command line are all text."""
+    """Return a key as its column's type; on a command line everything is text."""
     from tacit.privacy import decimal_meaning
 
     if kind == "bool" and text.lower() in ("true", "false"):
@@ -71,6 +70,8 @@ def read_key_list(column: str, text: str, kind: str) -> list[Any]:
     """Return the keys in a comma-separated list, which may quote, as their column's type."""
     return [read_key(column, key, kind) for key in next(csv.reader([text], skipinitialspace=True), [])]
 
+
+# --- tables of a catalog ---
 
 MEMORY = ":memory:"
 
@@ -98,17 +99,19 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
 
 
 def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
-    """Return the catalog's table, after checking that the command line does not say otherwise."""
+    """Return the catalog's table, after checking that the command line does not contradict it."""
     import tacit
 
     entry, file = found.entry, found.file
     _check_agreement(found, options)
     forgets = options.try_out or (to_plan and not is_known(file.ledger, entry.name))
-    said = dict(entry.options)
+    declared_options = dict(entry.options)
     if forgets:
-        said.pop("same_people_as", None)  # such a ledger knows no other table
+        declared_options.pop("same_people_as", None)  # such a ledger knows no other table
     try:
-        table = tacit.table(opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **said)
+        table = tacit.table(
+            opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **declared_options
+        )
     except (InvalidParameter, QueryRefused) as problem:
         raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
     _check_columns(found, table.frame.declaration.columns, options)
@@ -134,19 +137,21 @@ def is_known(ledger: str | None, name: str) -> bool:
 def _check_agreement(found: FoundEntry, options: AskOptions) -> None:
     import tacit
 
-    said: dict[str, Any] = dict(found.entry.options)
-    unit = "ROW" if said["unit"] is tacit.ROW else said["unit"]
+    declared_options: dict[str, Any] = dict(found.entry.options)
+    unit = "ROW" if declared_options["unit"] is tacit.ROW else declared_options["unit"]
     _agree(found, "--unit", options.unit, unit)
     _agree(found, "--name", options.name, found.entry.name)
-    _agree(found, "--rows-per-unit", options.rows_per_unit, said.get("rows_per_unit"))
-    _agree(found, "--groups-per-unit", options.groups_per_unit, said.get("groups_per_unit"))
-    _agree(found, "--version", options.version, said.get("version"))
-    _agree(found, "--neighbours", options.neighbours, said.get("neighbours", "add-remove"))
-    _agree(found, "--same-people-as", options.same_people_as, said.get("same_people_as"))
+    _agree(found, "--rows-per-unit", options.rows_per_unit, declared_options.get("rows_per_unit"))
+    _agree(found, "--groups-per-unit", options.groups_per_unit, declared_options.get("groups_per_unit"))
+    _agree(found, "--version", options.version, declared_options.get("version"))
+    _agree(found, "--neighbours", options.neighbours, declared_options.get("neighbours", "add-remove"))
+    _agree(found, "--same-people-as", options.same_people_as, declared_options.get("same_people_as"))
     if options.ledger is not None:
         _agree(found, "--ledger", os.path.realpath(options.ledger), os.path.realpath(found.file.ledger or ""))
     if options.budget is not None:
-        _agree(found, "--budget", tacit.epsilon(options.budget, delta=options.delta or 0), said.get("budget"))
+        _agree(
+            found, "--budget", tacit.epsilon(options.budget, delta=options.delta or 0), declared_options.get("budget")
+        )
 
 
 def _check_columns(found: FoundEntry, columns: Any, options: AskOptions) -> None:
@@ -154,7 +159,7 @@ def _check_columns(found: FoundEntry, columns: Any, options: AskOptions) -> None
 
     def facts(column: str, option: str) -> ColumnFacts:
         if column not in columns:
-            raise QueryRefused(f"{option} names '{column}', which the table does not have")
+            raise QueryRefused(f"{option} names '{column}', but the table has no such column")
         known: ColumnFacts = columns[column]
         return known
 
@@ -172,8 +177,8 @@ def _check_columns(found: FoundEntry, columns: Any, options: AskOptions) -> None
 def _agree(found: FoundEntry, option: str, given: Any, declared: Any) -> None:
     if given is None or given == declared:
         return
-    says = "says otherwise" if declared is not None else "does not say so"
+    catalog = "declares another value" if declared is not None else "does not declare it"
     raise InvalidParameter(
-        f"{option} is for the catalog to say, and [tables.{found.entry.name}] in {found.file.path} {says}"
-        "\nhint: leave it out, or have the curator change the catalog"
+        f"{option} contradicts {found.file.path}: [tables.{found.entry.name}] {catalog}"
+        f"\nhint: leave out {option.split()[0]}, or ask the curator to change the catalog"
     )

@@ -1,10 +1,7 @@
-"""`tacit demo`: the whole story on a made-up table, in a few seconds. Everything it prints as private was really drawn.
+"""`tacit demo`: the whole story on a made-up table, in a few seconds; every private number it prints was really drawn.
 
-It works in a folder of its own, with a ledger of its own, and leaves nothing behind unless asked to.
-
-A made-up table for the demo: hospital visits of 100,000 people, the same on every machine.
-
-It is made of whole-number arithmetic alone, so nothing in it comes from anyone, and nothing from chance.
+It works in its own folder with its own ledger, and leaves nothing behind unless `--keep` is given. The table has the
+hospital visits of 100,000 made-up people. It is computed with whole numbers only, so it is the same on every machine.
 """
 
 import os
@@ -64,6 +61,8 @@ def true_visits(path: Path) -> Mapping[str, tuple[int, float]]:
     rows = duckdb.connect().execute(question, [str(path)]).fetchall()
     return {ward: (people, days) for ward, people, days in rows}
 
+
+# --- the story ---
 
 DECLARED = f"""\
 visits = tacit.table("visits.parquet", unit="patient_id", rows_per_unit={VISITS_MOST}, groups_per_unit={WARDS_MOST},

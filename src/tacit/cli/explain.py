@@ -1,6 +1,6 @@
-"""`tacit explain`: what an epsilon and a delta mean to a person.
+"""`tacit explain` says what an epsilon and a delta mean to a person; `tacit tradeoff` links people, error and epsilon.
 
-`tacit tradeoff`: how many people, what error, which epsilon: any one from the other two.
+`tradeoff` computes any one of the three from the other two. Both are free and read no data.
 """
 
 from typing import Annotated
@@ -14,7 +14,7 @@ from tacit.errors import InvalidParameter
 def explain(
     *,
     epsilon: Annotated[str, typer.Option(help="The loss, e.g. 1 or 0.1.")],
-    delta: Annotated[str, typer.Option(help="The chance that the promise fails, e.g. 1e-6.")] = "0",
+    delta: Annotated[str, typer.Option(help="The probability that the promise fails, e.g. 1e-6.")] = "0",
     prior: Annotated[list[str] | None, typer.Option(help="A belief before, e.g. 0.1; may be given often.")] = None,
     group: Annotated[list[int] | None, typer.Option(help="The size of a group; may be given often.")] = None,
 ) -> None:
@@ -41,7 +41,7 @@ def tradeoff(
     epsilon: Annotated[str | None, typer.Option(help="The loss, e.g. 1.")] = None,
     k: Annotated[int, typer.Option("--k", help="How many counts or options.")] = 1,
     touched: Annotated[int | None, typer.Option(help="How many of the k one person can be in.")] = None,
-    delta: Annotated[str, typer.Option(help="The chance that Gaussian noise's promise fails.")] = "1e-6",
+    delta: Annotated[str, typer.Option(help="The probability that Gaussian noise's promise fails.")] = "1e-6",
     confidence: Annotated[str, typer.Option(help="How often the error holds.")] = "0.95",
     plot: Annotated[str | None, typer.Option(help="Also draw it: a path that ends in .png, .svg or .html.")] = None,
 ) -> None:

@@ -1,6 +1,6 @@
-"""`tacit ledger`: show, verify and export the record of every charge, and accept an old copy of it.
+"""`tacit ledger` shows, verifies and exports the ledger; `tacit certificate` writes and verifies certificates.
 
-`tacit certificate`: the signed certificate of an answer, and its check by whoever has the file.
+Anyone who has a certificate's file can verify it, without the ledger.
 """
 
 import json

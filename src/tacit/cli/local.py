@@ -125,12 +125,12 @@ def estimate(
         say(_worst(found, fakes))
     if plot is not None:
         if not hasattr(found, "plot"):
-            raise InvalidParameter("there is a picture for counts of one question alone")
+            raise InvalidParameter("only counts of one question can be drawn\nhint: leave out --plot")
         found.plot(plot)
 
 
 class _NoCoins:
-    """Bits for checking alone: a number's place on the grid is not used."""
+    """Zeros instead of random bits, to check answers: the randomized rounding is not used."""
 
     def words(self, n: int, width: int = 64) -> Any:  # noqa: ARG002
         import numpy as np
@@ -161,7 +161,9 @@ def _worst(found: Any, fakes: str) -> str:
 
 def _question(domain: str | None, size: int | None, between: str | None) -> dict[str, Any]:
     if sum(part is not None for part in (domain, size, between)) != 1:
-        raise InvalidParameter("say what is asked\nhint: one of --domain FILE, --size K and --between LOW:HIGH")
+        raise InvalidParameter(
+            "the survey's question is missing\nhint: give one of --domain FILE, --size K and --between LOW:HIGH"
+        )
     if size is not None:
         return {"domain": size}
     if domain is not None:

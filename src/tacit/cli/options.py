@@ -1,7 +1,7 @@
-"""The words that `tacit ask` and `tacit plan` share, and how they become a declared table and a question.
+"""The options that `tacit ask`, `tacit plan` and `tacit audit ask` share, and how they become a table and a question.
 
-Both commands take exactly these, so that a plan becomes an answer by changing one word. Numbers stay text until the
-product reads them, since 0.1 on a command line means 1/10.
+The commands take exactly the same options, so a plan becomes an answer by changing one word. Numbers stay text until
+the product reads them, because 0.1 on a command line means 1/10.
 """
 
 import inspect
@@ -210,7 +210,7 @@ class AskOptions:
 
     @property
     def call_delta(self) -> str | None:
-        """The delta of this call alone; None where --delta speaks of the budget, and the call takes its share."""
+        """The delta of this call; None if --delta is the budget's delta, of which the call takes a share."""
         return self.delta if self.budget is None else None
 
 
@@ -233,13 +233,13 @@ def opening() -> "Opened":
 
 
 def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_plan: bool) -> "Question":
-    """Return the question these words ask of the table they name or declare; no row is read.
+    """Return the question that these options ask of the table they name or declare; no row is read.
 
-    To plan, a table that the ledger does not know is declared in one that is forgotten, so that nothing is written.
+    To plan, a table that the ledger does not know is declared in a ledger in memory, so that nothing is written.
     """
     opened = opened or opening()
     if options.try_out and options.ledger is not None:
-        raise InvalidParameter("--try keeps nothing, and --ledger says where\nhint: give one of the two")
+        raise InvalidParameter("--try keeps no ledger, so it cannot be used with --ledger\nhint: give one of the two")
     entry = find_entry(options.source, options.catalog)
     if entry is not None:
         table = open_entry(entry, options, opened, to_plan=to_plan)
@@ -258,7 +258,7 @@ def _open_source_question(options: AskOptions, opened: "Opened", *, ledger: str 
 
     if options.unit is None:
         raise InvalidParameter(
-            "--unit is missing: whose privacy is protected"
+            "--unit is missing: it names the column that identifies each person"
             "\nhint: --unit person_id, or --unit ROW if each row is a person; or declare the table once: tacit init"
         )
     columns, ranges = _public_facts(options, opened)
@@ -277,8 +277,8 @@ def _open_source_question(options: AskOptions, opened: "Opened", *, ledger: str 
     )
     if options.unit == ROW_WORD and ROW_WORD in table.frame.declaration.columns:
         raise QueryRefused(
-            "--unit ROW means that each row is its own person, and this table has a column of that name"
-            "\nhint: rename the column, or say tacit.ROW in Python"
+            "--unit ROW means that each row is its own person, but this table has a column named ROW"
+            "\nhint: rename the column, or use tacit.ROW in Python"
         )
     return table.sql(options.sql, between=ranges)
 
@@ -299,7 +299,7 @@ def spending(options: AskOptions) -> dict[str, Any]:
     """Return what the call may cost: its epsilon, or the error it must stay within."""
     if (options.epsilon is None) == (options.error is None):
         raise InvalidParameter(
-            "say what the call may cost or how far off it may be, one of the two\nhint: --epsilon 1, or --error 2%"
+            "give --epsilon (the cost of the call) or --error (the error to keep)\nhint: --epsilon 1, or --error 2%"
         )
     if options.error is None:
         return {"epsilon": options.epsilon}

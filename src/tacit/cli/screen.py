@@ -1,6 +1,7 @@
-"""What the commands print: names and keys come from files and ledgers that others wrote, and no terminal obeys them.
+"""Prints the output of the commands safely, and shows a spinner during long work.
 
-A sign of life for work over a second: on a terminal alone, on stderr, and without a count of anything.
+Names and keys come from files and ledgers that others wrote, so control characters are escaped before they are printed.
+The spinner appears only on a terminal, on stderr, and never shows a count.
 """
 
 import sys

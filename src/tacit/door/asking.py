@@ -1,4 +1,7 @@
-"""The Python door and the way to the SQL door: a protected table, filtered and grouped until it is a question."""
+"""`Table`: a protected table that is filtered, grouped and asked, in Python or in SQL.
+
+It builds questions. `question.py` plans and answers them; the language itself is in the room `query`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -96,13 +99,14 @@ class Table:
         return self.agg(correlation=asked)
 
     def count_distinct(self, column: str, *, per_unit: int | None = None) -> Question:
-        """Return the question how many different values a column has, of each unit at most `per_unit`."""
+        """Return the question how many distinct values a column has; each unit counts for at most `per_unit` values."""
         return self._one(language.count_distinct(column, per_unit=per_unit))
 
     def histogram(self, column: str, bins: Any, *, between: Any = None) -> Question:
-        """Return the question how many rows fall in each bin: so many even ones over the range, or between edges.
+        """Return the question how many rows fall in each bin; `bins` is a number of equal bins, or a list of edges.
 
-        A bin is named by its lower end and reaches up to the next; what lies outside is in the first or the last.
+        A bin is named by its lower end and reaches up to the next. Values outside the edges count in the first or the
+        last bin.
         """
         return Question(self.session, binned(self.frame, column, bins, between))
 
@@ -139,7 +143,7 @@ class Table:
 
     @property
     def left(self) -> Left:
-        """How much may still be asked; it prints as words, and has the amounts as exact numbers."""
+        """How much may still be spent; it prints as text, and has the amounts as exact numbers."""
         return what_is_left(self.session, None)
 
     def _one(self, asked: AggregateSpec) -> Question:

@@ -1,6 +1,7 @@
-"""`tacit.table(...)` and `tacit.catalog(...)`: from what a curator declares to a protected table to ask.
+"""`tacit.table(...)` and `tacit.catalog(...)`: open a protected table from a curator's declaration.
 
-Opens the source, checks what is declared against its schema, and registers it in the ledger. Reads no row.
+This file opens the source, checks the declaration against its schema, and registers the table in the ledger. It reads
+no row. Asking is left to `asking.py` and `question.py`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -35,7 +36,7 @@ from tacit.tables import (
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100
 MARK_BYTES = 8
-DECLARED = "declared"  # in place of a mark: a frame that the curator says is the same
+DECLARED = "declared"  # instead of a random mark: the curator states by name= and version= that the frame is the same
 FORGOTTEN = (
     "After a restart this frame is not known again, and questions are charged again: give it name= and version= if it "
     "stays the same."
@@ -82,7 +83,7 @@ def table(
         version=version,
     )
     warn_if_large(getattr(budget, "epsilon", None))
-    book = ledger if isinstance(ledger, Ledger) else open_ledger(_place(ledger))
+    book = ledger if isinstance(ledger, Ledger) else open_ledger(_ledger_address(ledger))
     if version is None:
         declaration = replace(declaration, version=book.version_of(declaration.name) or 1)
     registered = book.register(
@@ -167,9 +168,9 @@ class Catalog(Mapping[str, Table]):
 
 
 def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, ...]:
-    """Say where a table is tried out, or kept in a ledger of its own, that the ledger in use knows.
+    """Return a notice if the default ledger also knows this table: charges made here are not counted there.
 
-    A name alone tells little in a ledger that is kept: it may be another study's.
+    In a durable ledger a table with only the same name may belong to another study, so the name alone is no match.
     """
     if not has_default_ledger():
         return ()
@@ -188,14 +189,14 @@ def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, .
     )
 
 
-def _place(ledger: object) -> str | PathLike[str] | None:
+def _ledger_address(ledger: object) -> str | PathLike[str] | None:
     if isinstance(ledger, TryOut):
         return MEMORY
     if ledger is None or isinstance(ledger, str | PathLike):
         return ledger
     raise InvalidParameter(
         f"ledger must be a path, a postgresql:// address or tacit.TRYOUT, not {type(ledger).__name__}"
-        "\nhint: leave it out for the one in your home"
+        "\nhint: leave it out to use the ledger in $TACIT_HOME"
     )
 
 
@@ -210,7 +211,7 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
         return ROW
     if not isinstance(unit, str):
         raise InvalidParameter(
-            "unit must name the column that says whose row it is"
+            "unit must name the column that identifies the person of each row"
             "\nhint: unit='person_id', or unit=tacit.ROW if each row is its own person"
         )
     if unit not in opened.columns:
@@ -218,7 +219,7 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
         raise QueryRefused(f"the table has no column '{unit}' for the unit{hint}")
     if unit not in opened.table.columns:
         raise QueryRefused(
-            f"column '{unit}' is of a type that cannot be read for every row, so it cannot be the unit"
+            f"column '{unit}' has a type that cannot be read for every row, so it cannot be the unit"
             "\nhint: convert it to text or a number where the table is made"
         )
     _refuse_merged(unit, opened)
@@ -226,17 +227,17 @@ def _unit(unit: object, opened: Source) -> str | RowUnit:
 
 
 def _refuse_merged(unit: str, opened: Source) -> None:
-    """Refuse a unit of which different cells may be equal, or read alike: two people would be bounded as one."""
+    """Refuse a unit column in which different cells may be read as equal: two people would be bounded as one."""
     stored = opened.table[unit].type()
     is_wide = "UINT128" in str(stored)  # a type of DuckDB's that Ibis has no name for
     if opened.columns[unit].type == "other" and not (stored.is_uuid() or stored.is_binary() or is_wide):
         raise QueryRefused(
-            f"column '{unit}' is no number, text, date, timestamp, bytes or UUID, so it cannot be the unit"
+            f"column '{unit}' cannot be the unit: its type is not number, text, date, timestamp, bytes or UUID"
             "\nhint: convert it to text or a number where the table is made"
         )
     if unit in opened.rounded:
         raise QueryRefused(
-            f"column '{unit}' has times that are read more coarsely than they are stored, so two units could become one"
+            f"column '{unit}' has times that are rounded when they are read, so two units could become one"
             "\nhint: store it as text, a whole number or a time in microseconds where the table is made"
         )
 
@@ -249,11 +250,11 @@ def _neighbours(neighbours: object) -> Neighbours:
 
 
 def _with_checked_keys(column: str, facts: ColumnFacts) -> ColumnFacts:
-    """Read declared keys as the column's type does, so that they meet the rows' own values."""
+    """Read declared keys as the column's type does, so that they equal the rows' own values."""
     if facts.keys is None:
         return facts
     kind = kind_of_column(column, facts)
     keys = tuple(key_value(key, kind, column=column) for key in facts.keys)
     if len(set(keys)) != len(keys):
-        raise InvalidParameter(f"the keys of '{column}' name one key twice\nhint: give each key once")
+        raise InvalidParameter(f"the keys of '{column}' contain one key twice\nhint: give each key once")
     return replace(facts, keys=keys)

@@ -1,4 +1,7 @@
-"""A checked question: planned for free, answered for what it costs, through the session and in no other way."""
+"""`Question`: a checked question that can be planned for free, and answered for its cost.
+
+Every answer goes through the session, which charges before it reads a row.
+"""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -19,7 +22,7 @@ from tacit.session import Answered, Session
 
 @dataclass(frozen=True)
 class PlanReport:
-    """A plan that prints as words and numbers; `plan` has it as data."""
+    """A plan that prints as text; `plan` holds the data."""
 
     plan: Plan
     confidence: Any
@@ -33,11 +36,11 @@ class PlanReport:
         return self.plan.loss
 
     def __str__(self) -> str:
-        told = plan_in_words(self.plan, self.confidence, path=self.path)
+        text = plan_in_words(self.plan, self.confidence, path=self.path)
         if self.fit is not None:
-            told += f"\nBudget: {self.fit}."
+            text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
-        return printable(told + solved, keeping="\n")
+        return printable(text + solved, keeping="\n")
 
     __repr__ = __str__
 
@@ -126,7 +129,9 @@ class Question:
         weights: Mapping[str, Number] | None,
     ) -> Spend:
         if epsilon is None:
-            raise InvalidParameter("say what to spend or how exact to be\nhint: epsilon=1, or error='2%'")
+            raise InvalidParameter(
+                "give epsilon (the cost) or error (the error to stay within)\nhint: epsilon=1, or error='2%'"
+            )
         read = read_weights(weights, [output.name for output in self.query.outputs])
         budget = self.session.registered.budget
         return make_spend(epsilon, delta, noise, budget, confidence=level, weights=read)
@@ -145,7 +150,7 @@ class Question:
         if error is None:
             return None
         if epsilon is not None:
-            raise InvalidParameter("give epsilon or error, not both: either one decides the other")
+            raise InvalidParameter("give epsilon or error, not both: one follows from the other")
         population = self.session.declaration.population
         return solve_epsilon(
             error,
@@ -165,7 +170,7 @@ class Question:
 
 
 def warn_if_large(epsilon: Fraction | None) -> None:
-    """Warn whoever asks for, or declares, an epsilon that is too large to mean much."""
+    """Warn if an epsilon is so large that it gives little protection."""
     words = None if epsilon is None else large_words(epsilon)
     if words is not None:
         warnings.warn(words, LargeEpsilonWarning, stacklevel=3)
