@@ -180,5 +180,5 @@ def _agree(found: FoundEntry, option: str, given: Any, declared: Any) -> None:
     catalog = "declares another value" if declared is not None else "does not declare it"
     raise InvalidParameter(
         f"{option} contradicts {found.file.path}: [tables.{found.entry.name}] {catalog}"
-        f"\nhint: leave out {option.split()[0]}, or ask the curator to change the catalog"
+        f"\nhint: leave out {option.split(maxsplit=1)[0]}, or ask the curator to change the catalog"
     )
