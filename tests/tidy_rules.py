@@ -86,7 +86,7 @@ FACE_NAMES_MAX = {
     "auditing": 10,
     "auditing/attacks": 7,
     "door": 7,
-    "engine": 3,
+    "engine": 4,
     "forecast": 6,
     "ledger": 21,
     "local": 29,

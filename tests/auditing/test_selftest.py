@@ -1,5 +1,8 @@
 """`tacit selftest` passes here, and each of its checks fails for an installation with a fault planted in it."""
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -156,10 +159,42 @@ def test_a_kernel_that_is_not_compiled_is_not_said_to_be_checked():
     assert "SQL and the patient path agree on 50 rows" in words
 
 
-def test_nothing_of_the_gauntlet_is_needed():
-    import subprocess
-    import sys
+INTERPRETED = """
+import sys
+import numpy as np
+from tacit.auditing import run_selftest
+from tacit.engine.kernel import summing
+if {plant}:
+    real = summing._joined
+    def joined(table, columns):
+        return [sums + 1 for sums in real(table, columns)]
+    summing._joined = joined
+print(*run_selftest(["engine"]))
+print([name for name in sys.modules if name.endswith("loops")])
+"""
 
+
+@pytest.mark.parametrize("plant", [False, True])
+def test_where_nothing_is_compiled_the_loops_run_as_python_and_leave_no_trace(plant, tmp_path):
+    tmp_path.chmod(0o700)
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", INTERPRETED.format(plant=plant)],
+        env={**os.environ, "TACIT_KERNEL": "", "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line, left = ran.stdout.splitlines()
+    assert ran.stderr == ""
+    assert left == "[]"
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    if plant:
+        assert "✗ engine: SQL and the kernel's loops disagree" in line
+    else:
+        assert "the kernel agree on 50 rows; it is not compiled here yet, and ran as Python" in line
+
+
+def test_nothing_of_the_gauntlet_is_needed():
     code = "import sys; sys.modules['tacit_gauntlet'] = None; from tacit.auditing import run_selftest as run"
     ran = subprocess.run([sys.executable, "-c", code + "; print(*run())"], capture_output=True, text=True, check=True)
     assert ran.stdout.count("✓") == len(selftest.CHECKS)

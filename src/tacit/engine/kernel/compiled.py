@@ -9,6 +9,7 @@ byte. What is damaged is compiled anew, without a look at it. TACIT_KERNEL=off l
 
 import fcntl
 import hashlib
+import importlib
 import importlib.metadata
 import json
 import logging
@@ -21,7 +22,9 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -68,6 +71,46 @@ def load() -> bool:
                 log.warning("the compiled kernel cannot be loaded: %s", type(problem).__name__)
                 _broken = True
         return _loaded and not _is_off()
+
+
+@contextmanager
+def interpreted_kernel() -> Iterator[bool]:
+    """Have the loops run as plain Python in here, where they are not loaded; yield whether the kernel may be used.
+
+    To check a few rows where nothing is compiled yet: each takes a thousand times as long. Nothing is compiled or kept.
+    """
+    global _loaded
+    if _loaded or _is_off():
+        yield not _is_off()
+        return
+    from numba.core import config
+
+    names = [f"{__package__}.{path.stem}" for path in LOOPS]
+    before, jit = {name: sys.modules.pop(name) for name in names if name in sys.modules}, vars(config)["DISABLE_JIT"]
+    vars(config)["DISABLE_JIT"] = True
+    try:
+        for name in names:
+            _show_as(name, importlib.import_module(name))
+        _loaded = True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # hashes wrap around
+            yield True
+    finally:
+        vars(config)["DISABLE_JIT"] = jit
+        _loaded = False
+        for name in names:
+            _show_as(name, before.get(name))
+
+
+def _show_as(name: str, module: ModuleType | None) -> None:
+    """Have a name of this package stand for a module, or for none until it is imported."""
+    package = sys.modules[str(__package__)]
+    if module is not None:
+        sys.modules[name] = module
+        setattr(package, name.rpartition(".")[2], module)
+        return
+    sys.modules.pop(name, None)
+    vars(package).pop(name.rpartition(".")[2], None)
 
 
 def start() -> None:
