@@ -59,7 +59,7 @@ class PoissonSample:
             raise InvalidParameter(f"rate must be above 0 and at most 1, not {show(self.rate)}\nhint: e.g. rate=0.01")
         if self.secret is not True:
             raise InvalidParameter(
-                "a sample that is known amplifies nothing: whoever sees that a unit is in it faces the whole loss"
+                "a sample that is known amplifies nothing: a unit that is known to be in it bears the whole loss"
                 "\nhint: keep the sample secret, or charge the loss without amplification"
             )
         if self.fresh is not True:
