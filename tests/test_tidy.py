@@ -8,6 +8,7 @@ import pytest
 from tests import tidy_gauntlet as gauntlet_rules
 from tests import tidy_rules as rules
 from tests import tidy_secrets as secrets
+from tests import tidy_words as words
 from tests.tidy_rules import Tree
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,7 @@ PACKAGE_RULES: list[Rule] = [
     rules.module_docstrings,
     rules.privacy_paragraphs,
     rules.no_assert,
+    words.words_of_messages,
 ]
 
 # those that also hold in the gauntlet's package, which may import any room and patches what it likes
@@ -113,6 +115,13 @@ PLANTED: list[tuple[Rule, Tree]] = [
     (
         secrets.complete_matches,
         {"answer/columns.py": "match a:\n    case Sum():\n        pass\n    case _:\n        assert_never(b)\n"},
+    ),
+    (words.words_of_messages, {"query/frame.py": "def f():\n    raise QueryRefused('group_by was already said')\n"}),
+    (words.words_of_messages, {"plan/split.py": "raise QueryRefused(f'the best {k} of {n} keys is no choice')\n"}),
+    (words.words_of_messages, {"noise/warning.py": "warnings.warn(f'{n} is so many', stacklevel=2)\n"}),
+    (
+        words.words_of_messages,
+        {"plan/measure.py": "raise QueryRefused('use ' + ('a step' if just else 'what is left'))\n"},
     ),
     (rules.one_home, {"ledger/chain.py": "import secrets\n"}),
     (rules.one_home, {"ledger/chain.py": "import os\nkey = os.urandom(32)\n"}),
@@ -207,6 +216,10 @@ ALLOWED: list[tuple[Rule, Tree]] = [
     ),
     (secrets.secret_names, {"release/noisy.py": "def release(plan, exact_table): ...\n"}),
     (secrets.secret_names, {"plan/planner.py": "from tacit import exact\nexactly = 'exact_text'\n"}),
+    (
+        words.words_of_messages,
+        {"query/check.py": "'''As was said.'''\nsaid = 'told'\nraise QueryRefused(f\"there is no column '{said}'\")\n"},
+    ),
     (rules.one_home, {"noise/bits.py": "import secrets\n", "query/sql.py": "import sqlglot\n"}),
     (rules.one_home, {"engine/kernel/summing.py": "import ibis\nimport os\nos.environ.get('X')\n"}),
     (rules.no_other_randomness, {"gauntlet/noise/mutants.py": "import random\n"}),
