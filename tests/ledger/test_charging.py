@@ -1,6 +1,7 @@
 """A question is charged before it is answered, once, exactly, and for ever."""
 
 from fractions import Fraction
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -204,8 +205,10 @@ def test_noise_on_a_sample_is_stored_verified_and_certified(ledger):
 def test_noise_on_a_sample_needs_neighbours_that_add_or_remove(ledger):
     declaration = {**DECLARATION, "neighbours": "replace"}
     table = ledger.register(name="learn", declaration=declaration, budget=epsilon(1, delta=1e-6))
-    with pytest.raises(InvalidParameter, match="add or remove"):
-        ledger.reserve(table, [SAMPLED], question_key="model", asked=ApproximateLoss(Fraction(1), Fraction(1, 10**8)))
+    asked = ApproximateLoss(Fraction(1), Fraction(1, 10**8))
+    for step in (partial(ledger.reserve, question_key="model"), ledger.fit, ledger.admits):
+        with pytest.raises(InvalidParameter, match="add or remove"):
+            step(table, [SAMPLED], asked=asked)
     assert ledger.spent(table) == ZERO_CHARGE
     assert [entry.kind for entry in ledger.entries()][-1] == "table"
 

@@ -242,7 +242,7 @@ class Request:
     charge: Charge
     record: Record
     keys: "Keys"
-    samples: bool = False  # whether an event counts on a sample of the units
+    events: tuple[Event, ...]
 
     def likely(self) -> Likely:
         """Return the rows that charging will probably read, so that a store can fetch them at once."""
@@ -276,8 +276,7 @@ def new_request(
         "asked": keys.asked,
         "request": keys.request,
     }
-    samples = any(isinstance(event, SubsampledGaussian) for event in events)
-    return Request(table, analyst or "", charge, record, keys, samples)
+    return Request(table, analyst or "", charge, record, keys, tuple(events))
 
 
 def cost_of(events: Sequence[Event], asked: ApproximateLoss | None) -> Charge:
@@ -341,7 +340,7 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     is then sealed (signed) and written as a whole, with the steps of other waiting callers (`Ledger._flush`).
     """
     table, analyst = request.table, request.analyst
-    _refuse_misuse(draft, request)
+    refuse_misuse(draft, table, request.events)
 
     question = question_of(draft, request.keys, table.cohort, analyst)
     stored = find_stored(draft, request.keys, question=question, ledger=draft.head.ledger, durable=durable)
@@ -363,13 +362,13 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     return entry
 
 
-def _refuse_misuse(draft: Draft, request: Request) -> None:
+def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event]) -> None:
     """Refuse a table of another ledger, and events that do not mean anything for this table."""
-    table = request.table
     declared = draft.book.table(table.id)
     if declared is None:
         raise LedgerError(f"this ledger does not know the table '{table.name}'\nhint: register it in this ledger")
-    if request.samples and declared.declaration.get("neighbours") == "replace":
+    samples = any(isinstance(event, SubsampledGaussian) for event in events)
+    if samples and declared.declaration.get("neighbours") == "replace":
         raise InvalidParameter(
             f"sampling amplifies for neighbours that add or remove a unit, and those of '{table.name}' replace one; "
             "nothing was charged\nhint: charge the noise without the sampling, as GaussianNoise"

@@ -251,6 +251,7 @@ class Ledger:
         """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
         charge, who = charging.cost_of(events, asked), analyst or ""
         with self._view() as draft:
+            charging.refuse_misuse(draft, table, events)
             short = first_shortfall(draft, table.cohort, analyst=who, charge=charge)
             if short is not None:
                 return Fit(short.words(draft), None)
@@ -267,6 +268,7 @@ class Ledger:
         """Return whether a question would be admitted now."""
         charge, who = charging.cost_of(events, asked), analyst or ""
         with self._view() as draft:
+            charging.refuse_misuse(draft, table, events)
             return first_shortfall(draft, table.cohort, analyst=who, charge=charge) is None
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
