@@ -1,5 +1,6 @@
 """The README and the guide do what they say: their blocks run, and print what is printed below them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -57,8 +58,6 @@ def test_a_block_knows_its_line():
 
 
 def test_every_link_between_pages_leads_somewhere():
-    import re
-
     pages = [PROJECT / "README.md", PROJECT / "CHANGELOG.md", *(PROJECT / "docs").rglob("*.md")]
     broken = [
         f"{page.relative_to(PROJECT)} -> {target}"
@@ -67,3 +66,33 @@ def test_every_link_between_pages_leads_somewhere():
         if not (page.parent / target).exists()
     ]
     assert not broken, "\n".join(broken)
+
+
+def missing_files(text):
+    """Return the Python files that a page names and that do not exist; `room/{one,two}.py` names two."""
+    roots = [PROJECT / root for root in (".", "src", "src/tacit", "gauntlet/src/tacit_gauntlet", "tests")]
+    known = {
+        path.name
+        for root in ("src", "gauntlet/src", "tests", "bench", "tools")
+        for path in (PROJECT / root).rglob("*.py")
+    }
+    named = set()
+    for start, braced, end in re.findall(r"`([\w/]*)(?:\{([\w, ]+)\})?([\w/]*\.py)\b", text):
+        named |= {f"{start}{middle.strip()}{end}" for middle in braced.split(",")}
+    return sorted(
+        name for name in named if not (any((root / name).exists() for root in roots) if "/" in name else name in known)
+    )
+
+
+def test_a_file_that_is_not_there_is_noticed():
+    text = "`noise/bits.py`, `bits.py`, `plan/{planner,absent}.py`, `tacit/gone.py` and `tests/gone.py · it`"
+    assert missing_files(text) == ["plan/absent.py", "tacit/gone.py", "tests/gone.py"]
+
+
+def test_every_file_that_a_page_names_is_there():
+    history = {"decisions.md"}  # says what was, too
+    pages = [PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")]
+    missing = {
+        str(page.relative_to(PROJECT)): missing_files(page.read_text()) for page in pages if page.name not in history
+    }
+    assert not {page: names for page, names in missing.items() if names}
