@@ -7,7 +7,7 @@ from math import comb, prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.plan.bernstein import indices, weights_of_part
+from tacit.plan.layout import indices, weights_of_part
 
 SHAPES = st.sampled_from([(1,), (2,), (1, 1), (2, 2)])
 

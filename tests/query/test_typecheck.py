@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from sqlglot import exp
 
 from tacit.engine.expression import to_ibis
-from tacit.query.canonical_form import canonical
 from tacit.query.catalogue import FUNCTIONS, written_forms
 from tacit.query.check import check, type_of
 from tacit.query.kind import TEXT, value_of
 from tacit.query.nodes import Aggregate, Call, Column, Output, Query, columns_of, functions_of
 from tacit.query.parse import parse_expression
 from tacit.query.sql_text import show
-from tacit.query.typecheck import kind_of
+from tacit.query.typecheck import canonical, kind_of
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell
 from tacit_gauntlet.stage.payloads import hostile_texts

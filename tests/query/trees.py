@@ -5,9 +5,8 @@ from decimal import Decimal
 from hypothesis import strategies as st
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical_form import canonical
 from tacit.query.nodes import Call, Column
-from tacit.query.typecheck import kind_of
+from tacit.query.typecheck import canonical, kind_of
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 from tacit_gauntlet.stage import cells
 

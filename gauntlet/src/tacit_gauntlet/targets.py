@@ -145,7 +145,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "plain_cells": "tacit.tables.source:_plain_cells",
     "read_csv": "tacit.tables.source:read_csv",
     # query
-    "canonical": "tacit.query.canonical_form:canonical",
+    "canonical": "tacit.query.typecheck:canonical",
     "check of a row expression": "tacit.query.check:_row",
     "limit_expression": (
         "tacit.query.check:limit_expression",

@@ -1,6 +1,6 @@
 """Plans: from a question and public facts only, decide what is read, how it is bounded, its noise and its cost."""
 
-from tacit.plan.bernstein import indices, weights_of_part
+from tacit.plan.layout import indices, weights_of_part
 from tacit.plan.outputs import (
     Correlation,
     CountDistinct,

@@ -4,19 +4,56 @@ A column's count, sum and mean come from two parts, its variance and standard de
 columns' covariance from four, their correlation from nine. A sum alone is released as itself, which errs less. COUNT(*)
 joins the first column's parts: rows where it is NULL are one more part, and the sensitivity is the same. No number is
 released twice: where a unit has one row in a group, its rows and its units are the same number.
+
+Moments are released in the Bernstein basis, as parts that are never negative and have a fixed sum. For y in 0 … H and a
+degree d, part i is C(d,i)·(H-y)^(d-i)·y^i. No part is negative, and the parts add up to H^d for every y. So one row
+changes them by H^d in total, however many moments are computed from them (docs/proofs/moments.md). For two columns the
+parts are the products of the parts of each. All numbers are integers or exact rationals.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import product
+from math import comb, prod
 from typing import Any, assert_never
 
 from tacit.errors import QueryRefused
-from tacit.plan.bernstein import indices
 from tacit.plan.measure import measured_column, steps_within
 from tacit.plan.outputs import DEGREES, FAMILIES, CountRows, CountUnits, Family, PlannedOutput, planned
 from tacit.plan.plan import Distinct, Measured, Part, Product
 from tacit.query import Aggregate, Expression, Output, Query, Value
 from tacit.tables import Declaration, RowUnit
+
+Index = tuple[int, ...]
+
+
+def indices(degrees: Sequence[int]) -> tuple[Index, ...]:
+    """Return the index of every part.
+
+    >>> indices((1, 1))
+    ((0, 0), (0, 1), (1, 0), (1, 1))
+    """
+    return tuple(product(*(range(degree + 1) for degree in degrees)))
+
+
+def weights_of_part(index: Index, degrees: Sequence[int], heights: Sequence[int]) -> dict[Index, int]:
+    """Return the weights that make a part from sums of powers; the index (1, 2) stands for Σ y₁·y₂².
+
+    >>> weights_of_part((0,), (1,), (10,))
+    {(0,): 10, (1,): -1}
+    """
+    weights = {}
+    spans = [range(degree - i + 1) for i, degree in zip(index, degrees, strict=True)]
+    for more in product(*spans):
+        sign = -1 if sum(more) % 2 else 1
+        factor = prod(
+            comb(degree, i) * comb(degree - i, k) * height ** (degree - i - k)
+            for i, k, degree, height in zip(index, more, degrees, heights, strict=True)
+        )
+        weights[tuple(i + k for i, k in zip(index, more, strict=True))] = sign * factor
+    return weights
+
 
 UNITS = (Part("units"),)
 ROWS = (Part("rows"),)

@@ -98,7 +98,7 @@ class Part:
 
     missing, below, above: for each row, the range's height if the value is NULL, high - x, x - low: never negative, and
     they add up to the height. counted: the rows where it is not NULL. total: the sum of x itself. moment: one part of
-    the Bernstein basis of one column or two (`bernstein.py`), of these degrees and at this index. distinct: how many
+    the Bernstein basis of one column or two (`layout.py`), of these degrees and at this index. distinct: how many
     different values the plan's expression at this index has.
     """
 

@@ -7,7 +7,6 @@ Both doors end here. It checks names, types, sizes and the unit, and reads no ro
 from dataclasses import replace
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.canonical_form import canonical
 from tacit.query.catalogue import FUNCTIONS
 from tacit.query.expressions import UNIT_HINT, UNIT_REASON
 from tacit.query.kind import FLOAT, INT, Kind, phrase
@@ -28,7 +27,7 @@ from tacit.query.nodes import (
     functions_of,
 )
 from tacit.query.sql_text import show
-from tacit.query.typecheck import ColumnKinds, column_kinds, kind_of
+from tacit.query.typecheck import ColumnKinds, canonical, column_kinds, kind_of
 from tacit.tables import Declaration, RowUnit
 
 _NAME_CHARACTERS_MAX = 200

@@ -13,7 +13,6 @@ from typing import Any
 
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
-from tacit.query.canonical_form import canonical
 from tacit.query.check import check
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
@@ -30,7 +29,7 @@ from tacit.query.nodes import (
     Scalar,
 )
 from tacit.query.parse import parse_expression
-from tacit.query.typecheck import column_kinds
+from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, read_between
 
 

@@ -13,11 +13,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical_form import canonical
 from tacit.query.expressions import PLAIN_NAMES, Reader, column_resolver
 from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.nodes import Expression
-from tacit.query.typecheck import column_kinds
+from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration
 
 

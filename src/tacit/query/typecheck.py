@@ -1,15 +1,17 @@
-"""The type checker: returns the kind of an expression on a table, or refuses it.
+"""The type of an expression on a table, and its canonical form: one tree for all ways of writing the same expression.
 
-The rule of each function is in its record.
+How a function types its arguments and how a call of it is rewritten are in the function's record. Constants get the
+type that they are compared or combined with. Every function is total, so the parts of AND and OR can be sorted: their
+order cannot matter to any row.
 """
 
 from collections.abc import Mapping
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.catalogue import function
+from tacit.query.catalogue import FUNCTIONS, function
 from tacit.query.functions import CheckedCall
-from tacit.query.kind import Kind, kind_of_column, kind_of_value
-from tacit.query.nodes import Column, Expression, Value
+from tacit.query.kind import Kind, kind_of_column, kind_of_value, value_of
+from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.query.sql_text import show
 from tacit.tables import Declaration
 
@@ -31,3 +33,22 @@ def kind_of(expression: Expression, kinds: ColumnKinds) -> Kind:
         return kinds[expression.name]
     arguments = tuple(kind_of(argument, kinds) for argument in expression.arguments)
     return function(expression.function).kind(arguments, CheckedCall(expression, show))
+
+
+def canonical(expression: Expression, kinds: ColumnKinds) -> Expression:
+    """Return the canonical tree of an expression; the canonical tree of a canonical tree is that tree."""
+    if isinstance(expression, Column):
+        return expression
+    if isinstance(expression, Value):
+        return value_of(expression.value)
+
+    def kind(argument: Expression) -> Kind:
+        return kind_of(argument, kinds)
+
+    call = Call(expression.function, tuple(canonical(argument, kinds) for argument in expression.arguments))
+    written = FUNCTIONS.get(call.function)
+    if written is not None and written.adapt is not None:
+        call = written.adapt(CheckedCall(call, show), kind)
+    kind(call)  # for its refusals: of an unknown function, or of arguments of the wrong type
+    rewrite = FUNCTIONS[call.function].rewrite
+    return call if rewrite is None else rewrite(CheckedCall(call, show), kind)

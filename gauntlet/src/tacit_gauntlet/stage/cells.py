@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.errors import QueryRefused
-from tacit.query.canonical_form import canonical
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, value_of
 from tacit.query.named_functions import PARTS, REACH, UNITS
 from tacit.query.nodes import Call, Column, Expression
+from tacit.query.typecheck import canonical
 
 INTS = [
     None,

@@ -15,11 +15,10 @@ from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
 from tacit.query import kind as kinds
 from tacit.query import nodes, sql_text
-from tacit.query.canonical_form import canonical
 from tacit.query.catalogue import FUNCTIONS
 from tacit.query.parse import parse_expression
 from tacit.query.sql import parse_query
-from tacit.query.typecheck import column_kinds
+from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 from tacit_gauntlet.stage.payloads import VISITS
 
