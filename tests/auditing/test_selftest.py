@@ -194,6 +194,34 @@ def test_where_nothing_is_compiled_the_loops_run_as_python_and_leave_no_trace(pl
         assert "the kernel agree on 50 rows; it is not compiled here yet, and ran as Python" in line
 
 
+MEANWHILE = """
+import threading
+from tacit.engine import interpreted_kernel
+from tacit.engine.kernel import compiled
+loaded = []
+other = threading.Thread(target=lambda: loaded.append(compiled.load()))
+with interpreted_kernel() as may_be_used:
+    assert may_be_used and compiled.load()
+    other.start()
+    other.join(1)
+    print(loaded)
+other.join()
+print(loaded)
+"""
+
+
+def test_questions_of_other_threads_never_meet_the_loops_that_run_as_python(tmp_path):
+    tmp_path.chmod(0o700)
+    ran = subprocess.run(
+        [sys.executable, "-c", MEANWHILE],
+        env={**os.environ, "TACIT_KERNEL": "", "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stdout == "[]\n[False]\n"
+
+
 def test_nothing_of_the_gauntlet_is_needed():
     code = "import sys; sys.modules['tacit_gauntlet'] = None; from tacit.auditing import run_selftest as run"
     ran = subprocess.run([sys.executable, "-c", code + "; print(*run())"], capture_output=True, text=True, check=True)

@@ -40,7 +40,7 @@ COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
 _COMPILE = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import compile_now; compile_now()"
 
-_turn = threading.Lock()
+_turn = threading.RLock()
 _loaded = False
 _broken = False
 _compiling: subprocess.Popen[bytes] | None = None
@@ -80,26 +80,28 @@ def interpreted_kernel() -> Iterator[bool]:
     To check a few rows where nothing is compiled yet: each takes a thousand times as long. Nothing is compiled or kept.
     """
     global _loaded
-    if _loaded or _is_off():
-        yield not _is_off()
-        return
-    from numba.core import config
+    with _turn:  # other threads wait to load the loops, and never meet these
+        if _loaded or _is_off():
+            yield not _is_off()
+            return
+        from numba.core import config
 
-    names = [f"{__package__}.{path.stem}" for path in LOOPS]
-    before, jit = {name: sys.modules.pop(name) for name in names if name in sys.modules}, vars(config)["DISABLE_JIT"]
-    vars(config)["DISABLE_JIT"] = True
-    try:
-        for name in names:
-            _show_as(name, importlib.import_module(name))
-        _loaded = True
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # hashes wrap around
-            yield True
-    finally:
-        vars(config)["DISABLE_JIT"] = jit
-        _loaded = False
-        for name in names:
-            _show_as(name, before.get(name))
+        names = [f"{__package__}.{path.stem}" for path in LOOPS]
+        before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
+        jit = vars(config)["DISABLE_JIT"]
+        vars(config)["DISABLE_JIT"] = True
+        try:
+            for name in names:
+                _show_as(name, importlib.import_module(name))
+            _loaded = True
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # hashes wrap around
+                yield True
+        finally:
+            vars(config)["DISABLE_JIT"] = jit
+            _loaded = False
+            for name in names:
+                _show_as(name, before.get(name))
 
 
 def _show_as(name: str, module: ModuleType | None) -> None:
