@@ -51,7 +51,7 @@ def test_what_is_not_said_is_left_to_fill_in(tacit_command):
     for word in ("# unit = ", "# rows_per_unit = ", "# groups_per_unit = ", "# budget = ", "# between = "):
         assert word in text
     refused = tacit_command("tables")
-    assert (refused.code, "line 3: [tables.visits] lacks unit" in refused.err) == (2, True)
+    assert (refused.code, "line 3: [tables.visits] has no unit" in refused.err) == (2, True)
 
 
 def test_a_csv_file_leaves_the_types_to_say(tacit_command, folder):

@@ -307,7 +307,7 @@ def test_a_duckdb_table_may_be_named_with_its_schema_and_database(tmp_path, name
     ("text", "said"),
     [
         ("air.duckdb", "name one of its tables\nhint: '.*air.duckdb\\?table=t'; its tables: t, x.u"),
-        ("air.duckdb?table=nosuch", "no table 'nosuch'\nhint: it has t, x.u"),
+        ("air.duckdb?table=nosuch", "no table 'nosuch'\nhint: its tables: t, x.u"),
         ("gone.duckdb?table=t", "there is no file"),
         ("other.db", "cannot be opened as a DuckDB database"),
     ],
