@@ -210,7 +210,7 @@ def test_a_table_of_a_duckdb_file_is_asked_by_the_file_and_its_name(tacit_comman
         connection.execute("CREATE TABLE flights AS SELECT * FROM 'visits.parquet'")
     words = ("SELECT COUNT(*) AS n FROM flights", "--unit", "patient", "--rows-per-unit", 1, "--budget", 3)
     unnamed = tacit_command("ask", "air.duckdb", *words, "--epsilon", 1)
-    assert (unnamed.code, "'air.duckdb?table=flights'; it has flights" in unnamed.err) == (2, True)
+    assert (unnamed.code, "'air.duckdb?table=flights'; its tables: flights" in unnamed.err) == (2, True)
     assert tacit_command("ask", "air.duckdb?table=flights", *words, "--epsilon", 1).code == 0
     with duckdb.connect("air.duckdb", read_only=True) as connection:  # the Python door knows it as the same
         import tacit
