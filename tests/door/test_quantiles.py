@@ -147,7 +147,7 @@ def test_a_quantile_without_a_range_or_of_text_is_refused_with_the_words_to_add(
         table.median("x").plan(epsilon=1)
     with pytest.raises(tacit.QueryRefused, match="text"):
         table.median("g")
-    with pytest.raises(tacit.QueryRefused, match="from 0 to 1"):
+    with pytest.raises(tacit.QueryRefused, match="between 0 and 1"):
         table.quantile("x", 2)
 
 

@@ -57,5 +57,5 @@ def test_a_decimal_rounded_to_places_is_exact_or_refused_by_its_type(places, dig
 
 
 def test_a_decimal_without_a_digit_before_its_point_is_refused_beforehand():
-    with pytest.raises(QueryRefused, match="of a type that questions cannot use"):
+    with pytest.raises(QueryRefused, match="has a type that questions cannot use"):
         kind_of_column("c", ColumnFacts(type="decimal", digits=38, scale=38))
