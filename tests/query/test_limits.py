@@ -92,7 +92,7 @@ def test_the_limit_on_groups_is_looked_at_before_a_charge():
     asked = {
         f"c{place}": correlation("x", f"x + {place + 1}", between=(0, 9), other_between=(0, 9)) for place in range(51)
     }
-    with pytest.raises(QueryRefused, match="nobody listed are too much"):
+    with pytest.raises(QueryRefused, match="without a public list are too many"):
         plan_of(table.group_by("x").agg(**asked))
 
 

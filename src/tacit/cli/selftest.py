@@ -1,10 +1,18 @@
 """`tacit selftest`: whether this installation works, in seconds."""
 
+from typing import Annotated
+
+import typer
+
 from tacit.cli.screen import say
 from tacit.errors import SelfTestFailed
 
 
-def selftest() -> None:
+def selftest(
+    compiled: Annotated[
+        bool, typer.Option("--compiled", help="also check the kernel's machine code, where it is compiled")
+    ] = False,
+) -> None:
     """Check that this installation works: randomness, noise tables, engine and ledger. It takes about two seconds.
 
     It uses made-up rows and a ledger in memory, and spends nothing. Run it after an install or an update, and before
@@ -17,7 +25,7 @@ def selftest() -> None:
     from tacit.auditing import run_selftest
 
     failed = 0
-    for finding in run_selftest():
+    for finding in run_selftest(compiled=compiled):
         say(str(finding))
         failed += not finding.passed
     if failed:

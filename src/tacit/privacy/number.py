@@ -110,7 +110,7 @@ def show(value: Fraction, *, up: bool = True) -> str:
 def float_below(value: Fraction) -> float:
     """Return the largest float whose shortest decimal is at most `value`: a remaining budget can be asked for as shown.
 
-    >>> rounded_down(Fraction(2, 3)), rounded_down(Fraction(1, 10))
+    >>> float_below(Fraction(2, 3)), float_below(Fraction(1, 10))
     (0.6666666666666666, 0.1)
     """
     found = float(value)

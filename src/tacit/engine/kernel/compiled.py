@@ -7,9 +7,9 @@ only where nobody else can change it, on the whole way there, and only if every 
 byte. What is damaged is compiled anew, without a look at it. TACIT_KERNEL=off leaves the kernel out.
 """
 
+import builtins
 import fcntl
 import hashlib
-import importlib
 import importlib.metadata
 import json
 import logging
@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import IO
+from typing import IO, Any
 
 from tacit.files import fault_of, make_folder, others_may_write
 from tacit.privacy import read_json
@@ -84,24 +84,34 @@ def interpreted_kernel() -> Iterator[bool]:
         if _loaded or _is_off():
             yield not _is_off()
             return
-        from numba.core import config
-
-        names = [f"{__package__}.{path.stem}" for path in LOOPS]
+        names = {f"{__package__}.{path.stem}": path for path in LOOPS}
         before = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-        jit = vars(config)["DISABLE_JIT"]
-        vars(config)["DISABLE_JIT"] = True
         try:
-            for name in names:
-                _show_as(name, importlib.import_module(name))
+            for name, path in names.items():
+                _show_as(name, _as_python(name, path))
             _loaded = True
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # hashes wrap around
                 yield True
         finally:
-            vars(config)["DISABLE_JIT"] = jit
             _loaded = False
             for name in names:
                 _show_as(name, before.get(name))
+
+
+def _as_python(name: str, path: Path) -> ModuleType:
+    """Return a module of loops whose `numba.njit` leaves every function as it is; numba itself is not imported."""
+    stand_in = ModuleType("numba")
+    vars(stand_in)["njit"] = lambda function=None, **_: function or (lambda loop: loop)
+
+    def importer(wanted: str, *rest: Any, **options: Any) -> Any:
+        return stand_in if wanted == "numba" else __import__(wanted, *rest, **options)
+
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    vars(module)["__builtins__"] = {**vars(builtins), "__import__": importer}
+    exec(compile(path.read_text(), str(path), "exec"), vars(module))  # noqa: S102 - a file of this package
+    return module
 
 
 def _show_as(name: str, module: ModuleType | None) -> None:
