@@ -38,6 +38,26 @@ def distinct_name(index: int) -> str:
     return f"distinct_{index}"
 
 
+def scaled_name(index: int) -> str:
+    """Return the name of the sum of the plan's vector `index`, each unit's scaled into its cap."""
+    return f"scaled_{index}"
+
+
+def kept_name(index: int) -> str:
+    """Return the name of the table's total of what bounding left of vector `index`."""
+    return f"kept_{index}"
+
+
+def cut_name(index: int) -> str:
+    """Return the name of the table's total of what bounding took from vector `index`."""
+    return f"cut_{index}"
+
+
+def people_name(index: int) -> str:
+    """Return the name of the sum that counts the units in each bin of the plan's profile `index`."""
+    return f"people_{index}"
+
+
 def sum_names(plan: Plan) -> list[str]:
     """Return the names of the sums over kept rows, in the order in which engines compute them."""
     names = [ROWS, UNITS]
@@ -107,6 +127,8 @@ class ExactTable:
     sums: Mapping[str, Sequence[int]]
     # index of a measured column -> each group's values in steps, sorted: for the columns that have quantiles
     values: Mapping[int, GroupedSteps] = field(default_factory=dict)
+    # one number each for the whole table, under `kept_name` and `cut_name`
+    totals: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return "ExactTable(withheld)"
@@ -123,6 +145,12 @@ class ExactTable:
         """Return one part for every group as an array, still exact."""
         if part.kind == "distinct":
             return wholes(self.sums[distinct_name(part.index[0])])
+        if part.kind == "scaled":
+            return wholes(self.sums[scaled_name(part.index[0])])
+        if part.kind == "people":
+            return wholes(self.sums[people_name(part.index[0])])
+        if part.kind in ("kept", "cut"):
+            return wholes([self.totals[(kept_name if part.kind == "kept" else cut_name)(part.index[0])]])
         if part.column is None:
             return wholes(self.sums[part.kind])
         if part.kind == "moment":

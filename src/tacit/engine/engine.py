@@ -232,7 +232,8 @@ def joined(parts: Sequence[ExactTable]) -> ExactTable:
     names, drawn = {name for part in parts for name in part.sums}, {index for part in parts for index in part.values}
     sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
     values = {index: GroupedSteps.joined(one for part in parts for one in part.values[index]) for index in drawn}
-    return ExactTable(keys, sums, values)
+    totals = {name: total for part in parts for name, total in part.totals.items()}
+    return ExactTable(keys, sums, values, totals)
 
 
 def _noticing(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> Iterator[Found]:

@@ -14,6 +14,7 @@ from typing import Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
 from tacit.plan.outputs import PlannedOutput
+from tacit.plan.scaling import Profile, Scaling
 from tacit.privacy import (
     ApproximateLoss,
     Event,
@@ -34,7 +35,9 @@ from tacit.query import Expression, PostProcessing, Scalar, Type
 NoiseKind = Literal["laplace", "gaussian"]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.
 ReleaseNoise = NoiseKind | Literal["staircase"]
-PartKind = Literal["rows", "units", "distinct", "missing", "counted", "below", "above", "total", "moment"]
+SummedKind = Literal["rows", "units", "distinct", "missing", "counted", "below", "above", "total", "moment"]
+LearnedKind = Literal["scaled", "kept", "cut", "people"]
+PartKind = SummedKind | LearnedKind
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,9 @@ class Part:
     missing, below, above: for each row, the range's height if the value is NULL, high - x, x - low: never negative, and
     they add up to the height. counted: the rows where it is not NULL. total: the sum of x itself. moment: one part of
     the Bernstein basis of one column or two (`layout.py`), of these degrees and at this index. distinct: how many
-    different values the plan's expression at this index has.
+    different values the plan's expression at this index has. scaled: the plan's vector at this index. kept, cut: of the
+    whole table, what scaling left of that vector, and what it took. people: the plan's profile at this index, its bins
+    in place of groups.
     """
 
     kind: PartKind
@@ -190,6 +195,14 @@ class Threshold:
 
 
 @dataclass(frozen=True)
+class Cells:
+    """What a profile groups a unit's rows by; no keys: a unit is one cell."""
+
+    keys: tuple[KeyColumn, ...]
+    public_keys: tuple[tuple[Scalar, ...], ...] | None  # rows with other keys are left out; None: all are in
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything a call will do."""
 
@@ -213,12 +226,17 @@ class Plan:
     columns: tuple[str, ...]
     after: PostProcessing
     spend: Spend
+    scaling: Scaling | None = None  # units are scaled into caps, by releases that are its vectors
+    totals: tuple[NoisyRelease, ...] = ()  # of the whole table: what scaling or dropping left of a vector, and took
+    # what is learned: the groups are bins, and the cells of a unit are those of `cells`
+    profiles: tuple[Profile, ...] = ()
+    cells: "Cells | None" = None
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What will run, for the ledger."""
-        noise: tuple[Event, ...] = tuple(release.event for release in self.releases)
+        noise: tuple[Event, ...] = tuple(release.event for release in (*self.releases, *self.totals))
         for draw in self.quantiles:
             noise += draw.events
         noise += self.choice.events if self.choice else ()
@@ -265,7 +283,7 @@ class Plan:
 
 def question_key(plan: Plan) -> str:
     """Return a text that is equal for two plans if and only if they release the same integers of one table version."""
-    parts = (
+    parts: tuple[object, ...] = (
         plan.table,
         plan.version,
         plan.unit,
@@ -283,4 +301,6 @@ def question_key(plan: Plan) -> str:
         plan.choice,
         plan.threshold,
     )
+    learned = (plan.scaling, plan.totals, plan.profiles, plan.cells)
+    parts += learned if any(learned) else ()
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

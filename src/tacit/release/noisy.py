@@ -10,6 +10,8 @@ Out goes a noisy table, and nothing else of the exact one. There are four kinds 
 3. A quantile. It is drawn by the exponential mechanism from the values of a shown group (`_draw_quantiles`).
 4. A ranking. The best of the public keys are chosen, and their counts stay secret (`_choose_keys`).
 
+Totals of the whole table (what bounding left, and what it took) are numbers too, with one draw each.
+
 Random bits come from `tacit.noise`. A session charges the ledger for all of this before an engine reads any row.
 """
 
@@ -40,17 +42,22 @@ def release(plan: Plan, exact_table: ExactTable) -> NoisyTable:
     # quantiles last, and of shown groups only: a hidden group has nothing drawn
     noisy_shown += [_draw_quantiles(each, plan, exact_table, shown) for each in plan.quantiles]
     keys = [tuple(exact_table.keys[group]) for group in shown]
+    # only of the table that holds them: where groups come in several tables, one of them has the totals
+    noisy_totals = tuple(
+        tuple(number for (number,) in _add_noise(each, plan, exact_table, once=True))
+        for each in (plan.totals if exact_table.totals else ())
+    )
     if plan.threshold is None:  # the order of public keys is public, and stays
-        return NoisyTable(tuple(keys), tuple(tuple(map(tuple, each)) for each in noisy_shown))
-    return NoisyTable.sorted_by_key(keys, noisy_shown)
+        return NoisyTable(tuple(keys), tuple(tuple(map(tuple, each)) for each in noisy_shown), noisy_totals)
+    return NoisyTable.sorted_by_key(keys, noisy_shown, noisy_totals)
 
 
-def _add_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable) -> list[list[int]]:
-    """Return each part with fresh noise on every group: [part][group].
+def _add_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable, *, once: bool = False) -> list[list[int]]:
+    """Return each part with fresh noise on every group, or `once` on its total: [part][group].
 
     Privacy: one draw for each number; none is used twice.
     """
-    groups = len(exact_table)
+    groups = 1 if once else len(exact_table)
     noise = _sampler(each).sample(groups * len(each.parts))
     return [
         combined((1, exact_table.part_values(part, plan)), (1, noise[index * groups : (index + 1) * groups])).tolist()

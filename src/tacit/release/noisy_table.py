@@ -29,14 +29,18 @@ class NoisyTable:
 
     keys: tuple[Key, ...]
     parts: tuple[tuple[tuple[int, ...], ...], ...]  # [release][part][group]
+    totals: tuple[tuple[int, ...], ...] = ()  # [release of totals][part]
 
     @classmethod
-    def sorted_by_key(cls, keys: Sequence[Key], parts: Sequence[Sequence[Sequence[int]]]) -> "NoisyTable":
+    def sorted_by_key(
+        cls, keys: Sequence[Key], parts: Sequence[Sequence[Sequence[int]]], totals: tuple[tuple[int, ...], ...] = ()
+    ) -> "NoisyTable":
         """Return the table with its groups in the order of their keys."""
         order = sorted(range(len(keys)), key=lambda group: tuple([_rank(part) for part in keys[group]]))
         return cls(
             tuple([keys[group] for group in order]),
             tuple(tuple(tuple([part[group] for group in order]) for part in each) for each in parts),
+            totals,
         )
 
     def with_texts(self, texts: Mapping[str, str]) -> "NoisyTable":
@@ -44,7 +48,7 @@ class NoisyTable:
         if not texts:
             return self
         keys = [tuple(texts.get(part, part) if isinstance(part, str) else part for part in key) for key in self.keys]
-        return NoisyTable.sorted_by_key(keys, self.parts)
+        return NoisyTable.sorted_by_key(keys, self.parts, self.totals)
 
     def to_json(self, *, stamp: str | None = None) -> str:
         """Return it as text for the ledger. `stamp` identifies the state of the files that were read."""
@@ -52,6 +56,7 @@ class NoisyTable:
         if not set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
             keys = [[_key_to_json(part) for part in key] for key in keys]
         record = {"format": FORMAT, "keys": keys, "parts": self.parts} | ({} if stamp is None else {"stamp": stamp})
+        record |= {"totals": self.totals} if self.totals else {}
         return json.dumps(record, separators=(",", ":"))
 
     @classmethod
@@ -61,7 +66,8 @@ class NoisyTable:
         if record.get("format") != FORMAT:
             raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")
         keys = tuple(tuple(_key_from_json(part) for part in key) for key in record["keys"])
-        return cls(keys, tuple(tuple(tuple(part) for part in release) for release in record["parts"]))
+        parts = tuple(tuple(tuple(part) for part in release) for release in record["parts"])
+        return cls(keys, parts, tuple(tuple(each) for each in record.get("totals", ())))
 
 
 def stamp_in(text: str) -> str | None:
@@ -80,7 +86,8 @@ def joined(tables: Sequence[NoisyTable]) -> NoisyTable:
         [list(chain.from_iterable(some)) for some in zip(*(table.parts[index] for table in tables), strict=True)]
         for index in releases
     ]
-    return NoisyTable.sorted_by_key(keys, parts)
+    totals = next((table.totals for table in tables if table.totals), ())
+    return NoisyTable.sorted_by_key(keys, parts, totals)
 
 
 def _rank(part: KeyValue) -> tuple[int, Any]:

@@ -1,0 +1,82 @@
+"""Scaling: what one unit adds is made smaller as a whole, by one integer weight, until it is within a public cap.
+
+A *cell* is what one unit has in one group. A `Vector` has one whole number for each cell of a unit: its rows, or a sum
+about a centre. A unit whose vector is longer than the cap counts for less, in all its cells alike; nothing is dropped
+and nothing is picked at random. `Profile` is how a cap is learned: how many units have a vector of about which length.
+
+All numbers are whole. A vector is in *fine steps*: a step (a row, or the step of a column's grid) is 2^shift of them.
+The integers themselves are stated in docs/proofs/scaling.md, and every execution path gives the same ones.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+VectorKind = Literal["rows", "units", "counted", "missing", "centred", "product"]
+
+# A weight is a whole number of 2^-WEIGHT_BITS.
+WEIGHT_BITS = 24
+# A cap has about this many binary digits in fine steps.
+CAP_BITS = 20
+# No cell counts for more than this many fine steps, so that a weight times a cell is within 64 bits.
+CELL_MOST = 1 << 38
+# The bins of a profile: bin i holds the units whose vector's length is in 2^i … 2^(i+1), in fine steps.
+BINS = 64
+# The bins of a profile of largest values: octaves from 2^-64 to 2^64, for values above 0 and then for those below.
+LARGEST_BINS = 256
+LARGEST_LEAST = -64
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What learned facts foretell of a vector, in its own steps: for plans and error bars, never for privacy."""
+
+    people: float  # about how many have any
+    mass: float  # about how much all of them have together
+    kept: float  # about which share of it is within the cap
+    scaled: float  # about how many people are scaled down
+    beyond: float  # about how many people have more than the tail cap
+    beyond_most: float  # about how many there may be, unseen ones too
+    excess: float  # about how much they have beyond it
+
+
+@dataclass(frozen=True)
+class Vector:
+    """One whole number for each cell of a unit, scaled into the cap.
+
+    rows, units, counted, missing: its rows; 1; its rows where a column is not NULL; where it is. centred: the sum of
+    (value - centre), the value in steps above the low end of the column's range. product: the sum of the product of
+    two columns, each about its own centre.
+    """
+
+    kind: VectorKind
+    column: int | None = None
+    other: int | None = None
+    centre: int = 0  # in steps above the column's low end
+    other_centre: int = 0
+    shift: int = 0  # a step is 2^shift fine steps; where it is negative, a fine step is 2^-shift steps
+    cap: int = 1 << CAP_BITS  # how long a unit's vector may be, in fine steps
+    totals: Literal["absolute", "signed"] | None = None  # how kept and cut are added up; None: they are not released
+    tail: int = 0  # how much of kept and cut together one unit may add, in units of 2^tail_shift fine steps
+    tail_shift: int = 0
+    rows: int | None = None  # the index of the vector that counts its rows, for a mean
+    outlook: Outlook | None = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The vectors of a plan; those that are `together` have one weight. Release i is vector i."""
+
+    norm: Literal[1, 2]
+    vectors: tuple[Vector, ...]
+    together: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How many units have a vector of about which length: each unit is in one bin of it at most.
+
+    `largest` is about values instead: the bin of the value of a column that is farthest from 0, as floats tell it.
+    """
+
+    norm: Literal[1, 2, "largest"]
+    vector: Vector
