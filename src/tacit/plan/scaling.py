@@ -19,6 +19,8 @@ WEIGHT_BITS = 24
 CAP_BITS = 20
 # No cell counts for more than this many fine steps, so that a weight times a cell is within 64 bits.
 CELL_MOST = 1 << 38
+# As many rows or groups of a unit as it likes, in a plan that scales instead.
+UNBOUNDED = 1 << 62
 # The bins of a profile: bin i holds the units whose vector's length is in 2^i … 2^(i+1), in fine steps.
 BINS = 64
 # The bins of a profile of largest values: octaves from 2^-64 to 2^64, for values above 0 and then for those below.
