@@ -13,7 +13,7 @@ def selftest(
         bool, typer.Option("--compiled", help="also check the kernel's machine code, where it is compiled")
     ] = False,
 ) -> None:
-    """Check that this installation works: randomness, noise tables, engine and ledger. It takes about two seconds.
+    """Check that this installation works: randomness, noise tables, engine and ledger. It takes a few seconds.
 
     It uses made-up rows and a ledger in memory, and spends nothing. Run it after an install or an update, and before
     the first answer on a new machine. A check that cannot be made here says so.
