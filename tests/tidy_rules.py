@@ -92,7 +92,7 @@ FACE_NAMES_MAX = {
     "local": 29,
     "noise": 29,
     "pictures": 24,
-    "plan": 34,
+    "plan": 44,
     "privacy": 73,
     "query": 62,
     "release": 4,

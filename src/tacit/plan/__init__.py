@@ -18,6 +18,7 @@ from tacit.plan.outputs import (
     Variance,
 )
 from tacit.plan.plan import (
+    Cells,
     Choice,
     Measured,
     NoiseKind,
@@ -32,10 +33,28 @@ from tacit.plan.plan import (
     question_key,
 )
 from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
+from tacit.plan.scaling import (
+    BINS,
+    CELL_MOST,
+    LARGEST_BINS,
+    LARGEST_LEAST,
+    UNBOUNDED,
+    WEIGHT_BITS,
+    Profile,
+    Scaling,
+    Vector,
+)
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.split import read_weights
 
 __all__ = [
+    "BINS",
+    "CELL_MOST",
+    "LARGEST_BINS",
+    "LARGEST_LEAST",
+    "UNBOUNDED",
+    "WEIGHT_BITS",
+    "Cells",
     "Choice",
     "Correlation",
     "CountDistinct",
@@ -53,14 +72,17 @@ __all__ = [
     "Plan",
     "PlannedOutput",
     "Product",
+    "Profile",
     "Quantile",
     "QuantileDraw",
     "Ranking",
+    "Scaling",
     "Sensitivity",
     "Spend",
     "StandardDeviation",
     "Sum",
     "Variance",
+    "Vector",
     "indices",
     "make_plan",
     "make_spend",
