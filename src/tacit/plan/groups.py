@@ -1,16 +1,38 @@
-"""Partition selection: an answer shows all groups of a public list, or the groups that reach a private threshold."""
+"""Partition selection: an answer shows all groups of a public list, or the groups that reach a private threshold.
 
+What reaches the threshold is a noisy count of units, in which each unit counts 1 in each of its few groups
+(`threshold_for`), or a noisy sum of weights, in which a unit with many groups counts for less in each of them
+(`threshold_for_weights`, docs/proofs/private-keys.md).
+"""
+
+from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import product
+from math import exp, expm1, isqrt, log, log1p
+from statistics import NormalDist
+from typing import Literal
+
+from flint import arb
 
 from tacit.errors import QueryRefused
 from tacit.plan.plan import NoiseKind, Threshold
-from tacit.privacy import GaussianLaw, LaplaceLaw, ball, certainly_less, rounded_up
+from tacit.plan.scaling import CELL_MOST, WEIGHT_BITS
+from tacit.privacy import GaussianLaw, LaplaceLaw, ball, certainly_less, least_integer, rounded_up
 from tacit.query import PUBLIC_KEYS_MAX, Column, Query, Scalar
 from tacit.tables import Declaration
 
 # Charged on top, so that a probability like e^(-10^12) needs no trillion digits.
 DELTA_LEAST = Fraction(1, 2**1000)
+# Where keys are shown by weights, a unit that is in one group weighs 2^UNIT_SHIFT fine steps there.
+UNIT_SHIFT = 10
+# A unit's groups beyond this many are left out, chosen by a salted hash: the threshold grows with it, but slowly.
+KEYS_MOST = 256
+# How many larger numbers of groups are tried for a first guess.
+GUESSES = 64
+# How many numbers of groups that seem worst are compared for certain.
+WORST = 4
+CHANCE_LEAST = 1e-300
 
 
 def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
@@ -72,3 +94,78 @@ def threshold_for(
         low, high = (middle, high) if too_likely(middle) else (low, middle)
     delta_up = rounded_up(lambda: ball(DELTA_LEAST) - ((-law.upper_tail(high - 1)).log1p() * groups_per_unit).expm1())
     return Threshold(release=release, least=high, delta=min(delta_up, delta))
+
+
+def key_weight(groups: int, *, shift: int = UNIT_SHIFT, cap: int = 1 << UNIT_SHIFT, norm: Literal[1, 2]) -> int:
+    """Return what a unit with so many groups adds to each of them, in fine steps: it never rises with `groups`.
+
+    It is the vector `units` scaled into `cap`, in the integers of docs/proofs/scaling.md.
+
+    >>> [key_weight(groups, norm=2) for groups in (1, 2, 4, 256)], [key_weight(groups, norm=1) for groups in (1, 2, 4)]
+    ([1024, 724, 512, 64], [1024, 512, 256])
+    """
+    size = min(1 << shift, CELL_MOST) if shift >= 0 else 1 >> -shift
+    if norm == 1:
+        length = size * groups
+    else:
+        coarse = max(0, size.bit_length() - 20)
+        squares = (-(-size >> coarse)) ** 2 * groups
+        length = 0 if squares == 0 else (isqrt(squares - 1) + 1) << coarse
+    weight = 1 << WEIGHT_BITS if length <= cap else (cap << WEIGHT_BITS) // length
+    return size * weight >> WEIGHT_BITS
+
+
+def threshold_for_weights(
+    noise: NoiseKind,
+    scale: Fraction,
+    *,
+    cap: int = 1 << UNIT_SHIFT,
+    shift: int = UNIT_SHIFT,
+    norm: Literal[1, 2],
+    groups_most: int,
+    delta: Fraction,
+    release: int,
+) -> Threshold:
+    """Return the least threshold that shows a key of one single unit with an exact probability of at most `delta`.
+
+    Privacy: a unit with g keys, of at most `groups_most`, gives each of them the weight w(g), by its own rows alone. A
+    key is shown when its noisy sum of weights is at least the threshold (inclusive), so delta is the largest over g of
+    1 - (1 - Pr[w(g) + Z >= threshold])^g, the g noises being independent (docs/proofs/private-keys.md).
+    """
+    law = LaplaceLaw(scale) if noise == "laplace" else GaussianLaw(scale)
+
+    def weight(groups: int) -> int:
+        return key_weight(groups, shift=shift, cap=cap, norm=norm)
+
+    def is_within(least: int, goal: Fraction, fewest: int = 1, most: int = groups_most) -> bool:
+        """Whether it holds for each number of groups in fewest … most; no weight there is above w(fewest)."""
+        tail = least - weight(fewest)
+        if not certainly_less(lambda: -((-ball(goal)).log1p() / most).expm1(), lambda: law.upper_tail(tail)):
+            return True
+        if fewest == most:
+            return False
+        middle = (fewest + most) // 2
+        return is_within(least, goal, fewest, middle) and is_within(least, goal, middle + 1, most)
+
+    def exceeded(least: int, groups: int) -> arb:
+        return ball(DELTA_LEAST) - ((-law.upper_tail(least - weight(groups))).log1p() * groups).expm1()
+
+    about = sorted(_about(noise, float(scale), float(delta), weight, groups_most), reverse=True)
+    least = max(1, least_integer(lambda least: is_within(least, delta), int(about[0][0])))
+    # What is charged: the largest probability among numbers of groups that seem worst, if it is certain that none is
+    # worse.
+    worst = {1, groups_most, *(groups for _, groups in about[:WORST])}
+    found = max(rounded_up(partial(exceeded, least, groups)) for groups in worst)
+    charged = found if found < delta and is_within(least, found) else delta
+    return Threshold(release=release, least=least, delta=charged)
+
+
+def _about(
+    noise: NoiseKind, scale: float, delta: float, weight: Callable[[int], int], groups_most: int
+) -> Iterator[tuple[float, int]]:
+    """Yield about which threshold each number of groups needs, and that number: only where to begin a search."""
+    few = range(1, min(groups_most, KEYS_MOST) + 1)
+    for groups in {*few, *(round(groups_most ** (place / GUESSES)) for place in range(GUESSES + 1))}:
+        chance = max(-expm1(log1p(-delta) / groups), CHANCE_LEAST)
+        reach = log(1 / chance / (1 + exp(-1 / scale))) if noise == "laplace" else -NormalDist().inv_cdf(chance)
+        yield max(0.0, weight(groups) + scale * reach), groups
