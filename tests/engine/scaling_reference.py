@@ -6,9 +6,9 @@ steps above the column's low end. Products have (counted, total) too, total bein
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isqrt
+from math import frexp, isinf, isnan, isqrt
 
-from tacit.plan.scaling import BINS, CELL_MOST, WEIGHT_BITS, Profile, Scaling, Vector
+from tacit.plan.scaling import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Profile, Scaling, Vector
 
 ONE = 1 << WEIGHT_BITS
 
@@ -109,3 +109,14 @@ def bin_of(profile: Profile, cells: Sequence[Cell]) -> int | None:
     assert profile.norm in (1, 2)
     long = length(values, int(profile.norm))
     return None if long == 0 else min(long.bit_length() - 1, BINS - 1)
+
+
+def largest_bin(values: Sequence[float | None]) -> int | None:
+    """Return the bin of the value farthest from 0, the positive one of two; None where all are 0, NULL or NaN."""
+    known = [value for value in values if value is not None and not isnan(value)]
+    far = max(known, key=lambda value: (abs(value), value), default=0.0)
+    if far == 0:
+        return None
+    octave = 1 << 10 if isinf(far) else frexp(far)[1] - 1  # floor(log2 |far|)
+    at = max(LARGEST_LEAST, min(octave, -LARGEST_LEAST - 1)) - LARGEST_LEAST
+    return at if far > 0 else at - 2 * LARGEST_LEAST

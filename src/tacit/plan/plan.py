@@ -14,7 +14,7 @@ from typing import Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
 from tacit.plan.outputs import PlannedOutput
-from tacit.plan.scaling import Profile, Scaling
+from tacit.plan.scaling import Profile, Scaling, Vector
 from tacit.privacy import (
     ApproximateLoss,
     Event,
@@ -228,6 +228,7 @@ class Plan:
     spend: Spend
     scaling: Scaling | None = None  # units are scaled into caps, by releases that are its vectors
     totals: tuple[NoisyRelease, ...] = ()  # of the whole table: what scaling or dropping left of a vector, and took
+    measured_totals: tuple[Vector, ...] = ()  # the vectors of the totals, where nothing is scaled
     # what is learned: the groups are bins, and the cells of a unit are those of `cells`
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
@@ -301,6 +302,6 @@ def question_key(plan: Plan) -> str:
         plan.choice,
         plan.threshold,
     )
-    learned = (plan.scaling, plan.totals, plan.profiles, plan.cells)
+    learned = (plan.scaling, plan.totals, plan.measured_totals, plan.profiles, plan.cells)
     parts += learned if any(learned) else ()
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

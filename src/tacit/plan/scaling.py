@@ -63,6 +63,10 @@ class Vector:
     rows: int | None = None  # the index of the vector that counts its rows, for a mean
     outlook: Outlook | None = field(default=None, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.cap <= CELL_MOST or min(self.tail, self.tail_shift) < 0:
+            raise ValueError("a cap is at most CELL_MOST fine steps, and a cap, a tail and its shift are not negative")
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -77,7 +81,9 @@ class Scaling:
 class Profile:
     """How many units have a vector of about which length: each unit is in one bin of it at most.
 
-    `largest` is about values instead: the bin of the value of a column that is farthest from 0, as floats tell it.
+    It is of all of a unit's cells: nothing is dropped first, whatever the plan's bounds are. `largest` is about values
+    instead: the bin of the value of a column that is farthest from 0, as floats tell it; of two that are equally far,
+    the one above 0.
     """
 
     norm: Literal[1, 2, "largest"]
