@@ -112,10 +112,13 @@ WORDS = {
     "(a DuckDB connection, a table's name), or an Ibis table",
     "unit": "the column that says whose row it is: all rows with one value in it are protected together. `tacit.ROW` "
     "where each row is its own",
-    "rows_per_unit": "how many rows of one unit count in one group, at most; what is over is left out. Noise grows "
-    "with it, so choose what nearly everybody keeps to, from what you know of the subject and not of the data. Without "
-    "it units can be counted, rows cannot",
-    "groups_per_unit": "in how many groups one unit counts, at most; what is over is left out. Needed with `group_by`",
+    "rows_per_unit": "a number: how many rows of one unit count in one group, at most; what is over is left out. "
+    "'auto', or left out: how much a unit may count for is learned",
+    "groups_per_unit": "a number: in how many groups one unit counts, at most; what is over is left out. 'auto', or "
+    "left out: it is learned",
+    "rows": "how many rows the table has, if that is public",
+    "most_rows_per_unit": "the most rows that any unit can have, if that is known whatever the data; nothing is left "
+    "out for it",
     "budget": "what may ever be learned about one unit: a loss. A table that is new to the ledger needs one",
     "name": "what the table is called in the ledger and in SQL; the file's name where left out",
     "ledger": "where charges are kept: a path or a postgresql:// address; the one in `TACIT_HOME` where left out. "
@@ -127,7 +130,7 @@ WORDS = {
     "name, a frame is known again after a restart; the last one where left out",
     "accept_large_delta": "take a budget though its δ is large for the population",
     "same_people_as": "the table whose people and budget these are",
-    "between": "the public range (low, high); values outside count as its ends",
+    "between": "the public range (low, high); values outside count as its ends. 'auto', or left out: it is learned",
     "other_between": "the public range of the second column",
     "step": "the public grid that values are rounded to; chosen where left out",
     "keys": "the public list of groups or values; those not listed are left out. Without a list keys are found "

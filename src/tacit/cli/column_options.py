@@ -31,6 +31,17 @@ def read_ends(name: str, written: str) -> tuple[str, str]:
     return low, high
 
 
+def read_bound_option(written: str | None, option: str) -> int | None:
+    """Return a bound that is set by hand; None where it is left out or "auto", to be learned."""
+    if written is None or written == "auto":
+        return None
+    if not (written.isdecimal() and len(written) <= 18 and int(written) > 0):
+        raise InvalidParameter(
+            f"{option} must be a whole number of at least 1, or auto\nhint: leave it out to have it learned"
+        )
+    return int(written)
+
+
 def named(written: Iterable[str] | None, option: str, example: str) -> list[tuple[str, str]]:
     """Return each COLUMN=VALUE as a pair; a column may be named once."""
     pairs: list[tuple[str, str]] = []
@@ -141,8 +152,13 @@ def _check_agreement(found: FoundEntry, options: AskOptions) -> None:
     unit = "ROW" if declared_options["unit"] is tacit.ROW else declared_options["unit"]
     _agree(found, "--unit", options.unit, unit)
     _agree(found, "--name", options.name, found.entry.name)
-    _agree(found, "--rows-per-unit", options.rows_per_unit, declared_options.get("rows_per_unit"))
-    _agree(found, "--groups-per-unit", options.groups_per_unit, declared_options.get("groups_per_unit"))
+    for option, given, word in (
+        ("--rows-per-unit", read_bound_option(options.rows_per_unit, "--rows-per-unit"), "rows_per_unit"),
+        ("--groups-per-unit", read_bound_option(options.groups_per_unit, "--groups-per-unit"), "groups_per_unit"),
+        ("--rows", options.rows, "rows"),
+        ("--most-rows-per-unit", options.most_rows_per_unit, "most_rows_per_unit"),
+    ):
+        _agree(found, option, given, declared_options.get(word))
     _agree(found, "--version", options.version, declared_options.get("version"))
     _agree(found, "--neighbours", options.neighbours, declared_options.get("neighbours", "add-remove"))
     _agree(found, "--same-people-as", options.same_people_as, declared_options.get("same_people_as"))

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.column_options import column_kinds, find_entry, named, open_entry, read_ends, read_key_list
+from tacit.cli.column_options import (
+    column_kinds,
+    find_entry,
+    named,
+    open_entry,
+    read_bound_option,
+    read_ends,
+    read_key_list,
+)
 from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
@@ -97,19 +105,37 @@ class AskOptions:
         ),
     ] = None
     rows_per_unit: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="The most rows of one unit that count in a group.", rich_help_panel=TABLE),
+        str | None,
+        typer.Option(
+            metavar="N|auto",
+            help="By hand: the most rows of one unit that count in a group; the rest is dropped. Learned if left out.",
+            rich_help_panel=TABLE,
+        ),
     ] = None
     groups_per_unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|auto",
+            help="By hand: the most groups that one unit counts in; others are dropped. Learned if left out.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    rows: Annotated[
         int | None,
-        typer.Option(metavar="N", help="The most groups that one unit counts in.", rich_help_panel=TABLE),
+        typer.Option(metavar="N", help="How many rows the table has, where that is public.", rich_help_panel=TABLE),
+    ] = None
+    most_rows_per_unit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="The most rows that any unit can have, where that is known.", rich_help_panel=TABLE
+        ),
     ] = None
     between: Annotated[
         Repeated,
         typer.Option(
             metavar="NAME=LOW:HIGH",
-            help="The public range of a column, or of a name in the SELECT; values outside count as its ends. "
-            "Can be repeated.",
+            help="By hand: the public range of a column, or of a name in the SELECT; values outside count as its ends. "
+            "Learned if left out. Can be repeated.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -271,8 +297,10 @@ def _open_source_question(options: AskOptions, opened: "Opened", *, ledger: str 
         same_people_as=None if ledger == MEMORY else options.same_people_as,  # such a ledger knows no other table
         neighbours=options.neighbours or "add-remove",  # type: ignore[arg-type]  # checked there, for both doors
         columns=columns,
-        rows_per_unit=options.rows_per_unit,
-        groups_per_unit=options.groups_per_unit,
+        rows_per_unit=read_bound_option(options.rows_per_unit, "--rows-per-unit"),
+        groups_per_unit=read_bound_option(options.groups_per_unit, "--groups-per-unit"),
+        rows=options.rows,
+        most_rows_per_unit=options.most_rows_per_unit,
         version=options.version,
     )
     if options.unit == ROW_WORD and ROW_WORD in table.frame.declaration.columns:

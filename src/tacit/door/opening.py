@@ -7,7 +7,7 @@ no row. Asking is left to `asking.py` and `question.py`.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from tacit.door.asking import Table
 from tacit.door.question import warn_if_large
@@ -33,6 +33,7 @@ from tacit.tables import (
     read_columns,
 )
 
+Bound = int | Literal["auto"] | None
 NEIGHBOURS: tuple[Neighbours, ...] = ("add-remove", "replace")
 NAME_LENGTH_MAX = 100
 MARK_BYTES = 8
@@ -52,9 +53,11 @@ def table(
     ledger: Any = None,
     neighbours: Neighbours = "add-remove",
     columns: Mapping[str, Mapping[str, Any]] | None = None,
-    rows_per_unit: int | None = None,
-    groups_per_unit: int | None = None,
+    rows_per_unit: Bound = "auto",
+    groups_per_unit: Bound = "auto",
     population: int | None = None,
+    rows: int | None = None,
+    most_rows_per_unit: int | None = None,
     version: int | None = None,
     accept_large_delta: bool = False,
     same_people_as: str | None = None,
@@ -66,6 +69,9 @@ def table(
     row it is, or `tacit.ROW`. `budget` is what may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is
     new to the ledger needs one. `columns` declares what is public:
     {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
+    How much one unit may count for, and the ranges of columns, are learned when a question needs them, once, for a part
+    of its epsilon. A number in `rows_per_unit` or `groups_per_unit` sets the bound by hand: what is over it is dropped.
+    `rows` is how many rows there are, and `most_rows_per_unit` the most that any unit can have, where they are public.
     `version` says which state of the data it is: the same question about the same version is answered from the record,
     so raise it when rows were added. A frame is known again after a restart by its `name` and `version`, on your word
     that it is the same. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps
@@ -80,6 +86,8 @@ def table(
         rows_per_unit=rows_per_unit,
         groups_per_unit=groups_per_unit,
         population=population,
+        rows=rows,
+        most_rows_per_unit=most_rows_per_unit,
         version=version,
     )
     warn_if_large(getattr(budget, "epsilon", None))
@@ -112,9 +120,11 @@ def declared(
     name: str | None = None,
     neighbours: Neighbours = "add-remove",
     columns: Mapping[str, Mapping[str, Any]] | None = None,
-    rows_per_unit: int | None = None,
-    groups_per_unit: int | None = None,
+    rows_per_unit: Bound = "auto",
+    groups_per_unit: Bound = "auto",
     population: int | None = None,
+    rows: int | None = None,
+    most_rows_per_unit: int | None = None,
     version: int | None = None,
 ) -> tuple[Source, Declaration]:
     """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
@@ -126,7 +136,11 @@ def declared(
         neighbours=_neighbours(neighbours),
         rows_per_unit=read_bound(rows_per_unit, "rows_per_unit"),
         groups_per_unit=read_bound(groups_per_unit, "groups_per_unit"),
-        population=read_bound(population, "population"),
+        population=None if population is None else whole(population, name="population"),
+        rows=None if rows is None else whole(rows, name="rows"),
+        most_rows_per_unit=(
+            None if most_rows_per_unit is None else whole(most_rows_per_unit, name="most_rows_per_unit")
+        ),
         version=1 if version is None else whole(version, name="version"),
     )
 

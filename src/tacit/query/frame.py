@@ -30,7 +30,7 @@ from tacit.query.nodes import (
 )
 from tacit.query.parse import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
-from tacit.tables import Declaration, RowUnit, read_between
+from tacit.tables import Declaration, RowUnit, is_auto, read_between
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,8 @@ def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
             raise QueryRefused(
                 f"between names '{name}', but the SELECT has no sum or mean of that name{did_you_mean(name, outputs)}"
             )
-        outputs[name] = replace(output, aggregate=replace(output.aggregate, between=read_between(name, written)))
+        ends = None if is_auto(written) else read_between(name, written)
+        outputs[name] = replace(output, aggregate=replace(output.aggregate, between=ends))
     return replace(query, outputs=tuple(outputs.values()))
 
 
@@ -293,7 +294,7 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
     if not isinstance(asked, AggregateSpec):
         raise QueryRefused(f"'{name}' must be an aggregate\nhint: {name}=tacit.count() or {name}=tacit.mean('x')")
     between = None
-    if asked.between is not None:
+    if not is_auto(asked.between):
         between = read_between(asked.of if isinstance(asked.of, str) else name, asked.between)
     step = None
     if asked.step is not None:
@@ -305,7 +306,7 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
         step,
         asked.fraction,
         None if asked.other is None else _named_or_expression(frame, asked.other),
-        None if asked.other_between is None else read_between(asked.other or name, asked.other_between),
+        None if is_auto(asked.other_between) else read_between(asked.other or name, asked.other_between),
         asked.per_unit,
         asked.best,
     )
@@ -392,7 +393,7 @@ def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fra
     count: int = whole(bins, name="bins")
     facts = frame.declaration.columns.get(column)
     known = facts.between if facts is not None else None
-    ends = known if between is None else read_between(column, between)
+    ends = known if is_auto(between) else read_between(column, between)
     if ends is None or count > BINS_MAX:
         raise QueryRefused(
             f"a number of bins needs the public range of '{column}', and may be at most {BINS_MAX}, not {count}"

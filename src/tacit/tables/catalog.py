@@ -29,6 +29,8 @@ TABLE_OPTIONS = (
     "groups_per_unit",
     "neighbours",
     "population",
+    "rows",
+    "most_rows_per_unit",
     "version",
     "accept_large_delta",
     "same_people_as",

@@ -17,6 +17,8 @@ COLUMN_TYPES: tuple[ColumnType, ...] = ("bool", "int", "float", "decimal", "text
 Neighbours = Literal["add-remove", "replace"]
 KeyValue = None | bool | int | float | Fraction | str | date | datetime
 FACTS = ("between", "step", "keys", "type")
+# Instead of a number or a range: it is learned when a question needs it, as if it were left out.
+AUTO = "auto"
 
 
 class RowUnit:
@@ -53,9 +55,12 @@ class Declaration:
     groups_per_unit: int | None = None
     population: int | None = None
     version: int = 1
+    rows: int | None = None  # how many rows the table has, where that is public
+    most_rows_per_unit: int | None = None  # the most rows that any unit can have, whatever the data; nothing is dropped
 
     def public_record(self) -> dict[str, Any]:
         """Return the declaration as plain JSON values, for the ledger and certificates."""
+        given = {"rows": self.rows, "most_rows_per_unit": self.most_rows_per_unit}
         return {
             "name": self.name,
             "unit": None if isinstance(self.unit, RowUnit) else self.unit,
@@ -65,6 +70,7 @@ class Declaration:
             "population": self.population,
             "version": self.version,
             "columns": {name: _facts_record(facts) for name, facts in sorted(self.columns.items())},
+            **{name: number for name, number in given.items() if number is not None},
         }
 
 
@@ -107,10 +113,15 @@ def read_facts(column: str, written: Mapping[str, Any]) -> WrittenFacts:
     step = written.get("step")
     return WrittenFacts(
         type=kind,
-        between=None if written.get("between") is None else read_between(column, written["between"]),
+        between=None if is_auto(written.get("between")) else read_between(column, written["between"]),
         step=None if step is None else positive(decimal_meaning(step, name="step"), name="step"),
         keys=None if written.get("keys") is None else read_keys(column, written["keys"]),
     )
+
+
+def is_auto(written: object) -> bool:
+    """Return whether a bound or a range is left to be learned: not given, or "auto"."""
+    return written is None or (isinstance(written, str) and written == AUTO)
 
 
 def read_between(column: str, written: object) -> tuple[Fraction, Fraction]:
@@ -152,8 +163,8 @@ def read_keys(column: str, written: object) -> tuple[KeyValue, ...]:
 
 
 def read_bound(value: object, name: str) -> int | None:
-    """Return a per-unit bound, or None where it was not given."""
-    return None if value is None else whole(value, name=name)
+    """Return a per-unit bound, or None where it was not given or is "auto": it is learned."""
+    return None if is_auto(value) else whole(value, name=name)
 
 
 def _facts_record(facts: ColumnFacts) -> dict[str, Any]:
