@@ -104,12 +104,8 @@ def table(
         accept_large_delta=accept_large_delta,
         same_people_as=same_people_as,
     )
-    is_frame = opened.identity is None
-    is_declared = name is not None and version is not None
-    mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
-    notices = _outside_of_budgets(opened, declaration.name, book) + (
-        (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
-    )
+    mark, notices = _recognition(opened, is_declared=name is not None and version is not None, durable=book.durable)
+    notices = _outside_of_budgets(opened, declaration.name, book) + notices
     return Table(Session(declaration, registered, Engine(opened), book, mark, notices), Frame(declaration))
 
 
@@ -179,6 +175,15 @@ class Catalog(Mapping[str, Table]):
 
     def __repr__(self) -> str:
         return f"<catalog {self.file.path}: {', '.join(self)}>"
+
+
+def _recognition(opened: Source, *, is_declared: bool, durable: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the mark by which a source is known again beside its table's name, and what to say where it is not."""
+    if opened.identity is not None:
+        return "", ()
+    if is_declared:
+        return DECLARED, ()
+    return fresh_bytes(MARK_BYTES).hex(), (FORGOTTEN,) if durable else ()
 
 
 def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, ...]:
