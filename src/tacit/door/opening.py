@@ -13,7 +13,7 @@ from tacit.door.asking import Table
 from tacit.door.question import warn_if_large
 from tacit.engine import Engine
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_mean
-from tacit.ledger import MEMORY, Ledger, TryOut, has_default_ledger, open_ledger
+from tacit.ledger import MEMORY, Ledger, RegisteredTable, TryOut, has_default_ledger, open_ledger
 from tacit.noise import fresh_bytes
 from tacit.privacy import Loss, whole
 from tacit.query import Frame, key_value, kind_of_column
@@ -100,13 +100,12 @@ def table(
         source=opened.identity,
         marks=opened.aliases,
         budget=budget,
-        population=declaration.population,
+        population=population,
         accept_large_delta=accept_large_delta,
         same_people_as=same_people_as,
     )
-    mark, notices = _recognition(opened, is_declared=name is not None and version is not None, durable=book.durable)
-    notices = _outside_of_budgets(opened, declaration.name, book) + notices
-    return Table(Session(declaration, registered, Engine(opened), book, mark, notices), Frame(declaration))
+    session = _session(opened, declaration, registered, book, is_declared=name is not None and version is not None)
+    return Table(session, Frame(declaration))
 
 
 def declared(
@@ -177,13 +176,15 @@ class Catalog(Mapping[str, Table]):
         return f"<catalog {self.file.path}: {', '.join(self)}>"
 
 
-def _recognition(opened: Source, *, is_declared: bool, durable: bool) -> tuple[str, tuple[str, ...]]:
-    """Return the mark by which a source is known again beside its table's name, and what to say where it is not."""
-    if opened.identity is not None:
-        return "", ()
-    if is_declared:
-        return DECLARED, ()
-    return fresh_bytes(MARK_BYTES).hex(), (FORGOTTEN,) if durable else ()
+def _session(
+    opened: Source, declaration: Declaration, registered: RegisteredTable, book: Ledger, *, is_declared: bool
+) -> Session:
+    """Return the session of a table; a frame that is not declared by name and version gets a mark of its own."""
+    is_frame = opened.identity is None
+    mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
+    forgotten = (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
+    notices = _outside_of_budgets(opened, declaration.name, book) + forgotten
+    return Session(declaration, registered, Engine(opened), book, mark, notices)
 
 
 def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, ...]:
