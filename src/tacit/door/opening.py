@@ -69,13 +69,11 @@ def table(
     row it is, or `tacit.ROW`. `budget` is what may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is
     new to the ledger needs one. `columns` declares what is public:
     {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
-    How much one unit may count for, and the ranges of columns, are learned when a question needs them, once, for a part
-    of its epsilon. A number in `rows_per_unit` or `groups_per_unit` sets the bound by hand: what is over it is dropped.
-    `rows` is how many rows there are, and `most_rows_per_unit` the most that any unit can have, where they are public.
-    `version` says which state of the data it is: the same question about the same version is answered from the record,
-    so raise it when rows were added. A frame is known again after a restart by its `name` and `version`, on your word
-    that it is the same. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps
-    nothing, to try things on made-up data. Nothing is read from the rows here.
+    What a unit may count for, and ranges, are learned when a question needs them, for a part of its epsilon. A number
+    in `rows_per_unit` or `groups_per_unit` is a bound by hand: what is over it is dropped. `rows` is how many rows there
+    are, `most_rows_per_unit` the most that any unit can have, if public. `version` says which state of the data it is:
+    raise it when rows were added, so that questions are asked anew. A frame is known again after a restart by its `name`
+    and `version`. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps nothing.
     """
     opened, declaration = declared(
         source,
@@ -104,8 +102,8 @@ def table(
         accept_large_delta=accept_large_delta,
         same_people_as=same_people_as,
     )
-    session = _session(opened, declaration, registered, book, is_declared=name is not None and version is not None)
-    return Table(session, Frame(declaration))
+    is_declared = name is not None and version is not None
+    return Table(_session(opened, declaration, registered, book, is_declared=is_declared), Frame(declaration))
 
 
 def declared(
