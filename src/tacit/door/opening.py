@@ -70,9 +70,9 @@ def table(
     new to the ledger needs one. `columns` declares what is public:
     {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
     What a unit may count for, and ranges, are learned when a question needs them, for a part of its epsilon. A number
-    in `rows_per_unit` or `groups_per_unit` is a bound by hand: what is over it is dropped. `rows` is how many rows there
+    in `rows_per_unit` or `groups_per_unit` is a bound by hand: what is over it is dropped. `rows` is how many there
     are, `most_rows_per_unit` the most that any unit can have, if public. `version` says which state of the data it is:
-    raise it when rows were added, so that questions are asked anew. A frame is known again after a restart by its `name`
+    raise it when rows were added, so that questions are asked anew. A frame is known after a restart by its `name`
     and `version`. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps nothing.
     """
     opened, declaration = declared(
