@@ -10,9 +10,11 @@ from typing import Literal, assert_never
 
 import numpy as np
 
+from tacit.answer.anchors import anchors
 from tacit.answer.error_bars import (
     mean_bounds,
     mean_intervals,
+    on_grid,
     shown_count_reach,
     sum_levels,
     unrounded_means,
@@ -20,6 +22,7 @@ from tacit.answer.error_bars import (
 )
 from tacit.answer.moments import NoisyColumn, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
+from tacit.answer.scaled import is_scaled, scaled_column
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -39,13 +42,19 @@ from tacit.plan import (
     Variance,
     whole_of,
 )
-from tacit.privacy import FITS, FLOAT_EXACT, Wholes, combined, largest, nearest_quotients, wholes
+from tacit.privacy import FITS, Wholes, combined, nearest_quotients, wholes
 from tacit.release import NoisyTable
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
     """Return every output of the plan, in its order."""
-    return [_column(output, plan, noisy, confidence) for output in plan.outputs]
+    found = anchors(plan, noisy, confidence)
+    return [
+        scaled_column(output, plan, noisy, found, confidence)
+        if is_scaled(output, plan)
+        else _column(output, plan, noisy, confidence)
+        for output in plan.outputs
+    ]
 
 
 def column_type(output: PlannedOutput, plan: Plan) -> Literal["int", "float"]:
@@ -113,9 +122,9 @@ def _symmetric(name: str, values: Sequence[int] | Wholes, bound: int, step: Frac
     ends = np.full(len(values), bound, dtype=object if bound > FITS else np.int64)
     return NoisyColumn(
         name,
-        _on_grid(values, step),
-        _on_grid(combined((1, values), (-1, ends)), step),
-        _on_grid(combined((1, values), (1, ends)), step),
+        on_grid(values, step),
+        on_grid(combined((1, values), (-1, ends)), step),
+        on_grid(combined((1, values), (1, ends)), step),
     )
 
 
@@ -150,8 +159,8 @@ def _sum(
     rows = combined((1, parts["below"]), (1, parts["above"])).astype(np.float64) / height + rows_bound
     moved = np.ceil(np.maximum(rows, 0.0) * float(column.off / column.step))
     ends = wholes([bound + int(each) for each in moved.tolist()])
-    low, high = (_on_grid(combined((1, sums), (sign, ends)), column.step) for sign in (-1, 1))
-    return NoisyColumn(name, _on_grid(sums, column.step), low, high)
+    low, high = (on_grid(combined((1, sums), (sign, ends)), column.step) for sign in (-1, 1))
+    return NoisyColumn(name, on_grid(sums, column.step), low, high)
 
 
 def _mean(
@@ -173,18 +182,6 @@ def _quantile(output: Quantile, plan: Plan, noisy: NoisyTable) -> NoisyColumn:
     drawn = noisy.parts[len(plan.releases) + output.draw]
     column = plan.measured[output.column]
     low, middle, high = (
-        _on_grid([column.low + steps for steps in drawn[target]], column.step) for target in output.targets
+        on_grid([column.low + steps for steps in drawn[target]], column.step) for target in output.targets
     )
     return NoisyColumn(output.name, middle, *unrounded_quantiles(column, low, high))
-
-
-def _on_grid(steps: Sequence[int] | Wholes, step: Fraction) -> tuple[int | float, ...]:
-    """Return numbers on the public grid: whole where the step is, whatever the numbers."""
-    top, bottom = step.numerator, step.denominator
-    exact = combined((top, steps))
-    if bottom == 1:
-        return tuple(exact.tolist())
-    # whole numbers divide with one rounding, as a Fraction does, and much sooner
-    if max(largest(exact), bottom) <= FLOAT_EXACT:
-        return tuple((exact.astype(np.float64) / float(bottom)).tolist())
-    return tuple([each / bottom for each in exact.tolist()])

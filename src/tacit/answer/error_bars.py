@@ -5,7 +5,7 @@ They depend on no row, so they cost nothing. Intervals cover at least at the rat
 on the noise itself, for one number or a sum of several, are in `noise_sums.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.answer.noise_sums import single_bound, unit_sum_bound
 from tacit.plan import Measured, NoiseKind
-from tacit.privacy import Flags, Floats, GaussianLaw, LaplaceLaw, Wholes, combined, nearest_float
+from tacit.privacy import FLOAT_EXACT, Flags, Floats, GaussianLaw, LaplaceLaw, Wholes, combined, largest, nearest_float
 
 Ends = tuple[int | float, ...]
 
@@ -130,7 +130,19 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-# ---- The error of rounding to the public grid.
+# ---- The public grid, and the error of rounding to it.
+
+
+def on_grid(steps: Sequence[int] | Wholes, step: Fraction) -> tuple[int | float, ...]:
+    """Return numbers on the public grid: whole where the step is, whatever the numbers."""
+    top, bottom = step.numerator, step.denominator
+    exact = combined((top, steps))
+    if bottom == 1:
+        return tuple(exact.tolist())
+    # whole numbers divide with one rounding, as a Fraction does, and much sooner
+    if max(largest(exact), bottom) <= FLOAT_EXACT:
+        return tuple((exact.astype(np.float64) / float(bottom)).tolist())
+    return tuple([each / bottom for each in exact.tolist()])
 
 
 def sum_levels(column: Measured, confidence: Fraction) -> tuple[Fraction, Fraction]:

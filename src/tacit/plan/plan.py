@@ -232,6 +232,7 @@ class Plan:
     # what is learned: the groups are bins, and the cells of a unit are those of `cells`
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
+    public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
 
     @property

@@ -1,0 +1,312 @@
+"""The columns of a plan that scales: noisy cells, corrected to the measured totals, with intervals that allow for it.
+
+Counts and sums are multiplied by one factor, means are shifted by one number, for all groups (`anchors.py`). An
+interval holds noise, the error of that factor or shift, and what a group may have lost more or less than the others. It
+is about the table in which no unit counts for more than the tail cap. Which of its terms are theorems, and which one is
+a convention, is in docs/proofs/corrected.md.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeGuard
+
+import numpy as np
+
+from tacit.answer.anchors import FLOOR_SCALES, Anchor, fine_per_step, totals_index, vector_of
+from tacit.answer.error_bars import on_grid, shown_count_reach
+from tacit.answer.moments import NoisyColumn
+from tacit.answer.noise_sums import law_bound, weighted_bounds
+from tacit.plan import (
+    CountRows,
+    CountUnits,
+    CountValues,
+    Mean,
+    Measured,
+    NoisyRelease,
+    Plan,
+    PlannedOutput,
+    Sum,
+    Vector,
+)
+from tacit.privacy import Flags, Floats, Wholes, combined, nearest_quotients, wholes
+from tacit.release import NoisyTable
+
+ScaledOutput = CountRows | CountValues | CountUnits | Sum | Mean
+# A cell of these kinds is never negative, whatever the rows.
+NEVER_NEGATIVE = ("rows", "units", "counted", "missing")
+NARROWINGS = 4
+# Distances from a threshold are told apart by this share of a unit, so that few of them are computed.
+UNIT_PARTS = 8
+
+
+def is_scaled(output: PlannedOutput, plan: Plan) -> TypeGuard[ScaledOutput]:
+    """Whether an output is made of the plan's vectors."""
+    if plan.scaling is None or not isinstance(output, ScaledOutput):
+        return False
+    return output.release < len(plan.scaling.vectors)
+
+
+def scaled_column(
+    output: ScaledOutput, plan: Plan, noisy: NoisyTable, found: tuple[Anchor, ...], confidence: Fraction
+) -> NoisyColumn:
+    """Return one output for every group, with its interval."""
+    cells = _Cells(plan, noisy, found, confidence)
+    if isinstance(output, Mean):
+        return _mean(output, cells)
+    if isinstance(output, Sum) and cells.vector(output.release).rows is not None:
+        return _sum_beside_mean(output, cells)
+    column = plan.measured[output.column] if isinstance(output, Sum) else None
+    return _total(output.name, output.release, cells, column)
+
+
+def at_least(output: ScaledOutput, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[float, ...] | None:
+    """Return for every group a number that the whole table's own is not below; None where cells may be negative.
+
+    Scaling only lowers what is never negative, so this holds whatever the rows, with the tail of the noise on one side
+    as its probability to miss.
+    """
+    if isinstance(output, Mean) or not never_negative(plan, output.release):
+        return None
+    cells = _Cells(plan, noisy, (), confidence)
+    low = cells.steps(output.release) - cells.noise(output.release)[0]
+    if isinstance(output, Sum):
+        step = plan.measured[output.column].step
+        exact = np.floor(low) * float(step)
+        return tuple(int(end) if step.denominator == 1 else end for end in exact.tolist())
+    return tuple(int(end) for end in np.ceil(low - 1e-9).tolist())
+
+
+def never_negative(plan: Plan, index: int) -> bool:
+    """Whether no cell of a vector is negative, whatever the rows: counts, and sums of a range from 0 up."""
+    vector = vector_of(plan, index)
+    if vector.kind in NEVER_NEGATIVE:
+        return True
+    if vector.kind != "centred" or vector.column is None or vector.rows is not None:
+        return False
+    column = plan.measured[vector.column]
+    return column.low >= 0 and column.low + vector.centre == 0
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """The noisy cells of a plan's vectors, and how far their noise reaches."""
+
+    plan: Plan
+    noisy: NoisyTable
+    anchors: tuple[Anchor, ...]
+    confidence: Fraction
+
+    def vector(self, index: int) -> Vector:
+        """The vector of a release."""
+        return vector_of(self.plan, index)
+
+    def release(self, index: int) -> NoisyRelease:
+        """The release of a vector."""
+        return self.plan.releases[index]
+
+    def fine(self, index: int) -> Wholes:
+        """Every group's noisy number in fine steps."""
+        return wholes(self.noisy.parts[index][0])
+
+    def steps(self, index: int) -> Floats:
+        """Every group's noisy number in steps."""
+        return self.fine(index).astype(np.float64) / float(fine_per_step(self.vector(index)))
+
+    def scale(self, index: int) -> float:
+        """The scale of the noise in steps."""
+        return float(self.release(index).scale / fine_per_step(self.vector(index)))
+
+    def noise(self, index: int) -> tuple[Floats, Floats]:
+        """How far below and above a group's noisy number the kept one may be, in steps."""
+        release, fine = self.release(index), float(fine_per_step(self.vector(index)))
+        threshold = self.plan.threshold
+        if threshold is None or threshold.release != index:
+            reach = np.full(len(self.noisy.keys), law_bound(release.law, self.confidence) / fine)
+            return reach, reach
+        part = max(1, int(fine / UNIT_PARTS))
+        downs, ups = [], []
+        for count in self.fine(index).tolist():  # shown because it is large: the noise is not symmetric then
+            near, far = (count - threshold.least) // part * part, -(-(count - threshold.least) // part) * part
+            down = shown_count_reach(release.summed, release.scale, self.confidence, near)[0]
+            downs.append(count if down is None else min(down, count))
+            ups.append(shown_count_reach(release.summed, release.scale, self.confidence, far)[1])
+        return np.array(downs, dtype=np.float64) / fine, np.array(ups, dtype=np.float64) / fine
+
+    def pair_bounds(self, one: int, two: int, weights: Floats) -> Floats:
+        """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
+        scales = self.scale(one), self.scale(two)
+        return self.bounds([one, two], np.stack([np.ones_like(weights), np.abs(weights)], axis=1), scales)
+
+    def bounds(self, indices: list[int], weights: Floats, scales: tuple[float, ...]) -> Floats:
+        """Return a bound on each weighted sum of noises, which are all of one kind and of these scales in steps."""
+        kind = self.release(indices[0]).summed
+        # as weights of one noise of scale 1; what whole fine steps add to continuous noise is added apart
+        sizes = weights * np.array(scales)[None, :]
+        units = weighted_bounds(kind, Fraction(1), sizes, self.confidence) - sizes.sum(axis=1)
+        fine = np.array([1 / float(fine_per_step(self.vector(index))) for index in indices])
+        found: Floats = units + weights @ fine
+        return found
+
+
+def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> NoisyColumn:
+    """Return counts, or sums about 0: the noisy cells times the factor."""
+    anchor, vector = cells.anchors[index], cells.vector(index)
+    times = anchor.factor / fine_per_step(vector)
+    values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
+    steps, factor = cells.steps(index), float(anchor.factor)
+    down, up = cells.noise(index)
+    mass = _mass(index, cells, steps)
+    cut = (anchor.foreseen - 1) * mass
+    if math.isinf(anchor.high):  # the totals are too small for a factor: what they still allow
+        middle = values.astype(np.float64)
+        low, high = steps - down, steps + up + anchor.cut_most
+        if not never_negative(cells.plan, index):
+            low = low - anchor.cut_most
+        return _between(name, values, np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0), column)
+    off = anchor.error * np.abs(steps)
+    below = np.maximum(down + cut, np.sqrt((factor * down) ** 2 + off**2 + cut**2))
+    above = np.maximum(up + cut, np.sqrt((factor * up) ** 2 + off**2 + cut**2))
+    return _between(name, values, below, above, column)
+
+
+def _mass(index: int, cells: _Cells, steps: Floats) -> Floats:
+    """Return how much every group has in absolute steps: where signs may differ, what cancels is shared out evenly."""
+    sizes = np.abs(steps)
+    totals = cells.anchors[index].totals
+    if never_negative(cells.plan, index) or totals is None or cells.plan.threshold is not None or not len(steps):
+        return sizes
+    hidden = max(0.0, totals.kept - float(sizes.sum())) / len(steps)
+    return np.asarray(sizes + hidden)
+
+
+def _between(name: str, values: Wholes, below: Floats, above: Floats, column: Measured | None) -> NoisyColumn:
+    """Return whole numbers of steps with ends this far away, in the column's own unit."""
+    step = Fraction(1) if column is None else column.step
+    # both the truth and the value are whole steps, so half a step of rounding is within the next whole one
+    low = combined((1, values), (-1, _whole(below)))
+    high = combined((1, values), (1, _whole(above)))
+    return NoisyColumn(name, on_grid(values, step), on_grid(low, step), on_grid(high, step))
+
+
+def _whole(far: Floats) -> Wholes:
+    return wholes([int(each) for each in np.floor(np.minimum(far, 1e300) + 0.5).tolist()])
+
+
+# ---- Means, and sums beside a mean.
+
+
+@dataclass(frozen=True)
+class _Means:
+    """The means of every group about the column's centre, in steps, and how far off they may be."""
+
+    rows: Floats  # noisy, as kept
+    kept: Floats  # the mean of what was kept; 0 where there are too few rows
+    known: Flags  # whether there are enough rows for their noise
+    noise: Floats
+    shift: float  # what is added to every group's mean
+    other: float  # how far off it may be beside the noise: shift and spread
+
+
+def _means(index: int, cells: _Cells) -> _Means:
+    """Return every group's mean: at the true one, m, the noisy sum less m times the noisy rows is noise (Fieller)."""
+    counting = _counting(index, cells)
+    sums, rows = cells.steps(index), cells.steps(counting)
+    reach = law_bound(cells.release(counting).law, cells.confidence) / float(fine_per_step(cells.vector(counting)))
+    known: Flags = np.asarray(rows > 2 * reach)
+    safe = np.where(known, rows, 1.0)
+    kept = np.where(known, sums / safe, 0.0)
+    alone = law_bound(cells.release(index).law, cells.confidence) / float(fine_per_step(cells.vector(index)))
+    # no mean that the noise allows is further from 0 than this; narrowing from there loses none
+    size = np.where(known, (np.abs(sums) + alone) / np.maximum(safe - reach, reach), 0.0)
+    for _ in range(NARROWINGS):
+        noise = cells.pair_bounds(index, counting, size) / safe
+        size = np.minimum(size, np.abs(kept) + noise)
+    shift, off = _shift(index, counting, cells)
+    return _Means(rows, kept, known, noise, shift, math.hypot(off, shift, _spread(index, counting, cells)))
+
+
+def _counting(index: int, cells: _Cells) -> int:
+    counting = cells.vector(index).rows
+    if counting is None:
+        raise ValueError("a mean needs a vector that counts its rows")
+    return counting
+
+
+def _shift(index: int, counting: int, cells: _Cells) -> tuple[float, float]:
+    """Return the mean of the whole table less the mean of what was kept of it, and how far off that may be."""
+    sums, rows = cells.anchors[index].totals, cells.anchors[counting].totals
+    if sums is None or rows is None:
+        return 0.0, 0.0
+    least = FLOOR_SCALES * _totals_scale(counting, cells)
+    kept_rows = max(rows.kept, least)
+    all_rows = kept_rows + max(rows.cut, 0.0)
+    whole, kept = (sums.kept + sums.cut) / all_rows, sums.kept / kept_rows
+    # what each of the four noises moves it by, to first order
+    slopes = [1 / all_rows - 1 / kept_rows, 1 / all_rows, kept / kept_rows - whole / all_rows, whole / all_rows]
+    scales = [_totals_scale(index, cells)] * 2 + [_totals_scale(counting, cells)] * 2
+    off = cells.bounds([index] * 2 + [counting] * 2, np.abs(np.array([slopes])), tuple(scales))
+    return whole - kept, float(off[0])
+
+
+def _totals_scale(index: int, cells: _Cells) -> float:
+    place = totals_index(cells.plan, index)
+    if place is None:
+        return 0.0
+    vector = cells.vector(index)
+    return float(cells.plan.totals[place].scale * 2**vector.tail_shift / fine_per_step(vector))
+
+
+def _spread(index: int, counting: int, cells: _Cells) -> float:
+    """Return how far from the others a group's mean may have been moved by scaling, as the facts foretell it.
+
+    That is the share of the centred sums that is scaled away, times how far rows are from the centre on average.
+    """
+    of_sums, of_rows = cells.vector(index).outlook, cells.vector(counting).outlook
+    if of_sums is None or of_rows is None or not cells.plan.keys or of_rows.mass <= 0:
+        return 0.0
+    return (1 - min(max(of_sums.kept, 0.0), 1.0)) * of_sums.mass / of_rows.mass
+
+
+def _mean(output: Mean, cells: _Cells) -> NoisyColumn:
+    column, found = cells.plan.measured[output.column], _means(output.release, cells)
+    step, centre = float(column.step), _centre(cells.vector(output.release), column)
+    middle = (centre + found.kept + found.shift) * step
+    half = np.sqrt(found.noise**2 + found.other**2) * step + float(column.off)
+    low, high = middle - half, middle + half
+    least, most = _declared(column)
+    if least is not None and most is not None:
+        low, middle, high = (np.clip(each, least, most) for each in (low, middle, high))
+    known = found.known.tolist()
+
+    def shown(ends: Floats, instead: float | None) -> tuple[float | None, ...]:
+        return tuple(end if some else instead for end, some in zip(ends.tolist(), known, strict=True))
+
+    return NoisyColumn(output.name, shown(middle, None), shown(low, least), shown(high, most))
+
+
+def _centre(vector: Vector, column: Measured) -> int:
+    """Return the centre in steps above 0."""
+    return column.low + vector.centre
+
+
+def _declared(column: Measured) -> tuple[float | None, float | None]:
+    """Return the range that was declared; what was learned limits no mean."""
+    return (None, None) if column.between is None else (float(column.between[0]), float(column.between[1]))
+
+
+def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
+    """Return count times mean: the factor times (centre + shift) times the rows, and the factor times the sums."""
+    index, column = output.release, cells.plan.measured[output.column]
+    counting = _counting(index, cells)
+    anchor, found = cells.anchors[counting], _means(index, cells)
+    factor, about = float(anchor.factor), _centre(cells.vector(index), column) + found.shift
+    kept = cells.steps(index) + about * found.rows
+    noise = cells.pair_bounds(index, counting, np.full(len(kept), abs(about)))
+    rows = np.maximum(found.rows, 0.0)
+    cut = (anchor.foreseen - 1) * np.abs(kept)
+    error = anchor.error if math.isfinite(anchor.high) else factor
+    terms = (factor * noise) ** 2 + (error * kept) ** 2 + cut**2 + (factor * rows * found.other) ** 2
+    half = np.maximum(noise + cut, np.sqrt(terms)) + factor * rows * float(column.off / column.step)
+    values = wholes([int(each) for each in np.rint(factor * kept).tolist()])
+    return _between(output.name, values, half, half, column)
