@@ -8,8 +8,8 @@ import pytest
 import tacit
 from tacit.plan.plan import Plan, question_key
 
-# what is done with the noisy integers afterwards, and what they are called, does not make another question
-AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of"}
+# what is done with the noisy integers, what they are called and what caps were read off does not make another question
+AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of", "learned"}
 
 
 @pytest.fixture

@@ -1,6 +1,8 @@
 """Plans: from a question and public facts only, decide what is read, how it is bounded, its noise and its cost."""
 
+from tacit.plan.facts import NO_FACTS, Fact, Facts, WantedFact
 from tacit.plan.layout import indices, weights_of_part
+from tacit.plan.learning import missing_facts, needed_facts
 from tacit.plan.outputs import (
     Correlation,
     CountDistinct,
@@ -52,6 +54,7 @@ __all__ = [
     "CELL_MOST",
     "LARGEST_BINS",
     "LARGEST_LEAST",
+    "NO_FACTS",
     "UNBOUNDED",
     "WEIGHT_BITS",
     "Cells",
@@ -62,6 +65,8 @@ __all__ = [
     "CountUnits",
     "CountValues",
     "Covariance",
+    "Fact",
+    "Facts",
     "Mean",
     "Measured",
     "Moment",
@@ -83,9 +88,12 @@ __all__ = [
     "Sum",
     "Variance",
     "Vector",
+    "WantedFact",
     "indices",
     "make_plan",
     "make_spend",
+    "missing_facts",
+    "needed_facts",
     "plan_of_other_noise",
     "plan_with_room",
     "question_key",

@@ -7,6 +7,7 @@ what they bound is bounded whatever they are. A wrong fact makes an answer worse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from types import MappingProxyType
 
 from tacit.plan.plan import Plan
 
@@ -37,3 +38,4 @@ class Fact:
 
 
 Facts = Mapping[str, Fact]
+NO_FACTS: Facts = MappingProxyType({})

@@ -10,7 +10,7 @@ sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-p
 import hashlib
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
 from tacit.plan.outputs import PlannedOutput
@@ -31,6 +31,9 @@ from tacit.privacy import (
     StaircaseNoise,
 )
 from tacit.query import Expression, PostProcessing, Scalar, Type
+
+if TYPE_CHECKING:
+    from tacit.plan.facts import Fact
 
 NoiseKind = Literal["laplace", "gaussian"]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.
@@ -234,6 +237,7 @@ class Plan:
     cells: "Cells | None" = None
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
+    learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off
 
     @property
     def events(self) -> tuple[Event, ...]:

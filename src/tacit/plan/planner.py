@@ -14,8 +14,10 @@ from typing import TypeVar
 from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.choices import UnitBounds, choice_of
+from tacit.plan.facts import NO_FACTS, Facts
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
+from tacit.plan.learning import is_scaled
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import (
     Choice,
@@ -28,6 +30,7 @@ from tacit.plan.plan import (
     Spend,
     Threshold,
 )
+from tacit.plan.scaled import scaled_plan
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import divide
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
@@ -141,8 +144,15 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def make_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
-    """Return the plan of a checked question: from public facts only, so it costs nothing."""
+def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
+    """Return the plan of a checked question: from public facts only, so it costs nothing.
+
+    `facts` are what was learned. A bound that is neither given by hand nor learned yet is refused.
+    """
+    if is_scaled(query, declaration):
+        plan = scaled_plan(query, declaration, spend, facts)
+        if plan is not None:
+            return plan
     return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend)))
 
 
@@ -188,23 +198,25 @@ def _decided(value: Found | None) -> Found:
     return value
 
 
-def plan_with_room(query: Query, declaration: Declaration, spend: Spend, admits: Callable[[Plan], bool]) -> Plan:
+def plan_with_room(
+    query: Query, declaration: Declaration, spend: Spend, admits: Callable[[Plan], bool], facts: Facts = NO_FACTS
+) -> Plan:
     """Return the plan of the noise that errs less, or of the other where the budget has room for that alone.
 
     Only where the noise was left open; the plan says which noise it is instead of.
     """
-    plan = make_plan(query, declaration, spend)
+    plan = make_plan(query, declaration, spend, facts)
     if spend.noise is not None or spend.delta_rho == 0 or admits(plan):
         return plan
-    other = plan_of_other_noise(query, declaration, plan)
+    other = plan_of_other_noise(query, declaration, plan, facts)
     return other if other is not None and admits(other) else plan
 
 
-def plan_of_other_noise(query: Query, declaration: Declaration, plan: Plan) -> Plan | None:
+def plan_of_other_noise(query: Query, declaration: Declaration, plan: Plan, facts: Facts = NO_FACTS) -> Plan | None:
     """Return the plan with the other kind of noise, or None where there is none."""
     other: NoiseKind = "gaussian" if plan.noise == "laplace" else "laplace"
     try:
-        found = make_plan(query, declaration, replace(plan.spend, noise=other))
+        found = make_plan(query, declaration, replace(plan.spend, noise=other), facts)
     except QueryRefused:
         return None
     return replace(found, spend=plan.spend, instead_of=plan.noise)

@@ -223,6 +223,19 @@ def _by_rho(
     return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
 
 
+def with_noise(
+    wanted: Sequence[tuple[tuple[Part, ...], Sensitivity, Fraction]], spend: Spend, noise: NoiseKind
+) -> tuple[NoisyRelease, ...]:
+    """Return releases with this noise, each given as its parts, its sensitivity and its share of the loss."""
+    if noise == "laplace":
+        return _drawable(tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted))
+    for rho in _rhos(spend, by_law=True):
+        releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
+        if not _is_beyond(releases, spend):
+            break
+    return _drawable(releases)
+
+
 def _rhos(spend: Spend, *, by_law: bool) -> Iterator[Fraction]:
     """Yield what rho a call may have, if its noise is within its epsilon: the most first, and last what surely is."""
     if by_law or spend.delta_noise == spend.delta_rho:

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         Scalar,
         Type,
         Value,
+        columns_of,
     )
     from tacit.query.postprocess import apply_postprocessing, picks_by_noise
     from tacit.query.sql import parse_query
@@ -101,6 +102,7 @@ __all__ = [
     "add_where",
     "apply_postprocessing",
     "binned",
+    "columns_of",
     "common",
     "correlation",
     "count",
@@ -193,6 +195,7 @@ _HOMES = {
     "ranked": "tacit.query.frame",
     "std": "tacit.query.frame",
     "sum": "tacit.query.frame",
+    "columns_of": "tacit.query.nodes",
     "type_of": "tacit.query.check",
     "variance": "tacit.query.frame",
     "with_bounds": "tacit.query.frame",

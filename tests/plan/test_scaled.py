@@ -1,0 +1,170 @@
+"""A question with no bound given by hand is planned from facts; whatever the facts say, its noise hides its caps."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.accounting import charge_of
+from tacit.errors import QueryRefused
+from tacit.plan import UNBOUNDED, make_plan, make_spend, missing_facts, needed_facts, question_key
+from tacit_gauntlet.stage.table import protected
+from tests.plan.learned import learned, rows
+
+DATA = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, None, 3], "y": [1.0, 2.0, 3.0]})
+PEOPLE = rows({1: 20_000, 2: 10_000, 5: 5_000, 40: 500, 300: 200})
+ABSURD = {
+    "nobody": ({}, 0),
+    "all negative": ({}, -(10**9)),
+    "all huge": ({}, 10**15),
+    "only the last bin": ({63: 10**9}, 0),
+    "only the first bin": ({0: 10**9}, 0),
+    "one person": ({8: 1}, 0),
+}
+BUDGETS = {"pure": tacit.epsilon(3), "both": tacit.epsilon(3, delta=1e-6), "rho": tacit.rho(1, delta=1e-6)}
+
+
+def table(**declared):
+    return protected(DATA, **({"rows_per_unit": None, "groups_per_unit": None} | declared))
+
+
+def questions(asked):
+    return {
+        "count": asked.count(),
+        "count by": asked.group_by("g", keys=["a", "b", "c"]).count(),
+        "count where": asked.where("y > 1").group_by("g", keys=["a", "b", "c"]).count(),
+    }
+
+
+NAMES = tuple(questions(table()))
+
+
+def asked_of(question, epsilon=1, noise=None):
+    spend = make_spend(epsilon, None, noise, question.session.registered.budget)
+    return question.query, question.session.declaration, spend
+
+
+def plan_from(question, people, *, epsilon=1, noise=None, off=0):
+    asked = asked_of(question, epsilon, noise)
+    return make_plan(*asked, learned(*asked, people, noise=off))
+
+
+def within(plan, replaced):
+    """Whether each release's noise is made for at least what one unit can move it, as docs/proofs/scaling.md says."""
+    for release, vector in zip(plan.releases, plan.scaling.vectors, strict=True):
+        times = 2 if replaced and len(plan.public_keys) > 1 else 1
+        if plan.scaling.norm == 1:
+            assert release.event.sensitivity >= times * vector.cap
+        else:
+            assert release.event.sensitivity_squared >= times * vector.cap**2
+    vectors = [vector for vector in plan.scaling.vectors if vector.totals is not None]
+    for release, vector in zip(plan.totals, vectors, strict=True):
+        times = 2 if replaced else 1
+        if plan.scaling.norm == 1:
+            assert release.event.sensitivity >= times * vector.tail
+        else:
+            assert release.event.sensitivity_squared >= times * vector.tail**2
+    return True
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_was_learned_the_noise_hides_the_caps_and_the_cost_is_the_same(name, budget, neighbours):
+    question = questions(table(budget=BUDGETS[budget], neighbours=neighbours))[name]
+    for epsilon in (Fraction(1, 100), Fraction(1), Fraction(3)):
+        for people, off in ((PEOPLE, 0), *ABSURD.values()):
+            plan = plan_from(question, people, epsilon=epsilon, off=off)
+            assert plan.rows_per_unit == plan.groups_per_unit == UNBOUNDED
+            assert within(plan, neighbours == "replace")
+            charge = charge_of(plan.events, asked=plan.asked)
+            assert charge.epsilon <= epsilon
+            assert charge.delta_noise <= plan.spend.delta_noise
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_planned_before_its_facts_are_known(name):
+    question = questions(table())[name]
+    with pytest.raises(QueryRefused, match="no bound is declared"):
+        make_plan(*asked_of(question))
+    assert missing_facts(*asked_of(question), {})
+
+
+def test_a_bound_given_by_hand_is_todays_plan_and_needs_no_fact():
+    question = table(rows_per_unit=2, groups_per_unit=2).group_by("g", keys=["a", "b"]).count()
+    assert missing_facts(*asked_of(question), {}) == ()
+    assert make_plan(*asked_of(question)).scaling is None
+
+
+def test_learning_costs_its_share_and_knows_only_l1_under_a_pure_budget():
+    for name, share in (("count by", Fraction(10, 100)), ("count", Fraction(20, 100))):
+        (wanted,) = missing_facts(*asked_of(questions(table())[name]), {})
+        assert charge_of(wanted.plan.events).epsilon == share
+        (wanted,) = missing_facts(*asked_of(questions(table())[name]), {}, Fraction(1, 2))
+        assert charge_of(wanted.plan.events).epsilon == Fraction(1, 2)
+    (wanted,) = missing_facts(*asked_of(questions(table(budget=BUDGETS["pure"]))["count by"]), {})
+    assert [profile.norm for profile in wanted.plan.profiles] == [1]
+
+
+def test_a_facts_key_is_about_people_and_cells_and_not_about_the_call():
+    def key(asked, epsilon=1):
+        return missing_facts(*asked_of(asked, epsilon), {})[0].key
+
+    def by(asked, **changes):
+        return replace(asked, query=replace(asked.query, **changes)) if changes else asked
+
+    plain = table().group_by("g", keys=["a", "b"]).count()
+    same = [
+        (table(version=2).group_by("g", keys=["a", "b"]).count(), 1),
+        (table().group_by("g", keys=["a", "b"]).agg(other=tacit.count()), Fraction(1, 10)),
+        (table(budget=tacit.epsilon(8, delta=1e-7)).group_by("g", keys=["a", "b"]).count(), 2),
+        (table(columns={"x": {"between": (0, 9)}}).group_by("g", keys=["a", "b"]).count(), 1),
+    ]
+    assert {key(question, epsilon) for question, epsilon in same} == {key(plain)}
+    different = [
+        table(unit="x").group_by("g", keys=["a", "b"]).count(),
+        table(neighbours="replace").group_by("g", keys=["a", "b"]).count(),
+        table().group_by("g", keys=["a", "c"]).count(),
+        table().group_by("x", keys=[1, 2]).count(),
+        table().where("y > 1").group_by("g", keys=["a", "b"]).count(),
+        table(columns={"id": {"type": "text"}}).group_by("g", keys=["a", "b"]).count(),
+        table().count(),
+    ]
+    assert len({key(plain), *(key(question) for question in different)}) == 1 + len(different)
+
+
+def test_where_nothing_is_believed_it_is_learned_once_more_and_then_one_row_is_the_cap():
+    asked = asked_of(questions(table())["count by"])
+    facts = learned(*asked, {})
+    assert len(facts) == 2
+    plan = make_plan(*asked, facts)
+    (vector,) = plan.scaling.vectors
+    assert (vector.cap, vector.shift) == (1 << 20, 20)
+    assert vector.outlook.people == 0
+    assert [fact.key for fact in plan.learned] == [wanted.key for wanted in needed_facts(*asked, facts)]
+
+
+def test_the_noise_asked_for_decides_the_norm():
+    question = questions(table())["count by"]
+    assert plan_from(question, PEOPLE, noise="laplace").scaling.norm == 1
+    gaussian = plan_from(question, PEOPLE, noise="gaussian")
+    assert gaussian.scaling.norm == 2
+    assert question_key(gaussian) != question_key(plan_from(question, PEOPLE, noise="laplace"))
+
+
+def test_people_with_few_rows_are_counted_whole_and_those_with_many_are_scaled():
+    question = table().group_by("g", keys=[f"{n}" for n in range(300)]).count()
+    (vector,) = plan_from(question, PEOPLE).scaling.vectors
+    cap = vector.cap / 2**vector.shift
+    assert 2 <= cap <= 64
+    assert 0.3 < vector.outlook.kept < 1
+    assert vector.tail << vector.tail_shift == 512 << vector.shift  # the top edge of the bin that holds 300 rows
+    assert vector.outlook.people == pytest.approx(35_700, rel=0.01)
+
+
+def test_without_groups_the_cap_is_the_tail_cap_and_no_totals_are_paid_for():
+    (vector,) = (plan := plan_from(questions(table())["count"], PEOPLE)).scaling.vectors
+    assert vector.cap / 2**vector.shift == 512
+    assert plan.totals == ()
