@@ -17,12 +17,16 @@ from tacit.plan.profiles import UNSEEN, Floats, Reading
 from tacit.plan.scaling import CAP_BITS, Outlook
 
 # Of what is cut, this part is still wrong in a group after its correction: measured between 0.01 and 0.45 on many
-# tables. In means the groups' shifts are alike, and it is half as much.
-MISMATCH = 1 / 8
+# tables, and more where little is kept (it grows by this power of the share that is). In means the groups' shifts are
+# alike, and it is half as much.
+MISMATCH = 1 / 10
 MISMATCH_OF_MEANS = 1 / 16
+MISMATCH_POWER = 1 / 4
 # What share of the loss totals may get.
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
-# Caps are tried from the median size up, in steps of a quarter octave.
+# Caps are tried from an eighth of the median size up, in steps of a quarter octave: where noise is as large as a group,
+# the best cap is small.
+BELOW_MEDIAN = 8
 CAPS_PER_OCTAVE = 4
 # About the mean error of a corrected answer, in scales of the noise on each of its two totals.
 LAPLACE_TOTALS = 1.2
@@ -122,8 +126,9 @@ def best_cap(sizes: Sizes, terms: Terms, *, cells: float, share: float = 1.0, mi
     found = whole
     for size in _tried(sizes):
         kept = max(sizes.kept(size), 1e-9)
+        wrong = mismatch * (1 - kept) / kept**MISMATCH_POWER * mean
         for anchor in ANCHOR_SHARES:
-            cells_error = size * terms.width(share * float(1 - anchor)) / kept + mismatch * (1 - kept) * mean
+            cells_error = size * terms.width(share * float(1 - anchor)) / kept + wrong
             totals = sizes.tail_cap * terms.totals_width(share * float(anchor)) + sizes.excess
             error = cells_error + mean * totals / max(sizes.mass, 1e-300)
             if error < found.error:
@@ -132,7 +137,7 @@ def best_cap(sizes: Sizes, terms: Terms, *, cells: float, share: float = 1.0, mi
 
 
 def _tried(sizes: Sizes) -> Iterator[float]:
-    low = sizes.median()
+    low = max(sizes.median() / BELOW_MEDIAN, float(np.min(sizes.length)))
     high = min(sizes.tail_cap, float(np.max(sizes.length)))
     for quarter in range(max(0, int(log2(max(high / low, 1.0)) * CAPS_PER_OCTAVE)) + 1):
         yield low * 2 ** (quarter / CAPS_PER_OCTAVE)

@@ -22,8 +22,8 @@ FALSE_SLOPE = 1.5
 CLEAR = 13.0
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 16
-# A tail that falls by less than 5 an octave, and does not rise before, goes on: its cap is doubled.
-SLOW_LEAST = 0.2
+# A tail that falls by less than 10 an octave, and does not rise before, goes on: its cap is doubled.
+SLOW_LEAST = 0.1
 RISING_MOST = 1.2
 # How a tail goes on beyond what was seen, for one octave: by its last ratio, within these.
 RATIO_LEAST, RATIO_MOST = 0.05, 0.5
