@@ -52,7 +52,7 @@ def test_a_second_round_makes_the_first_more_precise():
 
 
 def test_a_tail_that_falls_slowly_doubles_the_tail_cap():
-    steep = read_profile([(bins({8: 9000, 9: 3000, 10: 400}), SCALE)], shift=8, whole=True)
+    steep = read_profile([(bins({8: 9000, 9: 3000, 10: 200}), SCALE)], shift=8, whole=True)
     slow = read_profile([(bins({8: 9000, 9: 3000, 10: 1400}), SCALE)], shift=8, whole=True)
     assert (steep.tail_cap, slow.tail_cap) == (8.0, 16.0)
     assert slow.count > 9000 + 3000 + 1400  # some are foreseen beyond
