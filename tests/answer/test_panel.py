@@ -157,3 +157,11 @@ def test_a_picture_holds_nothing_but_the_answer() -> None:
     values = [value for part in parts(chart_of(WARDS)) for value in part.get("values", []) if isinstance(value, dict)]
     assert {value["label"] for value in values} == {"A", "B"}
     assert json.dumps(values)
+
+
+def test_a_mean_that_is_not_given_and_has_no_range_is_drawn_as_one_that_is_not_given(tmp_path):
+    shown = answer(["ward"], ["stay"], [["A", around(2.5)], ["B", (None, None, None)]])
+    (panel,) = sheet(shown).panels
+    assert [(cell.value, cell.low, cell.high) for cell in panel.cells] == [(2.5, 1.5, 3.5), (None, None, None)]
+    assert panel.cells[1].text == "not enough people"
+    assert json.dumps(chart_of(shown), allow_nan=False)

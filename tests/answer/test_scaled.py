@@ -78,14 +78,36 @@ def test_a_factor_made_of_noise_has_no_upper_end_and_all_that_was_cut_may_be_in_
     assert column.high[0] == pytest.approx(2 + reach + most, abs=1)
 
 
-def test_the_bar_of_a_count_holds_noise_anchor_and_twice_the_average_cut():
+def test_a_bar_reaches_from_a_group_that_lost_none_to_one_that_lost_half_as_much_again():
     plan, noisy = counted([1000 * FINE], (900_000, 300_000))
     found, column = anchors(plan, noisy, CONFIDENCE)[0], column_of(plan, noisy)
     reach = law_bound(plan.releases[0].law, CONFIDENCE) / FINE
-    cut = 1000 / 3
-    half = max(reach + cut, math.hypot(4 / 3 * reach, found.error * 1000, cut))
-    assert column.high[0] - column.values[0] == column.values[0] - column.low[0] == math.floor(half + 0.5)
-    assert column.low[0] <= 1000 - reach
+    above = math.hypot(4 / 3 * reach, found.error * 1000, 1000 / 3 / 2)
+    assert column.values == (1333,)
+    assert column.low == (math.ceil(1000 - reach - 0.5),)
+    assert column.high == (1333 + math.floor(4000 / 3 - 1333 + above + 0.5),)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_bar_of_a_sum_that_may_be_negative_is_the_same_on_both_sides_of_0(sign):
+    vector = Vector("centred", 0, centre=1 << 30, shift=10, totals="absolute", tail=1 << 20, tail_shift=2)
+    plan = scaled_plan([Sum("s", 0, 0)], [vector], scales=[5 * FINE], totals_scales=[1000], groups=1)
+    kept = 1000 * FINE // 4
+    column = column_of(plan, noisy_of([[sign * 1000 * FINE]], [(kept, kept // 3)]))
+    reach = law_bound(plan.releases[0].law, CONFIDENCE) / FINE
+    near, far = sorted((abs(column.low[0]), abs(column.high[0])))
+    assert column.values[0] * sign == 1333
+    assert near == pytest.approx(1000 - reach, abs=1), "a group may have lost none"
+    assert far > 1333 + 1000 / 3 / 2
+
+
+def test_what_cancels_inside_groups_widens_both_ends():
+    vector = Vector("centred", 0, centre=1 << 30, shift=10, totals="absolute", tail=1 << 20, tail_shift=2)
+    plan = scaled_plan([Sum("s", 0, 0)], [vector], scales=[5 * FINE], totals_scales=[1000], groups=1)
+    kept = 9000 * FINE // 4  # nine times what is left of it in the sum
+    column = column_of(plan, noisy_of([[1000 * FINE]], [(kept, kept // 3)]))
+    assert column.low[0] < 1000 - 8000 / 3 + 100
+    assert column.high[0] > 1333 + 8000 / 3 - 100
 
 
 def test_where_nothing_was_cut_the_bar_is_the_noise_alone():

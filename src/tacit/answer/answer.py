@@ -16,8 +16,9 @@ from typing import Any, overload
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
-from tacit.answer.columns import column_type, noisy_columns
+from tacit.answer.columns import column_type, lower_ends, noisy_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
+from tacit.answer.disclosure import bounds_lines, bounds_record
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
 from tacit.plan import Plan, Ranking
@@ -27,6 +28,8 @@ from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
 PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
+# How the rows of an answer name its lower ends: no column of a question can be called that.
+AT_LEAST = "\x00at least"
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "int": pa.int64(),
@@ -94,6 +97,7 @@ class AnswerInfo:
     has_changed: bool | None = None  # of a free answer: whether the source was written since; None if unknown
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    bounds: Mapping[str, Any] = field(default_factory=dict)  # what was learned and scaled, as `disclosure.py` has it
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,6 +115,7 @@ class Answer:
     facts: AnswerInfo
     kinds: Mapping[str, str] = field(default_factory=dict)  # what each aggregate is, e.g. count or mean
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
+    has_lower_ends: frozenset[str] = frozenset()  # the aggregates that `at_least` is for
 
     def __str__(self) -> str:
         return text_table(self)
@@ -148,6 +153,21 @@ class Answer:
             )
         return self.certify()
 
+    def at_least(self, name: str) -> list[Any]:
+        """Return, for each row, a number that the table's own is not below, whatever the rows are: a theorem.
+
+        It is for counts, and for sums of columns that are declared not to be negative: bounding only lowers those. It
+        holds for the whole table, not only up to what a unit may count for, and fails at half the probability that the
+        interval may: at a confidence of 95 %, in one row of 40.
+        """
+        if name not in self.has_lower_ends:
+            known = ", ".join(sorted(self.has_lower_ends)) or "none here"
+            raise InvalidParameter(
+                f"'{name}' has no lower end that holds whatever the rows are; these have: {known}"
+                "\nhint: it is for counts, and for sums of a column with a range that begins at 0, as between=(0, 100)"
+            )
+        return [row[name + AT_LEAST] for row in self.rows]
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dict for each row."""
         return [{name: row[name] for name in self.names} for row in self.rows]
@@ -181,7 +201,7 @@ class Answer:
         return _written(out.getvalue(), path)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return one JSON object {rows, loss, left, unit, neighbours, confidence, answered, receipt}, and write it."""
+        """Return one JSON object, with rows, loss, left, unit, neighbours, confidence, notes and more, and write it."""
         facts = self.facts
         record = {
             "rows": [{name: plain(value) for name, value in row.items()} for row in self.to_dicts()],
@@ -196,6 +216,7 @@ class Answer:
             "notes": list(facts.notes),
             "receipt": dict(facts.receipt),
         }
+        record |= {"bounds": dict(facts.bounds)} if facts.bounds else {}
         return _written(json_text(record), path)
 
     def plot(self, path: str | Path | None = None) -> Any:
@@ -220,6 +241,7 @@ def make_answer(
 ) -> Answer:
     """Return the answer made from noisy integers, after HAVING, ORDER BY and LIMIT: post-processing only."""
     columns = noisy_columns(plan, noisy, facts.confidence)
+    lower = lower_ends(plan, noisy, columns, facts.confidence)
     columns = made_consistent(plan, columns) if consistent else columns
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
     named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
@@ -228,20 +250,22 @@ def make_answer(
         for end, values in (("", column.values), ("_low", column.low), ("_high", column.high)):
             types[column.name + end] = kind
             named[column.name + end] = values
+    named |= {name + AT_LEAST: values for name, values in lower.items()}
     rows = Rows(named)
     shown = rows if after == PostProcessing() else apply_postprocessing(rows, after)
-    notes = (*_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes, *((CONSISTENT,) if consistent else ()))
+    bounds = bounds_record(plan, noisy, facts.confidence)
+    notes = (*bounds_lines(plan, bounds), *_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes)
     kinds = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
-    stated = replace(facts, notes=(*notes, *notices))
-    return Answer(shown, plan.columns, types, tuple(kinds), stated, kinds, certify)
+    stated = replace(facts, notes=(*notes, *((CONSISTENT,) if consistent else ()), *notices), bounds=bounds)
+    return Answer(shown, plan.columns, types, tuple(kinds), stated, kinds, certify, frozenset(lower))
 
 
 def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
     """Return the notes that follow from the question alone, and not from rows."""
     notes = []
     if plan.threshold is not None:
-        least = plan.threshold.least
-        notes.append(f"Groups are shown where the noisy count of units is at least {least}; others may exist.")
+        what, least = threshold_words(plan)
+        notes.append(f"Groups are shown where the {what} is at least {least}; others may exist.")
     if plan.instead_of is not None:
         notes.append(instead_words(plan))
     if picks_by_noise(after, [output.name for output in plan.outputs]):
@@ -254,11 +278,27 @@ def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ..
     if len(shown):
         return ()
     if not noisy.keys and plan.threshold is not None:
+        what, least = threshold_words(plan)
         return (
-            f"No group is shown: none had a noisy count of units of {plan.threshold.least} or more. Group more "
+            f"No group is shown: none had a {what} of {least} or more. Group more "
             "coarsely, spend more epsilon or delta, or list the groups if they are public: keys=[...], or --keys.",
         )
     return ("No row is left after HAVING and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
+
+
+def threshold_words(plan: Plan) -> tuple[str, str]:
+    """Return what decides whether a key that is not public is shown, and from where on.
+
+    In a plan that scales, units with many groups weigh less in each of them.
+    """
+    if plan.threshold is None:
+        raise ValueError("all keys of this plan are public")
+    least = plan.threshold.least
+    if plan.scaling is None or plan.threshold.release >= len(plan.scaling.vectors):
+        return "noisy count of units", str(least)
+    fine = 2.0 ** plan.scaling.vectors[plan.threshold.release].shift
+    weight = "1/√g" if plan.scaling.norm == 2 else "1/g"
+    return f"noisy weight of units ({weight} for a unit with g groups)", f"{least / fine:.4g}"
 
 
 def instead_words(plan: Plan) -> str:

@@ -20,9 +20,9 @@ from tacit.answer.error_bars import (
     unrounded_means,
     unrounded_quantiles,
 )
-from tacit.answer.moments import NoisyColumn, moment_column
+from tacit.answer.moments import NoisyColumn, Number, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
-from tacit.answer.scaled import is_scaled, scaled_column
+from tacit.answer.scaled import at_least, is_scaled, scaled_column
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -55,6 +55,27 @@ def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[N
         else _column(output, plan, noisy, confidence)
         for output in plan.outputs
     ]
+
+
+def lower_ends(
+    plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn], confidence: Fraction
+) -> dict[str, tuple[Number, ...]]:
+    """Return for outputs that bounding only lowers, by name, a number for each group that the table's own is not below.
+
+    They are counts, and sums of columns that are declared not to be negative. It holds whatever the rows are, at the
+    probability of one tail of the noise (docs/proofs/corrected.md).
+    """
+    found: dict[str, tuple[Number, ...]] = {}
+    for output, column in zip(plan.outputs, columns, strict=True):
+        if is_scaled(output, plan):
+            least = at_least(output, plan, noisy, confidence)
+            if least is not None:
+                found[output.name] = least
+        elif isinstance(output, CountRows | CountUnits | CountValues | CountDistinct) or (
+            isinstance(output, Sum) and plan.measured[output.column].low >= 0
+        ):
+            found[output.name] = tuple(max(end or 0, 0) for end in column.low)
+    return found
 
 
 def column_type(output: PlannedOutput, plan: Plan) -> Literal["int", "float"]:

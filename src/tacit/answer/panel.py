@@ -197,9 +197,9 @@ def _panel(
     for row, label, place, group in kept:
         for member in members:
             value, low, high = (row[member + end] for end in ("", "_low", "_high"))
-            numbers = (None if value is None else float(value)), float(low), float(high)
+            at, start, end = (None if number is None else float(number) for number in (value, low, high))
             percent = _percent(member) if len(members) > 1 else 50.0
-            cells.append(Cell(label, place, group, *numbers, cell_text(value, low, high), percent))
+            cells.append(Cell(label, place, group, at, start, end, cell_text(value, low, high), percent))
     if len(members) > 1:
         return Panel(name, "fan", tuple(cells))
     return Panel(name, "bar" if _starts_at_zero(answer, members[0]) else "point", tuple(cells))

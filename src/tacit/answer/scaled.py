@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tacit.answer.anchors import FLOOR_SCALES, Anchor, fine_per_step, totals_index, vector_of
+from tacit.answer.anchors import FLOOR_SCALES, Anchor, anchors, fine_per_step, totals_index, vector_of
 from tacit.answer.error_bars import on_grid, shown_count_reach
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, weighted_bounds
@@ -36,6 +36,8 @@ ScaledOutput = CountRows | CountValues | CountUnits | Sum | Mean
 # A cell of these kinds is never negative, whatever the rows.
 NEVER_NEGATIVE = ("rows", "units", "counted", "missing")
 NARROWINGS = 4
+# By how much more than the average a group may have lost: a convention (docs/proofs/corrected.md).
+LOST_MORE = 0.5
 # Distances from a threshold are told apart by this share of a unit, so that few of them are computed.
 UNIT_PARTS = 8
 
@@ -69,12 +71,10 @@ def at_least(output: ScaledOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
     if isinstance(output, Mean) or not never_negative(plan, output.release):
         return None
     cells = _Cells(plan, noisy, (), confidence)
-    low = cells.steps(output.release) - cells.noise(output.release)[0]
-    if isinstance(output, Sum):
-        step = plan.measured[output.column].step
-        exact = np.floor(low) * float(step)
-        return tuple(int(end) if step.denominator == 1 else end for end in exact.tolist())
-    return tuple(int(end) for end in np.ceil(low - 1e-9).tolist())
+    low = np.maximum(cells.steps(output.release) - cells.noise(output.release)[0], 0.0)
+    step = plan.measured[output.column].step if isinstance(output, Sum) else Fraction(1)
+    # the table's own number is whole, so what it is not below may be rounded up; floats are rounded down first
+    return on_grid(wholes([int(end) for end in np.ceil(low * (1 - 1e-12) - 1e-9).tolist()]), step)
 
 
 def never_negative(plan: Plan, index: int) -> bool:
@@ -86,6 +86,14 @@ def never_negative(plan: Plan, index: int) -> bool:
         return False
     column = plan.measured[vector.column]
     return column.low >= 0 and column.low + vector.centre == 0
+
+
+def mean_shift(output: Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[float, float]:
+    """Return what a mean is shifted by in all groups, and how far off that may be, in the column's own unit."""
+    cells = _Cells(plan, noisy, anchors(plan, noisy, confidence), confidence)
+    step = float(plan.measured[output.column].step)
+    shift, off = _shift(output.release, _counting(output.release, cells), cells)
+    return shift * step, off * step
 
 
 @dataclass(frozen=True)
@@ -154,39 +162,59 @@ def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> Noi
     anchor, vector = cells.anchors[index], cells.vector(index)
     times = anchor.factor / fine_per_step(vector)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
-    steps, factor = cells.steps(index), float(anchor.factor)
-    down, up = cells.noise(index)
-    mass = _mass(index, cells, steps)
-    cut = (anchor.foreseen - 1) * mass
-    if math.isinf(anchor.high):  # the totals are too small for a factor: what they still allow
-        middle = values.astype(np.float64)
-        low, high = steps - down, steps + up + anchor.cut_most
-        if not never_negative(cells.plan, index):
-            low = low - anchor.cut_most
-        return _between(name, values, np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0), column)
-    off = anchor.error * np.abs(steps)
-    below = np.maximum(down + cut, np.sqrt((factor * down) ** 2 + off**2 + cut**2))
-    above = np.maximum(up + cut, np.sqrt((factor * up) ** 2 + off**2 + cut**2))
-    return _between(name, values, below, above, column)
+    kept = cells.steps(index)
+    low, high = _ends(kept, cells.noise(index), anchor, hidden=_hidden(index, cells, kept))
+    if never_negative(cells.plan, index):  # the lower end is a theorem
+        low = np.minimum(kept - cells.noise(index)[0], values.astype(np.float64))
+    return _between(name, values, low, high, column)
 
 
-def _mass(index: int, cells: _Cells, steps: Floats) -> Floats:
-    """Return how much every group has in absolute steps: where signs may differ, what cancels is shared out evenly."""
-    sizes = np.abs(steps)
+def _ends(
+    kept: Floats, noise: tuple[Floats, Floats], anchor: Anchor, *, hidden: float = 0.0, other: Floats | float = 0.0
+) -> tuple[Floats, Floats]:
+    """Return the ends of what groups have, from what was kept of them and how far below and above it may be.
+
+    Towards 0 the interval ends where a group lost nothing. Away from 0 it ends where a group lost half as much again
+    as the average; noise and the error of the factor are added as squares. `hidden` is what cancels in a group on
+    average, of which any share may have been cut; `other` is any further error of the corrected number.
+    """
+    down, up = noise
+    if math.isinf(anchor.high):  # the totals are too small for a factor: any group may have lost all that was cut
+        most = anchor.cut_most if math.isfinite(anchor.cut_most) else np.abs(kept)
+        return kept - down - most - other, kept + up + most + other
+    factor, lost = float(anchor.factor), anchor.foreseen - 1
+    far = (anchor.error * kept) ** 2 + (LOST_MORE * lost * kept) ** 2 + (lost * hidden) ** 2 + np.square(other)
+    # where no factor was measured, a group may still have lost what is foreseen
+    beyond = (anchor.foreseen - factor) * kept
+    aside = np.sqrt((lost * hidden) ** 2 + np.square(other))
+
+    def outer(reach: Floats, sign: int) -> Floats:
+        away = factor * kept + np.where(sign * kept > 0, beyond, 0.0) + sign * np.sqrt((factor * reach) ** 2 + far)
+        nearer = kept + sign * reach  # across 0 the noise itself is scaled up
+        towards = np.where(sign * nearer > 0, factor * nearer, nearer) + sign * aside
+        return np.asarray(np.where(sign * kept > 0, away, towards))
+
+    return outer(down, -1), outer(up, 1)
+
+
+def _hidden(index: int, cells: _Cells, kept: Floats) -> float:
+    """Return how much more the groups have in absolute steps than in sum, on average: 0 where signs never differ."""
     totals = cells.anchors[index].totals
-    if never_negative(cells.plan, index) or totals is None or cells.plan.threshold is not None or not len(steps):
-        return sizes
-    hidden = max(0.0, totals.kept - float(sizes.sum())) / len(steps)
-    return np.asarray(sizes + hidden)
+    if never_negative(cells.plan, index) or totals is None or cells.plan.threshold is not None or not len(kept):
+        return 0.0
+    return max(0.0, totals.kept - float(np.abs(kept).sum())) / len(kept)
 
 
-def _between(name: str, values: Wholes, below: Floats, above: Floats, column: Measured | None) -> NoisyColumn:
-    """Return whole numbers of steps with ends this far away, in the column's own unit."""
+def _between(name: str, values: Wholes, low: Floats, high: Floats, column: Measured | None) -> NoisyColumn:
+    """Return whole numbers of steps between these ends, in the column's own unit.
+
+    What they are about is whole steps too, so an end is rounded to the nearest whole one inside half a step of it.
+    """
     step = Fraction(1) if column is None else column.step
-    # both the truth and the value are whole steps, so half a step of rounding is within the next whole one
-    low = combined((1, values), (-1, _whole(below)))
-    high = combined((1, values), (1, _whole(above)))
-    return NoisyColumn(name, on_grid(values, step), on_grid(low, step), on_grid(high, step))
+    middle = values.astype(np.float64)
+    below, above = (_whole(np.maximum(each, 0.0)) for each in (middle - low, high - middle))
+    ends = combined((1, values), (-1, below)), combined((1, values), (1, above))
+    return NoisyColumn(name, on_grid(values, step), *(on_grid(end, step) for end in ends))
 
 
 def _whole(far: Floats) -> Wholes:
@@ -303,10 +331,8 @@ def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
     factor, about = float(anchor.factor), _centre(cells.vector(index), column) + found.shift
     kept = cells.steps(index) + about * found.rows
     noise = cells.pair_bounds(index, counting, np.full(len(kept), abs(about)))
-    rows = np.maximum(found.rows, 0.0)
-    cut = (anchor.foreseen - 1) * np.abs(kept)
-    error = anchor.error if math.isfinite(anchor.high) else factor
-    terms = (factor * noise) ** 2 + (error * kept) ** 2 + cut**2 + (factor * rows * found.other) ** 2
-    half = np.maximum(noise + cut, np.sqrt(terms)) + factor * rows * float(column.off / column.step)
+    rows = factor * np.maximum(found.rows, 0.0)
+    rounded = rows * float(column.off / column.step)
+    low, high = _ends(kept, (noise, noise), anchor, other=rows * found.other)
     values = wholes([int(each) for each in np.rint(factor * kept).tolist()])
-    return _between(output.name, values, half, half, column)
+    return _between(output.name, values, low - rounded, high + rounded, column)

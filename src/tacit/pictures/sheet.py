@@ -33,8 +33,8 @@ class Cell:
     place: int | float | None  # on an ordered axis: a number, or milliseconds since 1970
     group: str
     value: float | None
-    low: float
-    high: float
+    low: float | None  # None where nothing is known of a number that is not given
+    high: float | None
     text: str
     percent: float = 50.0  # which quantile it is, in a fan
 

@@ -1,0 +1,249 @@
+"""What an answer says of its bounds: what was learned, what was scaled away, and what no bar holds. As data and lines.
+
+All of it is released or public: noisy totals, facts that were paid for, and the plan. The lines are for people and say
+at most a few numbers each; `bounds_record` has all of them for programs.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from tacit.answer.anchors import Anchor, anchors, fine_per_step
+from tacit.answer.scaled import is_scaled, mean_shift
+from tacit.plan import Mean, Plan, Vector
+from tacit.privacy import show
+from tacit.release import NoisyTable
+
+Record = dict[str, Any]
+
+
+def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
+    """Return what was learned and scaled as plain values; empty where a plan has nothing of either."""
+    record: Record = {}
+    if plan.learned:
+        record["learned"] = [
+            {"what": fact.words, "epsilon": float(fact.epsilon), "entry": fact.entry or None, "time": fact.time or None}
+            for fact in plan.learned
+        ]
+    if plan.scaling is None:
+        return record
+    found = anchors(plan, noisy, confidence)
+    record["scaled"] = [_scaled(index, plan, found[index]) for index in _shown(plan)]
+    record["shifted"] = [
+        _shifted(output, plan, noisy, confidence)
+        for output in plan.outputs
+        if is_scaled(output, plan) and isinstance(output, Mean)
+    ]
+    return record
+
+
+def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
+    """Return the lines below an answer: what was learned, what was scaled away, and what nobody counts beyond."""
+    if plan.scaling is None:
+        return _fallback_lines(plan)
+    vectors = record["scaled"]
+    lines = [_learned_line(plan, vectors)]
+    lines += [_cut_line(each) for each in vectors if each["factor_high"] != 1.0 or each["foreseen"] != 1.0]
+    lines += _shift_lines(record["shifted"])
+    lines.append(_tail_line(vectors))
+    return tuple(line for line in lines if line)
+
+
+def _shown(plan: Plan) -> list[int]:
+    """Return the vectors that outputs are made of, those of a mean's rows included; signed ones only shift a mean."""
+    used: dict[int, None] = {}
+    for output in plan.outputs:
+        if is_scaled(output, plan) and plan.scaling is not None:
+            counting = plan.scaling.vectors[output.release].rows
+            used[output.release if counting is None else counting] = None
+    return list(used)
+
+
+def _scaled(index: int, plan: Plan, anchor: Anchor) -> Record:
+    if plan.scaling is None:
+        return {}
+    vector = plan.scaling.vectors[index]
+    column = None if vector.column is None else plan.measured[vector.column]
+    step = float(column.step) if column is not None and vector.kind == "centred" else 1.0
+    per_step = step / float(fine_per_step(vector))
+    record: Record = {
+        "of": _name_of(vector, plan),
+        "norm": plan.scaling.norm,
+        "cap": vector.cap * per_step,
+        # without totals the cap itself is what nobody counts beyond
+        "most": (vector.tail * 2**vector.tail_shift if vector.tail else vector.cap) * per_step,
+        "factor": float(anchor.factor),
+        "factor_low": anchor.low,
+        "factor_high": None if math.isinf(anchor.high) else anchor.high,
+        "foreseen": anchor.foreseen,
+        "public_total": anchor.public_total,
+    }
+    if anchor.totals is not None:
+        totals, high = anchor.totals, anchor.high
+        record |= {
+            "kept": totals.kept * step,
+            "cut": totals.cut * step,
+            "total": (totals.kept + totals.cut) * step,
+            "total_error": totals.total_error * step,
+            "share_cut": 1 - 1 / float(anchor.factor),
+            "share_cut_low": 1 - 1 / anchor.low,
+            "share_cut_high": 1.0 if math.isinf(high) else 1 - 1 / high,
+        }
+    outlook = vector.outlook
+    if outlook is not None:
+        record |= {
+            "people": outlook.people,
+            "people_scaled": outlook.scaled,
+            "people_beyond": outlook.beyond,
+            "people_beyond_most": outlook.beyond_most,
+        }
+    return record
+
+
+def _name_of(vector: Vector, plan: Plan) -> str:
+    column = None if vector.column is None else plan.measured[vector.column].expression
+    name = getattr(column, "name", "an expression")
+    words = {
+        "rows": "rows",
+        "units": "memberships in groups",
+        "counted": f"rows with {name}",
+        "missing": f"rows without {name}",
+        "centred": f"the sum of {name}",
+    }
+    return words.get(vector.kind, vector.kind)
+
+
+def _shifted(output: Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
+    shift, error = mean_shift(output, plan, noisy, confidence)
+    return {"name": output.name, "shift": shift, "error": error}
+
+
+def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
+    """Return what was paid for once, and from which size on people count for less."""
+    if not plan.learned:
+        return ""
+    entries = sorted({fact.entry for fact in plan.learned if fact.entry})
+    where = f" ({'entry' if len(entries) == 1 else 'entries'} {', '.join(map(str, entries))})" if entries else ""
+    spent = show(sum((fact.epsilon for fact in plan.learned), Fraction(0)))
+    line = f"Learned once for ε = {spent}{where}, free from now on: {plan.learned[0].words}."
+    whole = next((each for each in vectors if each.get("people")), None)
+    if whole is None or not plan.keys:
+        return line
+    share = min(whole["people_scaled"] / whole["people"], 1.0)
+    full = f"{_full(whole)}; about {_percent(share)} have more, and count for less"
+    return f"{line} People count in full up to {full}."
+
+
+def _full(each: Record) -> str:
+    """Return up to where people count in full: with the L2 norm, more in different groups than in one."""
+    size = each["cap"] if each["norm"] == 1 else each["cap"] ** 2
+    where = "" if each["norm"] == 1 else " in different groups"
+    return (
+        f"about {_amount(size)} {each['of']}{where}" if each["of"] != "rows" else f"about {_amount(size)} rows{where}"
+    )
+
+
+def _cut_line(each: Record) -> str:
+    """Return what share was scaled away, and what the groups were scaled up by and to."""
+    what = each["of"]
+    if each["public_total"] is not None:
+        to = f"the declared {each['public_total']:,} rows; rows in no listed group would make all of them too high"
+        return f"All counts are scaled up by {each['factor']:.4g} to {to}. {_bars(each)}"
+    if "share_cut" not in each:
+        return (
+            f"About {_percent(1 - 1 / each['foreseen'])} of {what} are scaled away, as facts foretell; bars allow it."
+        )
+    low, high = each["share_cut_low"], each["share_cut_high"]
+    if each["factor_high"] is None:
+        return (
+            f"The totals of {what} are too small to tell what was scaled away; bars allow for all that may have been."
+        )
+    if each["factor"] == 1.0:
+        return f"Nothing of {what} is known to be scaled away, at most {_percent(high)}; nothing is scaled up."
+    total = f"{_amount(each['total'])} ± {_amount(each['total_error'])}"
+    between = " to ".join(_digits(100 * end, 100 * (high - low)) for end in (low, high))
+    scaled = f"all groups are scaled up by {each['factor']:.4g} to the measured total, {total}"
+    return f"Scaled away: {_percent(each['share_cut'])} of {what} ({between} %); {scaled}. {_bars(each)}"
+
+
+def _bars(each: Record) -> str:
+    together = max(each["factor_high"] - each["factor"], each["factor"] - each["factor_low"]) / each["factor"]
+    return (
+        "Bars reach from a group that lost none to one that lost half as much again; all groups may be too high or too"
+        f" low together by {_percent(together)}."
+    )
+
+
+def _shift_lines(shifted: Sequence[Record]) -> list[str]:
+    moved = [f"{each['name']} by {each['shift']:+.3g} ± {each['error']:.2g}" for each in shifted if each["error"]]
+    return [f"Means are shifted to that of the whole table: {', '.join(moved)}."] if moved else []
+
+
+def _tail_line(vectors: Sequence[Record]) -> str:
+    """Return what the bars are about, and who is in none of them."""
+    if not vectors:
+        return ""
+    most = " or ".join(f"{_exactly(each['most'])} {_of(each)}" for each in vectors)
+    line = f"Bars are about a table in which nobody counts for more than {most}"
+    known = [each for each in vectors if "people_beyond" in each]
+    if not known:
+        return f"{line}; what people have beyond it is in no bar."
+    about, unseen = (max(each[name] for each in known) for name in ("people_beyond", "people_beyond_most"))
+    who = (
+        f"about {about:,.0f} people (at most {math.ceil(unseen):,})"
+        if round(about)
+        else f"at most {math.ceil(unseen):,} people"
+    )
+    return f"{line}; {who} have more, and what they have beyond it is in no bar."
+
+
+def _of(each: Record) -> str:
+    return str(each["of"]).replace("the sum of", "of")
+
+
+def _fallback_lines(plan: Plan) -> tuple[str, ...]:
+    """Return what is said of learned bounds where units are bounded by dropping, or rows by a learned range."""
+    if not plan.learned:
+        return ()
+    entries = sorted({fact.entry for fact in plan.learned if fact.entry})
+    where = f" ({'entry' if len(entries) == 1 else 'entries'} {', '.join(map(str, entries))})" if entries else ""
+    spent = show(sum((fact.epsilon for fact in plan.learned), Fraction(0)))
+    ranges = [
+        f"{getattr(column.expression, 'name', 'the expression')} counts as {_amount(float(column.low * column.step))} "
+        f"below that, and as {_amount(float(column.high * column.step))} above"
+        for column in plan.measured
+        if not column.counts_only
+    ]
+    lines = [f"Bounds were learned once for ε = {spent}{where}, and are free from now on."]
+    if plan.unit is not None:
+        rows = f"{plan.rows_per_unit:,} rows in each of {plan.groups_per_unit:,} groups"
+        lines.append(f"A {plan.unit} counts with at most {rows}; the rest is left out at random, and is in no bar.")
+    if ranges:
+        lines.append(f"{'; '.join(ranges)}: people are seldom there, but what they have beyond it is in no bar.")
+    return tuple(lines)
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, with two digits that count."""
+    if share <= 0:
+        return "0 %"
+    return f"{share * 100:.2g} %" if share < 0.995 else "100 %"
+
+
+def _digits(value: float, width: float) -> str:
+    """Return a number with as many decimals as an interval of this width needs to show its two ends apart."""
+    decimals = min(max(1 - math.floor(math.log10(width)), 0), 9) if width > 0 else 2
+    return f"{value:.{decimals}f}"
+
+
+def _exactly(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
+
+
+def _amount(value: float) -> str:
+    """Return a number with three or four digits that count, and commas."""
+    if abs(value) < 100:
+        return f"{value:.3g}"
+    digits = 4 - math.ceil(math.log10(abs(value)))
+    return f"{round(value, min(digits, 0)):,.0f}"
