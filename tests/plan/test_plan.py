@@ -9,7 +9,7 @@ import tacit
 from tacit.plan.plan import Plan, question_key
 
 # what is done with the noisy integers, what they are called and what caps were read off does not make another question
-AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of", "learned"}
+AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of", "learned", "public_rows"}
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.plan.by_hand import Cut, cut_by_hand
 from tacit.plan.choices import UnitBounds, choice_of
 from tacit.plan.facts import NO_FACTS, Facts
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
@@ -24,19 +25,22 @@ from tacit.plan.plan import (
     KeyColumn,
     NoiseKind,
     NoisyRelease,
+    Part,
     Plan,
     QuantileDraw,
     Sensitivity,
     Spend,
     Threshold,
 )
-from tacit.plan.scaled import scaled_plan
+from tacit.plan.scaled import scaled_plan, sensitivity_of_totals
 from tacit.plan.sensitivity import sensitivity_of
-from tacit.plan.split import divide
+from tacit.plan.split import Wanted, divide
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
 
+# Of the rows of the whole table: what bounds by hand left, and what they took.
+TOTALS = (Part("kept", index=(0,)), Part("cut", index=(0,)))
 # Families that count units, however many rows each unit has.
 UNITS_ONLY = ("units", "distinct", "ranking")
 
@@ -61,6 +65,9 @@ class Draft:
     quantiles: tuple[QuantileDraw, ...] | None = None
     threshold: Threshold | None = None  # None, once it is set: no key is found
     choice: Choice | None = None  # None, once it is made: nothing is ranked
+    facts: Facts = field(default_factory=lambda: NO_FACTS, repr=False)
+    cut: Cut | None = None  # None, once it is looked for: what the bounds leave out is not measured
+    totals: tuple[NoisyRelease, ...] | None = None
 
     def __str__(self) -> str:
         shown = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
@@ -109,11 +116,22 @@ def bound_moves(draft: Draft) -> Draft:
     return replace(draft, sensitivities=found)
 
 
+def measure_cut(draft: Draft) -> Draft:
+    """Decide whether totals of what the bounds keep and cut are released, and what share of the loss they get."""
+    return replace(draft, cut=cut_by_hand(draft.query, draft.declaration, draft.spend, draft.facts))
+
+
 def choose_noise(draft: Draft) -> Draft:
     """Divide the loss, and give each release and each draw the noise that errs less."""
     sensitivities = list(_decided(draft.sensitivities))
-    releases, draws = divide(_decided(draft.layout), sensitivities, draft.spend, _decided(draft.unit))
-    return replace(draft, releases=releases, quantiles=draws)
+    more: tuple[Wanted, ...] = ()
+    if draft.cut is not None and draft.cut.vector is not None:
+        how_far = sensitivity_of_totals(draft.cut.vector, replaced=draft.declaration.neighbours == "replace")
+        more = ((TOTALS, how_far, draft.cut.share),)
+    layout = _decided(draft.layout)
+    releases, draws = divide(layout, sensitivities, draft.spend, _decided(draft.unit), more)
+    asked = len(layout.released)
+    return replace(draft, releases=releases[:asked], totals=releases[asked:], quantiles=draws)
 
 
 def set_threshold(draft: Draft) -> Draft:
@@ -138,6 +156,7 @@ PASSES: tuple[Pass, ...] = (
     bound_units,
     lay_out_parts,
     bound_moves,
+    measure_cut,
     choose_noise,
     set_threshold,
     choose_ranking,
@@ -153,7 +172,7 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
         plan = scaled_plan(query, declaration, spend, facts)
         if plan is not None:
             return plan
-    return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend)))
+    return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend, facts=facts)))
 
 
 def trace(query: Query, declaration: Declaration, spend: Spend) -> Iterator[tuple[str, Draft]]:
@@ -188,6 +207,10 @@ def _plan(draft: Draft) -> Plan:
         columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
         after=query.after,
         spend=draft.spend,
+        totals=draft.totals or (),
+        measured_totals=() if draft.cut is None or draft.cut.vector is None else (draft.cut.vector,),
+        public_rows=declaration.rows if query.where is None else None,
+        learned=() if draft.cut is None else draft.cut.learned,
     )
 
 

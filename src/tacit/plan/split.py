@@ -171,11 +171,18 @@ MISSED = Fraction(1, 20)
 LEAST_TO_COMPARE = Fraction(1, 600)
 
 
+# Parts that get noise together, how far one unit moves them, and their share of the loss.
+Wanted = tuple[tuple[Part, ...], Sensitivity, Fraction]
+
+
 def divide(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, more: tuple[Wanted, ...] = ()
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
-    """Return each release with the noise it gets, and each draw of quantiles with its epsilon."""
-    laplace, purely = _purely(layout, sensitivities, spend, unit)
+    """Return each release with the noise it gets, and each draw of quantiles with its epsilon.
+
+    Releases in `more` come last, and have shares of their own; what they leave is divided among the others.
+    """
+    laplace, purely = _purely(layout, sensitivities, spend, unit, more)
     if spend.noise == "laplace" or (spend.noise is None and spend.delta_rho == 0):
         return _drawable(laplace), purely
     if spend.delta_rho == 0:
@@ -183,20 +190,22 @@ def divide(
             "Gaussian noise needs a delta, but this budget is pure (delta = 0)"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
-    gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit)
+    gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit, more)
     height = _Height(layout.released.index(UNITS), unit.groups, spend.delta_keys) if layout.private else None
-    better = _log_error(gaussian, height) - _log_error(laplace, height) + quantile_gain(purely, by_rho) < 0
+    asked = len(layout.released)
+    gain = _log_error(gaussian[:asked], height) - _log_error(laplace[:asked], height)
+    better = gain + quantile_gain(purely, by_rho) < 0
     if spend.noise == "gaussian" or (better and not _is_too_wide(gaussian)) or _is_too_wide(laplace):
         return _drawable(gaussian), by_rho
     return laplace, purely
 
 
 def _purely(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, more: tuple[Wanted, ...]
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Laplace noise and choices charged in epsilon."""
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="laplace")
-    wanted = zip(layout.released, sensitivities, shares, strict=True)
+    shares, draw_shares = _shares_beside(more, layout, sensitivities, unit, spend, noise="laplace")
+    wanted = (*zip(layout.released, sensitivities, shares, strict=True), *more)
     releases = tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted)
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
@@ -204,7 +213,7 @@ def _purely(
 
 
 def _by_rho(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, more: tuple[Wanted, ...]
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Gaussian noise and choices charged in rho.
 
@@ -212,8 +221,8 @@ def _by_rho(
     for noise too: by their exact distribution Gaussian vectors are, except where sigma is a few steps (a few percent).
     What is bounded by its rho alone gets a little less.
     """
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
-    wanted = list(zip(layout.released, sensitivities, shares, strict=True))
+    shares, draw_shares = _shares_beside(more, layout, sensitivities, unit, spend, noise="gaussian")
+    wanted = (*zip(layout.released, sensitivities, shares, strict=True), *more)
     for rho in _rhos(spend, by_law=not draw_shares):
         releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
         if not draw_shares and not _is_beyond(releases, spend):
@@ -223,9 +232,21 @@ def _by_rho(
     return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
 
 
-def with_noise(
-    wanted: Sequence[tuple[tuple[Part, ...], Sensitivity, Fraction]], spend: Spend, noise: NoiseKind
-) -> tuple[NoisyRelease, ...]:
+def _shares_beside(
+    more: tuple[Wanted, ...],
+    layout: Layout,
+    sensitivities: list[Sensitivity],
+    unit: UnitBounds,
+    spend: Spend,
+    *,
+    noise: NoiseKind,
+) -> tuple[list[Fraction], list[Fraction]]:
+    left = 1 - sum((share for _, _, share in more), Fraction(0))
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise=noise)
+    return [left * share for share in shares], [left * share for share in draw_shares]
+
+
+def with_noise(wanted: Sequence[Wanted], spend: Spend, noise: NoiseKind) -> tuple[NoisyRelease, ...]:
     """Return releases with this noise, each given as its parts, its sensitivity and its share of the loss."""
     if noise == "laplace":
         return _drawable(tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted))
