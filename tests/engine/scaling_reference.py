@@ -89,7 +89,7 @@ def kept_and_cut(vector: Vector, cells: Sequence[Cell], added: Sequence[int]) ->
     before = [fine(vector, cell) for cell in cells]
     if vector.totals == "absolute":
         before, added = [abs(value) for value in before], [abs(value) for value in added]
-    most = vector.tail << vector.tail_shift
+    most = min(vector.tail << vector.tail_shift, 1 << 62)
     kept = _clipped(sum(added), most)
     cut = _clipped(sum(before) - sum(added), most - abs(kept))
     return _towards_zero(kept, vector.tail_shift), _towards_zero(cut, vector.tail_shift)

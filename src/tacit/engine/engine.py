@@ -10,6 +10,7 @@ import errno
 import logging
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
@@ -31,6 +32,17 @@ from tacit.engine.relation import (
     values_relation,
     with_distinct,
     with_values,
+)
+from tacit.engine.scaled_relation import (
+    profile_relation,
+    profile_table,
+    question_of_profiles,
+    scaled_names,
+    scaled_relation,
+    total_names,
+    totals_of,
+    totals_relation,
+    with_totals_apart,
 )
 from tacit.errors import EngineError
 from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
@@ -166,16 +178,25 @@ class Engine:
         if path == "rows":
             asked = self._prepared.get(plan, "rows", partial(self._rows, plan))
             return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
+        if plan.profiles:
+            with self._source.with_table(listed_keys(question_of_profiles(plan))) as listed:
+                found = profile_relation(plan, self._source.table, self._kinds, listed)
+                return profile_table(self._source.fetch(found), plan)
         kept = plan.unit is None and not (
-            plan.quantiles or plan.distincts
+            plan.quantiles or plan.distincts or plan.scaling or plan.totals
         )  # then the prepared relation already holds the keys
         with self._source.with_table(None if kept else listed_keys(plan)) as listed:
-            if plan.sums_nothing:
+            if plan.scaling is not None:
+                found = scaled_relation(plan, self._source.table, self._kinds, salt, listed)
+                exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
+                exact_table = with_totals_apart(exact_table, plan)
+            elif plan.sums_nothing:
                 exact_table = ExactTable(plan.public_keys or ((),), {})
             else:
-                exact_sums = self._summed(plan, salt, listed)
-                table_of = _found_groups if plan.public_keys is None else _listed_groups
-                exact_table = table_of(exact_sums, plan)
+                exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
+            if plan.measured_totals:
+                found = totals_relation(plan, self._source.table, self._kinds, salt, listed)
+                exact_table = replace(exact_table, totals=totals_of(self._source.fetch(found), plan))
             for column in sorted({draw.column for draw in plan.quantiles}):
                 values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
                 exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
@@ -256,18 +277,23 @@ def _class_and_code(problem: Exception) -> str:
     return " ".join(filter(None, (type(problem).__name__, code)))
 
 
-def _found_groups(found: pa.Table, plan: Plan) -> ExactTable:
+def _table_of(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+    """Return fetched sums by group."""
+    return (_found_groups if plan.public_keys is None else _listed_groups)(found, plan, names)
+
+
+def _found_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
     columns = [found.column(key_name(index)).to_pylist() for index in range(len(plan.keys))]
     keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
-    return ExactTable(keys, {name: _integers(found, name) for name in sum_names(plan)})
+    return ExactTable(keys, {name: _integers(found, name) for name in names})
 
 
-def _listed_groups(found: pa.Table, plan: Plan) -> ExactTable:
+def _listed_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
     """Every listed key, in the order of the list; a key without rows has zeros."""
     listed = plan.public_keys or ((),)
     places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
     sums = {}
-    for name in sum_names(plan):
+    for name in names:
         column = [0] * len(listed)
         for index, value in zip(places, _integers(found, name), strict=True):
             column[index] = value

@@ -63,7 +63,7 @@ def exact_relation(
     for index in range(plan.value_count):
         sums[counted_name(index)] = kept[counted_name(index)].sum()
         sums[total_name(index)] = kept[total_name(index)].sum()
-    return _as_text(kept.group_by(keys).agg(**sums) if keys else kept.agg(**sums), keys)
+    return as_text(kept.group_by(keys).agg(**sums) if keys else kept.agg(**sums), keys)
 
 
 def counted_rows(
@@ -122,9 +122,9 @@ def _each_row_its_own(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], li
     summed = rows.group_by(keys).agg(**sums) if keys else rows.agg(**sums)
     summed = summed.mutate(**{UNITS: summed[ROWS]})
     if listed is None:
-        return _as_text(summed, keys)
+        return as_text(summed, keys)
     matches = [summed[key].identical_to(leaving(listed[listed_name(at)])) for at, key in enumerate(keys)]
-    return _as_text(summed.inner_join(listed, matches).select(KEY_PLACE, UNITS, *sums), [KEY_PLACE])
+    return as_text(summed.inner_join(listed, matches).select(KEY_PLACE, UNITS, *sums), [KEY_PLACE])
 
 
 def _product(rows: ir.Table, product: Product) -> ir.IntegerValue:
@@ -196,7 +196,7 @@ def _bound_rows(rows: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Ta
     if not plan.needs_rows:
         return rows
     values = [value_name(index) for index in range(plan.value_count)]
-    order = [_row_order(rows, keys, values, salt), *[rows[name] for name in values]]
+    order = [row_order(rows, keys, values, salt), *[rows[name] for name in values]]
     index = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
     ranked = rows.mutate(row_place=index)
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place")
@@ -213,22 +213,24 @@ def _one_row_per_unit_and_group(rows: ir.Table, keys: list[str], plan: Plan) -> 
 def _bound_groups(each: ir.Table, keys: list[str], plan: Plan, salt: str) -> ir.Table:
     if not keys:
         return each
-    order = [_group_order(each, keys, salt), *[each[key] for key in keys]]
+    order = [group_order(each, keys, salt), *[each[key] for key in keys]]
     ranked = each.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
     return ranked.filter(ranked["group_place"] < plan.groups_per_unit)
 
 
 def with_orders(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.Table:
     """Return rows with two more columns: the orders that decide which of a unit's groups and rows are kept."""
-    group, row = _group_order(rows, keys, salt), _row_order(rows, keys, values, salt)
+    group, row = group_order(rows, keys, salt), row_order(rows, keys, values, salt)
     return rows.mutate(**{GROUP_ORDER: group, ROW_ORDER: row})
 
 
-def _group_order(rows: ir.Table, keys: list[str], salt: str) -> ir.IntegerValue:
+def group_order(rows: ir.Table, keys: list[str], salt: str) -> ir.IntegerValue:
+    """Return the order in which a unit's groups are kept."""
     return _salted(rows, [UNIT, *keys], salt)
 
 
-def _row_order(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.IntegerValue:
+def row_order(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.IntegerValue:
+    """Return the order in which a unit's rows of one group are kept."""
     return _salted(rows, [UNIT, *keys, *values], salt)
 
 
@@ -237,7 +239,8 @@ def _salted(rows: ir.Table, names: list[str], salt: str) -> ir.IntegerValue:
     return ibis.struct({"salt": ibis.literal(salt), **{name: rows[name] for name in names}}).hash().hash()
 
 
-def _as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
+def as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
+    """Return sums as text, so that no engine's integer is too narrow."""
     sums = {name: summed[name].cast("string") for name in summed.columns if name not in keys}
     return summed.select(*keys, **sums)
 
@@ -250,7 +253,7 @@ def values_relation(
     if plan.unit is not None:
         rows = _bound_rows(rows, keys, plan, salt)
         if keys:
-            order = [_group_order(rows, keys, salt), *[rows[key] for key in keys]]
+            order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
     known = rows.filter(rows[value_name(column)].notnull())
@@ -268,17 +271,17 @@ def distinct_relation(
     rows, keys = _value_rows(plan, index, table, kinds, listed)
     if plan.unit is not None:
         if keys:
-            order = [_group_order(rows, keys, salt), *[rows[key] for key in keys]]
+            order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit).drop("group_place")
         known = rows.filter(rows[value].notnull()).distinct()
-        order = [_row_order(known, keys, [value], salt), known[value]]
+        order = [row_order(known, keys, [value], salt), known[value]]
         turn = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
         ranked = known.mutate(value_place=turn)
         rows = ranked.filter(ranked["value_place"] < wanted.per_unit)
     counted = rows[value].nunique()
     name = distinct_name(index)
-    return _as_text(rows.group_by(keys).agg(**{name: counted}) if keys else rows.agg(**{name: counted}), keys)
+    return as_text(rows.group_by(keys).agg(**{name: counted}) if keys else rows.agg(**{name: counted}), keys)
 
 
 def value_rows(

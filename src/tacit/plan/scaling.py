@@ -19,6 +19,8 @@ WEIGHT_BITS = 24
 CAP_BITS = 20
 # No cell counts for more than this many fine steps, so that a weight times a cell is within 64 bits.
 CELL_MOST = 1 << 38
+# One unit adds at most 2^TOTAL_BITS fine steps to kept and cut, whatever the tail cap is.
+TOTAL_BITS = 62
 # As many rows or groups of a unit as it likes, in a plan that scales instead.
 UNBOUNDED = 1 << 62
 # The bins of a profile: bin i holds the units whose vector's length is in 2^i … 2^(i+1), in fine steps.
@@ -62,6 +64,11 @@ class Vector:
     tail_shift: int = 0
     rows: int | None = None  # the index of the vector that counts its rows, for a mean
     outlook: Outlook | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def total_most(self) -> int:
+        """How much one unit may add to kept and cut together, in fine steps."""
+        return min(self.tail << self.tail_shift, 1 << TOTAL_BITS)
 
     def __post_init__(self) -> None:
         if not 0 <= self.cap <= CELL_MOST or min(self.tail, self.tail_shift) < 0:

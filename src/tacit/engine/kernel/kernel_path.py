@@ -34,7 +34,7 @@ BATCH_SHARE = 64
 
 def supports(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; it depends on public facts alone."""
-    if plan.unit is None or plan.distincts:
+    if plan.unit is None or plan.distincts or plan.scaling or plan.totals or plan.profiles:
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
 

@@ -32,6 +32,8 @@ def supports(plan: Plan) -> bool:
     """Return whether rows of this plan can be added up as they come; it depends on public facts alone."""
     if plan.unit is not None or plan.products or plan.quantiles or plan.distincts or plan.sums_nothing:
         return False
+    if plan.scaling or plan.totals or plan.profiles:
+        return False
     return _listed(plan) is not None and all(
         column.counts_only or column.height < NULL_WORD for column in plan.measured
     )

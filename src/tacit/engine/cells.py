@@ -1,0 +1,188 @@
+"""Translates rows into cells, in Ibis: what each unit has in each group, and how long a unit's vectors of cells are.
+
+A cell has one whole number for each vector of a plan, in fine steps. Rows and groups beyond a bound that was given by
+hand are dropped first, chosen as in `relation.py`; where totals are measured, what they had is kept beside. The
+integers are those of docs/proofs/scaling.md. What is added up from cells is left to `scaled_relation.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, assert_never
+
+import ibis
+import ibis.expr.types as ir
+
+from tacit.engine import arithmetic
+from tacit.engine.arithmetic import whole
+from tacit.engine.relation import UNIT, group_order, row_order
+from tacit.exact import value_name
+from tacit.plan import UNBOUNDED, Plan, Vector
+
+# Whether a cell's group is kept, and whether the cell is the one that holds its unit's totals: a kept one.
+KEPT, FIRST = "kept", "first"
+_ROW_KEPT = "row_kept"
+# One row's product of two columns is within 64 bits.
+PRODUCT_MOST = 1 << 62
+
+
+def fine_name(index: int) -> str:
+    """Return the name of a cell's number of vector `index`, of what is kept."""
+    return f"fine_{index}"
+
+
+def before_name(index: int) -> str:
+    """Return the name of a cell's number of vector `index`, of what there was before anything was dropped."""
+    return f"before_{index}"
+
+
+def length_name(index: int) -> str:
+    """Return the name of the length of vector `index`, of the whole unit."""
+    return f"length_{index}"
+
+
+class OverUnit:
+    """Adds up over all cells of a unit; where every row is a unit, its only cell is all of it."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.is_row = plan.unit is None
+        self._window = ibis.window(group_by=[UNIT])
+
+    def total(self, value: ir.IntegerValue) -> ir.IntegerValue:
+        """Return the sum over the unit's cells."""
+        return value if self.is_row else value.sum().over(self._window)
+
+    def top(self, value: ir.IntegerValue) -> ir.IntegerValue:
+        """Return the largest of the unit's cells."""
+        return value if self.is_row else value.max().over(self._window)
+
+    def is_first(self) -> ir.BooleanValue:
+        """Return whether a cell is the one that was picked of its unit."""
+        return ibis.literal(True) if self.is_row else ibis.row_number().over(self._window) == 0
+
+
+def bounded_cells(
+    plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], salt: str, *, measures_cut: bool
+) -> ir.Table:
+    """Return the cells of every unit; without `measures_cut`, only those that are kept.
+
+    A cell whose group is dropped has the number 0 in every vector, beside what there was.
+    """
+    rows = _with_rows_kept(plan, rows, keys, vectors, salt, measures_cut=measures_cut)
+    cells = unbounded_cells(plan, rows, keys, vectors, measures_cut=measures_cut)
+    if plan.unit is None or not keys or plan.groups_per_unit >= UNBOUNDED:
+        first = {FIRST: OverUnit(plan).is_first()} if measures_cut else {}
+        return cells.mutate(**{KEPT: ibis.literal(True)}, **first)
+    order = [group_order(cells, keys, salt), *[cells[key] for key in keys]]
+    cells = cells.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
+    cells = cells.mutate(**{KEPT: cells["group_place"] < plan.groups_per_unit, FIRST: cells["group_place"] == 0})
+    if not measures_cut:
+        return cells.filter(cells[KEPT])
+    names = map(fine_name, range(len(vectors)))
+    return cells.mutate(**{name: ibis.cases((cells[KEPT], cells[name]), else_=whole(0)) for name in names})
+
+
+def _with_rows_kept(
+    plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], salt: str, *, measures_cut: bool
+) -> ir.Table:
+    counts_rows = any(vector.kind != "units" for vector in vectors)
+    if plan.unit is None or plan.rows_per_unit >= UNBOUNDED or not counts_rows:
+        return rows
+    values = [value_name(index) for index in range(plan.value_count)]
+    order = [row_order(rows, keys, values, salt), *[rows[name] for name in values]]
+    place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
+    ranked = rows.mutate(**{_ROW_KEPT: place < plan.rows_per_unit})
+    return ranked if measures_cut else ranked.filter(ranked[_ROW_KEPT]).drop(_ROW_KEPT)
+
+
+def unbounded_cells(
+    plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], *, measures_cut: bool = False
+) -> ir.Table:
+    """Return one row for each unit and group, with its number of every vector, and what there was before."""
+    who = [] if plan.unit is None else [UNIT]
+    shifts: dict[str, int] = {}
+    steps: dict[str, ir.Value] = {}
+    for index, vector in enumerate(vectors):
+        of_row = whole(1) if vector.kind == "units" else _row_steps(vector, plan, rows)
+        if _ROW_KEPT in rows.columns:
+            steps[before_name(index)], shifts[before_name(index)] = of_row, vector.shift
+            of_row = ibis.cases((rows[_ROW_KEPT], of_row), else_=whole(0))
+        steps[fine_name(index)], shifts[fine_name(index)] = of_row, vector.shift
+    rows = rows.select(*who, *keys, **steps)
+    if plan.unit is not None:
+        of_units = {name(index) for index, each in enumerate(vectors) if each.kind == "units" for name in _NAMES}
+        summed = {name: rows[name].max() if name in of_units else rows[name].sum() for name in steps}
+        rows = rows.group_by([*who, *keys]).agg(**summed)
+    fine = {name: arithmetic.fine_steps(rows[name], shift) for name, shift in shifts.items()}
+    cells = rows.select(*who, *keys, **fine)
+    if not measures_cut or before_name(0) in fine:
+        return cells
+    return cells.mutate(**{before_name(index): cells[fine_name(index)] for index in range(len(vectors))})
+
+
+_NAMES = (fine_name, before_name)
+
+
+def _row_steps(vector: Vector, plan: Plan, rows: ir.Table) -> ir.IntegerValue:
+    """Return what one row adds to its cell, in steps: a number of 64 bits."""
+    if vector.kind == "rows":
+        return whole(1)
+    value = rows[value_name(vector.column or 0)]
+    if vector.kind == "counted":
+        return ibis.cases((value.notnull(), whole(1)), else_=whole(0))
+    if vector.kind == "missing":
+        return ibis.cases((value.isnull(), whole(1)), else_=whole(0))
+    about = value - whole(vector.centre)
+    if vector.kind == "centred":
+        return about.fill_null(whole(0))
+    if vector.kind == "product":
+        _refuse_wide(vector, plan)
+        return (about * (rows[value_name(vector.other or 0)] - whole(vector.other_centre))).fill_null(whole(0))
+    if vector.kind == "units":
+        raise ValueError("a unit counts once in a cell, whatever its rows")
+    assert_never(vector.kind)
+
+
+def _refuse_wide(vector: Vector, plan: Plan) -> None:
+    sizes = [
+        max(abs(centre), abs(plan.measured[column or 0].height - centre))
+        for column, centre in ((vector.column, vector.centre), (vector.other, vector.other_centre))
+    ]
+    if sizes[0] * sizes[1] >= PRODUCT_MOST:
+        raise ValueError("the plan's product of two columns does not fit 64 bits")
+
+
+def with_lengths(cells: ir.Table, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> ir.Table:
+    """Return cells with the length of each of their unit's vectors: its norm, rounded up."""
+    sums = {
+        length_name(index): arithmetic.sum_length(over.total(cells[fine_name(index)].abs()))
+        for index, norm in norms.items()
+        if norm == 1
+    }
+    cells = cells.mutate(**sums) if sums else cells
+    by_squares = [index for index, norm in norms.items() if norm == 2]
+    if not by_squares:
+        return cells
+    cells = with_coarse(cells, by_squares, over)
+    squares = {f"squares_{index}": over.total(squared(cells, index)) for index in by_squares}
+    cells = cells.mutate(**squares)
+    lengths = {
+        length_name(index): arithmetic.root_length(cells[f"squares_{index}"], cells[coarse_name(index)])
+        for index in by_squares
+    }
+    return cells.mutate(**lengths)
+
+
+def coarse_name(index: int) -> str:
+    """Return the name of how many digits are left out of vector `index` before it is squared."""
+    return f"coarse_{index}"
+
+
+def with_coarse(cells: ir.Table, indexes: Sequence[int], over: OverUnit) -> ir.Table:
+    """Return cells with how many binary digits are left out of some vectors before they are squared."""
+    tops = {f"top_{index}": over.top(cells[fine_name(index)].abs()) for index in indexes}
+    cells = cells.mutate(**tops)
+    return cells.mutate(**{coarse_name(index): arithmetic.coarse_bits(cells[f"top_{index}"]) for index in indexes})
+
+
+def squared(cells: ir.Table, index: int) -> ir.IntegerValue:
+    """Return the square of a cell's number, without the digits that are left out."""
+    return arithmetic.square(cells[fine_name(index)].abs(), cells[coarse_name(index)])

@@ -1,0 +1,222 @@
+"""Translates plans that scale, that measure what bounding took, or that learn, into Ibis relations.
+
+What a unit adds to groups and to totals, or the bin that it is in, follows from all of its cells (`cells.py`), and from
+nothing else in the table. The integers are those of docs/proofs/scaling.md, the same on every path. All of it is exact
+and secret; `engine.py` runs it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import ibis
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tacit.engine import arithmetic
+from tacit.engine.arithmetic import whole
+from tacit.engine.cells import (
+    FIRST,
+    KEPT,
+    OverUnit,
+    before_name,
+    bounded_cells,
+    coarse_name,
+    fine_name,
+    length_name,
+    squared,
+    unbounded_cells,
+    with_coarse,
+    with_lengths,
+)
+from tacit.engine.relation import UNIT, as_text, counted_rows
+from tacit.exact import UNITS, ExactTable, cut_name, kept_name, people_name, scaled_name
+from tacit.plan import BINS, LARGEST_LEAST, Plan, Scaling, Vector
+from tacit.query import Kind
+
+
+def scaled_names(plan: Plan) -> list[str]:
+    """Return the names of a scaled plan's sums over groups."""
+    return [UNITS, *(scaled_name(index) for index in range(len(plan.scaling.vectors) if plan.scaling else 0))]
+
+
+def total_names(plan: Plan) -> list[str]:
+    """Return the names of a plan's totals."""
+    return [name(index) for index, _ in _with_totals(totalled(plan)) for name in (kept_name, cut_name)]
+
+
+def totalled(plan: Plan) -> tuple[Vector, ...]:
+    """Return the plan's vectors, of which those with totals have them measured."""
+    return plan.measured_totals if plan.scaling is None else plan.scaling.vectors
+
+
+def _with_totals(vectors: tuple[Vector, ...]) -> list[tuple[int, Vector]]:
+    return [(index, vector) for index, vector in enumerate(vectors) if vector.totals is not None]
+
+
+def scaled_relation(
+    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> ir.Table:
+    """Return one row for each group: its units, its sum of every vector, and the totals that it holds.
+
+    A unit's totals are held by one of its cells, so that their sum over all groups is their sum over units.
+    """
+    rows, keys = counted_rows(plan, table, kinds, listed)
+    each = _added_cells(plan, rows, keys, salt)
+    each = each.filter(each[KEPT])
+    sums = {name: each[name].sum() for name in (*scaled_names(plan)[1:], *total_names(plan))}
+    sums[UNITS] = each.count()
+    return as_text(each.group_by(keys).agg(**sums) if keys else each.agg(**sums), keys)
+
+
+def totals_relation(
+    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> ir.Table:
+    """Return the totals of a plan that does not scale: what dropping left of each vector, and what it took."""
+    rows, keys = counted_rows(plan, table, kinds, listed)
+    each = _added_cells(plan, rows, keys, salt)
+    return as_text(each.agg(**{name: each[name].sum() for name in total_names(plan)}), [])
+
+
+def _added_cells(plan: Plan, rows: ir.Table, keys: list[str], salt: str) -> ir.Table:
+    """Return cells with what each adds to its group, and what it holds of its unit's totals."""
+    vectors, over = totalled(plan), OverUnit(plan)
+    measures_cut = bool(_with_totals(vectors))
+    cells = bounded_cells(plan, rows, keys, vectors, salt, measures_cut=measures_cut)
+    if plan.scaling is None:
+        cells = cells.mutate(**{scaled_name(index): cells[fine_name(index)] for index in range(len(vectors))})
+    else:
+        cells = _scaled(cells, plan.scaling, over)
+    return _with_kept_and_cut(cells, vectors, over) if measures_cut else cells
+
+
+def _scaled(cells: ir.Table, scaling: Scaling, over: OverUnit) -> ir.Table:
+    cells = with_lengths(cells, dict.fromkeys(range(len(scaling.vectors)), scaling.norm), over)
+    weights = {}
+    for at, together in enumerate(scaling.together):
+        each = [arithmetic.weight_within(cells[length_name(index)], scaling.vectors[index].cap) for index in together]
+        weights[f"weight_{at}"] = each[0] if len(each) == 1 else ibis.least(*each)
+    cells = cells.mutate(**weights)
+    weight_of = {index: cells[f"weight_{at}"] for at, together in enumerate(scaling.together) for index in together}
+    added = {
+        scaled_name(index): arithmetic.scaled(cells[fine_name(index)], weight) for index, weight in weight_of.items()
+    }
+    return cells.mutate(**added)
+
+
+def _with_kept_and_cut(cells: ir.Table, vectors: tuple[Vector, ...], over: OverUnit) -> ir.Table:
+    sums: dict[str, ir.Value] = {}
+    for index, vector in _with_totals(vectors):
+        before, added = cells[before_name(index)], cells[scaled_name(index)]
+        if vector.totals == "absolute":
+            before, added = before.abs(), added.abs()
+        sums |= {f"left_{index}": over.total(added), f"rest_{index}": over.total(before - added)}
+    cells = cells.mutate(**sums)
+    totals = {}
+    for index, vector in _with_totals(vectors):
+        both = arithmetic.kept_and_cut(cells[f"left_{index}"], cells[f"rest_{index}"], vector)
+        for name, total in zip((kept_name, cut_name), both, strict=True):
+            totals[name(index)] = ibis.cases((cells[FIRST], total), else_=whole(0))
+    return cells.mutate(**totals)
+
+
+def with_totals_apart(exact_table: ExactTable, plan: Plan) -> ExactTable:
+    """Return the table with the totals that its groups held, added up."""
+    names = total_names(plan)
+    exact_sums = {name: sums for name, sums in exact_table.sums.items() if name not in names}
+    totals = {name: sum(exact_table.sums[name]) for name in names}
+    return replace(exact_table, sums=exact_sums, totals=totals)
+
+
+def totals_of(found: pa.Table, plan: Plan) -> dict[str, int]:
+    """Return the fetched totals: 0 where there was no row."""
+    return {name: int(found.column(name)[0].as_py() or 0) for name in total_names(plan)}
+
+
+# --- profiles ---
+
+
+def question_of_profiles(plan: Plan) -> Plan:
+    """Return the plan whose rows and keys are those of the units' cells."""
+    if plan.cells is None:
+        raise ValueError("a plan of profiles says which cells a unit has")
+    of_cells = replace(plan, keys=plan.cells.keys, public_keys=plan.cells.public_keys)
+    return replace(of_cells, measured=(), products=()) if is_of_largest(plan) else of_cells
+
+
+def is_of_largest(plan: Plan) -> bool:
+    """Whether the profiles are of largest values: all of a plan are, or none."""
+    return any(profile.norm == "largest" for profile in plan.profiles)
+
+
+def profile_relation(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+    """Return how many units are in which bins of all profiles: NULL where a unit is in none."""
+    bins = (
+        _largest_bins(plan, table, kinds, listed) if is_of_largest(plan) else _length_bins(plan, table, kinds, listed)
+    )
+    names = [people_name(index) for index in range(len(plan.profiles))]
+    return as_text(bins.group_by(names).agg(**{UNITS: bins.count()}), names)
+
+
+def _length_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+    rows, keys = counted_rows(asked := question_of_profiles(plan), table, kinds, listed)
+    over, norms = OverUnit(plan), [profile.norm for profile in plan.profiles]
+    cells = unbounded_cells(asked, rows, keys, [profile.vector for profile in plan.profiles])
+    by_squares = [index for index, norm in enumerate(norms) if norm == 2]
+    cells = with_coarse(cells, by_squares, over) if by_squares else cells
+    sizes = {
+        fine_name(index): squared(cells, index) if norm == 2 else cells[fine_name(index)].abs()
+        for index, norm in enumerate(norms)
+    }
+    coarse = {coarse_name(index): cells[coarse_name(index)] for index in by_squares}
+    each = cells.select(*([] if over.is_row else [UNIT]), **sizes, **coarse)
+    if not over.is_row:
+        sums = {name: each[name].sum() for name in sizes} | {name: each[name].max() for name in coarse}
+        each = each.group_by(UNIT).agg(**sums)
+    lengths = {
+        length_name(index): arithmetic.root_length(each[fine_name(index)], each[coarse_name(index)])
+        if norm == 2
+        else arithmetic.sum_length(each[fine_name(index)])
+        for index, norm in enumerate(norms)
+    }
+    each = each.select(**lengths)
+    found = {}
+    for index in range(len(norms)):
+        long = each[length_name(index)]
+        at = ibis.least(arithmetic.bit_length(long) - whole(1), whole(BINS - 1))
+        found[people_name(index)] = ibis.cases((long > 0, at))
+    return each.select(**found)
+
+
+def _largest_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+    names = {index: f"value_{index}" for index in range(len(plan.profiles))}
+    more = {name: plan.measured[plan.profiles[index].vector.column or 0].expression for index, name in names.items()}
+    rows, _keys = counted_rows(question_of_profiles(plan), table, kinds, listed, more)
+    values = {name: rows[name].cast("float64") for name in names.values()}
+    rows = rows.select(*([] if plan.unit is None else [UNIT]), **values)
+    above = {f"above_{index}": rows[name] for index, name in names.items()}
+    below = {f"below_{index}": -rows[name] for index, name in names.items()}
+    if plan.unit is None:
+        ends = rows.select(**above, **below)
+    else:
+        ends = rows.group_by(UNIT).agg(**{name: each.max() for name, each in (above | below).items()})
+    found = {}
+    for index in names:
+        up, down = ends[f"above_{index}"], ends[f"below_{index}"]
+        found[people_name(index)] = ibis.cases(
+            ((up >= down) & (up > 0), arithmetic.octave(up)),
+            (down > 0, arithmetic.octave(down) + whole(-2 * LARGEST_LEAST)),
+        )
+    return ends.select(**found)
+
+
+def profile_table(found: pa.Table, plan: Plan) -> ExactTable:
+    """Return how many units are in each bin of each profile, in the order of the public list of bins."""
+    bins = plan.public_keys or ()
+    place_of = {key: place for place, (key,) in enumerate(bins)}
+    exact_sums = {people_name(index): [0] * len(bins) for index in range(len(plan.profiles))}
+    exact_people = [int(text) for text in found.column(UNITS).to_pylist()]
+    for name, exact_counts in exact_sums.items():
+        for at, people in zip(found.column(name).to_pylist(), exact_people, strict=True):
+            if at is not None:
+                exact_counts[place_of[at]] += people
+    return ExactTable(bins, exact_sums)

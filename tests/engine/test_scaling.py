@@ -1,0 +1,200 @@
+"""Every path gives the integers of docs/proofs/scaling.md: scaled sums, totals of what was left and taken, profiles."""
+
+import math
+import random
+from dataclasses import replace
+
+import ibis
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.engine import arithmetic
+from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
+from tacit.tables.connection import our_connection
+from tests.engine import scaling_reference as reference
+from tests.engine.exact import SALT, as_table, by_key
+from tests.engine.scaled_plans import (
+    KEYS,
+    engine_of,
+    expected,
+    expected_people,
+    found_people,
+    found_sums,
+    profile_plan,
+    scaled_plan,
+    start_plan,
+    totals_plan,
+)
+
+PATHS = ["sql"]
+MIDDLE = 1 << 30  # 0, in steps above the low end of X and Y
+
+IDS = st.sampled_from([None, 1, 2, 3, 4])
+GROUPS = st.sampled_from([None, "a", "b", "c", "d" * 70])
+WHOLES = st.one_of(st.sampled_from([None, 0, 1, -1, 1 << 30, -(1 << 30), 2**63 - 1, -(2**63)]), st.integers(-99, 99))
+FLOATS = st.one_of(
+    st.sampled_from([None, math.nan, math.inf, -math.inf, 0.125, -0.0, 5e-324, 1e300]), st.floats(-50, 50)
+)
+ROWS = st.lists(st.tuples(IDS, GROUPS, WHOLES, FLOATS), max_size=40)
+# one unit has nearly all rows
+HEAVY = ROWS.map(lambda rows: rows + [(1, group, x, y) for _, group, x, y in rows] * 3)
+BOUNDS = st.sampled_from([UNBOUNDED, UNBOUNDED, 1, 2])
+
+
+TOTALS = ["absolute", "signed"]
+
+
+@st.composite
+def vectors(draw, totals=(None, *TOTALS)):
+    kind = draw(st.sampled_from(["rows", "units", "counted", "missing", "centred", "centred", "product"]))
+    near = st.integers(MIDDLE - 5, MIDDLE + 5)
+    return Vector(
+        kind,
+        column=None if kind in ("rows", "units") else draw(st.integers(0, 1)),
+        other=draw(st.integers(0, 1)) if kind == "product" else None,
+        centre=draw(st.one_of(near, st.just(0))) if kind in ("centred", "product") else 0,
+        other_centre=draw(near) if kind == "product" else 0,
+        shift=draw(st.sampled_from([0, 3, 15, 19, 37, 38, 39, 70, -1, -9, -33, -200])),
+        cap=draw(st.sampled_from([0, 1, 1000, 1024, 1 << 20, (1 << 20) + 1, CELL_MOST])),
+        totals=draw(st.sampled_from(totals)),
+        tail=draw(st.sampled_from([0, 1, 7, 1 << 20])),
+        tail_shift=draw(st.sampled_from([0, 3, 18, 80])),
+    )
+
+
+@st.composite
+def scalings(draw):
+    some = draw(st.lists(vectors(), min_size=1, max_size=4))
+    places = [draw(st.integers(0, 1)) for _ in some]
+    together = [tuple(at for at, place in enumerate(places) if place == each) for each in (0, 1)]
+    return Scaling(draw(st.sampled_from([1, 2])), tuple(some), tuple(filter(None, together)))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@settings(max_examples=12)
+@given(HEAVY, scalings(), st.sampled_from([*KEYS]), BOUNDS, BOUNDS)
+def test_scaled_sums_and_totals_are_the_references(path, rows, scaling, keys, rows_most, groups_most):
+    engine = engine_of(rows, path)
+    plan = scaled_plan(start_plan(keys), scaling, rows=rows_most, groups=groups_most)
+    assert found_sums(engine, plan) == expected(engine, plan)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@settings(max_examples=6)
+@given(HEAVY, st.lists(vectors(TOTALS), min_size=1, max_size=3), st.sampled_from([*KEYS]), *[BOUNDS] * 2)
+def test_what_dropping_took_is_the_references(path, rows, some, keys, rows_most, groups_most):
+    engine = engine_of(rows, path)
+    plan = totals_plan(start_plan(keys), some, rows=rows_most, groups=groups_most)
+    exact = engine.aggregate(plan, SALT)
+    assert dict(exact.totals) == expected(engine, plan)[1]
+    assert by_key(exact) == by_key(engine.aggregate(replace(plan, totals=(), measured_totals=()), SALT))
+
+
+@pytest.mark.parametrize("path", PATHS)
+@settings(max_examples=6)
+@given(HEAVY, st.lists(vectors(), min_size=1, max_size=3), st.sampled_from([*KEYS]), st.sampled_from(["id", "row"]))
+def test_everyone_is_in_the_references_bin(path, rows, some, keys, unit):
+    engine = engine_of(rows, path)
+    plan = profile_plan(start_plan(keys, unit), [Profile(1 + at % 2, vector) for at, vector in enumerate(some)])
+    assert found_people(engine, plan) == expected_people(engine, plan)
+
+
+LARGEST = [*[math.ldexp(1.0, at) for at in (-1074, -70, -65, -64, -63, -1, 0, 1, 10, 61, 62, 63, 64, 1000)], 1e308]
+NEAR = [
+    *LARGEST,
+    *[math.nextafter(each, 0) for each in LARGEST],
+    *[math.nextafter(each, 1e309) for each in LARGEST[1:]],
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("unit", ["id", "row"])
+def test_the_bin_of_the_largest_value_is_exact(path, unit):
+    cells = [each for size in NEAR for each in (size, -size)] + [0.0, -0.0, math.inf, -math.inf, math.nan, None]
+    each_alone = [(at, "a", 1, cell) for at, cell in enumerate(cells)]
+    source = random.Random(1)
+    mixed = [(1000 + at % 30, "b", 1, source.choice(cells)) for at in range(120)]
+    ties = [(2000, "a", 1, -3.0), (2000, "a", 1, 3.0), (2001, "a", 1, -3.5), (2001, "a", 1, 3.0)]
+    rows = each_alone + mixed + ties
+    engine = engine_of(rows, path)
+    plan = profile_plan(start_plan("none", unit), [Profile("largest", Vector("centred", column=1))])
+    of_unit = {}
+    for at, (owner, _, _, cell) in enumerate(rows):
+        of_unit.setdefault(owner if unit == "id" else at, []).append(cell)
+    bins = [reference.largest_bin(values) for values in of_unit.values()]
+    assert found_people(engine, plan) == [{at: bins.count(at) for at in bins if at is not None}]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("keys", KEYS)
+def test_nobody_and_one_person(path, keys):
+    some = Vector("rows", shift=4, totals="absolute", tail=9, tail_shift=1)
+    plan = scaled_plan(start_plan(keys), Scaling(2, (some,), ((0,),)))
+    for rows, totals in (([], (0, 0)), ([(None, "a", 1, 1.0)], (0, 0)), ([(1, "a", 1, 1.0)], (8, 0))):
+        engine = engine_of(rows, path)
+        found = found_sums(engine, plan)
+        assert found == expected(engine, plan)
+        assert found[1] == dict(zip(("kept_0", "cut_0"), totals, strict=True))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_where_every_row_is_a_unit_it_is_scaled_by_itself(path):
+    some = (Vector("rows", shift=10, cap=700, totals="absolute", tail=900), Vector("centred", 0, centre=MIDDLE, cap=9))
+    engine = engine_of([(1, "a", 4, 1.0), (1, "b", -40, 1.0), (None, "b", None, 1.0)], path)
+    for keys in KEYS:
+        plan = scaled_plan(start_plan(keys, "row"), Scaling(2, some, ((0, 1),)))
+        assert found_sums(engine, plan) == expected(engine, plan)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("norm", [1, 2])
+def test_one_unit_in_very_many_cells_at_the_largest_number_does_not_overflow(path, norm):
+    """2^16 cells of 2^38 are 2^54 in L1; their squares, without the digits that are left out, are 2^56."""
+    count = 1 << 16
+    rows = pa.table({"id": [1] * count, "g": [str(at) for at in range(count)], "x": [1] * count, "y": [0.0] * count})
+    some = tuple(Vector("rows", shift=38, cap=cap, totals="absolute", tail=1 << 55) for cap in (1 << 20, CELL_MOST))
+    plan = scaled_plan(start_plan("found"), Scaling(norm, some, ((0,), (1,))))
+    sums, totals = found_sums(engine_of(rows, path), plan)
+    long = reference.length([CELL_MOST] * count, norm)
+    each = [reference.scaled(CELL_MOST, (vector.cap << 24) // long) for vector in some]
+    assert len(sums) == count
+    assert set(map(tuple, sums.values())) == {tuple(each)}
+    assert totals == {
+        "kept_0": count * each[0],
+        "cut_0": count * (CELL_MOST - each[0]),
+        "kept_1": count * each[1],
+        "cut_1": count * (CELL_MOST - each[1]),
+    }
+
+
+def test_roots_and_digits_are_exact_in_sql():
+    """The float root of a sum of squares may be off by one, and then whole numbers decide."""
+    backend = our_connection()
+    roots = [0, 1, 2, 3, (1 << 26) - 1, 94906265, 94906266, 94906267, (1 << 31) - 1, (1 << 40) - 1, (1 << 41) - 3]
+    squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
+    table = ibis.memtable(pa.table({"s": pa.array(squares, pa.decimal128(38, 0)), "c": pa.array([0] * len(squares))}))
+    found = (
+        backend.to_pyarrow(table.select(root=arithmetic.root_length(table["s"], table["c"]))).column("root").to_pylist()
+    )
+    assert found == [0 if each == 0 else math.isqrt(each - 1) + 1 for each in squares]
+    numbers = [0, 1, *[(1 << bits) + more for bits in range(1, 39) for more in (-1, 0, 1)]]
+    table = ibis.memtable(pa.table({"n": numbers}))
+    digits = backend.to_pyarrow(table.select(digits=arithmetic.bit_length(table["n"])))
+    assert digits.column("digits").to_pylist() == [number.bit_length() for number in numbers]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_cells_have_the_same_integers_whatever_the_order_of_rows(path):
+    source = random.Random(3)
+    rows = [(source.randrange(5), source.choice("abc"), source.randrange(99), 0.5 * at) for at in range(200)]
+    some = tuple(
+        Vector("centred", at, centre=MIDDLE + 3, shift=9, totals="signed", tail=99, tail_shift=9) for at in (0, 1)
+    )
+    plan = scaled_plan(start_plan("found"), Scaling(2, some, ((0, 1),)), rows=3, groups=2)
+    found = []
+    for _ in range(3):
+        source.shuffle(rows)
+        found.append(found_sums(engine_of(as_table(rows), path), plan))
+    assert found[0] == found[1] == found[2]
