@@ -77,7 +77,7 @@ def anchors(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[Anchor
         measured = totals_index(plan, index)
         if measured is not None:
             kept, cut = noisy.totals[measured]
-            found.append(_measured(vector, plan.totals[measured], kept, cut, confidence))
+            found.append(measured_anchor(vector, plan.totals[measured], kept, cut, confidence))
         else:
             found.append(_unmeasured(vector, index, plan, noisy, confidence))
     return tuple(found)
@@ -91,7 +91,7 @@ def totals_index(plan: Plan, index: int) -> int | None:
     return None
 
 
-def _measured(vector: Vector, release: NoisyRelease, kept: int, cut: int, confidence: Fraction) -> Anchor:
+def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, confidence: Fraction) -> Anchor:
     """Return the anchor from noisy totals, which are in units of 2^tail_shift fine steps."""
     floor = math.ceil(FLOOR_SCALES * release.scale)
     factor = 1 + Fraction(max(cut, 0), max(kept, floor, 1))
@@ -156,7 +156,7 @@ def _of_public_rows(
 ) -> Anchor:
     """Return the anchor where the number of rows is public and all groups are shown: what they add up to is known."""
     fine = fine_per_step(vector)
-    off = _sum_of_many(release, groups, confidence)
+    off = sum_of_many(release, groups, confidence)
     if kept <= 2 * off:
         return Anchor(high=math.inf, public_total=rows)
     factor = max(Fraction(1), rows * fine / kept)
@@ -165,7 +165,7 @@ def _of_public_rows(
     return Anchor(factor, min(low, float(factor)), max(high, float(factor)), float(factor), None, rows)
 
 
-def _sum_of_many(release: NoisyRelease, groups: int, confidence: Fraction) -> float:
+def sum_of_many(release: NoisyRelease, groups: int, confidence: Fraction) -> float:
     """Return a bound on the sum of one noise for each group, in fine steps, by Chernoff's bound."""
     if groups <= 1:
         return float(law_bound(release.law, confidence))

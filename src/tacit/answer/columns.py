@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 import numpy as np
 
 from tacit.answer.anchors import anchors
+from tacit.answer.by_hand import anchor_by_hand, corrected
 from tacit.answer.error_bars import (
     mean_bounds,
     mean_intervals,
@@ -49,12 +50,16 @@ from tacit.release import NoisyTable
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
     """Return every output of the plan, in its order."""
     found = anchors(plan, noisy, confidence)
-    return [
+    columns = [
         scaled_column(output, plan, noisy, found, confidence)
         if is_scaled(output, plan)
         else _column(output, plan, noisy, confidence)
         for output in plan.outputs
     ]
+    anchor = anchor_by_hand(plan, noisy, columns, confidence)
+    if anchor is None:
+        return columns
+    return [corrected(output, each, plan, anchor) for output, each in zip(plan.outputs, columns, strict=True)]
 
 
 def lower_ends(
