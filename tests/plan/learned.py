@@ -5,6 +5,10 @@ from tacit.plan import BINS, Fact, WantedFact, missing_facts
 
 def planted(wanted: WantedFact, people: dict[int, int], *, noise: int = 0) -> Fact:
     """Return the fact with so many people in each bin of every profile, all bins moved by `noise` people."""
+    if wanted.plan.quantiles:  # a centre: the low end, itself and the high end, all in the middle of the range
+        (column,) = wanted.plan.measured
+        middle = column.height // 2 if noise == 0 else 0 if noise < 0 else column.height
+        return Fact(wanted.key, wanted.words, ((middle,),) * 3, (), wanted.plan.spend.epsilon)
     bins = len(wanted.plan.public_keys)
     parts = tuple(tuple(people.get(place, 0) + noise for place in range(bins)) for _ in wanted.plan.releases)
     scales = tuple(release.scale for release in wanted.plan.releases)

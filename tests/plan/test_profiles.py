@@ -4,14 +4,14 @@ from math import exp, log
 
 import pytest
 
-from tacit.plan.caps import MISMATCH, Terms, best_cap, in_fine_steps, sizes_of, tail_in_fine_steps
+from tacit.plan.caps import MISMATCH, Terms, Told, best_cap, by_rank, in_fine_steps, tail_in_fine_steps
 from tacit.plan.profiles import CLEAR, FALSE_BIN, FALSE_SLOPE, believed_top, combined_rounds, read_profile
 
 SCALE = 10.0
 
 
 def bins(people, count=64):
-    return [people.get(place, 0) for place in range(count)]
+    return tuple(people.get(place, 0) for place in range(count))
 
 
 def threshold(distance):
@@ -37,7 +37,7 @@ def test_a_bin_is_believed_from_its_threshold_on(distance):
 def test_nothing_is_believed_of_noise_alone_and_negative_bins_do_no_harm():
     assert believed_top(bins({}), SCALE) is None
     assert believed_top([-1e9] * 64, SCALE) is None
-    assert read_profile([([-5] * 64, SCALE)], shift=8, whole=True).top is None
+    assert read_profile((((-5,) * 64, SCALE),), shift=8, whole=True).top is None
 
 
 def test_the_first_bins_are_believed_without_a_clear_one():
@@ -52,23 +52,23 @@ def test_a_second_round_makes_the_first_more_precise():
 
 
 def test_a_tail_that_falls_slowly_doubles_the_tail_cap():
-    steep = read_profile([(bins({8: 9000, 9: 3000, 10: 200}), SCALE)], shift=8, whole=True)
-    slow = read_profile([(bins({8: 9000, 9: 3000, 10: 1400}), SCALE)], shift=8, whole=True)
+    steep = read_profile(((bins({8: 9000, 9: 3000, 10: 200}), SCALE),), shift=8, whole=True)
+    slow = read_profile(((bins({8: 9000, 9: 3000, 10: 1400}), SCALE),), shift=8, whole=True)
     assert (steep.tail_cap, slow.tail_cap) == (8.0, 16.0)
     assert slow.count > 9000 + 3000 + 1400  # some are foreseen beyond
 
 
 def test_all_equal_people_keep_all_they_have_and_need_no_totals():
-    reading = read_profile([(bins({11: 100_000}), SCALE)], shift=8, whole=True)
-    sizes = sizes_of(reading, None)
+    reading = read_profile(((bins({11: 100_000}), SCALE),), shift=8, whole=True)
+    (sizes,) = by_rank([Told(reading)])
     cap = best_cap(sizes, Terms("laplace", 1.0), cells=1000)
-    assert sizes.kept(cap.size) > 0.95
+    assert sizes.kept(sizes.weights(cap.size)) > 0.95
     assert cap.size <= 16
 
 
 def test_more_cells_mean_a_lower_cap_and_more_epsilon_a_higher_one():
     people = {8: 40_000, 9: 20_000, 10: 10_000, 11: 5000, 12: 2500, 13: 1200, 14: 600, 15: 300}
-    sizes = sizes_of(read_profile([(bins(people), SCALE)], shift=8, whole=True), None)
+    (sizes,) = by_rank([Told(read_profile(((bins(people), SCALE),), shift=8, whole=True))])
     by_cells = [best_cap(sizes, Terms("laplace", 1.0), cells=cells).size for cells in (10, 1000, 100_000)]
     assert by_cells == sorted(by_cells, reverse=True)
     assert by_cells[0] > by_cells[-1]

@@ -10,8 +10,9 @@ import tacit
 from tacit.accounting import charge_of
 from tacit.errors import QueryRefused
 from tacit.plan import UNBOUNDED, make_plan, make_spend, missing_facts, needed_facts, question_key
+from tacit.privacy import GaussianNoise
 from tacit_gauntlet.stage.table import protected
-from tests.plan.learned import learned, rows
+from tests.plan.learned import learned, planted, rows
 
 DATA = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, None, 3], "y": [1.0, 2.0, 3.0]})
 PEOPLE = rows({1: 20_000, 2: 10_000, 5: 5_000, 40: 500, 300: 200})
@@ -31,10 +32,22 @@ def table(**declared):
 
 
 def questions(asked):
+    by = asked.group_by("g", keys=["a", "b", "c"])
     return {
         "count": asked.count(),
         "count by": asked.group_by("g", keys=["a", "b", "c"]).count(),
         "count where": asked.where("y > 1").group_by("g", keys=["a", "b", "c"]).count(),
+        "sum": asked.sum("y"),
+        "sum by": by.sum("y"),
+        "mean": asked.mean("x"),
+        "mean by": by.mean("y"),
+        "all by": by.agg(n=tacit.count(), s=tacit.sum("y"), m=tacit.mean("y")),
+        "columns by": by.agg(n=tacit.count(), m=tacit.mean("y"), k=tacit.mean("x"), z=tacit.sum("x * y")),
+        "values by": by.agg(c=tacit.count("x"), m=tacit.mean("x"), u=tacit.count_units()),
+        "units by": by.agg(u=tacit.count_units()),
+        "texts": asked.agg(t=tacit.count("g"), u=tacit.count_units(), n=tacit.count()),
+        "found": asked.group_by("g").agg(n=tacit.count(), m=tacit.mean("y"), u=tacit.count_units()),
+        "ranged by": by.agg(m=tacit.mean("y", between=(0, 50)), s=tacit.sum("x", between=(3, 9))),
     }
 
 
@@ -54,19 +67,21 @@ def plan_from(question, people, *, epsilon=1, noise=None, off=0):
 def within(plan, replaced):
     """Whether each release's noise is made for at least what one unit can move it, as docs/proofs/scaling.md says."""
     for release, vector in zip(plan.releases, plan.scaling.vectors, strict=True):
-        times = 2 if replaced and len(plan.public_keys) > 1 else 1
-        if plan.scaling.norm == 1:
-            assert release.event.sensitivity >= times * vector.cap
-        else:
-            assert release.event.sensitivity_squared >= times * vector.cap**2
+        signed, one = vector.kind == "centred", len(plan.public_keys or (1, 2)) == 1
+        l1, l2_squared = (1, 1) if not replaced or (one and not signed) else (2, 4 if signed else 2)
+        _is_within(release.event, l1 * vector.cap, l2_squared * vector.cap**2)
     vectors = [vector for vector in plan.scaling.vectors if vector.totals is not None]
     for release, vector in zip(plan.totals, vectors, strict=True):
-        times = 2 if replaced else 1
-        if plan.scaling.norm == 1:
-            assert release.event.sensitivity >= times * vector.tail
-        else:
-            assert release.event.sensitivity_squared >= times * vector.tail**2
+        l1, l2_squared = (2, 4 if vector.totals == "signed" else 2) if replaced else (1, 1)
+        _is_within(release.event, l1 * vector.tail, l2_squared * vector.tail**2)
     return True
+
+
+def _is_within(event, l1, l2_squared):
+    if isinstance(event, GaussianNoise):
+        assert event.sensitivity_squared == l2_squared
+    else:
+        assert event.sensitivity == l1
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
@@ -74,20 +89,27 @@ def within(plan, replaced):
 @pytest.mark.parametrize("name", NAMES)
 def test_whatever_was_learned_the_noise_hides_the_caps_and_the_cost_is_the_same(name, budget, neighbours):
     question = questions(table(budget=BUDGETS[budget], neighbours=neighbours))[name]
-    for epsilon in (Fraction(1, 100), Fraction(1), Fraction(3)):
-        for people, off in ((PEOPLE, 0), *ABSURD.values()):
-            plan = plan_from(question, people, epsilon=epsilon, off=off)
-            assert plan.rows_per_unit == plan.groups_per_unit == UNBOUNDED
-            assert within(plan, neighbours == "replace")
-            charge = charge_of(plan.events, asked=plan.asked)
-            assert charge.epsilon <= epsilon
-            assert charge.delta_noise <= plan.spend.delta_noise
+    if (name, budget) == ("found", "pure"):
+        with pytest.raises(QueryRefused, match="not public"):
+            plan_from(question, PEOPLE)
+        return
+    for epsilon, (people, off) in ((1, (PEOPLE, 0)), *((Fraction(1, 100), absurd) for absurd in ABSURD.values())):
+        plan = plan_from(question, people, epsilon=epsilon, off=off)
+        assert plan.rows_per_unit == UNBOUNDED
+        assert plan.groups_per_unit == (256 if name == "found" else UNBOUNDED)
+        assert (plan.threshold is not None) == (name == "found")
+        assert (plan.noise == "laplace") == (plan.scaling.norm == 1)
+        assert within(plan, neighbours == "replace")
+        charge = charge_of(plan.events, asked=plan.asked)
+        assert charge.epsilon <= epsilon
+        assert charge.delta_noise <= plan.spend.delta_noise
+        assert charge.delta <= plan.spend.delta_keys
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_planned_before_its_facts_are_known(name):
     question = questions(table())[name]
-    with pytest.raises(QueryRefused, match="no bound is declared"):
+    with pytest.raises(QueryRefused, match=r"no bound is declared|no public range"):
         make_plan(*asked_of(question))
     assert missing_facts(*asked_of(question), {})
 
@@ -168,3 +190,45 @@ def test_without_groups_the_cap_is_the_tail_cap_and_no_totals_are_paid_for():
     (vector,) = (plan := plan_from(questions(table())["count"], PEOPLE)).scaling.vectors
     assert vector.cap / 2**vector.shift == 512
     assert plan.totals == ()
+
+
+def test_rows_serve_a_mean_where_nobody_is_known_to_lack_a_value():
+    question = questions(table())["all by"]
+    asked = asked_of(question)
+    facts = {}
+    while wanted := missing_facts(*asked, facts):
+        facts |= {each.key: planted(each, {} if "missing" in each.words else PEOPLE) for each in wanted}
+    rows_vector, sums = (plan := make_plan(*asked, facts)).scaling.vectors
+    assert (rows_vector.kind, sums.kind, sums.rows) == ("rows", "centred", 0)
+    assert plan.scaling.together == ((0, 1),)
+    assert make_plan(*asked, learned(*asked, PEOPLE)).scaling.together == ((0,), (1, 2))
+
+
+def test_what_is_known_without_where_serves_a_small_call_and_a_large_one_learns_its_own():
+    by = table().group_by("g", keys=["a", "b"])
+    facts = learned(*asked_of(by.count()), PEOPLE)
+    narrow = table().where("y > 1").group_by("g", keys=["a", "b"]).count()
+    assert missing_facts(*asked_of(narrow, Fraction(1, 4)), facts) == ()
+    assert make_plan(*asked_of(narrow, Fraction(1, 4)), facts).where is not None
+    assert missing_facts(*asked_of(narrow, Fraction(1, 2)), facts)
+    assert missing_facts(*asked_of(narrow, Fraction(1, 4)), {})
+
+
+def test_a_bound_given_by_hand_is_applied_first_and_the_rest_is_scaled():
+    question = table(rows_per_unit=3).group_by("g", keys=["a", "b", "c"]).count()
+    plan = plan_from(question, PEOPLE)
+    assert (plan.rows_per_unit, plan.groups_per_unit) == (3, UNBOUNDED)
+    (vector,) = plan.scaling.vectors
+    assert vector.cap / 2**vector.shift <= 3 * 512
+    assert plan_from(table(groups_per_unit=2).group_by("g", keys=["a", "b"]).count(), PEOPLE).groups_per_unit == 2
+
+
+@pytest.mark.parametrize("name", ["all by", "found", "columns by"])
+def test_learning_and_answering_cost_no_more_than_the_call(name):
+    asked = asked_of(questions(table())[name])
+    learning = sum(charge_of(each.plan.events).epsilon for each in needed_facts(*asked, learned(*asked, PEOPLE)))
+    assert learning <= Fraction(14, 100)
+    halved = sum(
+        charge_of(each.plan.events).epsilon for each in needed_facts(*asked, learned(*asked, PEOPLE), Fraction(7, 100))
+    )
+    assert halved == learning / 2

@@ -12,7 +12,7 @@ import tacit
 from tacit.accounting.cost import pure_epsilon, zcdp
 from tacit.door import Table
 from tacit.plan.plan import Plan
-from tacit.plan.split import EVEN_LEAST, _rounded, standard_deviation
+from tacit.plan.split import EVEN_LEAST, rounded_shares, standard_deviation
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_weights_that_mean_nothing_are_refused(visits: Table, weights: Any) -> N
 
 @given(st.lists(st.floats(1e-9, 1e9), min_size=2, max_size=100))
 def test_shares_are_whole_thousandths_that_add_up_and_none_is_tiny(sizes: list[float]) -> None:
-    found = _rounded(sizes)
+    found = rounded_shares(sizes)
     assert sum(found) == 1
     assert all((share * 1000).denominator == 1 for share in found)
     assert min(found) >= EVEN_LEAST / len(sizes)

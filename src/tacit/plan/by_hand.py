@@ -9,12 +9,14 @@ measure. Like every learned number, the tail cap never touches privacy.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from tacit.plan.caps import ANCHOR_SHARES, Terms, outlook_of, sizes_of, tail_in_fine_steps
+from tacit.plan.caps import ANCHOR_SHARES, Terms, Told, by_rank, outlook_of, tail_in_fine_steps
 from tacit.plan.facts import Fact, Facts, WantedFact
-from tacit.plan.learning import ROWS, Grouping, grouping_of, known_rounds, profile_fact, reading_of
+from tacit.plan.known import Grouping, Subject, grouping_of, reading_of
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import Spend
+from tacit.plan.profiling import profile_plan
 from tacit.plan.scaling import Vector
+from tacit.plan.vectors import count_subject
 from tacit.query import Query
 from tacit.tables import Declaration, RowUnit
 
@@ -22,7 +24,6 @@ from tacit.tables import Declaration, RowUnit
 LEARN_SHARE = Fraction(5, 100)
 # Aggregates that are made of rows: what is dropped is missing in them, and can be told of.
 OF_ROWS = ("rows", "values", "column", "pair")
-FORMS: tuple[tuple[int, ...], ...] = ((1,), (1, 2))
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,13 @@ def facts_by_hand(
     """Return the fact that the totals of a question with bounds by hand are planned from."""
     if not counts_rows(query, declaration) or _rows_are_public(query, declaration):
         return ()
-    grouping = grouping_of(query, declaration)
-    if _known(grouping, facts) and not known_rounds(grouping, (), ROWS, FORMS[0], facts):
+    grouping = grouping_of(query, declaration, spend)
+    subject = _of_rows(grouping, by_both_norms=False)
+    if _known(grouping, facts) and subject.key() not in facts:
         return ()  # a question without bounds has learned more than is needed here
     epsilon = spend.epsilon * (LEARN_SHARE if learn is None else learn)
-    return (profile_fact(grouping, (), ROWS, FORMS[0], [epsilon], again=0),)
+    words = f"how many rows a {grouping.unit} has"
+    return (WantedFact(subject.key(), words, profile_plan(subject, [epsilon])),)
 
 
 def _rows_are_public(query: Query, declaration: Declaration) -> bool:
@@ -64,19 +67,20 @@ def cut_by_hand(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     """Return what is to be measured, by what is known; None where it is not known, or nothing of it is asked."""
     if not counts_rows(query, declaration) or _rows_are_public(query, declaration):
         return None
-    grouping = grouping_of(query, declaration)
+    grouping = grouping_of(query, declaration, spend)
     known = _known(grouping, facts)
     if not known:
         return None
-    reading = reading_of(known, 0, ROWS)
+    rows_vector = _of_rows(grouping, by_both_norms=False).profiles[0].vector
+    reading = reading_of(known, 0, rows_vector)
     rows = declaration.rows_per_unit or 1
     if reading.top is None or reading.tail_cap <= rows:
         return Cut(None, Fraction(0), tuple(known))
-    sizes = sizes_of(reading, None)
+    (sizes,) = by_rank([Told(reading)])
     tail, tail_shift = tail_in_fine_steps(reading.tail_cap, 0)
     groups = declaration.groups_per_unit if query.keys and declaration.groups_per_unit else 1
-    vector = replace(ROWS, shift=0, totals="absolute", tail=tail, tail_shift=tail_shift)
-    vector = replace(vector, outlook=outlook_of(sizes, float(rows * groups)))
+    vector = replace(rows_vector, shift=0, totals="absolute", tail=tail, tail_shift=tail_shift)
+    vector = replace(vector, outlook=outlook_of(sizes, sizes.weights(float(rows * groups))))
     width = Terms("laplace", float(spend.epsilon)).width
     cells = len(grouping.public_keys) if grouping.public_keys is not None else max(1.0, sizes.mass / (rows * groups))
 
@@ -88,4 +92,9 @@ def cut_by_hand(query: Query, declaration: Declaration, spend: Spend, facts: Fac
 
 
 def _known(grouping: Grouping, facts: Facts) -> list[Fact]:
-    return next((known for form in FORMS if (known := known_rounds(grouping, (), ROWS, form, facts))), [])
+    found = (_of_rows(grouping, by_both_norms=both).rounds(facts) for both in (False, True))
+    return next((known for known in found if known), [])
+
+
+def _of_rows(grouping: Grouping, *, by_both_norms: bool) -> Subject:
+    return count_subject(replace(grouping, is_pure=not by_both_norms), "rows")

@@ -8,6 +8,7 @@ other from learned profiles, before anything else is paid for. Nothing here touc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import isqrt, log2, pi, sqrt
 
 import numpy as np
@@ -31,6 +32,8 @@ CAPS_PER_OCTAVE = 4
 # About the mean error of a corrected answer, in scales of the noise on each of its two totals.
 LAPLACE_TOTALS = 1.2
 GAUSSIAN_TOTALS = 2 / sqrt(pi)
+# No less is taken to be kept, so that errors stay finite.
+KEPT_LEAST = 1e-9
 # A tail has at most this many binary digits: fine enough that rounding many people's totals does not show.
 TAIL_BITS = 30
 
@@ -55,30 +58,57 @@ class Terms:
 
 
 @dataclass(frozen=True)
+class Told:
+    """What is known of one vector: the profile of its L1 norm and, for the norm that is scaled, that of its length."""
+
+    total: Reading
+    length: Reading | None = None  # None: the L1 norm is the length
+    times: float = 1.0  # all sizes are so many times those of the profiles
+    is_rooted: bool = False  # the length is the root of the number that the profile is of: of ones, in the L2 norm
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether anything is believed of it."""
+        return self.total.top is not None
+
+    @property
+    def tail_cap(self) -> float:
+        """The total, in steps, that nobody is believed to exceed."""
+        return self.total.tail_cap * self.times
+
+
+@dataclass(frozen=True)
 class Sizes:
     """The people of a question by rank: about how long the vector of each is, by either norm, in steps."""
 
+    told: Told
     people: Floats
     total: Floats  # the L1 norm: what a person adds to the whole table
     length: Floats  # the norm that is scaled
-    tail_cap: float
-    reading: Reading
 
     @property
+    def tail_cap(self) -> float:
+        """The total, in steps, that nobody is believed to exceed."""
+        return self.told.tail_cap
+
+    @cached_property
     def mass(self) -> float:
         """About how much all people have together, none of them more than the tail cap."""
         return float(np.sum(self.people * np.minimum(self.total, self.tail_cap)))
 
-    @property
+    @cached_property
     def excess(self) -> float:
         """About how much people have beyond the tail cap."""
         return float(np.sum(self.people * np.maximum(self.total - self.tail_cap, 0)))
 
-    def kept(self, cap: float) -> float:
-        """Return about which share of all they have is within the cap."""
-        weights = np.minimum(1.0, cap / self.length)
-        whole = float(np.sum(self.people * self.total))
-        return float(np.sum(self.people * self.total * weights)) / whole if whole > 0 else 1.0
+    def weights(self, cap: float) -> Floats:
+        """Return what each counts for, where this vector alone is scaled."""
+        return np.minimum(1.0, cap / self.length)
+
+    def kept(self, weights: Floats) -> float:
+        """Return about which share of all they have is left by these weights."""
+        had = self.people * self.total
+        return float(np.sum(had * weights)) / float(np.sum(had))
 
     def median(self) -> float:
         """Return about the length that half of the people exceed."""
@@ -87,18 +117,23 @@ class Sizes:
         return float(self.length[order][min(int(np.searchsorted(ranks, ranks[-1] / 2)), len(order) - 1)])
 
 
-def sizes_of(total: Reading, length: Reading | None) -> Sizes:
-    """Return people by rank, the longest by one norm taken to be the longest by the other.
-
-    Without a profile of lengths the L1 norm is the length too.
-    """
-    sizes, people = total.points()
-    if length is None or length.top is None:
-        return Sizes(people, sizes, sizes, total.tail_cap, total)
-    lengths, others = length.points()
-    ranks = (np.cumsum(people) - people / 2) / np.sum(people)
-    places = np.minimum(np.searchsorted(np.cumsum(others) / np.sum(others), ranks), len(lengths) - 1)
-    return Sizes(people, sizes, np.minimum(lengths[places], sizes), total.tail_cap, total)
+def by_rank(told: Sequence[Told]) -> list[Sizes]:
+    """Return people by rank: whoever has the most by one profile is taken to have the most by every other."""
+    profiles = [[each.total] if each.length is None else [each.total, each.length] for each in told]
+    points = [[reading.points() for reading in readings] for readings in profiles]
+    risen = [[np.cumsum(people) / np.sum(people) for _, people in each] for each in points]
+    edges = np.unique(np.concatenate([np.zeros(1), *(ranks for each in risen for ranks in each)]))
+    middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    found = []
+    for each, placed, ranks in zip(told, points, risen, strict=True):
+        columns = [
+            sizes[np.minimum(np.searchsorted(rank, middles), len(sizes) - 1)] * each.times
+            for (sizes, _), rank in zip(placed, ranks, strict=True)
+        ]
+        total = columns[0]
+        length = np.sqrt(total * each.times) if each.is_rooted else np.minimum(columns[-1], total)
+        found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length))
+    return found
 
 
 @dataclass(frozen=True)
@@ -114,23 +149,35 @@ class Cap:
         return self.error / max(sizes.mass / cells, 1e-300)
 
 
-def best_cap(sizes: Sizes, terms: Terms, *, cells: float, share: float = 1.0, mismatch: float = MISMATCH) -> Cap:
+def best_cap(
+    sizes: Sizes,
+    terms: Terms,
+    *,
+    cells: float,
+    share: float = 1.0,
+    mismatch: float = MISMATCH,
+    others: Floats | None = None,
+) -> Cap:
     """Return the cap of least error in a group of mean size, where `share` of the loss is for this vector.
 
-    With one group there is nothing to scale back to: the cap is the tail cap, and no totals are released.
+    With one group there is nothing to scale back to: the cap is the tail cap, and no totals are released. `others` is
+    what people count for already because of vectors that are scaled together with this one.
     """
     whole = Cap(sizes.tail_cap, Fraction(0), sizes.tail_cap * terms.width(share) + sizes.excess / cells)
-    if cells <= 1:
+    if cells <= 1 or not sizes.told.is_believed:
         return whole
     mean = sizes.mass / cells
+    anchored = []  # the share of totals, the noise on cells for a cap of 1, and the error of the totals in a mean group
+    for anchor in ANCHOR_SHARES:
+        totals = sizes.tail_cap * terms.totals_width(share * float(anchor)) + sizes.excess
+        anchored.append((anchor, terms.width(share * float(1 - anchor)), mean * totals / sizes.mass))
     found = whole
     for size in _tried(sizes):
-        kept = max(sizes.kept(size), 1e-9)
+        weights = sizes.weights(size)
+        kept = max(sizes.kept(weights if others is None else np.minimum(weights, others)), KEPT_LEAST)
         wrong = mismatch * (1 - kept) / kept**MISMATCH_POWER * mean
-        for anchor in ANCHOR_SHARES:
-            cells_error = size * terms.width(share * float(1 - anchor)) / kept + wrong
-            totals = sizes.tail_cap * terms.totals_width(share * float(anchor)) + sizes.excess
-            error = cells_error + mean * totals / max(sizes.mass, 1e-300)
+        for anchor, width, off in anchored:
+            error = size * width / kept + wrong + off
             if error < found.error:
                 found = Cap(size, anchor, error)
     return found
@@ -143,17 +190,17 @@ def _tried(sizes: Sizes) -> Iterator[float]:
         yield low * 2 ** (quarter / CAPS_PER_OCTAVE)
 
 
-def outlook_of(sizes: Sizes, cap: float) -> Outlook:
-    """Return what the profiles foretell of a vector with this cap, in its own steps."""
+def outlook_of(sizes: Sizes, weights: Floats) -> Outlook:
+    """Return what the profiles foretell of a vector whose people count for these weights, in its own steps."""
     beyond = float(np.sum(sizes.people[sizes.total > sizes.tail_cap]))
-    believed = sizes.reading.top is not None
+    believed = sizes.told.is_believed
     return Outlook(
-        people=sizes.reading.count if believed else 0.0,
+        people=sizes.told.total.count,
         mass=sizes.mass if believed else 0.0,
-        kept=sizes.kept(cap),
-        scaled=float(np.sum(sizes.people[sizes.length > cap])),
+        kept=sizes.kept(weights),
+        scaled=float(np.sum(sizes.people[weights < 1])) if believed else 0.0,
         beyond=beyond,
-        beyond_most=beyond + UNSEEN * sizes.reading.scale,
+        beyond_most=beyond + UNSEEN * sizes.told.total.scale,
         excess=sizes.excess,
     )
 
@@ -177,8 +224,3 @@ def tail_in_fine_steps(size: float, shift: int) -> tuple[int, int]:
 def root_above(value: int) -> int:
     """Return a whole number at or just above the square root."""
     return 0 if value <= 0 else isqrt(value - 1) + 1
-
-
-def total_relative_error(caps: Sequence[Cap], sizes: Sequence[Sizes], cells: float) -> float:
-    """Return the sum of relative errors: what two kinds of noise are compared by."""
-    return sum(cap.relative(each, cells) for cap, each in zip(caps, sizes, strict=True))

@@ -1,80 +1,58 @@
 """Learning: which facts a question needs, and the plans that learn them.
 
 A fact is learned once, by a plan of its own that is charged as any other, and serves every later question about the
-same people and the same cells. Its key says what it is about, never at which epsilon it was learned.
+same people and the same cells (`known.py` has its key). Facts build on each other: how large a column's values are,
+then its centre, then the profiles of sums about it.
 """
 
-import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tacit.plan.facts import Fact, Facts, WantedFact
-from tacit.plan.groups import public_keys
-from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
-from tacit.plan.profiles import Reading, read_profile
-from tacit.plan.scaling import BINS, UNBOUNDED, Profile, Vector
-from tacit.privacy import LaplaceNoise
-from tacit.query import Aggregate, Expression, PostProcessing, Query, Scalar, Value, columns_of, type_of
-from tacit.tables import Declaration, RowUnit
+from tacit.plan.known import Grouping, Subject, grouping_of, reading_of, span_in
+from tacit.plan.plan import Plan, Spend
+from tacit.plan.planner import hand_set_plan
+from tacit.plan.profiling import profile_plan
+from tacit.plan.vectors import (
+    ValueColumn,
+    count_subject,
+    is_scaled,
+    missing_subject,
+    value_columns,
+    wanted_vectors,
+)
+from tacit.query import Aggregate, Column, Output, Query
+from tacit.tables import Declaration
 
-# Which part of a call's epsilon learns, of each profile by its norm: the L1 norm is also what tail caps are read off.
-COUNT_SHARES = {1: Fraction(8, 100), 2: Fraction(2, 100)}
-# Without GROUP BY both norms are the same, and the cap is all there is to choose.
-SHARE_OF_ONE_NUMBER = Fraction(20, 100)
+# Which part of a call's epsilon learns: of a question of counts, of one with values, and of one without GROUP BY, where
+# the cap is all there is to choose.
+COUNTS_SHARE = Fraction(10, 100)
+VALUES_SHARE = Fraction(14, 100)
+ONE_NUMBER_SHARE = Fraction(20, 100)
+# How that is divided: parts of a fact, each profile's by its norm. The L1 norm is also what tail caps are read off; a
+# size gives no more than a grid, and a centre need not be near.
+PARTS = {
+    "size": (Fraction(2),),
+    "centre": (Fraction(1),),
+    "missing": (Fraction(1),),
+    "counts": (Fraction(4), Fraction(1)),
+    "sums": (Fraction(4), Fraction(2)),
+}
 # Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
 AGAIN_SHARE = Fraction(25, 100)
+AGAIN_SHARE_OF_SIZES = Fraction(10, 100)
 CLEARLY_SMALLER = 0.75
-# In profiles of rows a row is 2^8 fine steps, so that the L2 norm of a few rows is told from a whole number.
-ROW_SHIFT = 8
-ROWS = Vector("rows", shift=ROW_SHIFT)
 
 
 @dataclass(frozen=True)
-class Grouping:
-    """What a profile is about: the rows, whose they are, and the cells that they fall into."""
+class _Needed:
+    """A fact that a question needs, once it is known what it is about."""
 
-    declaration: Declaration
-    where: Expression | None
-    keys: tuple[KeyColumn, ...]
-    public_keys: tuple[tuple[Scalar, ...], ...] | None
-
-    @property
-    def unit(self) -> str | None:
-        """The unit's column; None: every row is its own unit."""
-        return None if isinstance(self.declaration.unit, RowUnit) else self.declaration.unit
-
-    def record(self, *expressions: Expression) -> tuple[object, ...]:
-        """Return what tells it from every other, with the types of all columns that it reads."""
-        read: frozenset[str] = frozenset() if self.unit is None else frozenset((self.unit,))
-        for expression in (self.where, *(key.expression for key in self.keys), *expressions):
-            read |= columns_of(expression)
-        facts = self.declaration.columns
-        types = tuple(
-            (name, facts[name].type, facts[name].digits, facts[name].scale) for name in sorted(read) if name in facts
-        )
-        keys = tuple((key.expression, key.type) for key in self.keys)
-        return (self.unit, self.declaration.neighbours, self.where, keys, self.public_keys, types)
-
-
-def grouping_of(query: Query, declaration: Declaration) -> Grouping:
-    """Return what the profiles of a question are about."""
-    keys = tuple(KeyColumn(key.name, key.expression, type_of(key.expression, declaration)) for key in query.keys)
-    return Grouping(declaration, query.where, keys, public_keys(query, declaration))
-
-
-def is_scaled(query: Query, declaration: Declaration) -> bool:
-    """Whether a question is answered by scaling units into learned caps: no bound on its units is given by hand."""
-    if isinstance(declaration.unit, RowUnit) or declaration.rows_per_unit is not None:
-        return False
-    if public_keys(query, declaration) is None:
-        return False
-    return all(output.aggregate.kind == "count" and _counts_rows(output.aggregate) for output in query.outputs)
-
-
-def _counts_rows(aggregate: Aggregate) -> bool:
-    constant = isinstance(aggregate.expression, Value) and aggregate.expression.value is not None
-    return aggregate.expression is None or constant
+    kind: str
+    subject: Subject
+    words: str
+    centre_of: ValueColumn | None = None
 
 
 def needed_facts(
@@ -87,7 +65,17 @@ def needed_facts(
     """
     if not is_scaled(query, declaration):
         return ()
-    return _profiles_needed(grouping_of(query, declaration), spend, facts, learn)
+    grouping = grouping_of(query, declaration, spend)
+    needed = list(_needed(query, grouping, facts, spend.epsilon))
+    unit = spend.epsilon * _share(query, learn) / _parts(query, grouping)
+    profiles = sum(each.kind in ("counts", "sums") for each in needed)
+    sizes = sum(each.kind == "size" for each in needed)
+    wanted: dict[str, WantedFact] = {}
+    for each in needed:
+        again = AGAIN_SHARE_OF_SIZES / max(sizes, 1) if each.kind == "size" else AGAIN_SHARE / max(profiles, 1)
+        for fact in _rounds(each, unit, spend.epsilon * again, facts):
+            wanted.setdefault(fact.key, fact)
+    return tuple(wanted.values())
 
 
 def missing_facts(
@@ -97,130 +85,110 @@ def missing_facts(
     return tuple(wanted for wanted in needed_facts(query, declaration, spend, facts, learn) if wanted.key not in facts)
 
 
-def _profiles_needed(grouping: Grouping, spend: Spend, facts: Facts, learn: Fraction | None) -> tuple[WantedFact, ...]:
-    norms = norms_of(grouping, spend)
-    usual = {1: SHARE_OF_ONE_NUMBER} if not grouping.keys else {norm: COUNT_SHARES[norm] for norm in norms}
-    whole = sum(usual.values(), Fraction(0))
-    epsilons = [spend.epsilon * share * (1 if learn is None else learn / whole) for share in usual.values()]
-    return rounds_of(grouping, (), ROWS, norms, epsilons, spend, facts)
+def _share(query: Query, learn: Fraction | None) -> Fraction:
+    if learn is not None:
+        return learn
+    if not query.keys:
+        return ONE_NUMBER_SHARE
+    return VALUES_SHARE if any(output.aggregate.kind in ("sum", "mean") for output in query.outputs) else COUNTS_SHARE
 
 
-def norms_of(grouping: Grouping, spend: Spend) -> tuple[int, ...]:
-    """Return the norms whose profiles are learned: with one cell they are the same, and pure noise needs L1 alone."""
-    return (1,) if not grouping.keys or spend.delta_rho == 0 else (1, 2)
+def _parts(query: Query, grouping: Grouping) -> Fraction:
+    """Return the parts of all facts of a question together, known or not."""
+    norms = 1 if grouping.is_pure or not grouping.keys else 2
+    counts, sums = (sum(PARTS[kind][:norms], Fraction(0)) for kind in ("counts", "sums"))
+    columns = list(value_columns(query, grouping))
+    has_rows = any(output.aggregate.kind == "count" and output.aggregate.expression is None for output in query.outputs)
+    total = Fraction(0)
+    for column, _ in columns:
+        total += sums + (PARTS["size"][0] if column.between is None else 0)
+        total += 0 if column.about_zero else PARTS["centre"][0] + (PARTS["missing"][0] if has_rows else counts)
+    subjects = {
+        (output.aggregate.kind, output.aggregate.expression)
+        for output in query.outputs
+        if output.aggregate.kind in ("count", "count_units")
+    }
+    return total + counts * len(subjects) or counts
 
 
-def rounds_of(
-    grouping: Grouping,
-    measured: tuple[Measured, ...],
-    vector: Vector,
-    norms: Sequence[int],
-    epsilons: Sequence[Fraction],
-    spend: Spend,
-    facts: Facts,
-) -> tuple[WantedFact, ...]:
-    """Return the rounds of one vector's profiles: those that are known, and the next one if there should be one."""
-    found = [profile_fact(grouping, measured, vector, norms, epsilons, again=0)]
-    while found[-1].key in facts:
-        reading = reading_of([facts[each.key] for each in found], 0, vector)
-        again = [spend.epsilon * AGAIN_SHARE * epsilon / sum(epsilons) for epsilon in epsilons]
-        if reading.top is not None or _moves(grouping) / float(again[0]) > CLEARLY_SMALLER * reading.scale:
-            following = profile_fact(grouping, measured, vector, norms, again, again=len(found))
-            if following.key not in facts:
-                break
-        found.append(profile_fact(grouping, measured, vector, norms, again, again=len(found)))
-    return tuple(found)
-
-
-def known_rounds(
-    grouping: Grouping, measured: tuple[Measured, ...], vector: Vector, norms: Sequence[int], facts: Facts
-) -> list[Fact]:
-    """Return the rounds of one vector's profiles that are known."""
-    known: list[Fact] = []
-    while (key := _key(grouping, measured, vector, norms, again=len(known))) in facts:
-        known.append(facts[key])
-    return known
-
-
-def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector) -> Reading:
-    """Return what all rounds of one profile tell together."""
-    bins = [(fact.parts[profile], float(fact.scales[profile])) for fact in rounds]
-    return read_profile(bins, shift=vector.shift, whole=vector.kind != "centred")
-
-
-def profile_fact(
-    grouping: Grouping,
-    measured: tuple[Measured, ...],
-    vector: Vector,
-    norms: Sequence[int],
-    epsilons: Sequence[Fraction],
-    *,
-    again: int,
-) -> WantedFact:
-    """Return the fact that one round of a vector's profiles is."""
-    profiles = tuple(Profile(1 if norm == 1 else 2, vector) for norm in norms)
-    plan = profile_plan(grouping, measured, profiles, epsilons)
-    return WantedFact(_key(grouping, measured, vector, norms, again=again), _words(grouping), plan)
-
-
-def _key(
-    grouping: Grouping, measured: tuple[Measured, ...], vector: Vector, norms: Sequence[int], *, again: int
-) -> str:
-    record = (grouping.record(*(column.expression for column in measured)), measured, vector, tuple(norms), again)
-    return "profile " + hashlib.sha256(repr(record).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _words(grouping: Grouping) -> str:
+def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Iterator[_Needed]:
+    """Yield all facts whose subject is known: sizes first."""
     who = "a row" if grouping.unit is None else f"a {grouping.unit}"
     by = ", ".join(key.name for key in grouping.keys)
-    where = " (of the rows that are asked about)" if grouping.where is not None else ""
-    return f"how many rows {who} has{', in all and by ' + by if by else ''}{where}"
+    cells = f", in all and by {by}" if by else ""
+    cells += " (of the rows that are asked about)" if grouping.where is not None else ""
+    rows = any(output.aggregate.kind == "count" and output.aggregate.expression is None for output in query.outputs)
+    for column, _ in value_columns(query, grouping):
+        name = column.expression.name if isinstance(column.expression, Column) else "the expression"
+        size, centre, grid = column.size(), column.centre(facts), column.grid(facts)
+        if size is not None:
+            yield _Needed("size", size, f"how large {name} is")
+        if centre is not None:
+            yield _Needed("centre", centre, f"about the middle of {name}", column)
+        if grid is not None and rows and not column.about_zero:
+            missing = missing_subject(column, grid).at_hand(facts, epsilon)
+            yield _Needed("missing", missing, f"how often {name} of {who} is missing")
+    wanted = wanted_vectors(query, grouping, facts, epsilon)
+    if wanted is None:
+        if rows:
+            subject = count_subject(grouping, "rows").at_hand(facts, epsilon)
+            yield _Needed("counts", subject, f"how many rows {who} has{cells}")
+        return
+    for vector in wanted.vectors:
+        if vector.subject is None:
+            continue
+        subject = vector.subject.at_hand(facts, epsilon)
+        if vector.role == "centred":
+            words = f"how far from their middle the values of {who} add up{cells}"
+            yield _Needed("sums", subject, words)
+        else:
+            what = "groups" if vector.role == "units" else "rows" if vector.role == "rows" else "values"
+            yield _Needed("counts", subject, f"how many {what} {who} has{cells}")
 
 
-def profile_plan(
-    grouping: Grouping, measured: tuple[Measured, ...], profiles: tuple[Profile, ...], epsilons: Sequence[Fraction]
-) -> Plan:
-    """Return the plan that learns profiles: a unit is in one bin of each, and every bin gets Laplace noise.
-
-    Privacy: a unit changes one bin of a profile by 1; where it is replaced, two bins (docs/proofs/scaling.md).
-    """
-    moves = _moves(grouping)
-    how_far = Sensitivity(l0=moves, l1=moves, l2_squared=moves, linf=1)
-    releases = tuple(
-        _people(place, how_far, epsilon, epsilon / sum(epsilons)) for place, epsilon in enumerate(epsilons)
-    )
-    declaration = grouping.declaration
-    return Plan(
-        table=declaration.name,
-        version=declaration.version,
-        unit=grouping.unit,
-        neighbours=declaration.neighbours,
-        where=grouping.where,
-        keys=(KeyColumn("bin", Value(0, "int"), "int"),),
-        public_keys=tuple((place,) for place in range(BINS)),
-        rows_per_unit=UNBOUNDED,
-        groups_per_unit=UNBOUNDED,
-        measured=measured,
-        products=(),
-        releases=releases,
-        quantiles=(),
-        distincts=(),
-        choice=None,
-        threshold=None,
-        outputs=(),
-        columns=("bin",),
-        after=PostProcessing(),
-        spend=Spend(sum(epsilons, Fraction(0))),
-        profiles=profiles,
-        cells=Cells(grouping.keys, grouping.public_keys),
-    )
+def _rounds(needed: _Needed, unit: Fraction, again: Fraction, facts: Facts) -> Iterator[WantedFact]:
+    """Yield the rounds of a fact: those that are known, and the next one if there should be one."""
+    subject = needed.subject
+    parts = PARTS[needed.kind][: max(len(subject.profiles), 1)]
+    epsilons = [unit * part for part in parts]
+    known: list[Fact] = []
+    while True:
+        key = subject.key(len(known))
+        yield WantedFact(key, needed.words, _learning_plan(needed, epsilons))
+        if key not in facts:
+            return
+        known.append(facts[key])
+        epsilons = [again * part / sum(parts) for part in parts]
+        if subject.key(len(known)) not in facts and not _should_repeat(needed, known, epsilons):
+            return
 
 
-def _moves(grouping: Grouping) -> int:
-    return 1 if grouping.declaration.neighbours == "add-remove" else 2
+def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction]) -> bool:
+    """Whether nothing is believed yet, and another round would have clearly less noise than all before it."""
+    if needed.kind in ("centre", "missing"):
+        return False
+    subject = needed.subject
+    if needed.kind == "size":
+        top, scale = span_in(known).top, min(float(fact.scales[0]) for fact in known)
+    else:
+        reading = reading_of(known, 0, subject.profiles[0].vector)
+        top, scale = reading.top, reading.scale
+    return top is None and subject.grouping.moves / float(epsilons[0]) <= CLEARLY_SMALLER * scale
 
 
-def _people(place: int, how_far: Sensitivity, epsilon: Fraction, share: Fraction) -> NoisyRelease:
-    scale = how_far.l1 / epsilon
-    event = LaplaceNoise(scale=scale, sensitivity=Fraction(how_far.l1))
-    return NoisyRelease((Part("people", index=(place,)),), how_far, share, "laplace", scale, event)
+# ---- Plans.
+
+
+def _learning_plan(needed: _Needed, epsilons: Sequence[Fraction]) -> Plan:
+    if needed.centre_of is None:
+        return profile_plan(needed.subject, epsilons)
+    return centre_plan(needed.subject, needed.centre_of, epsilons[0])
+
+
+def centre_plan(subject: Subject, column: ValueColumn, epsilon: Fraction) -> Plan:
+    """Return the plan that learns a centre: the median of one row of each unit, within the range of its size."""
+    (measured,) = subject.measured
+    declaration = replace(subject.grouping.declaration, rows_per_unit=1, groups_per_unit=1)
+    aggregate = Aggregate("quantile", column.expression, measured.between, fraction=Fraction(1, 2))
+    query = Query(declaration.name, (Output("centre", aggregate),))
+    return hand_set_plan(query, declaration, Spend(epsilon))

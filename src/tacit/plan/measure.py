@@ -92,7 +92,7 @@ def _own_step(kind: str, facts: ColumnFacts | None, between: tuple[Fraction, Fra
         return Fraction(1)
     if kind == "decimal" and facts is not None:
         return Fraction(1, 10**facts.scale)
-    return _power_of_two_at_most((between[1] - between[0]) / float_steps)
+    return power_of_two_at_most((between[1] - between[0]) / float_steps)
 
 
 def _ends(between: tuple[Fraction, Fraction], step: Fraction, *, exact: bool) -> tuple[int, int]:
@@ -118,7 +118,8 @@ def _rounding(
     return max(step / 2, ends[0] * step - between[0], between[1] - ends[1] * step)
 
 
-def _power_of_two_at_most(value: Fraction) -> Fraction:
+def power_of_two_at_most(value: Fraction) -> Fraction:
+    """Return the largest power of two that is not above a value."""
     power = Fraction(2) ** (value.numerator.bit_length() - value.denominator.bit_length())
     return power if power <= value else power / 2
 

@@ -18,7 +18,6 @@ from tacit.plan.choices import UnitBounds, choice_of
 from tacit.plan.facts import NO_FACTS, Facts
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
-from tacit.plan.learning import is_scaled
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import (
     Choice,
@@ -35,6 +34,7 @@ from tacit.plan.plan import (
 from tacit.plan.scaled import scaled_plan, sensitivity_of_totals
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import Wanted, divide
+from tacit.plan.vectors import is_scaled
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
@@ -172,6 +172,11 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
         plan = scaled_plan(query, declaration, spend, facts)
         if plan is not None:
             return plan
+    return hand_set_plan(query, declaration, spend, facts)
+
+
+def hand_set_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
+    """Return the plan of a question whose bounds and ranges are all given by hand; refuse where one is missing."""
     return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend, facts=facts)))
 
 

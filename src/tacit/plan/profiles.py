@@ -6,10 +6,14 @@ profile is a public number like one that a person writes, and a wrong one makes 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tacit.plan.scaling import LARGEST_BINS, LARGEST_LEAST
 
 Floats = NDArray[np.float64]
 
@@ -20,6 +24,9 @@ FALSE_SLOPE = 1.5
 # The fullest bin is where a profile begins if it has this many noise scales: noise alone has such a bin in a profile
 # once in 10,000 profiles.
 CLEAR = 13.0
+# The same for the octaves of values, of which there are more: a false range once in 60 profiles of noise alone costs a
+# coarse grid and nothing else.
+CLEAR_VALUES = 9.0
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 16
 # A tail that falls by less than 10 an octave, and does not rise before, goes on: its cap is doubled.
@@ -27,6 +34,8 @@ SLOW_LEAST = 0.1
 RISING_MOST = 1.2
 # How a tail goes on beyond what was seen, for one octave: by its last ratio, within these.
 RATIO_LEAST, RATIO_MOST = 0.05, 0.5
+# Instead of nobody, so that every profile has a mass.
+NOBODY = 1e-9
 # At most about this many noise scales of people are in a bin and not seen.
 UNSEEN = 3.0
 
@@ -40,12 +49,13 @@ class Reading:
     scale: float  # of the noise, in people
     shift: int  # a step is 2^shift fine steps, in which bins are counted
     whole: bool  # sizes are whole numbers of steps
+    safe: float = 1.0  # the cap where nothing is believed, in steps
 
     @property
     def tail_cap(self) -> float:
-        """The size, in steps, that nobody is believed to exceed; 1 where nothing is believed."""
+        """The size, in steps, that nobody is believed to exceed; a safe one where nothing is believed."""
         if self.top is None:
-            return 1.0
+            return self.safe
         return 2.0 ** (self.top + 1 - self.shift) * (2 if _is_slow(self.people, self.top) else 1)
 
     @property
@@ -56,37 +66,38 @@ class Reading:
     def points(self) -> tuple[Floats, Floats]:
         """Return sizes in steps, rising, and about how many people have each."""
         if self.top is None:
-            return np.ones(1), np.full(1, 1e-9)
+            return np.full(1, self.safe), np.full(1, NOBODY)
         within = (np.arange(POINTS) + 0.5) / POINTS
         sizes = np.exp2(np.arange(len(self.people))[:, None] + within[None, :] - self.shift)
         if self.whole:  # between 1 and 2 there is only 1
             sizes[: self.shift + 1] = 1.0
         weights = np.repeat(np.array(self.people) / POINTS, POINTS)
-        return sizes.ravel(), np.maximum(weights, 1e-12)
+        return sizes.ravel(), np.maximum(weights, NOBODY)
 
 
-def read_profile(rounds: Sequence[tuple[Sequence[int], float]], *, shift: int, whole: bool) -> Reading:
+def read_profile(
+    rounds: Sequence[tuple[Sequence[int], float]], *, shift: int, whole: bool, safe: float = 1.0
+) -> Reading:
     """Return what rounds of one profile tell, each given as its noisy bins and the scale of their noise."""
     counts, scale = combined_rounds(rounds)
     top = believed_top(counts, scale, start=shift if whole else 0)
     if top is None:
-        return Reading((), None, scale, shift, whole)
+        return Reading((), None, scale, shift, whole, safe)
     least = shift if whole else 0  # nobody has less than one step, whatever the noise says
     people = [max(count, 0.0) if place >= least else 0.0 for place, count in enumerate(counts[: top + 1])]
     beyond = _foreseen(people, top, scale)
-    return Reading((*people, *([beyond] if beyond else [])), top, scale, shift, whole)
+    return Reading((*people, *([beyond] if beyond else [])), top, scale, shift, whole, safe)
 
 
 def combined_rounds(rounds: Sequence[tuple[Sequence[int], float]]) -> tuple[list[float], float]:
     """Return the mean of several noisy histograms of the same people, each counted by its precision, and its scale."""
+    if len(rounds) == 1:
+        return list(map(float, rounds[0][0])), rounds[0][1]
     precisions = [1 / max(scale, 1e-9) ** 2 for _, scale in rounds]
     total = sum(precisions)
-    bins = len(rounds[0][0])
-    counts = [
-        sum(precision * counts[place] for precision, (counts, _) in zip(precisions, rounds, strict=True)) / total
-        for place in range(bins)
-    ]
-    return counts, 1 / sqrt(total)
+    counts = np.array([bins for bins, _ in rounds], dtype=float)
+    weighted = np.array(precisions) @ counts
+    return list(map(float, weighted / total)), 1 / sqrt(total)
 
 
 def believed_top(counts: Sequence[float], scale: float, *, start: int = 0, clear: float = CLEAR) -> int | None:
@@ -102,6 +113,58 @@ def believed_top(counts: Sequence[float], scale: float, *, start: int = 0, clear
         if counts[place] > scale * (log(1 / (2 * FALSE_BIN)) + FALSE_SLOPE * log(2) * distance):
             top = place
     return top
+
+
+@dataclass(frozen=True)
+class Span:
+    """How far values are believed to go: the highest octave of those above 0 and of those below; None: none are."""
+
+    up: int | None
+    down: int | None
+
+    @property
+    def top(self) -> int | None:
+        """The highest octave of either."""
+        return max((end for end in (self.up, self.down) if end is not None), default=None)
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        """The range that holds all believed values, 0 included."""
+        low, high = (Fraction(0) if end is None else Fraction(2) ** (end + 1) for end in (self.down, self.up))
+        return -low, high
+
+
+@lru_cache(maxsize=256)
+def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...]) -> Span:
+    """Return how far values go on either side, from rounds of a profile of the largest values.
+
+    Where one side has no bin that is clear of noise, its bins are believed by their distance from the other side's.
+    """
+    counts, scale = combined_rounds(rounds)
+    half = LARGEST_BINS // 2
+    sides = [counts[:half], counts[half:]]
+    tops = [believed_top(side, scale, start=half, clear=CLEAR_VALUES) for side in sides]
+    fullest = [max(range(half), key=lambda place: side[place]) for side in sides]
+    clear = [side[place] > CLEAR_VALUES * scale for side, place in zip(sides, fullest, strict=True)]
+    if not any(clear):
+        return Span(None, None)
+    for side in (0, 1):
+        if not clear[side]:
+            tops[side] = _near(sides[side], scale, fullest[1 - side])
+    up, down = (None if top is None else top + LARGEST_LEAST for top in tops)
+    return Span(up, down)
+
+
+def _near(counts: Sequence[float], scale: float, start: int) -> int | None:
+    """Return the highest bin that is believed by its distance from `start`, on either side of it."""
+    return max(
+        (
+            place
+            for place, count in enumerate(counts)
+            if count > scale * (log(1 / (2 * FALSE_BIN)) + FALSE_SLOPE * log(2) * abs(place - start))
+        ),
+        default=None,
+    )
 
 
 def _is_slow(people: Sequence[float], top: int) -> bool:

@@ -4,141 +4,346 @@ Whatever the facts say, the plan is safe: a cap is what one unit can add to a re
 (docs/proofs/scaling.md). Facts decide how well the answer comes out.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import log, pi, sqrt
+from statistics import NormalDist
+
+import numpy as np
 
 from tacit.accounting import rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.caps import (
+    ANCHOR_SHARES,
+    MISMATCH,
+    MISMATCH_OF_MEANS,
     Cap,
     Sizes,
     Terms,
+    Told,
     best_cap,
+    by_rank,
     in_fine_steps,
     outlook_of,
     root_above,
-    sizes_of,
     tail_in_fine_steps,
 )
 from tacit.plan.facts import Fact, Facts
-from tacit.plan.learning import ROWS, Grouping, grouping_of, known_rounds, norms_of, reading_of
-from tacit.plan.outputs import CountRows
-from tacit.plan.plan import NoiseKind, Part, Plan, Sensitivity, Spend
+from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, refuse_private_keys, threshold_for_weights
+from tacit.plan.known import grouping_of, reading_of
+from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, Sensitivity, Spend, Threshold
+from tacit.plan.profiles import Floats
 from tacit.plan.scaling import UNBOUNDED, Scaling, Vector
-from tacit.plan.split import with_noise
+from tacit.plan.split import rounded_shares, with_noise
+from tacit.plan.vectors import Wanted, WantedVector, wanted_vectors
 from tacit.query import Query, limit_cells
 from tacit.tables import Declaration
 
-# A vector's share of the loss, and its parts: (parts, sensitivity, share).
-Wanted = tuple[tuple[Part, ...], Sensitivity, Fraction]
+# Parts of the loss: of a vector that something is asked of, of rows that only a mean needs, and of the units by which
+# private keys are shown, under either noise: under Gaussian noise their threshold is low already.
+PART_ASKED, PART_OF_ROWS, PART_OF_KEYS = 1.0, 1 / 3, {"laplace": 1.0, "gaussian": 0.5}
+# A group that is shown has about this many times the units of the threshold.
+SHOWN_GROUP = 4
+# How often the caps of vectors with one weight are chosen in turn.
+TURNS = 2
+
+Piece = tuple[tuple[Part, ...], Sensitivity, Fraction]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A question's vectors, and the rounds of facts that each one's cap is read off."""
+
+    wanted: Wanted
+    rounds: tuple[tuple[Fact, ...], ...]
+    declaration: Declaration
+    spend: Spend
+
+    @property
+    def is_private(self) -> bool:
+        """Whether keys are found privately."""
+        return self.wanted.grouping.public_keys is None
+
+    @property
+    def cells_most(self) -> int:
+        """In how many groups one unit can be."""
+        listed = self.wanted.grouping.public_keys
+        if listed is not None:
+            return len(listed)
+        return min(self.declaration.groups_per_unit or KEYS_MOST, KEYS_MOST)
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """All of the facts, each once."""
+        return tuple(dict.fromkeys((*self.wanted.used, *(fact for rounds in self.rounds for fact in rounds))))
 
 
 @dataclass(frozen=True)
 class _Choice:
-    """One kind of noise for the whole call: the cap of each vector, and about how well the answer comes out."""
+    """One kind of noise for the whole call: the share and the cap of each vector, and about how well it does."""
 
     noise: NoiseKind
-    sizes: tuple[Sizes, ...]
-    caps: tuple[Cap, ...]
+    shares: tuple[Fraction, ...]
+    sizes: tuple[Sizes | None, ...]
+    caps: tuple[Cap | None, ...]
+    weights: tuple[Floats | None, ...]
     error: float
 
 
 def scaled_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Plan | None:
     """Return the plan of a question in which no unit is bounded by hand; None where a fact is missing."""
-    grouping = grouping_of(query, declaration)
-    known = known_rounds(grouping, (), ROWS, norms_of(grouping, spend), facts)
-    if not known:
+    known = _known(query, declaration, spend, facts)
+    if known is None:
         return None
-    listed = grouping.public_keys
-    if listed is None:
-        return None
-    limit_cells(query, len(listed))
-    choice = _chosen(grouping, known, spend, cells=len(listed))
-    vectors = tuple(_vector(ROWS, sizes, cap) for sizes, cap in zip(choice.sizes, choice.caps, strict=True))
-    scaling = Scaling(1 if choice.noise == "laplace" else 2, vectors, tuple((at,) for at in range(len(vectors))))
-    cells, totals = _released(scaling, choice, declaration, len(listed))
+    listed = known.wanted.grouping.public_keys
+    limit_cells(query, None if listed is None else len(listed))
+    choice = _chosen(known)
+    vectors = tuple(_vector(known, choice, place) for place in range(len(known.wanted.vectors)))
+    scaling = Scaling(1 if choice.noise == "laplace" else 2, vectors, tuple(map(tuple, known.wanted.together)))
+    cells, totals = _pieces(known, choice, scaling)
     made = with_noise((*cells, *totals), spend, choice.noise)
+    return _plan(query, known, scaling, made)
+
+
+def _plan(query: Query, known: _Known, scaling: Scaling, made: tuple[NoisyRelease, ...]) -> Plan:
+    declaration, wanted = known.declaration, known.wanted
+    groups = declaration.groups_per_unit or UNBOUNDED
     return Plan(
         table=declaration.name,
         version=declaration.version,
-        unit=grouping.unit,
+        unit=wanted.grouping.unit,
         neighbours=declaration.neighbours,
         where=query.where,
-        keys=grouping.keys,
-        public_keys=listed,
-        rows_per_unit=UNBOUNDED,
-        groups_per_unit=UNBOUNDED,
-        measured=(),
+        keys=wanted.grouping.keys,
+        public_keys=wanted.grouping.public_keys,
+        rows_per_unit=declaration.rows_per_unit or UNBOUNDED,
+        groups_per_unit=known.cells_most if known.is_private else groups,
+        measured=tuple(wanted.measured),
         products=(),
-        releases=made[: len(cells)],
+        releases=made[: len(scaling.vectors)],
         quantiles=(),
         distincts=(),
         choice=None,
-        threshold=None,
-        outputs=tuple(CountRows(output.name, 0) for output in query.outputs),
+        threshold=_threshold(known, scaling, made),
+        outputs=tuple(wanted.outputs[output.name] for output in query.outputs),
         columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
         after=query.after,
-        spend=spend,
+        spend=known.spend,
         scaling=scaling,
-        totals=made[len(cells) :],
-        learned=tuple(known),
+        totals=made[len(scaling.vectors) :],
+        learned=known.facts,
     )
 
 
-def _chosen(grouping: Grouping, known: list[Fact], spend: Spend, *, cells: int) -> _Choice:
+def _known(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> _Known | None:
+    grouping = grouping_of(query, declaration, spend)
+    if grouping.public_keys is None and spend.delta_keys == 0:
+        refuse_private_keys(query)
+    wanted = wanted_vectors(query, grouping, facts, spend.epsilon)
+    if wanted is None:
+        return None
+    found: list[tuple[Fact, ...]] = []
+    for each in wanted.vectors:
+        rounds = () if each.subject is None else tuple(each.subject.at_hand(facts, spend.epsilon).rounds(facts))
+        if each.subject is not None and not rounds:
+            return None
+        found.append(rounds)
+    return _Known(wanted, tuple(found), declaration, spend)
+
+
+# ---- Choosing noise, shares and caps.
+
+
+def _chosen(known: _Known) -> _Choice:
     """Return the kind of noise, and the caps, that err less; the kind that the call asks for if it asks."""
-    total = reading_of(known, 0, ROWS)
-    length = reading_of(known, 1, ROWS) if len(known[0].parts) > 1 else None
+    noises = _noises(known.spend)
+    heights = {noise: _height(known, noise) for noise in noises} if known.is_private else {}
+    cells = _cells(known, min(heights.values())) if heights else float(known.cells_most)
     found = []
-    for noise in _noises(spend):
-        sizes = sizes_of(total, None if noise == "laplace" else length)
-        cap = best_cap(sizes, _terms(noise, spend, grouping.declaration), cells=cells)
-        found.append(_Choice(noise, (sizes,), (cap,), cap.relative(sizes, cells)))
+    for noise in noises:
+        choice = _choice(known, noise, cells)
+        higher = heights[noise] / min(heights.values()) / SHOWN_GROUP if heights else 0.0
+        found.append(replace(choice, error=choice.error + higher))
     return min(found, key=lambda choice: choice.error)
 
 
 def _noises(spend: Spend) -> tuple[NoiseKind, ...]:
-    if spend.delta_rho == 0:
-        if spend.noise == "gaussian":
-            raise QueryRefused(
-                "Gaussian noise needs a delta, but this budget is pure (delta = 0)\nhint: use noise='laplace', or"
-                " declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+    if spend.delta_rho > 0:
+        return ("laplace", "gaussian") if spend.noise is None else (spend.noise,)
+    if spend.noise == "gaussian":
+        raise QueryRefused(
+            "Gaussian noise needs a delta, but this budget is pure (delta = 0)\nhint: use noise='laplace', or"
+            " declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+        )
+    return ("laplace",)
+
+
+def _choice(known: _Known, noise: NoiseKind, cells: float) -> _Choice:
+    vectors = known.wanted.vectors
+    shares = _shares(known, noise)
+    sizes: list[Sizes | None] = [None] * len(vectors)
+    caps: list[Cap | None] = [None] * len(vectors)
+    weights: list[Floats | None] = [None] * len(vectors)
+    for group in known.wanted.together:
+        scaled = [place for place in group if known.rounds[place]]
+        if not scaled:
+            continue
+        for place, each in zip(scaled, by_rank([_told(known, place, noise) for place in scaled]), strict=True):
+            sizes[place] = each
+        for place, cap in _caps(known, noise, cells, {place: sizes[place] for place in scaled}, shares).items():
+            caps[place] = cap
+        ones = [sizes[place].weights(caps[place].size) for place in scaled]  # type: ignore[union-attr]
+        for place in scaled:
+            weights[place] = np.minimum.reduce(ones)
+    error = sum(
+        _weight(known, place) * cap.relative(each, cells)
+        for place, (cap, each) in enumerate(zip(caps, sizes, strict=True))
+        if cap is not None and each is not None
+    )
+    return _Choice(noise, tuple(shares), tuple(sizes), tuple(caps), tuple(weights), error)
+
+
+def _caps(
+    known: _Known, noise: NoiseKind, cells: float, sizes: dict[int, Sizes | None], shares: Sequence[Fraction]
+) -> dict[int, Cap]:
+    """Return the caps of vectors that have one weight, each chosen in turn with the others as they are."""
+    found: dict[int, Cap] = {}
+    for _ in range(TURNS if len(sizes) > 1 else 1):
+        for place, each in sizes.items():
+            if each is None:
+                continue
+            others = [
+                other.weights(found[at].size)
+                for at, other in sizes.items()
+                if at != place and other is not None and at in found
+            ]
+            found[place] = best_cap(
+                each,
+                _terms(noise, known, known.wanted.vectors[place]),
+                cells=cells,
+                share=float(shares[place]),
+                mismatch=MISMATCH_OF_MEANS if known.wanted.vectors[place].of_mean else MISMATCH,
+                others=np.minimum.reduce(others) if others else None,
             )
-        return ("laplace",)
-    return ("laplace", "gaussian") if spend.noise is None else (spend.noise,)
+    if any(cap.anchor for cap in found.values()):  # one weight cuts all of them, so the totals of all are measured
+        found = {place: replace(cap, anchor=cap.anchor or ANCHOR_SHARES[0]) for place, cap in found.items()}
+    return found
 
 
-def _terms(noise: NoiseKind, spend: Spend, declaration: Declaration) -> Terms:
-    replaced = declaration.neighbours == "replace"
+def _told(known: _Known, place: int, noise: NoiseKind) -> Told:
+    """Return what is known of one vector, for the norm of this noise."""
+    each, rounds = known.wanted.vectors[place], known.rounds[place]
+    if each.subject is None:
+        raise ValueError("a vector whose cap is one unit is not profiled")
+    profiled = each.subject.profiles[0].vector
+    total = reading_of(rounds, 0, profiled, safe=each.safe)
+    rows = known.declaration.rows_per_unit
+    times = float(rows) if rows is not None and profiled.kind == "units" and each.role != "units" else 1.0
     if noise == "laplace":
-        return Terms("laplace", float(spend.epsilon), 2.0 if replaced else 1.0)
-    return Terms("gaussian", float(rho_within(spend.epsilon, spend.delta_rho)), 2**0.5 if replaced else 1.0)
+        return Told(total, times=times)
+    if profiled.kind == "units":
+        return Told(total, times=times, is_rooted=True)
+    length = reading_of(rounds, 1, profiled, safe=each.safe) if len(rounds[0].parts) > 1 else None
+    return Told(total, None if length is None or length.top is None else length)
 
 
-def _vector(profiled: Vector, sizes: Sizes, cap: Cap) -> Vector:
+def _terms(noise: NoiseKind, known: _Known, vector: WantedVector) -> Terms:
+    replaced, one = known.declaration.neighbours == "replace", known.cells_most == 1
+    signed = vector.role == "centred"
+    spend = known.spend
+    if noise == "laplace":
+        farther = 1.0 if not replaced or (one and not signed) else 2.0
+        return Terms("laplace", float(spend.epsilon), farther)
+    farther = 1.0 if not replaced or (one and not signed) else 2.0 if signed else sqrt(2)
+    return Terms("gaussian", float(rho_within(spend.epsilon, spend.delta_rho)), farther)
+
+
+def _weight(known: _Known, place: int) -> float:
+    """Return how much the error of a vector counts."""
+    names, given = known.wanted.vectors[place].names, dict(known.spend.weights)
+    return float(max((given.get(name, Fraction(1)) for name in names), default=Fraction(1)))
+
+
+def _shares(known: _Known, noise: NoiseKind) -> list[Fraction]:
+    """Return the share of each vector, its totals included; they add up to 1 exactly."""
+    root = 1 / 3 if noise == "laplace" else 1 / 2
+    parts = []
+    for place, vector in enumerate(known.wanted.vectors):
+        part = PART_OF_KEYS[noise] if vector.role == "keys" else PART_ASKED if vector.names else PART_OF_ROWS
+        parts.append(part * _weight(known, place) ** root)
+    return rounded_shares(parts)
+
+
+def _height(known: _Known, noise: NoiseKind) -> float:
+    """Return about the threshold of private keys, in units: for choosing; the true one is found afterwards."""
+    place = next(place for place, vector in enumerate(known.wanted.vectors) if vector.role == "keys")
+    width = _terms(noise, known, known.wanted.vectors[place]).width(float(_shares(known, noise)[place]))
+    chance = max(float(known.spend.delta_keys), 1e-300)
+    if noise == "laplace":
+        return 1 + width * max(log(1 / (2 * chance)), 1.0)
+    return 1 + width * sqrt(pi / 2) * max(-NormalDist().inv_cdf(chance), 1.0)
+
+
+def _cells(known: _Known, height: float) -> float:
+    """Return about how many groups are shown: as if each had some times the units of the threshold."""
+    for place, rounds in enumerate(known.rounds):
+        if rounds and known.wanted.vectors[place].role != "centred":
+            (sizes,) = by_rank([_told(known, place, "gaussian")])
+            # a person in k groups alike has an L1 norm √k times the L2 norm
+            pairs = float(np.sum(sizes.people * np.minimum((sizes.total / sizes.length) ** 2, KEYS_MOST)))
+            return max(2.0, pairs / (SHOWN_GROUP * height))
+    return 2.0
+
+
+# ---- The plan's records.
+
+
+def _vector(known: _Known, choice: _Choice, place: int) -> Vector:
+    each = known.wanted.vectors[place]
+    sizes, cap, weights = choice.sizes[place], choice.caps[place], choice.weights[place]
+    if sizes is None or cap is None or weights is None:  # one unit is its cap
+        shift = UNIT_SHIFT if known.wanted.grouping.keys else 0
+        return replace(each.vector, shift=shift, cap=1 << shift)
     shift, fine = in_fine_steps(cap.size)
-    vector = replace(profiled, shift=shift, cap=fine, outlook=outlook_of(sizes, cap.size))
+    vector = replace(each.vector, shift=shift, cap=fine, rows=each.rows, outlook=outlook_of(sizes, weights))
     if not cap.anchor:
         return vector
     tail, tail_shift = tail_in_fine_steps(sizes.tail_cap, shift)
-    return replace(vector, totals="absolute", tail=tail, tail_shift=tail_shift)
+    return replace(vector, totals="signed" if each.signed else "absolute", tail=tail, tail_shift=tail_shift)
 
 
-def _released(
-    scaling: Scaling, choice: _Choice, declaration: Declaration, listed: int
-) -> tuple[list[Wanted], list[Wanted]]:
+def _pieces(known: _Known, choice: _Choice, scaling: Scaling) -> tuple[list[Piece], list[Piece]]:
     """Return each vector's cells, and the totals of those that have them, with their shares of the loss."""
-    cells: list[Wanted] = []
-    totals: list[Wanted] = []
-    replaced = declaration.neighbours == "replace"
+    cells: list[Piece] = []
+    totals: list[Piece] = []
+    replaced = known.declaration.neighbours == "replace"
     for place, (vector, cap) in enumerate(zip(scaling.vectors, choice.caps, strict=True)):
-        how_far = sensitivity_of_vector(vector, norm=scaling.norm, replaced=replaced, cells=listed)
-        cells.append(((Part("scaled", index=(place,)),), how_far, 1 - cap.anchor))
+        share, anchor = choice.shares[place], Fraction(0) if cap is None else cap.anchor
+        how_far = sensitivity_of_vector(vector, norm=scaling.norm, replaced=replaced, cells=known.cells_most)
+        cells.append(((Part("scaled", index=(place,)),), how_far, share * (1 - anchor)))
         if vector.totals is not None:
             parts = (Part("kept", index=(place,)), Part("cut", index=(place,)))
-            how_far = sensitivity_of_totals(vector, replaced=replaced)
-            totals.append((parts, how_far, cap.anchor))
+            totals.append((parts, sensitivity_of_totals(vector, replaced=replaced), share * anchor))
     return cells, totals
+
+
+def _threshold(known: _Known, scaling: Scaling, made: tuple[NoisyRelease, ...]) -> Threshold | None:
+    """Return the threshold of private keys: their noisy sum of weights, of one unit at most each, must reach it."""
+    if not known.is_private:
+        return None
+    place = next(place for place, vector in enumerate(known.wanted.vectors) if vector.role == "keys")
+    vector, release = scaling.vectors[place], made[place]
+    return threshold_for_weights(
+        release.summed,
+        release.scale,
+        cap=vector.cap,
+        shift=vector.shift,
+        norm=scaling.norm,
+        groups_most=known.cells_most,
+        delta=known.spend.delta_keys,
+        release=place,
+    )
 
 
 def sensitivity_of_vector(vector: Vector, *, norm: int, replaced: bool, cells: int) -> Sensitivity:
@@ -164,4 +369,4 @@ def _sensitivity(length: int, sum_most: int, numbers: int, *, replaced: bool, si
     linf = 2 * length if signed else length
     if numbers == 1:
         return Sensitivity(l0=1, l1=linf, l2_squared=linf * linf, linf=linf)
-    return Sensitivity(l0=numbers, l1=2 * sum_most, l2_squared=(4 if signed else 2) * length * length, linf=linf)
+    return Sensitivity(l0=2 * numbers, l1=2 * sum_most, l2_squared=(4 if signed else 2) * length**2, linf=linf)

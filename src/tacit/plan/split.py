@@ -105,7 +105,7 @@ def shares_of(
         least = sum(rest) / len(rest) * (1 if noise == "laplace" else GAUSSIAN_UNITS)
         weighed[0][place] = max(weighed[0][place], least)
     root = 1 / 3 if noise == "laplace" else 1 / 2
-    shares = _rounded([weight**root for weight in (*weighed[0], *weighed[1])])
+    shares = rounded_shares([weight**root for weight in (*weighed[0], *weighed[1])])
     return shares[: counts[0]], shares[counts[0] :]
 
 
@@ -142,7 +142,7 @@ def _rank_error(output: Quantile, layout: Layout, unit: UnitBounds, *, noise: No
     return sqrt(2) * unit.rows * draws * (2 if unit.replace else 1)
 
 
-def _rounded(sizes: list[float]) -> list[Fraction]:
+def rounded_shares(sizes: list[float]) -> list[Fraction]:
     """Return shares in about these proportions as whole parts of PARTS that add up to 1."""
     total, least = sum(sizes), -(-PARTS * EVEN_LEAST // len(sizes))
     parts = [max(int(least), int(PARTS * size / total)) for size in sizes]

@@ -1,0 +1,117 @@
+"""Known facts: what each is about, the key that it is found by, and what its noisy numbers tell.
+
+A key has everything that a fact is about: whose rows, which of them, in which cells, which expression of which types on
+which grid. It never has an epsilon, a version or the name of an output, so that every later question finds it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tacit.plan.facts import Fact, Facts
+from tacit.plan.groups import public_keys
+from tacit.plan.plan import KeyColumn, Measured, Spend
+from tacit.plan.profiles import Reading, Span, read_profile, span_of
+from tacit.plan.scaling import Profile, Vector
+from tacit.query import Expression, Query, Scalar, columns_of, type_of
+from tacit.tables import Declaration, RowUnit
+
+# A call with at least this epsilon learns for its own WHERE; a smaller one takes what is known of all rows, if it is.
+OWN_WHERE_FROM = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What a profile is about: the rows, whose they are, and the cells that they fall into."""
+
+    declaration: Declaration
+    where: Expression | None
+    keys: tuple[KeyColumn, ...]
+    public_keys: tuple[tuple[Scalar, ...], ...] | None
+    is_pure: bool = False  # the call has no delta: its noise is Laplace noise, and L2 norms are of no use
+
+    @property
+    def unit(self) -> str | None:
+        """The unit's column; None: every row is its own unit."""
+        return None if isinstance(self.declaration.unit, RowUnit) else self.declaration.unit
+
+    @property
+    def moves(self) -> int:
+        """How many bins of a profile one unit changes by 1."""
+        return 1 if self.declaration.neighbours == "add-remove" else 2
+
+    def of_all_rows(self) -> "Grouping":
+        """Return the same cells without WHERE."""
+        return replace(self, where=None)
+
+    def of_whole_table(self) -> "Grouping":
+        """Return the whole table as one cell: what sizes and centres of columns are about."""
+        return replace(self, where=None, keys=(), public_keys=((),))
+
+    def record(self, *expressions: Expression) -> tuple[object, ...]:
+        """Return what tells it from every other, with the types of all columns that it reads."""
+        read: frozenset[str] = frozenset() if self.unit is None else frozenset((self.unit,))
+        for expression in (self.where, *(key.expression for key in self.keys), *expressions):
+            read |= columns_of(expression)
+        facts = self.declaration.columns
+        types = tuple(
+            (name, facts[name].type, facts[name].digits, facts[name].scale) for name in sorted(read) if name in facts
+        )
+        keys = tuple((key.expression, key.type) for key in self.keys)
+        return (self.unit, self.declaration.neighbours, self.where, keys, self.public_keys, types)
+
+
+def grouping_of(query: Query, declaration: Declaration, spend: Spend) -> Grouping:
+    """Return what the profiles of a question are about."""
+    keys = tuple(KeyColumn(key.name, key.expression, type_of(key.expression, declaration)) for key in query.keys)
+    return Grouping(declaration, query.where, keys, public_keys(query, declaration), is_pure=spend.delta_rho == 0)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One fact, told by all its rounds: profiles of one vector, or of values of one expression, or a centre."""
+
+    grouping: Grouping
+    measured: tuple[Measured, ...]
+    profiles: tuple[Profile, ...]  # none: a centre, drawn from the one measured column
+
+    def key(self, again: int = 0) -> str:
+        """Return the key of one of its rounds."""
+        record = (
+            self.grouping.record(*(column.expression for column in self.measured)),
+            self.measured,
+            self.profiles,
+            again,
+        )
+        name = "profile" if self.profiles else "centre"
+        return f"{name} {hashlib.sha256(repr(record).encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+    def rounds(self, facts: Facts) -> list[Fact]:
+        """Return the rounds that are known."""
+        known: list[Fact] = []
+        while (key := self.key(len(known))) in facts:
+            known.append(facts[key])
+        return known
+
+    def without_where(self) -> "Subject":
+        """Return the same of all rows."""
+        return replace(self, grouping=self.grouping.of_all_rows())
+
+    def at_hand(self, facts: Facts, epsilon: Fraction) -> "Subject":
+        """Return itself, or the same of all rows where that is known and this call is too small to learn its own."""
+        if self.grouping.where is None or self.key() in facts or epsilon >= OWN_WHERE_FROM:
+            return self
+        wider = self.without_where()
+        return wider if wider.key() in facts else self
+
+
+def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector, *, safe: float = 1.0) -> Reading:
+    """Return what all rounds of one profile tell together; `safe` is the cap, in steps, where nothing is believed."""
+    bins = tuple((fact.parts[profile], float(fact.scales[profile])) for fact in rounds)
+    return read_profile(bins, shift=vector.shift, whole=vector.kind != "centred", safe=safe)
+
+
+def span_in(rounds: Sequence[Fact]) -> Span:
+    """Return how far values are believed to go above and below 0."""
+    return span_of(tuple((fact.parts[0], float(fact.scales[0])) for fact in rounds))
