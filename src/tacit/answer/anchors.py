@@ -19,6 +19,8 @@ FLOOR_SCALES = 4
 # A factor that may be larger than this is as good as unknown.
 FACTOR_MOST = 1e9
 ROUNDS = 60
+# Public rows are those of the listed groups unless there are more of them than foreseen by this factor.
+LIST_MOST = Fraction(3, 2)
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,9 @@ class Anchor:
         return math.inf if self.totals is None else max(self.totals.cut, 0.0) + self.totals.error
 
 
-def vector_of(plan: Plan, index: int) -> Vector:
-    """Return a vector of a plan that scales."""
-    if plan.scaling is None:
-        raise ValueError("this plan has no vectors: it scales nothing")
-    return plan.scaling.vectors[index]
+def vectors_of(plan: Plan) -> tuple[Vector, ...]:
+    """Return the vectors of a plan that scales, or those of which bounds by hand keep and cut some."""
+    return plan.measured_totals if plan.scaling is None else plan.scaling.vectors
 
 
 def fine_per_step(vector: Vector) -> Fraction:
@@ -69,11 +69,9 @@ def fine_per_step(vector: Vector) -> Fraction:
 
 
 def anchors(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[Anchor, ...]:
-    """Return the anchor of each of the plan's vectors."""
-    if plan.scaling is None:
-        return ()
+    """Return the anchor of each of the vectors of a plan that scales."""
     found = []
-    for index, vector in enumerate(plan.scaling.vectors):
+    for index, vector in enumerate(() if plan.scaling is None else plan.scaling.vectors):
         measured = totals_index(plan, index)
         if measured is not None:
             kept, cut = noisy.totals[measured]
@@ -144,11 +142,13 @@ def _unmeasured(vector: Vector, index: int, plan: Plan, noisy: NoisyTable, confi
     """Return the anchor of a vector without totals: the public number of rows, or what is foreseen, or nothing."""
     if not plan.keys:  # one cell, whose cap is the tail cap: nothing up to it is cut
         return Anchor()
+    share = min(max(vector.outlook.kept if vector.outlook is not None else 1.0, 1 / FACTOR_MOST), 1.0)
     if vector.kind == "rows" and plan.public_rows is not None and plan.where is None and plan.threshold is None:
         kept = sum(noisy.parts[index][0])
-        return _of_public_rows(plan.public_rows, vector, plan.releases[index], kept, len(noisy.keys), confidence)
-    share = vector.outlook.kept if vector.outlook is not None else 1.0
-    return Anchor(foreseen=1 / min(max(share, 1 / FACTOR_MOST), 1.0))
+        # a list of groups need not hold all rows; where facts tell that it does not, the number of rows tells nothing
+        if plan.public_rows * fine_per_step(vector) * Fraction(share) <= LIST_MOST * kept:
+            return _of_public_rows(plan.public_rows, vector, plan.releases[index], kept, len(noisy.keys), confidence)
+    return Anchor(foreseen=1 / share)
 
 
 def _of_public_rows(

@@ -241,7 +241,7 @@ def make_answer(
 ) -> Answer:
     """Return the answer made from noisy integers, after HAVING, ORDER BY and LIMIT: post-processing only."""
     columns = noisy_columns(plan, noisy, facts.confidence)
-    lower = lower_ends(plan, noisy, columns, facts.confidence)
+    lower = lower_ends(plan, noisy, facts.confidence)
     columns = made_consistent(plan, columns) if consistent else columns
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
     named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}

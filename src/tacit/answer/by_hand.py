@@ -2,7 +2,8 @@
 
 A bound by hand drops rows. Where the plan has totals of what was kept and cut, or the number of rows is public, every
 group's count and sum is multiplied by one factor, and its interval allows for the error of the factor and for a group
-that lost none of its rows, or twice as many as the others (docs/proofs/corrected.md).
+that lost none of its rows, or half as many again as the others (docs/proofs/corrected.md). Means are of what was kept,
+and counts of units are not corrected: the totals are of rows.
 """
 
 import math
@@ -14,22 +15,25 @@ import numpy as np
 from tacit.answer.anchors import Anchor, measured_anchor, sum_of_many
 from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
+from tacit.answer.scaled import corrected_ends
 from tacit.plan import CountRows, CountValues, Plan, PlannedOutput, Sum, whole_of
 from tacit.privacy import Floats, wholes
 from tacit.release import NoisyTable
 
 
-def anchor_by_hand(plan: Plan, noisy: NoisyTable, columns: list[NoisyColumn], confidence: Fraction) -> Anchor | None:
-    """Return by which factor counts and sums are scaled back; None where nothing was measured."""
+def anchor_by_hand(
+    plan: Plan, noisy: NoisyTable, counts: tuple[CountRows, NoisyColumn] | None, confidence: Fraction
+) -> Anchor | None:
+    """Return by which factor counts and sums are scaled back; None where nothing was measured.
+
+    `counts` is the count of rows as it was released, if one was asked for.
+    """
     if plan.measured_totals:
         kept, cut = noisy.totals[0]
         return measured_anchor(plan.measured_totals[0], plan.totals[0], kept, cut, confidence)
-    if plan.unit is None or plan.scaling is not None or plan.public_rows is None or plan.threshold is not None:
+    if plan.unit is None or plan.public_rows is None or plan.threshold is not None or counts is None:
         return None
-    for output, column in zip(plan.outputs, columns, strict=True):
-        if isinstance(output, CountRows):
-            return _of_public_rows(plan.public_rows, output, column, plan, confidence)
-    return None
+    return _of_public_rows(plan.public_rows, *counts, plan, confidence)
 
 
 def _of_public_rows(rows: int, output: CountRows, column: NoisyColumn, plan: Plan, confidence: Fraction) -> Anchor:
@@ -48,18 +52,17 @@ def corrected(output: PlannedOutput, column: NoisyColumn, plan: Plan, anchor: An
     if not isinstance(output, CountRows | CountValues | Sum):
         return column
     values, low, high = (np.array(ends, dtype=np.float64) for ends in (column.values, column.low, column.high))
-    factor, down, up = float(anchor.factor), values - low, high - values
-    cut = (anchor.foreseen - 1) * np.abs(values)
+    noise, one_row = (values - low, high - values), _row_size(output, plan)
     if math.isinf(anchor.high):  # the totals are too small for a factor: what they still allow
         if anchor.totals is None:
             return column
-        one_row = _row_size(output, plan)
         most = anchor.cut_most * one_row
-        return _ended(column, output, plan, values * factor, down + (most if one_row != 1 else 0.0), up + most)
-    off = anchor.error * np.abs(values)
-    below = np.maximum(down + cut, np.sqrt((factor * down) ** 2 + off**2 + cut**2))
-    above = np.maximum(up + cut, np.sqrt((factor * up) ** 2 + off**2 + cut**2))
-    return _ended(column, output, plan, values * factor, below, above)
+        ends = values - noise[0] - most, values + noise[1] + most
+    else:
+        ends = corrected_ends(values, noise, anchor, is_whole=not plan.keys)
+    # dropping only lowers a count, so that its lower end holds as it is
+    bottom = low if not isinstance(output, Sum) and (plan.keys or math.isinf(anchor.high)) else ends[0]
+    return _ended(column, output, plan, values * float(anchor.factor), bottom, ends[1])
 
 
 def _row_size(output: CountRows | CountValues | Sum, plan: Plan) -> float:
@@ -71,9 +74,9 @@ def _row_size(output: CountRows | CountValues | Sum, plan: Plan) -> float:
 
 
 def _ended(
-    column: NoisyColumn, output: PlannedOutput, plan: Plan, values: Floats, below: Floats, above: Floats
+    column: NoisyColumn, output: PlannedOutput, plan: Plan, values: Floats, low: Floats, high: Floats
 ) -> NoisyColumn:
-    """Return numbers with ends this far away, on the column's own grid."""
+    """Return numbers with these ends, on the column's own grid."""
     step = plan.measured[output.column].step if isinstance(output, Sum) else Fraction(1)
     size = float(step)
 
@@ -81,7 +84,7 @@ def _ended(
         return on_grid(wholes([int(each) for each in numbers.tolist()]), step)
 
     middle = np.rint(values / size)
-    low, high = np.floor((values - below) / size + 1e-9), np.ceil((values + above) / size - 1e-9)
+    bottom, top = np.floor(low / size + 1e-9), np.ceil(high / size - 1e-9)
     return replace(
-        column, values=steps(middle), low=steps(np.minimum(low, middle)), high=steps(np.maximum(high, middle))
+        column, values=steps(middle), low=steps(np.minimum(bottom, middle)), high=steps(np.maximum(top, middle))
     )

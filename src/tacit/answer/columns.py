@@ -10,7 +10,7 @@ from typing import Literal, assert_never
 
 import numpy as np
 
-from tacit.answer.anchors import anchors
+from tacit.answer.anchors import Anchor, anchors
 from tacit.answer.by_hand import anchor_by_hand, corrected
 from tacit.answer.error_bars import (
     mean_bounds,
@@ -56,22 +56,29 @@ def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[N
         else _column(output, plan, noisy, confidence)
         for output in plan.outputs
     ]
-    anchor = anchor_by_hand(plan, noisy, columns, confidence)
+    anchor = measured_cut(plan, noisy, confidence)
     if anchor is None:
         return columns
     return [corrected(output, each, plan, anchor) for output, each in zip(plan.outputs, columns, strict=True)]
 
 
-def lower_ends(
-    plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn], confidence: Fraction
-) -> dict[str, tuple[Number, ...]]:
+def measured_cut(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Anchor | None:
+    """Return by which factor counts and sums under bounds by hand are scaled back; None where nothing was measured."""
+    if plan.scaling is not None or (not plan.measured_totals and plan.public_rows is None):
+        return None
+    rows = next((output for output in plan.outputs if isinstance(output, CountRows)), None)
+    counts = None if rows is None else (rows, _column(rows, plan, noisy, confidence))
+    return anchor_by_hand(plan, noisy, counts, confidence)
+
+
+def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str, tuple[Number, ...]]:
     """Return for outputs that bounding only lowers, by name, a number for each group that the table's own is not below.
 
     They are counts, and sums of columns that are declared not to be negative. It holds whatever the rows are, at the
     probability of one tail of the noise (docs/proofs/corrected.md).
     """
     found: dict[str, tuple[Number, ...]] = {}
-    for output, column in zip(plan.outputs, columns, strict=True):
+    for output in plan.outputs:
         if is_scaled(output, plan):
             least = at_least(output, plan, noisy, confidence)
             if least is not None:
@@ -79,7 +86,8 @@ def lower_ends(
         elif isinstance(output, CountRows | CountUnits | CountValues | CountDistinct) or (
             isinstance(output, Sum) and plan.measured[output.column].low >= 0
         ):
-            found[output.name] = tuple(max(end or 0, 0) for end in column.low)
+            kept = _column(output, plan, noisy, confidence)  # before it was scaled back
+            found[output.name] = tuple(max(end or 0, 0) for end in kept.low)
     return found
 
 

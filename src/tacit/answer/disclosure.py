@@ -10,16 +10,19 @@ from fractions import Fraction
 from typing import Any
 
 from tacit.answer.anchors import Anchor, anchors, fine_per_step
+from tacit.answer.columns import measured_cut
 from tacit.answer.scaled import is_scaled, mean_shift
-from tacit.plan import Mean, Plan, Vector
+from tacit.plan import Mean, Measured, Plan, Vector
 from tacit.privacy import show
 from tacit.release import NoisyTable
 
 Record = dict[str, Any]
+# What a public number of rows is of, where bounds are given by hand.
+ROWS_BY_HAND = Vector("rows", cap=0)
 
 
 def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
-    """Return what was learned and scaled as plain values; empty where a plan has nothing of either."""
+    """Return what was learned, scaled and left out as plain values; empty where nothing was."""
     record: Record = {}
     if plan.learned:
         record["learned"] = [
@@ -27,9 +30,11 @@ def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record
             for fact in plan.learned
         ]
     if plan.scaling is None:
-        return record
+        by_hand = measured_cut(plan, noisy, confidence)
+        vector = plan.measured_totals[0] if plan.measured_totals else ROWS_BY_HAND
+        return record if by_hand is None else record | {"left_out": [_scaled(vector, plan, by_hand)]}
     found = anchors(plan, noisy, confidence)
-    record["scaled"] = [_scaled(index, plan, found[index]) for index in _shown(plan)]
+    record["scaled"] = [_scaled(plan.scaling.vectors[index], plan, found[index]) for index in _shown(plan)]
     record["shifted"] = [
         _shifted(output, plan, noisy, confidence)
         for output in plan.outputs
@@ -41,7 +46,7 @@ def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record
 def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
     """Return the lines below an answer: what was learned, what was scaled away, and what nobody counts beyond."""
     if plan.scaling is None:
-        return _fallback_lines(plan)
+        return _dropping_lines(plan, record.get("left_out", []))
     vectors = record["scaled"]
     lines = [_learned_line(plan, vectors)]
     lines += [_cut_line(each) for each in vectors if each["factor_high"] != 1.0 or each["foreseen"] != 1.0]
@@ -60,19 +65,16 @@ def _shown(plan: Plan) -> list[int]:
     return list(used)
 
 
-def _scaled(index: int, plan: Plan, anchor: Anchor) -> Record:
-    if plan.scaling is None:
-        return {}
-    vector = plan.scaling.vectors[index]
+def _scaled(vector: Vector, plan: Plan, anchor: Anchor) -> Record:
     column = None if vector.column is None else plan.measured[vector.column]
     step = float(column.step) if column is not None and vector.kind == "centred" else 1.0
     per_step = step / float(fine_per_step(vector))
     record: Record = {
         "of": _name_of(vector, plan),
-        "norm": plan.scaling.norm,
-        "cap": vector.cap * per_step,
+        "norm": None if plan.scaling is None else plan.scaling.norm,
+        "cap": None if plan.scaling is None else vector.cap * per_step,
         # without totals the cap itself is what nobody counts beyond
-        "most": (vector.tail * 2**vector.tail_shift if vector.tail else vector.cap) * per_step,
+        "most": (vector.tail * 2**vector.tail_shift if vector.tail else vector.cap) * per_step or None,
         "factor": float(anchor.factor),
         "factor_low": anchor.low,
         "factor_high": None if math.isinf(anchor.high) else anchor.high,
@@ -128,7 +130,7 @@ def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
     spent = show(sum((fact.epsilon for fact in plan.learned), Fraction(0)))
     line = f"Learned once for ε = {spent}{where}, free from now on: {plan.learned[0].words}."
     whole = next((each for each in vectors if each.get("people")), None)
-    if whole is None or not plan.keys:
+    if whole is None or not plan.keys or plan.scaling is None:
         return line
     share = min(whole["people_scaled"] / whole["people"], 1.0)
     full = f"{_full(whole)}; about {_percent(share)} have more, and count for less"
@@ -164,7 +166,8 @@ def _cut_line(each: Record) -> str:
     total = f"{_amount(each['total'])} ± {_amount(each['total_error'])}"
     between = " to ".join(_digits(100 * end, 100 * (high - low)) for end in (low, high))
     scaled = f"all groups are scaled up by {each['factor']:.4g} to the measured total, {total}"
-    return f"Scaled away: {_percent(each['share_cut'])} of {what} ({between} %); {scaled}. {_bars(each)}"
+    away = "Scaled away" if each["cap"] is not None else "Left out by the bounds"
+    return f"{away}: {_percent(each['share_cut'])} of {what} ({between} %); {scaled}. {_bars(each)}"
 
 
 def _bars(each: Record) -> str:
@@ -182,11 +185,12 @@ def _shift_lines(shifted: Sequence[Record]) -> list[str]:
 
 def _tail_line(vectors: Sequence[Record]) -> str:
     """Return what the bars are about, and who is in none of them."""
-    if not vectors:
+    limited = [each for each in vectors if each["most"]]
+    if not limited:
         return ""
-    most = " or ".join(f"{_exactly(each['most'])} {_of(each)}" for each in vectors)
+    most = " or ".join(f"{_exactly(each['most'])} {_of(each)}" for each in limited)
     line = f"Bars are about a table in which nobody counts for more than {most}"
-    known = [each for each in vectors if "people_beyond" in each]
+    known = [each for each in limited if "people_beyond" in each]
     if not known:
         return f"{line}; what people have beyond it is in no bar."
     about, unseen = (max(each[name] for each in known) for name in ("people_beyond", "people_beyond_most"))
@@ -202,26 +206,27 @@ def _of(each: Record) -> str:
     return str(each["of"]).replace("the sum of", "of")
 
 
-def _fallback_lines(plan: Plan) -> tuple[str, ...]:
-    """Return what is said of learned bounds where units are bounded by dropping, or rows by a learned range."""
-    if not plan.learned:
-        return ()
-    entries = sorted({fact.entry for fact in plan.learned if fact.entry})
-    where = f" ({'entry' if len(entries) == 1 else 'entries'} {', '.join(map(str, entries))})" if entries else ""
-    spent = show(sum((fact.epsilon for fact in plan.learned), Fraction(0)))
-    ranges = [
-        f"{getattr(column.expression, 'name', 'the expression')} counts as {_amount(float(column.low * column.step))} "
-        f"below that, and as {_amount(float(column.high * column.step))} above"
-        for column in plan.measured
-        if not column.counts_only
-    ]
-    lines = [f"Bounds were learned once for ε = {spent}{where}, and are free from now on."]
-    if plan.unit is not None:
-        rows = f"{plan.rows_per_unit:,} rows in each of {plan.groups_per_unit:,} groups"
-        lines.append(f"A {plan.unit} counts with at most {rows}; the rest is left out at random, and is in no bar.")
-    if ranges:
-        lines.append(f"{'; '.join(ranges)}: people are seldom there, but what they have beyond it is in no bar.")
+def _dropping_lines(plan: Plan, left_out: Sequence[Record]) -> tuple[str, ...]:
+    """Return what is said where units are bounded by dropping, or rows by a range that was learned."""
+    lines = [_learned_line(plan, left_out), *map(_cut_line, left_out)]
+    if left_out or not plan.learned:
+        return tuple(line for line in (*lines, _tail_line(left_out)) if line)
+    if plan.unit is not None and plan.needs_rows:
+        groups = f" in each of {plan.groups_per_unit:,} groups" if plan.keys else ""
+        rows = f"A {plan.unit} counts with at most {plan.rows_per_unit:,} rows{groups}"
+        lines.append(f"{rows}; what it has beyond them is left out at random, and is in no bar.")
+    if plan.unit is None:
+        lines += [_range_line(column) for column in plan.measured if not column.counts_only]
     return tuple(lines)
+
+
+def _range_line(column: Measured) -> str:
+    name = getattr(column.expression, "name", "the expression")
+    low, high = (float(end * column.step) for end in (column.low, column.high))
+    return (
+        f"{name}: a value above {_exactly(high)} counts as {_exactly(high)}, and one below {_exactly(low)} as"
+        f" {_exactly(low)}; what is beyond them is in no bar. If its range is public, declare it: the error is smaller."
+    )
 
 
 def _percent(share: float) -> str:
@@ -238,7 +243,7 @@ def _digits(value: float, width: float) -> str:
 
 
 def _exactly(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.4g}"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
 def _amount(value: float) -> str:

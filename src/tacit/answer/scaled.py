@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tacit.answer.anchors import FLOOR_SCALES, Anchor, anchors, fine_per_step, totals_index, vector_of
+from tacit.answer.anchors import FLOOR_SCALES, Anchor, anchors, fine_per_step, totals_index, vectors_of
 from tacit.answer.error_bars import on_grid, shown_count_reach
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import law_bound, weighted_bounds
@@ -79,7 +79,7 @@ def at_least(output: ScaledOutput, plan: Plan, noisy: NoisyTable, confidence: Fr
 
 def never_negative(plan: Plan, index: int) -> bool:
     """Whether no cell of a vector is negative, whatever the rows: counts, and sums of a range from 0 up."""
-    vector = vector_of(plan, index)
+    vector = vectors_of(plan)[index]
     if vector.kind in NEVER_NEGATIVE:
         return True
     if vector.kind != "centred" or vector.column is None or vector.rows is not None:
@@ -107,7 +107,7 @@ class _Cells:
 
     def vector(self, index: int) -> Vector:
         """The vector of a release."""
-        return vector_of(self.plan, index)
+        return vectors_of(self.plan)[index]
 
     def release(self, index: int) -> NoisyRelease:
         """The release of a vector."""
@@ -163,26 +163,33 @@ def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> Noi
     times = anchor.factor / fine_per_step(vector)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
     kept = cells.steps(index)
-    low, high = _ends(kept, cells.noise(index), anchor, hidden=_hidden(index, cells, kept))
+    low, high = corrected_ends(kept, cells.noise(index), anchor, hidden=_hidden(index, cells, kept))
     if never_negative(cells.plan, index):  # the lower end is a theorem
         low = np.minimum(kept - cells.noise(index)[0], values.astype(np.float64))
     return _between(name, values, low, high, column)
 
 
-def _ends(
-    kept: Floats, noise: tuple[Floats, Floats], anchor: Anchor, *, hidden: float = 0.0, other: Floats | float = 0.0
+def corrected_ends(
+    kept: Floats,
+    noise: tuple[Floats, Floats],
+    anchor: Anchor,
+    *,
+    hidden: float = 0.0,
+    other: Floats | float = 0.0,
+    is_whole: bool = False,
 ) -> tuple[Floats, Floats]:
     """Return the ends of what groups have, from what was kept of them and how far below and above it may be.
 
     Towards 0 the interval ends where a group lost nothing. Away from 0 it ends where a group lost half as much again
     as the average; noise and the error of the factor are added as squares. `hidden` is what cancels in a group on
-    average, of which any share may have been cut; `other` is any further error of the corrected number.
+    average, of which any share may have been cut; `other` is any further error of the corrected number. The one group
+    that `is_whole` lost what was measured, and neither less nor more.
     """
     down, up = noise
     if math.isinf(anchor.high):  # the totals are too small for a factor: any group may have lost all that was cut
         most = anchor.cut_most if math.isfinite(anchor.cut_most) else np.abs(kept)
         return kept - down - most - other, kept + up + most + other
-    factor, lost = float(anchor.factor), anchor.foreseen - 1
+    factor, lost = float(anchor.factor), 0.0 if is_whole else anchor.foreseen - 1
     far = (anchor.error * kept) ** 2 + (LOST_MORE * lost * kept) ** 2 + (lost * hidden) ** 2 + np.square(other)
     # where no factor was measured, a group may still have lost what is foreseen
     beyond = (anchor.foreseen - factor) * kept
@@ -192,7 +199,7 @@ def _ends(
         away = factor * kept + np.where(sign * kept > 0, beyond, 0.0) + sign * np.sqrt((factor * reach) ** 2 + far)
         nearer = kept + sign * reach  # across 0 the noise itself is scaled up
         towards = np.where(sign * nearer > 0, factor * nearer, nearer) + sign * aside
-        return np.asarray(np.where(sign * kept > 0, away, towards))
+        return np.asarray(np.where((sign * kept > 0) | is_whole, away, towards))
 
     return outer(down, -1), outer(up, 1)
 
@@ -333,6 +340,6 @@ def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
     noise = cells.pair_bounds(index, counting, np.full(len(kept), abs(about)))
     rows = factor * np.maximum(found.rows, 0.0)
     rounded = rows * float(column.off / column.step)
-    low, high = _ends(kept, (noise, noise), anchor, other=rows * found.other)
+    low, high = corrected_ends(kept, (noise, noise), anchor, other=rows * found.other)
     values = wholes([int(each) for each in np.rint(factor * kept).tolist()])
     return _between(output.name, values, low - rounded, high + rounded, column)
