@@ -173,7 +173,8 @@ class Engine:
 
     def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:
         if path == "kernel":
-            asked = self._prepared.get(plan, "kernel", partial(self._kernel_relation, plan))
+            read = kernel_path.by_cells(plan)
+            asked = self._prepared.get(read, "kernel", partial(self._kernel_relation, read))
             return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
         if path == "rows":
             asked = self._prepared.get(plan, "rows", partial(self._rows, plan))

@@ -35,7 +35,7 @@ from tacit.privacy import read_json
 
 log = logging.getLogger("tacit.engine")
 
-LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py"))
+LOOPS = tuple(Path(__file__).with_name(name) for name in ("coding_loops.py", "loops.py", "scaling_loops.py"))
 COMPLETE, LOCK = "complete", "lock"
 KEPT_DAYS = 30
 _COMPILE = f"import sys; sys.path.insert(0, sys.argv[1]); from {__name__} import compile_now; compile_now()"
@@ -299,14 +299,15 @@ def _import_loops(folder: Path) -> None:
     before = {name: value for name, value in vars(config).items() if name in ours}
     vars(config).update(ours)
     try:
-        from tacit.engine.kernel import coding_loops, loops
+        from tacit.engine.kernel import coding_loops, loops, scaling_loops
     finally:
         vars(config).update(before)
-    for module in (coding_loops, loops):
+    for module in (coding_loops, loops, scaling_loops):
         _require_kept_in(folder, module)
     _run_coding(coding_loops)
     _run_kernel(loops)
     _run_rows(loops)
+    _run_vectors(loops, scaling_loops)
 
 
 def _require_kept_in(folder: Path, loops: ModuleType) -> None:
@@ -350,6 +351,17 @@ def _run_kernel(loops: ModuleType) -> None:
     rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
     out = loops.Out(np.zeros((1, 4), dtype=np.int64), np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64))
     loops.sum_rows(rows, 8, 0, rule, out)
+
+
+def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:
+    import numpy as np
+
+    one, none = np.ones(1, dtype=np.int64), np.zeros((1, 4), dtype=np.int64)
+    rule = loops.Rule(3, np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
+    vectors = scaling_loops.Vectors(0, one, one, np.ones((1, 2), dtype=np.int64), one, one, one, 0 * one, one, one, one)
+    kept, count = np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64)
+    out = scaling_loops.Result(none, kept, count, np.zeros((1, 2), dtype=np.int64), none)
+    scaling_loops.sum_vectors(np.zeros((1, 4), dtype=np.uint32), 8, 0, rule, vectors, -one, 0 * one, out)
 
 
 def _run_rows(loops: ModuleType) -> None:

@@ -2,11 +2,11 @@
 
 DuckDB filters, computes expressions, rounds values to their grids and joins public keys. Rows then leave as Arrow, with
 values as unsigned 32-bit words. Whether a plan can run here depends on public facts: the types of its unit and keys.
-Contribution bounding and summing are left to `summing.py`.
+Contribution bounding and summing are left to `summing.py`, scaling and profiles to `vector_sums.py`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -15,12 +15,21 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 import numpy as np
 
-from tacit.engine.kernel import summing
+from tacit.engine.kernel import summing, vector_sums
 from tacit.engine.prepared import Readable
 from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving
-from tacit.exact import ExactTable, sum_names, value_name
+from tacit.exact import (
+    UNITS,
+    ExactTable,
+    cut_name,
+    kept_name,
+    people_name,
+    scaled_name,
+    sum_names,
+    value_name,
+)
 from tacit.memory import spill_folder
-from tacit.plan import Plan
+from tacit.plan import UNBOUNDED, Plan
 from tacit.query import Scalar
 from tacit.tables import Source, to_scalar
 
@@ -34,9 +43,16 @@ BATCH_SHARE = 64
 
 def supports(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; it depends on public facts alone."""
-    if plan.unit is None or plan.distincts or plan.scaling or plan.totals or plan.profiles:
+    if plan.unit is None or plan.distincts or not _fits(plan):
         return False
-    return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in plan.keys)
+    return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in by_cells(plan).keys)
+
+
+def by_cells(plan: Plan) -> Plan:
+    """Return the plan whose rows are read: a profile's are grouped by its cells, and not by the bins they end up in."""
+    if plan.cells is None:
+        return plan
+    return replace(plan, keys=plan.cells.keys, public_keys=plan.cells.public_keys if plan.cells.keys else ((),))
 
 
 def looks_up_keys(plan: Plan) -> bool:
@@ -73,18 +89,18 @@ def relation_of(
 
 def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory: int) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
-    bounded = summing.Bounded(
-        rows_most=plan.rows_per_unit if plan.needs_rows else summing.ROWS_AT_ONCE,
-        groups_most=plan.groups_per_unit,
-        salt=salt,
-    )
+    vectors, folder = _vectors(plan), spill_folder()
+    bounded = summing.Bounded(*_bounds(plan, vectors), salt)
     form: KernelColumns = asked.more
     width = sum(_bytes_of(kind) for kind in asked.relation.schema().types)
     with source.stream(asked.relation, batch_rows(form.batch_rows, width, memory), asked.sql) as batches:
-        summed = summing.sum_batches(
-            batches, batches.schema, form.columns, bounded, memory=memory, folder=spill_folder()
+        if vectors is None:
+            summed = summing.sum_batches(batches, batches.schema, form.columns, bounded, memory=memory, folder=folder)
+            return _as_exact(summed, plan)
+        found = vector_sums.sum_vectors(
+            batches, batches.schema, form.columns, bounded, vectors, memory=memory, folder=folder
         )
-    return _as_exact(summed, plan)
+    return _as_profiles(found, plan) if plan.profiles else _with_totals(found, plan, vectors)
 
 
 def batch_rows(most: int, width: int, memory: int) -> int:
@@ -96,13 +112,61 @@ def _bytes_of(kind: dt.DataType) -> int:
     return 8 if _is_small(kind) else DIGEST_BYTES
 
 
-def _as_exact(summed: summing.Summed, plan: Plan) -> ExactTable:
-    exact_sums = dict(zip(sum_names(plan), summed.sums, strict=True))
+def _fits(plan: Plan) -> bool:
+    """Whether the loops can compute the plan's vectors, if it has any."""
+    vectors = _vectors(plan)
+    if vectors is None:
+        return True
+    if any(profile.norm == "largest" for profile in plan.profiles) or (plan.quantiles and vectors.task != "dropped"):
+        return False
+    heights = _heights(plan)
+    return all(vector_sums.fits(each, heights[each.column or 0] if heights else 0) for each in vectors.vectors)
+
+
+def _bounds(plan: Plan, vectors: vector_sums.Asked | None) -> tuple[int, int]:
+    """Return how many rows in a group, and how many groups, a unit may have; a profile is of all of a unit's rows."""
+    if plan.profiles:
+        return UNBOUNDED, UNBOUNDED
+    needs_rows = plan.needs_rows or any(vector.kind != "units" for vector in (vectors.vectors if vectors else ()))
+    return plan.rows_per_unit if needs_rows else UNBOUNDED, plan.groups_per_unit
+
+
+def _vectors(plan: Plan) -> vector_sums.Asked | None:
+    """Return what is computed of each unit's vectors, or None where only kept rows are added up."""
+    if plan.profiles:
+        norms = tuple(1 if profile.norm == 1 else 2 for profile in plan.profiles)
+        return vector_sums.Asked("profiled", tuple(profile.vector for profile in plan.profiles), norms, ())
+    if plan.scaling is None:
+        each = plan.measured_totals
+        return vector_sums.Asked("dropped", each, (1,) * len(each), ()) if each else None
+    vectors = plan.scaling.vectors
+    return vector_sums.Asked("scaled", vectors, (plan.scaling.norm,) * len(vectors), plan.scaling.together)
+
+
+def _as_profiles(found: vector_sums.VectorSums, plan: Plan) -> ExactTable:
+    exact_people = {people_name(index): counts for index, counts in enumerate(found.people)}
+    return ExactTable(plan.public_keys or (), exact_people)
+
+
+def _with_totals(found: vector_sums.VectorSums, plan: Plan, vectors: vector_sums.Asked) -> ExactTable:
+    scaled = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]
+    exact_table = _as_exact(found, plan, scaled if vectors.task == "scaled" else None)
+    exact_totals: dict[str, int] = {}
+    for index, (vector, (kept, cut)) in enumerate(zip(vectors.vectors, found.totals, strict=True)):
+        if vector.totals is not None:
+            exact_totals |= {kept_name(index): kept, cut_name(index): cut}
+    return replace(exact_table, totals=exact_totals)
+
+
+def _as_exact(
+    summed: summing.Summed | vector_sums.VectorSums, plan: Plan, names: Sequence[str] | None = None
+) -> ExactTable:
+    exact_sums = dict(zip(names or sum_names(plan), summed.sums, strict=True))
     if summed.keys is None:
         listed = plan.public_keys or ((),)
         made = {} if plan.sums_nothing else {name: each.tolist() for name, each in exact_sums.items()}
         return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in summed.drawn.items()})
-    kept = summed.sums[1] > 0  # a group without kept rows does not exist, as in SQL
+    kept = exact_sums[UNITS] > 0  # a group without kept rows does not exist, as in SQL
     keys: Sequence[tuple[Scalar, ...]] = [
         tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
     ]

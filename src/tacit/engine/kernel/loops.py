@@ -79,7 +79,7 @@ def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
 
     The rows are first split by the `bits` of their units' hashes after the top `skip`, so that a part stays in cache.
     """
-    parted, starts = _split(rows, skip, bits)
+    parted, starts = split(rows, skip, bits)
     for part in range(1 << bits):
         some = parted[starts[part] : starts[part + 1]]
         if len(some):
@@ -87,7 +87,8 @@ def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
 
 
 @numba.njit
-def _split(rows: Any, skip: Any, bits: Any) -> Any:
+def split(rows: Any, skip: Any, bits: Any) -> Any:
+    """Return the rows sorted by some bits of their units' hashes, and where each part begins, with the end."""
     at = np.zeros((1 << bits) + 1, np.int64)
     if bits == 0:
         at[1] = len(rows)
@@ -111,7 +112,7 @@ def _split(rows: Any, skip: Any, bits: Any) -> Any:
 @numba.njit
 def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
     """Bound and add up each unit of a part."""
-    places, ends, units = _by_unit(rows, rule.first)
+    places, ends, units = by_unit(rows, rule.first)
     orders = np.empty(len(rows), np.uint64)
     spare = np.empty(len(rows), np.int32)
     best = np.empty(rule.groups_most if rule.groups_most <= FEW else 0, np.uint64)
@@ -122,14 +123,14 @@ def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
             key = np.int64(rows[places[begin], 2])
             out.sums[key, 0] += 1
             out.sums[key, 1] += 1
-            _add_row(rows, rule, places[begin], 1, out)
+            _add_row(rows, rule, places[begin], 1, out.sums[key], out)
         else:
             _sum_unit(rows, rule, places[begin:end], orders, spare, best, out)
         begin = end
 
 
 @numba.njit
-def _by_unit(rows: Any, first: Any) -> Any:
+def by_unit(rows: Any, first: Any) -> Any:
     """Return the rows' places sorted by unit, where each unit's end, and how many units there are."""
     mask = 15
     while mask + 1 < 2 * len(rows):
@@ -195,10 +196,10 @@ def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, spare: Any, best:
         out.sums[key, 0] += min(end - begin, rule.rows_most)
         out.sums[key, 1] += 1
         if end - begin > rule.rows_most:
-            _add_first_rows(rows, rule, places[begin:end], orders, out)
+            add_first_rows(rows, rule, places[begin:end], orders, out.sums[key], out)
         else:
             for place in range(begin, end):
-                _add_row(rows, rule, places[place], 1, out)
+                _add_row(rows, rule, places[place], 1, out.sums[key], out)
         groups += 1
         begin = end
 
@@ -282,15 +283,15 @@ def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
 
 
 @numba.njit
-def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, out: Out) -> None:
+def add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, sums: Any, out: Out) -> None:
     """Add those of a group's rows that come first in the order of (hash, values); `orders` is only room to work in."""
     for place in range(len(places)):
         orders[place] = _row_hash(rows, rule, places[place])
-    last = _smallest(orders, 0, len(places), rule.rows_most)
+    last = smallest(orders, 0, len(places), rule.rows_most)
     tied = rule.rows_most
     for place in range(len(places)):
         if _row_hash(rows, rule, places[place]) < last:
-            _add_row(rows, rule, places[place], 1, out)
+            _add_row(rows, rule, places[place], 1, sums, out)
             tied -= 1
     done = np.int64(-1)
     while tied > 0:  # nearly always once: rows that tie are identical
@@ -304,13 +305,13 @@ def _add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, out: Out) -
                 best, times = row, 1
             elif order == 0:
                 times += 1
-        _add_row(rows, rule, best, min(times, tied), out)
+        _add_row(rows, rule, best, min(times, tied), sums, out)
         tied -= times
         done = best
 
 
 @numba.njit
-def _smallest(words: Any, low: Any, high: Any, count: Any) -> Any:
+def smallest(words: Any, low: Any, high: Any, count: Any) -> Any:
     """Return the count-th smallest of words[low:high], which are put in another order."""
     wanted = low + count - 1
     high -= 1
@@ -353,13 +354,19 @@ def _compare(rows: Any, rule: Rule, one: Any, two: Any) -> Any:
 
 
 @numba.njit
-def _add_row(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
-    sums = out.sums[rows[row, 2]]
+def _add_row(rows: Any, rule: Rule, row: Any, times: Any, sums: Any, out: Out) -> None:
+    """Add a row's values to the sums of its group."""
     for column in range(rows.shape[1] - rule.first):
         value = rows[row, rule.first + column]
         if value != NULL_WORD:
             sums[2 + 2 * column] += times
             sums[3 + 2 * column] += np.int64(value) * times
+    hand_on(rows, rule, row, times, out)
+
+
+@numba.njit
+def hand_on(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
+    """Hand on the words that quantiles are drawn from, where any are."""
     if len(rule.drawn):
         for _ in range(times):
             kept = out.kept[out.count[0]]

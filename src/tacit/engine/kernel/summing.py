@@ -11,11 +11,12 @@ are ready.
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,10 @@ from numpy.typing import NDArray
 
 from tacit.engine.kernel import coding
 
+if TYPE_CHECKING:
+    from tacit.engine.kernel import loops
+
+Found = TypeVar("Found")
 Rows = NDArray[np.uint32]
 
 
@@ -164,6 +169,15 @@ def sum_batches(
 ) -> Summed:
     """Return each key's exact sums, every unit bounded."""
     packer = Packer(schema, columns, bounded.salt, memory)
+    with packed(batches, packer, memory=memory, folder=folder) as runs:
+        keys, hashes, order = packer.keys()
+        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, joined_limbs(table, columns), drawn_values(kept, columns))
+
+
+@contextmanager
+def packed(batches: Iterable[pa.RecordBatch], packer: "Packer", *, memory: int, folder: Path | None) -> Iterator[Runs]:
+    """Lend all rows, sorted by part."""
     with Runs(width=packer.width, parts=1 << PART_BITS, memory=memory // HELD_SHARE, folder=folder) as runs:
         with ThreadPoolExecutor(1, "tacit-kernel") as worker:
             waiting: Future[None] | None = None
@@ -173,9 +187,7 @@ def sum_batches(
                 waiting = worker.submit(_take, runs, packer, batch)
             if waiting is not None:
                 waiting.result()
-        keys, hashes, order = packer.keys()
-        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
-    return Summed(keys, _joined(table, columns), _drawn(kept, columns))
+        yield runs
 
 
 def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
@@ -250,16 +262,29 @@ def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | None:
     return None if columns.found is None else coding.PlaceFinder(columns.found, coding.make_secret(salt, "listed"))
 
 
-def _threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int) -> int:
-    """Return how many parts are added up at once; stop with OverMemory if not even one part fits."""
+def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int, cell_bytes: int = 0) -> int:
+    """Return how many parts are added up at once; stop with OverMemory if not even one part fits.
+
+    `cell_bytes` is what each cell of the largest unit takes beside.
+    """
     found = packer.finds_keys
-    widest = rows * packer.width * 4 * 4  # two copies, and entries of about that size
+    widest = (
+        rows * packer.width * 4 * 4 + min(rows, shape[0]) * cell_bytes
+    )  # two copies, and entries of about that size
     table = shape[0] * shape[1] * 8
     room = memory // PARTS_SHARE
     listed = shape[0] * (KEY_BYTES + SUM_BYTES * shape[1])
     if rows > ROWS_AT_ONCE or widest > room or (found and max(table, listed) > room):
         raise coding.OverMemory
     return max(1, min(THREADS, room // max(1, widest + table)))  # a public list's table is as large as it is
+
+
+def rule_of(packer: Packer, hashes: NDArray[np.uint64], order: NDArray[np.int64], bounded: Bounded) -> "loops.Rule":
+    """Return how the rows of one question are bounded, for the loops."""
+    from tacit.engine.kernel import loops
+
+    rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
+    return loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
 
 
 def _sum_parts(
@@ -274,48 +299,81 @@ def _sum_parts(
     from tacit.engine.kernel import loops
 
     shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
-    threads = _threads_for(int(runs.sizes.max(initial=0)), packer, shape, memory)
-    rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
-    rule = loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
-    kept: list[NDArray[np.uint32]] = []
-    waiting = iter(np.argsort(-runs.sizes, kind="stable").tolist())  # the largest first, so that no thread ends late
-    turn = threading.Lock()
+    threads = threads_for(int(runs.sizes.max(initial=0)), packer, shape, memory)
+    rule = rule_of(packer, hashes, order, bounded)
+    kept = Kept(memory)
 
-    def work(_: int) -> NDArray[Any]:
+    def work(parts: Iterator[Rows]) -> NDArray[Any]:
         total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
         sums, added = np.zeros(shape, dtype=np.int64), 0
-        while True:
-            with turn:
-                part = next(waiting, None)
-            if part is None or not runs.sizes[part]:
-                return total + sums
-            rows = runs.part(part)
+        for rows in parts:
             if added + len(rows) > ROWS_AT_ONCE:
                 total, added = total.astype(object) + sums, 0
                 sums[:] = 0
             added += len(rows)
-            room = np.empty((len(rows) if len(rule.drawn) else 0, 1 + len(rule.drawn)), dtype=np.uint32)
-            count = np.zeros(1, dtype=np.int64)
-            loops.sum_rows(rows, PART_BITS, _bits(len(rows)), rule, loops.Out(sums, room, count))
-            if count[0]:
-                kept.append(room[: count[0]].copy())
-                if KEPT_COPIES * sum(each.nbytes for each in kept) > memory // KEPT_SHARE:
-                    raise coding.OverMemory
+            room, count = kept.room(len(rows), len(rule.drawn)), np.zeros(1, dtype=np.int64)
+            loops.sum_rows(rows, PART_BITS, bits_for(len(rows)), rule, loops.Out(sums, room, count))
+            kept.add(room[: count[0]])
+        return total + sums
+
+    return added_up(over_parts(runs, threads, work), runs), kept.joined(len(rule.drawn))
+
+
+def over_parts(runs: Runs, threads: int, work: Callable[[Iterator[Rows]], Found]) -> list[Found]:
+    """Return what each thread makes of its parts: the largest first, so that no thread ends late."""
+    waiting = iter(np.argsort(-runs.sizes, kind="stable").tolist())
+    turn = threading.Lock()
+
+    def parts() -> Iterator[Rows]:
+        while True:
+            with turn:
+                part = next(waiting, None)
+            if part is None or not runs.sizes[part]:
+                return
+            yield runs.part(part)
 
     with ThreadPoolExecutor(threads, "tacit-kernel") as workers:
-        tables = list(workers.map(work, range(threads)))
+        return list(workers.map(lambda _: work(parts()), range(threads)))
+
+
+def added_up(tables: Sequence[NDArray[Any]], runs: Runs) -> NDArray[Any]:
+    """Return the sum of the threads' tables; if there are many rows, of integers of any size."""
     table = tables[0]
     many = int(runs.sizes.sum()) > ROWS_AT_ONCE
     for other in tables[1:]:
         table = table.astype(object) + other if many else table + other
-    return table, np.concatenate(kept) if kept else np.empty((0, 1 + len(rule.drawn)), dtype=np.uint32)
+    return table
 
 
-def _bits(rows: int) -> int:
+class Kept:
+    """The kept rows' words for quantiles, from all threads."""
+
+    def __init__(self, memory: int) -> None:
+        self._memory = memory
+        self._each: list[NDArray[np.uint32]] = []
+
+    def room(self, rows: int, drawn: int) -> NDArray[np.uint32]:
+        """Return room for the words of a part's rows: none where none are drawn."""
+        return np.empty((rows if drawn else 0, 1 + drawn), dtype=np.uint32)
+
+    def add(self, words: NDArray[np.uint32]) -> None:
+        """Take the words of some rows; stop with OverMemory if they are too many."""
+        if len(words):
+            self._each.append(words.copy())
+            if KEPT_COPIES * sum(each.nbytes for each in self._each) > self._memory // KEPT_SHARE:
+                raise coding.OverMemory
+
+    def joined(self, drawn: int) -> NDArray[np.uint32]:
+        """Return all words."""
+        return np.concatenate([np.empty((0, 1 + drawn), dtype=np.uint32), *self._each])
+
+
+def bits_for(rows: int) -> int:
+    """Return into how many parts, as a power of two, the rows of one part are split further."""
     return min((rows // PART_ROWS).bit_length(), 32 - PART_BITS)
 
 
-def _joined(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
+def joined_limbs(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
     """Return rows, units, and counted and total of each value, its limbs put together again."""
     sums = [table[:, 0], table[:, 1]]
     at = 2
@@ -328,7 +386,7 @@ def _joined(table: NDArray[Any], columns: Columns) -> list[NDArray[Any]]:
     return sums
 
 
-def _drawn(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
+def drawn_values(kept: NDArray[np.uint32], columns: Columns) -> dict[int, Drawn]:
     """Return the keys' places and the values of kept rows, for each drawn value, NULL left out."""
     drawn = {}
     for at, place in enumerate(columns.drawn):
