@@ -144,6 +144,10 @@ WORDS = {
     "weights": "which aggregates' errors matter more, by name",
     "noise": "'laplace' or 'gaussian'; the one that errs less where left out",
     "confidence": "how often an interval holds the truth",
+    "by": "the columns that later questions will group by",
+    "again": "whether what is known already is learned anew, and paid for again",
+    "learn": "which share of ε learns the bounds that nobody gave; the usual one where left out. With a filter, "
+    "'reuse' takes those of the whole table and 'fresh' learns its own. False refuses instead of learning",
     "consistent": "post-processing: counts at or above 0, values within their range",
     "analyst": "who asks: budgets can be granted for each analyst",
     "request_id": "an id of your own, so that a retry is not a second charge",

@@ -1,6 +1,7 @@
 """The story of every answer: plan, charge, read, add noise, record, answer; and `spend`, the one way to pay for it.
 
-Whatever is paid for out of a budget goes through `spend`: answers, and estimates from reports that people have sent.
+Whatever is paid for out of a budget goes through `spend`: answers, what is learned for them, and estimates from reports
+that people have sent.
 """
 
 import hashlib
@@ -8,18 +9,56 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED, Engine
-from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, InvalidParameter, NoRandomness, TacitError
-from tacit.ledger import Fit, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
+from tacit.errors import (
+    NO_RANDOMNESS,
+    BudgetExceeded,
+    DeadRequest,
+    EngineError,
+    InvalidParameter,
+    LedgerError,
+    NoRandomness,
+    TacitError,
+)
+from tacit.learned import (
+    ALL,
+    USUAL,
+    Foreseen,
+    KnownFacts,
+    LearnChoice,
+    all_missing,
+    asked_key,
+    basis_of,
+    events_of,
+    fact_from,
+    fact_text,
+    missing_from,
+    plan_on,
+    refuse_to_learn,
+    request_of_fact,
+)
+from tacit.ledger import Fit, Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.local import Collector, estimate_key, guarantee_of
 from tacit.noise import fresh_bytes
-from tacit.plan import Plan, Spend, plan_of_other_noise, plan_with_room, question_key
-from tacit.privacy import ApproximateLoss, Event, Loss, Number
+from tacit.plan import (
+    NO_FACTS,
+    Fact,
+    Facts,
+    Plan,
+    Spend,
+    WantedFact,
+    needed_facts,
+    plan_of_other_noise,
+    plan_with_room,
+    question_key,
+)
+from tacit.privacy import ApproximateLoss, Event, Loss, Number, show
 from tacit.query import Query
-from tacit.release import NoisyTable, joined, release, stamp_in
+from tacit.release import NoisyTable, basis_in, joined, release, stamp_in
 from tacit.tables import Declaration
 
 log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
@@ -51,6 +90,7 @@ def spend(
     request_id: str | None = None,
     analyst: str | None = None,
     loss: Loss | None = None,
+    learning: Learning | None = None,
 ) -> Paid[Value]:
     """Return what `run` releases, charged to a table's budget: reserve, run, commit. Nothing else spends a budget.
 
@@ -60,10 +100,10 @@ def spend(
     `run` reads secret values and returns a noisy one. It is called at most once, after the charge is durable. Any
     failure in it raises one fixed sentence, and the charge stands.
     `encode` writes the value as the text that the ledger keeps, and `decode` reads that text again.
-    `loss` is the charge to print if the user interrupts.
+    `loss` is the charge to print if the user interrupts. `learning` makes the value a fact of the table.
     """
     reserved = ledger.reserve(  # refuses here, before a row is read
-        table, events, asked=asked, question_key=key, request_id=request_id, analyst=analyst
+        table, events, asked=asked, question_key=key, request_id=request_id, analyst=analyst, learning=learning
     )
     if isinstance(reserved, StoredAnswer):
         return Paid(decode(reserved.answer), reserved.receipt, free=True)
@@ -113,6 +153,7 @@ class Answered:
     receipt: Receipt
     free: bool
     has_changed: bool | None = None  # of a free one: whether the source's files were written since; None: not known
+    learned: tuple[Fact, ...] = ()  # what was paid for in the same call; `plan.learned` has all that it rests on
 
 
 @dataclass(frozen=True)
@@ -127,15 +168,80 @@ class Session:
     source_mark: str = ""
     notices: tuple[str, ...] = ()  # printed with every answer about this table
 
-    def answer(self, query: Query, *, spend: Spend, request_id: str | None, analyst: str | None) -> Answered:
-        """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back."""
-        plan = self._plan_to_answer(query, spend, request_id, analyst)  # public facts, and what is left
-        stamp = self._stamp()
+    def answer(
+        self,
+        query: Query,
+        *,
+        spend: Spend,
+        request_id: str | None,
+        analyst: str | None,
+        learn: LearnChoice = USUAL,
+    ) -> Answered:
+        """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back.
+
+        What the question needs to know and nobody has paid for is learned first, for a part of its epsilon.
+        """
+        if not needed_facts(query, self.declaration, spend, NO_FACTS):
+            plan = self._plan_to_answer(query, spend, request_id, analyst)  # public facts, and what is left
+            return self._pay(plan, question_key(plan), request_id, analyst)
+        key = asked_key(query, spend)  # plans change with what is known: the same question is found by its own words
+        before, is_taken = self._answered_before(query, spend, key, request_id, analyst)
+        if before is not None:
+            return before
+        facts, learned, cost = self._learn_for(query, spend, learn, request_id, analyst)
+        left = replace(spend, epsilon=spend.epsilon - cost)
+        with _explain_what_was_learned(learned):
+            plan = plan_with_room(query, self.declaration, left, lambda plan: self._has_room(plan, analyst), facts)
+            key = f"{key} {question_key(plan)}" if is_taken else key
+            return self._pay(plan, key, request_id, analyst, facts, learned)
+
+    def learn(self, query: Query, *, spend: Spend, again: bool, analyst: str | None) -> KnownFacts:
+        """Return what was learned ahead of a question, for at most epsilon; with `again` also what is known already."""
+        known: dict[str, Fact] = {}
+        learned: list[int] = []
+        left = spend.epsilon
+
+        def recall(key: str) -> Fact | None:
+            return known.get(key) if again else self._recall_fact(key, analyst)
+
+        _, wanted = all_missing(query, self.declaration, spend, ALL, recall)
+        if wanted:
+            first, beside = wanted[0], events_of(wanted[1:])
+            key = self._fact_key(first.key)
+            self.ledger.require_room(
+                self.registered, first.plan.events, beside=beside, question_key=key, analyst=analyst
+            )
+        while missing := missing_from(query, self.declaration, spend, ALL, known, recall):
+            left -= sum((each.plan.spend.epsilon for each in missing), Fraction(0))
+            if left < 0:  # another round, where the first has told nothing, is a question's to pay
+                break
+            for each in missing:
+                known[each.key], _ = self._learn(each, None, analyst, again=again)
+                learned.append(known[each.key].entry)
+        return self.facts(analyst).only(lambda each: each.entry in learned)
+
+    def facts(self, analyst: str | None = None) -> KnownFacts:
+        """Return what is known of this table and free for every question."""
+        known = KnownFacts(self.ledger.facts(self.registered, analyst))
+        # a frame without a name and a version knows what was learned of itself alone
+        return known.only(lambda each: self._recall_fact(each.fact.key, analyst) == each.fact)
+
+    def _pay(
+        self,
+        plan: Plan,
+        key: str,
+        request_id: str | None,
+        analyst: str | None,
+        facts: Facts = NO_FACTS,
+        learned: tuple[Fact, ...] = (),
+    ) -> Answered:
+        """Return the answer that a plan gives, charged under its key."""
+        stamp, basis = self._stamp(), basis_of(plan, facts, learned) if facts else None
         paid = self.spend(
             plan.events,
-            key=question_key(plan),
+            key=key,
             run=lambda: (self._release(plan), stamp),
-            encode=lambda released: released[0].to_json(stamp=released[1]),
+            encode=lambda released: released[0].to_json(stamp=released[1], basis=basis),
             decode=lambda stored: (NoisyTable.from_json(stored), stamp_in(stored)),
             asked=plan.asked,
             request_id=request_id,
@@ -144,7 +250,98 @@ class Session:
         )
         noisy, before = paid.value
         has_changed = None if not paid.free or before is None or stamp is None else before != stamp
-        return Answered(plan, noisy, paid.receipt, paid.free, has_changed)
+        return Answered(plan, noisy, paid.receipt, paid.free, has_changed, learned)
+
+    def _answered_before(
+        self, query: Query, spend: Spend, key: str, request_id: str | None, analyst: str | None
+    ) -> tuple[Answered | None, bool]:
+        """Return the stored answer to a question that rests on facts, with its plan; and whether its key is taken.
+
+        It is taken without an answer if plans are made in another way by now.
+        """
+        self.engine.refuse_changes()
+        stored = self.ledger.recall(
+            self.registered, question_key=self._key(key), request_id=request_id, analyst=analyst
+        )
+        basis = None if stored is None else basis_in(stored.answer)
+        if stored is None or basis is None:
+            return None, stored is not None
+        entries = {name: self.ledger.stored(number) for name, number in basis["facts"].items()}
+        facts = {
+            name: replace(fact_from(each.answer, each.receipt), key=name)
+            for name, each in entries.items()
+            if each is not None
+        }
+        plan = plan_on(basis, query, self.declaration, spend, facts)
+        if plan is None:
+            return None, True
+        stamp, before = self._stamp(), stamp_in(stored.answer)
+        has_changed = None if before is None or stamp is None else before != stamp
+        learned = tuple(fact for fact in facts.values() if fact.entry in basis["learned"])
+        noisy = NoisyTable.from_json(stored.answer)
+        return Answered(plan, noisy, stored.receipt, True, has_changed, learned), True
+
+    def _learn_for(
+        self, query: Query, spend: Spend, learn: LearnChoice, request_id: str | None, analyst: str | None
+    ) -> tuple[dict[str, Fact], tuple[Fact, ...], Fraction]:
+        """Return the facts that a question needs, those that were paid for here, and what they cost."""
+        foreseen = self.plan(query, spend=spend, analyst=analyst, learn=learn)
+        if foreseen.wanted:  # nothing is learned that cannot be used
+            self.ledger.require_room(
+                self.registered,
+                foreseen.plan.events,
+                beside=foreseen.beside,
+                asked=foreseen.plan.asked,
+                question_key=self._key(asked_key(query, spend)),
+                analyst=analyst,
+            )
+        facts: dict[str, Fact] = {}
+        learned: list[Fact] = []
+        cost = Fraction(0)
+
+        def recall(key: str) -> Fact | None:
+            return self._recall_fact(key, analyst)
+
+        while missing := missing_from(query, self.declaration, spend, learn, facts, recall):
+            for each in missing:
+                facts[each.key], is_new = self._learn(each, request_id, analyst)
+                cost += each.plan.spend.epsilon if is_new else 0
+                learned += [facts[each.key]] if is_new else []
+        if request_id is not None:  # what an earlier attempt at this request has learned is a part of its price
+            mine = [fact for fact in facts.values() if fact not in learned and self._paid(fact, request_id, analyst)]
+            learned, cost = [*mine, *learned], cost + sum((fact.epsilon for fact in mine), Fraction(0))
+        return facts, tuple(learned), cost
+
+    def _learn(
+        self, wanted: WantedFact, request_id: str | None, analyst: str | None, *, again: bool = False
+    ) -> tuple[Fact, bool]:
+        """Return a fact, charged for, and whether it was; of two that are learned at once, the first is the fact."""
+        plan = wanted.plan
+        paid = self.spend(
+            plan.events,
+            key=wanted.key,
+            run=lambda: self._release(plan),
+            encode=lambda noisy: fact_text(wanted, noisy),
+            decode=lambda _: NoisyTable((), ()),
+            asked=plan.asked,
+            request_id=None if request_id is None else request_of_fact(request_id, wanted.key),
+            analyst=analyst,
+            loss=plan.loss,
+            learning=Learning(wanted.words, again=again),
+        )
+        fact = self._recall_fact(wanted.key, analyst)
+        if fact is None:
+            raise LedgerError("what was learned is not in the ledger any more\nhint: run tacit ledger verify")
+        return fact, not paid.free
+
+    def _recall_fact(self, key: str, analyst: str | None) -> Fact | None:
+        stored = self.ledger.recall(self.registered, question_key=self._fact_key(key), analyst=analyst, is_fact=True)
+        return None if stored is None else fact_from(stored.answer, stored.receipt)
+
+    def _paid(self, fact: Fact, request_id: str, analyst: str | None) -> bool:
+        """Return whether a fact was charged by an earlier attempt at a request."""
+        request = request_of_fact(request_id, fact.key)
+        return self.ledger.charged_for(self.registered, request_id=request, analyst=analyst) is not None
 
     def spend(
         self,
@@ -158,6 +355,7 @@ class Session:
         request_id: str | None = None,
         analyst: str | None = None,
         loss: Loss | None = None,
+        learning: Learning | None = None,
     ) -> Paid[Value]:
         """Return what `run` releases of this table, charged to its budget: the function `spend` says what each is.
 
@@ -168,7 +366,7 @@ class Session:
             self.ledger,
             self.registered,
             events,
-            key=self._key(key),
+            key=self._key(key) if learning is None else self._fact_key(key),
             run=run,
             encode=encode,
             decode=decode,
@@ -176,18 +374,35 @@ class Session:
             request_id=request_id,
             analyst=analyst,
             loss=loss,
+            learning=learning,
         )
 
-    def plan(self, query: Query, *, spend: Spend, analyst: str | None) -> Plan:
+    def plan(self, query: Query, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL) -> Foreseen:
         """Return the plan of a question: where the noise is left open, that which the budgets have room for.
 
         It does not tell whether the question was asked before, which may be somebody else's to know.
         """
-        return plan_with_room(query, self.declaration, spend, lambda plan: self._has_room(plan, analyst))
+        facts, wanted = all_missing(query, self.declaration, spend, learn, lambda key: self._recall_fact(key, analyst))
+        if wanted and not learn.allowed:
+            refuse_to_learn(query, self.declaration, spend, wanted)
+        left = spend.epsilon - sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
+        if left <= 0:
+            raise InvalidParameter(
+                "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"
+            )
+        plan = plan_with_room(
+            query,
+            self.declaration,
+            replace(spend, epsilon=left),
+            lambda plan: self._has_room(plan, analyst, events_of(wanted)),
+            facts,
+        )
+        return Foreseen(plan, wanted, facts)
 
-    def fit(self, plan: Plan, analyst: str | None) -> Fit:
+    def fit(self, foreseen: Foreseen, analyst: str | None) -> Fit:
         """Return whether the budgets have room for a plan now, and what it would leave."""
-        return self.ledger.fit(self.registered, plan.events, asked=plan.asked, analyst=analyst)
+        plan = foreseen.plan
+        return self.ledger.fit(self.registered, plan.events, asked=plan.asked, analyst=analyst, beside=foreseen.beside)
 
     def _plan_to_answer(self, query: Query, spend: Spend, request_id: str | None, analyst: str | None) -> Plan:
         """Return the plan to answer by: a question, or a request, that has its answer keeps the noise of that."""
@@ -206,8 +421,8 @@ class Session:
             return plan
         return plan
 
-    def _has_room(self, plan: Plan, analyst: str | None) -> bool:
-        return self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst)
+    def _has_room(self, plan: Plan, analyst: str | None, beside: Sequence[Event] = ()) -> bool:
+        return self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst, beside=beside)
 
     def _is_answered(self, plan: Plan, request_id: str | None, analyst: str | None) -> bool:
         key = self._key(question_key(plan))
@@ -228,6 +443,13 @@ class Session:
         """Return the key of an answer: the question, the whole declaration (types too), and the source."""
         return f"{asked}:{self.registered.declaration_hash}:{self.source_mark}"
 
+    def _fact_key(self, about: str) -> str:
+        """Return the key of a fact: what it is about, unit and types included, and the source where only a mark tells.
+
+        What else is declared may change, and so may the version: a fact is a start for both.
+        """
+        return f"{about}:{self.source_mark}"
+
 
 @contextmanager
 def _explain_if_interrupted(loss: Loss | None, reservation: Reservation, request_id: str | None) -> Iterator[None]:
@@ -241,6 +463,21 @@ def _explain_if_interrupted(loss: Loss | None, reservation: Reservation, request
             f"interrupted after the charge: {charged} is spent (entry {reservation.number}) and stays spent."
             f"\nhint: ask again{dead}; it is free if the answer was stored already, and another charge if not"
         ) from None
+
+
+@contextmanager
+def _explain_what_was_learned(learned: Sequence[Fact]) -> Iterator[None]:
+    """Say of a call that ends between learning and its own charge that what it learned is paid for, and kept."""
+    cost = sum((fact.epsilon for fact in learned), Fraction(0))
+    words = f"what this call learned first, for ε = {show(cost)}, is spent and kept: later questions use it free"
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        if not learned or stopped.args:
+            raise
+        raise KeyboardInterrupt(f"interrupted after learning: {words}\nhint: ask again") from None
+    except BudgetExceeded as short:
+        raise (BudgetExceeded(f"{short}; {words}") if learned else short) from None
 
 
 def _run_after_charge(run: Callable[[], Value]) -> Value:

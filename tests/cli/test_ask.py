@@ -106,9 +106,12 @@ def test_a_mistake_is_code_2_before_anything_is_charged(tacit_command, visits, e
     assert charges() == 0
 
 
+NEVER = ("--learn", "no")
+
+
 def test_a_refused_question_declares_no_budget(tacit_command, visits):
     """A budget is for life, so a mistyped first question must not fix it."""
-    assert tacit_command("ask", visits, COUNT, "--unit", "patient", "--budget", 3, "--epsilon", 1).code == 2
+    assert tacit_command("ask", visits, COUNT, "--unit", "patient", "--budget", 3, "--epsilon", 1, *NEVER).code == 2
     assert tacit_command("ask", visits, COUNT, *BOUNDS, "--budget", 5, "--epsilon", 1).code == 0
 
 

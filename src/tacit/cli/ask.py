@@ -60,6 +60,7 @@ def _asked(options: AskOptions) -> "Answer":
             analyst=options.analyst,
             noise=options.noise,
             confidence=options.confidence,
+            learn=options.may_learn,
             **(spending(options) | ({"consistent": True} if options.consistent else {})),
         )
 

@@ -68,6 +68,15 @@ class AskOptions:
             metavar="N", help="With --error: how many rows a group has that it must hold for.", rich_help_panel=ANSWER
         ),
     ] = None
+    learn: Annotated[
+        str | None,
+        typer.Option(
+            metavar="S|reuse|fresh|no",
+            help="Which share of epsilon learns the bounds that nobody gave, e.g. 0.1; they are kept. With no, a "
+            "question that would have to learn is refused. With a WHERE: reuse the whole table's, or learn fresh ones.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = None
     catalog: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE),
@@ -235,6 +244,11 @@ class AskOptions:
     ] = None
 
     @property
+    def may_learn(self) -> "str | bool | None":
+        """The share that learns, as `answer` reads it."""
+        return False if self.learn == "no" else self.learn
+
+    @property
     def call_delta(self) -> str | None:
         """The delta of this call; None if --delta is the budget's delta, of which the call takes a share."""
         return self.delta if self.budget is None else None
@@ -319,6 +333,7 @@ def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":
         analyst=options.analyst,
         noise=options.noise,
         confidence=options.confidence,
+        learn=options.may_learn,
         **spending(options),
     )
 

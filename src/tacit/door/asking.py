@@ -3,14 +3,16 @@
 It builds questions. `question.py` plans and answers them; the language itself is in the room `query`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tacit import query as language
 from tacit.door.question import Question, what_is_left
 from tacit.errors import QueryRefused, printable
+from tacit.learned import KnownFacts
 from tacit.ledger import Left
+from tacit.plan import make_spend
 from tacit.privacy import Number
 from tacit.query import AggregateSpec, Frame, binned, parse_query, ranked
 from tacit.session import Session
@@ -140,6 +142,31 @@ class Table:
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
         query = language.with_bounds(parse_query(text, self.frame.declaration), {} if per_unit is None else per_unit)
         return Question(self.session, language.with_ranges(query, {} if between is None else between))
+
+    def learn(
+        self,
+        epsilon: Number,
+        *,
+        columns: Sequence[str] = (),
+        by: Sequence[str] = (),
+        keys: Any = None,
+        again: bool = False,
+        analyst: str | None = None,
+    ) -> KnownFacts:
+        """Learn ahead of time what questions about these columns, grouped so, will need, for at most `epsilon`.
+
+        It returns what was learned, which prints. What is known already is not paid for, unless `again`.
+        """
+        grouped = self.group_by(*by, keys=keys) if by else self
+        asked = {f"of {column}": language.mean(column) for column in columns} | {"rows": language.count()}
+        query = language.make_query(grouped.frame, asked)
+        spend = make_spend(epsilon, None, None, self.session.registered.budget)
+        return self.session.learn(query, spend=spend, again=again, analyst=analyst)
+
+    @property
+    def facts(self) -> KnownFacts:
+        """What is known of this table, since when and for how much: free for every question; it prints as text."""
+        return self.session.facts()
 
     @property
     def left(self) -> Left:

@@ -4,17 +4,18 @@ Every answer goes through the session, which charges before it reads a row.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from tacit.answer import Answer, AnswerInfo, html_lines, loss_record, make_answer
-from tacit.errors import InvalidParameter, LargeEpsilonWarning, printable
+from tacit.errors import InvalidParameter, LargeEpsilonWarning, QueryRefused, printable
 from tacit.forecast import Solved, Wanted, group_rows, plan_in_words, solve_epsilon
+from tacit.learned import Learn, read_learn
 from tacit.ledger import Fit, Left
-from tacit.plan import Plan, Spend, make_plan, make_spend, read_weights
+from tacit.plan import Plan, Spend, WantedFact, make_plan, make_spend, read_weights
 from tacit.privacy import Loss, Number, confidence_meaning, float_below, large_words, show
 from tacit.query import Query
 from tacit.session import Answered, Session
@@ -29,14 +30,15 @@ class PlanReport:
     solved: Solved | None = None
     path: str | None = None  # how the engine would run it now
     fit: Fit | None = None  # whether the budgets have room for it now
+    wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
 
     @property
     def loss(self) -> Loss:
         """What the call would cost."""
-        return self.plan.loss
+        return _loss_with(self.plan, [each.plan.spend.epsilon for each in self.wanted])
 
     def __str__(self) -> str:
-        text = plan_in_words(self.plan, self.confidence, path=self.path)
+        text = _learning_in_words(self) if self.wanted else plan_in_words(self.plan, self.confidence, path=self.path)
         if self.fit is not None:
             text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
@@ -66,19 +68,22 @@ class Question:
         analyst: str | None = None,
         noise: str | None = None,
         confidence: Number = 0.95,
+        learn: Learn = None,
     ) -> PlanReport:
         """Return what answering would do, cost and give, and whether it fits: free, and no row is read.
 
         Give `epsilon`, for the whole call, or the `error` to stay within, from which it is solved: a percent ("2%"), a
-        number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more.
+        number, or a dict of them by aggregate. `weights` says which aggregates' errors matter more. Before bounds are
+        known, it says what the call would learn and for how much.
         """
         level = confidence_meaning(confidence)
         spend_at = partial(self._spend_at, delta=delta, noise=noise, level=level, weights=weights)
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         exact = solved.epsilon if solved else epsilon
         session = self.session
-        plan = session.plan(self.query, spend=spend_at(exact), analyst=analyst)
-        return PlanReport(plan, level, solved, session.engine.path_of(plan), session.fit(plan, analyst))
+        foreseen = session.plan(self.query, spend=spend_at(exact), analyst=analyst, learn=read_learn(learn))
+        path = session.engine.path_of(foreseen.plan)
+        return PlanReport(foreseen.plan, level, solved, path, session.fit(foreseen, analyst), foreseen.wanted)
 
     def answer(
         self,
@@ -93,11 +98,14 @@ class Question:
         analyst: str | None = None,
         noise: str | None = None,
         confidence: Number = 0.95,
+        learn: Learn = None,
     ) -> Answer:
         """Return the private answer, after charging for it: what `plan` with the same words shows.
 
         The same question asked again is answered from the record, with the same numbers, for free. `consistent` makes
         the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
+        Bounds that nobody gave or learned yet are learned first, once, for a part of epsilon: `learn` is another share
+        (0.1), "reuse" or "fresh" for a question with a filter, or False, which refuses instead.
         """
         if not isinstance(consistent, bool):  # all words are read before the charge
             raise InvalidParameter(f"consistent must be True or False, not {type(consistent).__name__}")
@@ -106,7 +114,9 @@ class Question:
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         spend = spend_at(solved.epsilon if solved else epsilon)
         warn_if_large(spend.epsilon)
-        answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst)
+        answered = self.session.answer(
+            self.query, spend=spend, request_id=request_id, analyst=analyst, learn=read_learn(learn)
+        )
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
         facts = _facts(self.session, answered, level, analyst, notes)
         return make_answer(
@@ -137,7 +147,13 @@ class Question:
         return make_spend(epsilon, delta, noise, budget, confidence=level, weights=read)
 
     def _plan_at(self, spend: Spend) -> Plan:
-        return make_plan(self.query, self.session.declaration, spend)
+        foreseen = self.session.plan(self.query, spend=spend, analyst=None)
+        if foreseen.wanted:
+            raise QueryRefused(
+                f"the error of this question is not known before it is learned {foreseen.wanted[0].words}"
+                "\nhint: learn it ahead of time with table.learn(epsilon=0.2, ...) (tacit learn), or give epsilon"
+            )
+        return make_plan(self.query, self.session.declaration, spend, foreseen.facts)
 
     def _solve(
         self,
@@ -169,6 +185,21 @@ class Question:
         )
 
 
+def _loss_with(plan: Plan, learned: Iterable[Fraction]) -> Loss:
+    """Return what a call costs with what it learns: all of the epsilon that was asked for."""
+    epsilon = plan.spend.epsilon + sum(learned, Fraction(0))
+    return replace(plan, spend=replace(plan.spend, epsilon=epsilon)).loss
+
+
+def _learning_in_words(report: PlanReport) -> str:
+    """Return what a call would learn first, in words."""
+    learned = sum((each.plan.spend.epsilon for each in report.wanted), Fraction(0))
+    whole = report.plan.spend.epsilon + learned
+    lines = [f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them."]
+    lines += [f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in report.wanted]
+    return "\n".join([*lines, "Error: known once they are learned; plan again then.", f"Loss: {report.loss}."])
+
+
 def warn_if_large(epsilon: Fraction | None) -> None:
     """Warn if an epsilon is so large that it gives little protection."""
     words = None if epsilon is None else large_words(epsilon)
@@ -182,7 +213,7 @@ def _facts(
     """Return what an answer says about itself beside its numbers: all public, or read from the ledger."""
     plan, receipt = answered.plan, answered.receipt
     return AnswerInfo(
-        loss=loss_record(plan.loss),
+        loss=loss_record(_loss_with(plan, (fact.epsilon for fact in answered.learned))),
         left=left_record(what_is_left(session, analyst)),
         unit="each row" if plan.unit is None else f"all rows of one {plan.unit}",
         neighbours="add or remove one" if plan.neighbours == "add-remove" else "replace one",

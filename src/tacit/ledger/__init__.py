@@ -7,12 +7,13 @@ row is read, which charges it, and committed before its answer leaves, which sto
 from tacit.ledger.budget import budget_from
 from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import BEGINNING
-from tacit.ledger.charging import BudgetStatus, Fit, Left, Receipt, StoredAnswer, spent_words
+from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.entry import Entry, charge_from
 from tacit.ledger.home import TRYOUT, TryOut, has_default_ledger, open_ledger
 from tacit.ledger.ledger import Ledger, Reservation
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.sqlite import MEMORY
+from tacit.ledger.status import BudgetStatus, Fit, Left, spent_words
 
 __all__ = [
     "BEGINNING",
@@ -21,12 +22,14 @@ __all__ = [
     "BudgetStatus",
     "Entry",
     "Fit",
+    "Learning",
     "Ledger",
     "Left",
     "Receipt",
     "RegisteredTable",
     "Reservation",
     "StoredAnswer",
+    "StoredFact",
     "TryOut",
     "budget_from",
     "charge_from",

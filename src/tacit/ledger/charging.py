@@ -3,199 +3,23 @@
 A reserve charges everything or refuses. No charge is ever given back, whatever happens after it. A request id that was
 charged and not answered is dead: answering it again would release a second noisy value for one charge.
 
-The first part is the status of budgets: spent, left, and whether a charge fits. One comparison serves charges, plans
-and printed texts. Amounts are shown as questions ask for them, in epsilon and delta by addition; where the sum of rho
-leaves more to Gaussian noise, that amount is shown beside it.
+A fact is an answer that later versions of its table start from. It is charged like any other, and an entry after its
+answer names it, so that it is found by its table.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, charge_of, questions_left, remaining
+from tacit.accounting import Charge, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
-from tacit.ledger.budget import EACH, Budget
+from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
-from tacit.ledger.draft import TABLE, Draft, budgets_of
+from tacit.ledger.draft import TABLE, Draft, budgets_of, fact_name, facts_of
 from tacit.ledger.entry import Entry, Record, account_name, charge_from, charge_record, scope_of
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.status import first_shortfall
 from tacit.ledger.store import Likely, looks_for
-from tacit.privacy import KINDS, ApproximateLoss, Event, Loss, SubsampledGaussian, event_to_dict, show
-
-# ---- the status of budgets -------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class BudgetStatus:
-    """The status of one budget: what was spent against it in how many charges, and what it leaves.
-
-    `questions` is how many more like the last it admits: None before there was one, or where that one was free.
-    """
-
-    budget: Budget
-    spent: Charge
-    charges: int
-    remaining: Remaining
-    questions: int | None
-
-    @property
-    def share_spent(self) -> Fraction:
-        """The part of the budget that is spent: by addition while that has room, and then by rho."""
-        rule, spent = self.budget.rule, self.spent
-        if rule.admits_by_addition(spent) and rule.epsilon and spent.epsilon is not None:
-            return spent.epsilon / rule.epsilon
-        return min(spent.rho / rule.rho, Fraction(1)) if rule.rho else Fraction(1)
-
-    @property
-    def words_spent(self) -> str:
-        """The amount spent, by addition, with the sum of rho where the rule counts it."""
-        return spent_words(self.spent, self.budget.rule)
-
-    @property
-    def words_left(self) -> str:
-        """The amount this budget leaves to one more question; a rho budget gives it in rho."""
-        if self.budget.rule.epsilon is None:
-            return f"ρ = {show(self.remaining.rho or Fraction(0), up=False)}"
-        return smallest([self]).amounts
-
-
-@dataclass(frozen=True)
-class Left:
-    """The amount that all budgets leave for one more question: the smallest wins. It prints as words.
-
-    With Laplace noise up to `laplace`, and `delta` for private keys; with Gaussian noise up to `gaussian` and
-    `delta_gaussian`. A question that leaves the noise open may ask for `epsilon`, the larger.
-    """
-
-    laplace: Fraction
-    gaussian: Fraction
-    delta: Fraction
-    delta_gaussian: Fraction
-    rho: Fraction | None
-    questions: int | None
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The largest epsilon of any noise."""
-        return max(self.laplace, self.gaussian)
-
-    def __str__(self) -> str:
-        more = f"; or about {self.questions:,} more like the last" if self.questions else ""
-        return self.amounts + more
-
-    __repr__ = __str__  # what `table.left` shows of itself
-
-    @property
-    def amounts(self) -> str:
-        """What one more question may ask for, in words."""
-        if not self.epsilon:
-            return "nothing"
-        laplace = _amounts(self.laplace, self.delta)
-        gaussian = _amounts(self.gaussian, self.delta_gaussian)
-        rho = f" (ρ = {show(self.rho, up=False)})" if self.rho and self.gaussian > self.laplace else ""
-        if self.laplace == self.gaussian:
-            return gaussian
-        if not self.gaussian:
-            return laplace
-        by_rho = f"{gaussian} with Gaussian noise{rho}"
-        return f"{laplace} with Laplace noise, or {by_rho}" if self.laplace else by_rho
-
-
-@dataclass(frozen=True)
-class Shortfall:
-    """The first budget that has no room for a charge."""
-
-    budget: Budget
-    scope: str
-    analyst: str
-    charge: Charge
-
-    def words(self, draft: Draft) -> str:
-        """Return the budget, the charge it has no room for, and the amount that all budgets leave."""
-        left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst))
-        return f"{self.budget}, has no room for {spent_words(self.charge, self.budget.rule)}; left: {left}"
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Whether a question would be admitted: why not, or what it would leave. It prints as words."""
-
-    short: str | None
-    after: Left | None
-
-    def __bool__(self) -> bool:
-        return self.short is None
-
-    def __str__(self) -> str:
-        return f"fits, and leaves {self.after}" if self.short is None else f"does not fit: the budget, {self.short}"
-
-    __repr__ = __str__
-
-
-def first_shortfall(draft: Draft, cohort: str, *, analyst: str, charge: Charge) -> Shortfall | None:
-    """Return the first budget that does not admit one more charge, or None where all of them do."""
-    for budget in draft.book.applying(cohort, analyst):
-        scope = budget.scope(analyst=analyst, time=draft.time)
-        if not budget.rule.admits(draft.account(scope).spent + charge):
-            return Shortfall(budget, scope, analyst, charge)
-    return None
-
-
-def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None) -> tuple[BudgetStatus, ...]:
-    """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`."""
-    budgets = draft.book.applying(cohort, analyst)
-    asking = _asking(budgets)
-    by_all = draft.account(scope_of(cohort)).last
-    found = []
-    for budget in budgets:
-        account = draft.account(budget.scope(analyst=analyst, time=draft.time))
-        # with no charge of its own yet, a budget is measured by the cohort's last charge: the smallest count is shown
-        last = draft.entry(account.last or by_all) if charge is None else None
-        like = charge if last is None else charge_from(last.record)
-        spent = account.spent if charge is None else account.spent + charge
-        questions = None if like is None else questions_left(budget.rule, spent, like)
-        charges = account.charges + (charge is not None)
-        found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, spent, asking), questions))
-    return tuple(found)
-
-
-def smallest(found: Iterable[BudgetStatus]) -> Left:
-    """Return the amount left when every budget must have room."""
-    remainders = [status.remaining for status in found]
-    rhos = [one.rho for one in remainders if one.rho is not None]
-    questions = [status.questions for status in found if status.questions is not None]
-    return Left(
-        laplace=min(one.laplace for one in remainders),
-        gaussian=min(one.gaussian for one in remainders),
-        delta=min(one.delta for one in remainders),
-        delta_gaussian=min(one.delta_gaussian for one in remainders),
-        rho=min(rhos, default=None),
-        questions=min(questions, default=None),
-    )
-
-
-def spent_words(spent: Charge, rule: Rule) -> str:
-    """Return the amount spent in words: epsilon and delta by addition, and the sum of rho where the rule counts it."""
-    delta = spent.delta
-    if rule.delta_convert:  # a question's delta is divided as the budget's is
-        delta = max(spent.delta / FOR_KEYS, spent.delta_noise / FOR_NOISE)
-    if rule.epsilon is None or spent.epsilon is None:
-        return f"ρ = {show(spent.rho)}" + (f", δ = {show(delta)}" if delta else "")
-    beyond = not rule.admits_by_addition(spent) and rule.admits_by_rho(spent)
-    return _amounts(spent.epsilon, delta, up=True) + (f" (together ρ = {show(spent.rho)})" if beyond else "")
-
-
-def _amounts(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
-    return f"ε = {show(epsilon, up=up)}" + (f", δ = {show(delta, up=up)}" if delta else "")
-
-
-def _asking(budgets: Iterable[Budget]) -> Loss:
-    """Return the budget whose delta questions share: the lifetime budget of everyone together."""
-    return next(budget.loss for budget in budgets if budget.analyst is None and budget.period is None)
-
-
-# ---- reserve and commit ----------------------------------------------------------------------------------------------
-
+from tacit.privacy import KINDS, ApproximateLoss, Event, SubsampledGaussian, event_to_dict
 
 TEXT_MAX = 1000
 
@@ -224,13 +48,34 @@ class StoredAnswer:
 class Keys:
     """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id.
 
-    `own` identifies the question of one analyst: answers that others asked for do not count for it.
+    `own` identifies the question of one analyst: answers that others asked for do not count for it. What is learned of
+    a table is found at every version of it, and wherever its rows are kept by then.
     """
 
+    table: str
     asked: str
     question: str
     own: str
     request: str | None
+    is_fact: bool = False
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What makes an answer a fact: its words, and whether it takes the place of one that is known."""
+
+    words: str
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class StoredFact:
+    """What was learned of a table: in words, with the answer that holds it, its receipt, and what it cost."""
+
+    words: str
+    stored: "StoredAnswer"
+    charge: Charge
+    version: int
 
 
 @dataclass(frozen=True)
@@ -243,13 +88,17 @@ class Request:
     record: Record
     keys: "Keys"
     events: tuple[Event, ...]
+    learning: Learning | None = None
 
     def likely(self) -> Likely:
         """Return the rows that charging will probably read, so that a store can fetch them at once."""
         cohort, analyst = self.table.cohort, self.analyst
         names = [account_name(scope_of(cohort)), account_name(scope_of(cohort, analyst=analyst)), TABLE + self.table.id]
         names += [budgets_of(cohort, who) for who in (None, analyst, EACH)]
-        absent = looks_for(request=self.keys.request, questions=(self.keys.question, self.keys.own))
+        questions = (self.keys.question, self.keys.own)
+        if self.keys.is_fact:
+            names += [fact_name(self.table.id, question) for question in questions]
+        absent = looks_for(request=self.keys.request, questions=() if self.keys.is_fact else questions)
         return Likely(absent, tuple(names))
 
 
@@ -262,35 +111,54 @@ def new_request(
     request_id: str | None,
     analyst: str | None,
     ledger: str,
+    learning: Learning | None = None,
+    beside: Sequence[Event] = (),
 ) -> Request:
-    """Return the request, with its cost; anything that is not an event, or not a text, is refused."""
-    charge = cost_of(events, asked)
-    keys = keys_of(table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=ledger)
+    """Return the request, with its cost; anything that is not an event, or not a text, is refused.
+
+    `beside` is pure, and is charged by itself.
+    """
+    charge = cost_of(events, asked, beside)
+    keys = keys_of(
+        table,
+        question_key=question_key,
+        request_id=request_id,
+        analyst=analyst,
+        ledger=ledger,
+        is_fact=learning is not None,
+    )
     record = {
         "table": table.id,
         "declared": table.entry,
         "people": table.cohort,
         "analyst": analyst,
-        "events": [event_to_dict(event) for event in events],
+        "events": [event_to_dict(event) for event in (*events, *beside)],
         **charge_record(charge),
         "asked": keys.asked,
         "request": keys.request,
     }
-    return Request(table, analyst or "", charge, record, keys, tuple(events))
+    return Request(table, analyst or "", charge, record, keys, tuple(events), learning)
 
 
-def cost_of(events: Sequence[Event], asked: ApproximateLoss | None) -> Charge:
-    """Return the charge of a question; anything that is not an event is refused."""
-    for event in events:
+def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequence[Event] = ()) -> Charge:
+    """Return the charge of a question, and of what is learned `beside` it; anything that is not an event is refused."""
+    for event in (*events, *beside):
         if KINDS.get(type(event).__name__) is not type(event):
             raise InvalidParameter(f"events must be privacy events, not {type(event).__name__}")
     if not events:
         raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
-    return charge_of(events, asked=asked)
+    charge = charge_of(events, asked=asked)
+    return charge + charge_of(beside) if beside else charge
 
 
 def keys_of(
-    table: RegisteredTable, *, question_key: str, request_id: str | None, analyst: str | None, ledger: str
+    table: RegisteredTable,
+    *,
+    question_key: str,
+    request_id: str | None,
+    analyst: str | None,
+    ledger: str,
+    is_fact: bool = False,
 ) -> Keys:
     """Return the names by which a question and one analyst's request are found again."""
     for name, text in (("question_key", question_key), ("request_id", request_id), ("analyst", analyst)):
@@ -298,11 +166,14 @@ def keys_of(
             continue
         if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
             raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
+    about = ("fact", table.id) if is_fact else ("question", table.id, table.version, table.source)
     return Keys(
+        table=table.id,
         asked=digest("asked", table.id, question_key),
-        question=digest("question", table.id, table.version, table.source, question_key),
-        own=digest("question", table.id, table.version, table.source, question_key, analyst),
+        question=digest(*about, question_key),
+        own=digest(*about, question_key, analyst),
         request=None if request_id is None else digest("request", ledger, analyst, request_id),
+        is_fact=is_fact,
     )
 
 
@@ -311,15 +182,23 @@ def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
 
     Why: an answer that another analyst paid for teaches as much as an own one, but would not count against the budget.
     """
-    limited = any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
-    return keys.own if limited else keys.question
+    return keys.own if is_limited(view, cohort, analyst) else keys.question
 
 
-def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable: bool) -> StoredAnswer | None:
+def is_limited(view: Draft, cohort: str, analyst: str) -> bool:
+    """Return whether an analyst has a budget of their own."""
+    return any(budget.analyst is not None for budget in view.book.applying(cohort, analyst))
+
+
+def find_stored(
+    view: Draft, keys: Keys, *, question: str, ledger: str, durable: bool, again: bool = False
+) -> StoredAnswer | None:
     """Return the answer already given to this request, or to this question; a dead request is refused."""
     charge = None if keys.request is None else view.charge_for(keys.request)
     if charge is None:
-        answer = view.answer_to(question)
+        if again:
+            return None
+        answer = _learned(view, keys.table, question) if keys.is_fact else view.answer_to(question)
     else:
         if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
@@ -333,6 +212,35 @@ def find_stored(view: Draft, keys: Keys, *, question: str, ledger: str, durable:
     return None if answer is None else _stored(answer, ledger=ledger, durable=durable)
 
 
+def _learned(view: Draft, table: str, question: str) -> Entry | None:
+    """Return the answer that holds what was learned last."""
+    fact = view.fact(fact_name(table, question))
+    return None if fact is None else view.entry(fact.record["answer"])
+
+
+def facts(view: Draft, table: RegisteredTable, analyst: str, *, ledger: str, durable: bool) -> tuple[StoredFact, ...]:
+    """Return what was learned of a table, in the order of its entries: everyone's, or an analyst's own if limited."""
+    whose = analyst if is_limited(view, table.cohort, analyst) else None
+    found = [view.fact(name) for name in view.rows.names(facts_of(table.id))]
+    shown = []
+    for fact in sorted((each for each in found if each is not None), key=lambda each: each.number):
+        record = fact.record
+        answer = view.entry(record["answer"])
+        paid = None if answer is None else view.entry(answer.record["charge"])
+        if answer is None or paid is None or record["analyst"] != whose:
+            continue
+        stored = _stored(answer, ledger=ledger, durable=durable)
+        shown.append(StoredFact(record["words"], stored, charge_from(paid.record), record["version"]))
+    return tuple(shown)
+
+
+def require_room(draft: Draft, request: Request) -> None:
+    """Refuse, for the record, a request that the budgets have no room for; charge nothing."""
+    refuse_misuse(draft, request.table, request.events)
+    question = question_of(draft, request.keys, request.table.cohort, request.analyst)
+    _refuse_if_short(draft, request, {**request.record, "question": question})
+
+
 def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
     """Charge a request and return the entry, or return the answer it already has; without room, refuse for the record.
 
@@ -343,16 +251,18 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     refuse_misuse(draft, table, request.events)
 
     question = question_of(draft, request.keys, table.cohort, analyst)
-    stored = find_stored(draft, request.keys, question=question, ledger=draft.head.ledger, durable=durable)
+    learning = request.learning
+    again = learning is not None and learning.again
+    stored = find_stored(draft, request.keys, question=question, ledger=draft.head.ledger, durable=durable, again=again)
     if stored is not None:
         return stored
 
     record = {**request.record, "question": question}
-    short = first_shortfall(draft, table.cohort, analyst=analyst, charge=request.charge)  # reads the totals
-    if short is not None:
-        why = short.words(draft)
-        draft.append({"kind": "refusal", **record, "budget": short.scope})
-        raise _no_room(request, why)
+    if learning is not None:
+        only = analyst if question == request.keys.own else None
+        version = request.table.version
+        record["learns"] = {"words": learning.words, "again": again, "analyst": only, "version": version}
+    _refuse_if_short(draft, request, record)
 
     entry = draft.append({"kind": "charge", **record}, request=request.keys.request)
     budgets = draft.book.applying(table.cohort, analyst)
@@ -360,6 +270,14 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     for scope in {scope_of(table.cohort), scope_of(table.cohort, analyst=analyst), *scopes}:
         draft.charge(scope, request.charge, number=entry.number)
     return entry
+
+
+def _refuse_if_short(draft: Draft, request: Request, record: Record) -> None:
+    short = first_shortfall(draft, request.table.cohort, analyst=request.analyst, charge=request.charge)
+    if short is not None:
+        why = short.words(draft)
+        draft.append({"kind": "refusal", **record, "budget": short.scope})
+        raise _no_room(request, why)
 
 
 def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event]) -> None:
@@ -391,6 +309,11 @@ def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receip
         question=question,
         answers=charge.number,
     )
+    learns = record.get("learns")
+    # of two that were learned at the same time, the first is the fact: both callers then go on from the same numbers
+    if learns is not None and (learns["again"] or draft.fact(fact_name(record["table"], question)) is None):
+        named = {name: learns[name] for name in ("words", "analyst", "version")}
+        draft.append({"kind": "fact", "table": record["table"], "question": question, "answer": entry.number, **named})
     return Receipt(draft.head.ledger, entry.number, entry.hash, charge.number, entry.record["time"], durable)
 
 
@@ -398,6 +321,12 @@ def _stored(answer: Entry, *, ledger: str, durable: bool) -> StoredAnswer:
     record = answer.record
     receipt = Receipt(ledger, answer.number, answer.hash, record["charge"], record["time"], durable)
     return StoredAnswer(record["answer"], receipt)
+
+
+def stored_at(view: Draft, number: int, *, ledger: str, durable: bool) -> StoredAnswer | None:
+    """Return the answer at an entry, or None."""
+    entry = view.entry(number)
+    return None if entry is None or entry.kind != "answer" else _stored(entry, ledger=ledger, durable=durable)
 
 
 def _no_room(request: Request, why: str) -> BudgetExceeded:

@@ -29,6 +29,7 @@ SOURCE = "source "
 MEMBER = "people "  # of a cohort; the state keeps the older word
 BUDGETS = "budgets "
 FIRST = "first "
+FACT = "fact "
 
 Get = Callable[[str], str | None]
 Pointed = Callable[[int, str], Entry]
@@ -123,6 +124,8 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         others = [one for one in json.loads(get(name) or "[]") if one[0] != period]
         put = {name: canonical([*others, [period, entry.number, entry.hash]])}
         return put if get(FIRST + cohort) is not None else put | {FIRST + cohort: pointer}
+    if record["kind"] == "fact":
+        return {fact_name(record["table"], record["question"]): pointer}
     return {}
 
 
@@ -134,6 +137,16 @@ def name_of(name: str) -> str:
 def budgets_of(cohort: str, analyst: str | None) -> str:
     """Return the key in the state for the budgets of an analyst, or of everyone."""
     return BUDGETS + canonical([cohort, analyst])
+
+
+def fact_name(table: str, question: str) -> str:
+    """Return the key in the state for what was learned last of a table, by the key of its question."""
+    return facts_of(table) + canonical(question)
+
+
+def facts_of(table: str) -> str:
+    """Return how the keys of all that was learned of a table begin."""
+    return f"{FACT}{table} "
 
 
 @lru_cache(maxsize=4096)
@@ -198,6 +211,11 @@ class Draft:
         """Return the first answer to a question."""
         found = self._found(self.rows.answer_to(question), "answer", question=question)
         return found or self._questions.get(question)
+
+    def fact(self, name: str) -> Entry | None:
+        """Return the entry that says what was learned last under a name of the state."""
+        text = self.state.get(name)
+        return None if text is None else self.pointed(*json.loads(text))
 
     def answer_paid_by(self, charge: int) -> Entry | None:
         """Return the answer that a charge paid for."""

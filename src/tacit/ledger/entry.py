@@ -51,7 +51,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What the entry is: ledger, table, budget, charge, answer, refusal, override or clock."""
+        """What the entry is: ledger, table, budget, charge, answer, fact, refusal, override or clock."""
         return str(self.record["kind"])
 
 

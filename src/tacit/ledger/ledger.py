@@ -17,22 +17,14 @@ from tacit.ledger import certificate, charging, registry
 from tacit.ledger.anchor import Anchor, AnchorPosition
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
-from tacit.ledger.charging import (
-    BudgetStatus,
-    Fit,
-    Left,
-    Receipt,
-    StoredAnswer,
-    budget_status,
-    first_shortfall,
-    smallest,
-)
+from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import NAME, Draft
 from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.state import Pieces
+from tacit.ledger.status import BudgetStatus, Fit, Left, budget_status, first_shortfall, smallest
 from tacit.ledger.store import BY_CHARGE, Likely, NotAsSigned, Rows, Store
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy import ApproximateLoss, Event, Loss
@@ -130,12 +122,14 @@ class Ledger:
         asked: ApproximateLoss | None = None,
         request_id: str | None = None,
         analyst: str | None = None,
+        learning: Learning | None = None,
     ) -> Reservation | StoredAnswer:
         """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
 
         Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
         is charged once: its answer comes back, or, if it has none, `DeadRequest`. `asked` is the (epsilon, delta) that
-        noise was made for which is not pure; without it such noise counts only by its rho.
+        noise was made for which is not pure; without it such noise counts only by its rho. With `learning` the answer
+        is a fact: found again at every later version of the table.
         """
         request = charging.new_request(
             table,
@@ -145,6 +139,7 @@ class Ledger:
             request_id=request_id,
             analyst=analyst,
             ledger=self.id,
+            learning=learning,
         )
         outcome = self._group_commit.submit(
             lambda draft: charging.decide(draft, request, durable=self.durable), likely=request.likely()
@@ -168,14 +163,60 @@ class Ledger:
         question_key: str,
         request_id: str | None = None,
         analyst: str | None = None,
+        is_fact: bool = False,
     ) -> StoredAnswer | None:
         """Return the answer this request or this question already has, or None; charges nothing."""
         keys = charging.keys_of(
-            table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id
+            table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id, is_fact=is_fact
         )
         with self._view() as draft:
             question = charging.question_of(draft, keys, table.cohort, analyst or "")
             return charging.find_stored(draft, keys, question=question, ledger=self.id, durable=self.durable)
+
+    def require_room(
+        self,
+        table: RegisteredTable,
+        events: Sequence[Event],
+        *,
+        question_key: str,
+        beside: Sequence[Event] = (),
+        asked: ApproximateLoss | None = None,
+        analyst: str | None = None,
+    ) -> None:
+        """Refuse, for the record, what the budgets have no room for now, and charge nothing.
+
+        `beside` is what is learned for the question first: pure, and charged by itself.
+        """
+        request = charging.new_request(
+            table,
+            tuple(events),
+            beside=tuple(beside),
+            asked=asked,
+            question_key=question_key,
+            request_id=None,
+            analyst=analyst,
+            ledger=self.id,
+        )
+        if self.admits(table, events, asked=asked, analyst=analyst, beside=beside):
+            return  # a refusal is written, room is not
+        self._group_commit.submit(lambda draft: charging.require_room(draft, request))
+
+    def facts(self, table: RegisteredTable, analyst: str | None = None) -> tuple[StoredFact, ...]:
+        """Return what was learned of a table and may be used free, in the order in which it was paid for."""
+        with self._view() as draft:
+            return charging.facts(draft, table, analyst or "", ledger=self.id, durable=self.durable)
+
+    def stored(self, number: int) -> StoredAnswer | None:
+        """Return the answer at an entry, or None where another kind of entry is there."""
+        with self._view() as draft:
+            return charging.stored_at(draft, number, ledger=self.id, durable=self.durable)
+
+    def charged_for(self, table: RegisteredTable, *, request_id: str, analyst: str | None = None) -> int | None:
+        """Return the number of the charge that was made for a request, or None."""
+        keys = charging.keys_of(table, question_key="-", request_id=request_id, analyst=analyst, ledger=self.id)
+        with self._view() as draft:
+            charge = None if keys.request is None else draft.charge_for(keys.request)
+            return None if charge is None else charge.number
 
     def grant(
         self,
@@ -247,9 +288,10 @@ class Ledger:
         *,
         asked: ApproximateLoss | None = None,
         analyst: str | None = None,
+        beside: Sequence[Event] = (),
     ) -> Fit:
         """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
-        charge, who = charging.cost_of(events, asked), analyst or ""
+        charge, who = charging.cost_of(events, asked, beside), analyst or ""
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
             short = first_shortfall(draft, table.cohort, analyst=who, charge=charge)
@@ -264,9 +306,10 @@ class Ledger:
         *,
         asked: ApproximateLoss | None = None,
         analyst: str | None = None,
+        beside: Sequence[Event] = (),
     ) -> bool:
         """Return whether a question would be admitted now."""
-        charge, who = charging.cost_of(events, asked), analyst or ""
+        charge, who = charging.cost_of(events, asked, beside), analyst or ""
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
             return first_shortfall(draft, table.cohort, analyst=who, charge=charge) is None

@@ -199,6 +199,7 @@ class Replay:
         self._pending: dict[tuple[Spending, str], list[int]] = {}
         self._accounts: dict[str, Account] = {}
         self._unanswered: dict[int, str] = {}
+        self._learned: tuple[int, str] | None = None  # the number and the question of the last answer
         self._page: list[str] = []
         self._rules: dict[int, Entry] = {}
         self._book = RuleBook(self.state.get, lambda number, _: self._rules[number])
@@ -272,6 +273,10 @@ class Replay:
             entry = Entry(*columns)
             self._rules[entry.number] = entry
             self.state |= changes(entry, self.state.get)
+        elif kind == "fact":
+            if self._learned != (record["answer"], record["question"]) or record["answer"] != self.number - 1:
+                raise _fault(f"entry {self.number} names as learned what the answer before it is not")
+            self.state |= changes(Entry(*columns), self.state.get)
         elif kind == "ledger" and self.number == 1:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
             if not is_fresh_id(self.ledger):
@@ -286,6 +291,7 @@ class Replay:
         self._answers += 1
         if self._unanswered.pop(charge, None) != question:
             raise _fault(f"entry {self.number} answers a question that was not charged, or was answered before")
+        self._learned = (self.number, question)
         return None, question, charge
 
     def _charge(self, spending: "Spending", question: str, request: str | None, time: str) -> Copied:

@@ -1,10 +1,11 @@
 """Releases: noise is added to exact sums here and nowhere else. `noisy.py` is the page for an auditor."""
 
 from tacit.release.noisy import release
-from tacit.release.noisy_table import NoisyTable, joined, stamp_in
+from tacit.release.noisy_table import NoisyTable, basis_in, joined, stamp_in
 
 __all__ = [
     "NoisyTable",
+    "basis_in",
     "joined",
     "release",
     "stamp_in",

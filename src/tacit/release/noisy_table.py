@@ -50,13 +50,17 @@ class NoisyTable:
         keys = [tuple(texts.get(part, part) if isinstance(part, str) else part for part in key) for key in self.keys]
         return NoisyTable.sorted_by_key(keys, self.parts, self.totals)
 
-    def to_json(self, *, stamp: str | None = None) -> str:
-        """Return it as text for the ledger. `stamp` identifies the state of the files that were read."""
+    def to_json(self, *, stamp: str | None = None, basis: Mapping[str, Any] | None = None) -> str:
+        """Return it as text for the ledger.
+
+        `stamp` identifies the state of the files that were read, `basis` the facts that its plan was made from.
+        """
         keys: Sequence[Sequence[Any]] = self.keys
         if not set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
             keys = [[_key_to_json(part) for part in key] for key in keys]
         record = {"format": FORMAT, "keys": keys, "parts": self.parts} | ({} if stamp is None else {"stamp": stamp})
         record |= {"totals": self.totals} if self.totals else {}
+        record |= {} if basis is None else {"basis": dict(basis)}
         return json.dumps(record, separators=(",", ":"))
 
     @classmethod
@@ -74,6 +78,12 @@ def stamp_in(text: str) -> str | None:
     """Return the stamp that `to_json` was given, or None."""
     stamp = json.loads(text).get("stamp")
     return stamp if isinstance(stamp, str) else None
+
+
+def basis_in(text: str) -> dict[str, Any] | None:
+    """Return the basis that `to_json` was given, or None."""
+    basis = json.loads(text).get("basis")
+    return basis if isinstance(basis, dict) else None
 
 
 def joined(tables: Sequence[NoisyTable]) -> NoisyTable:

@@ -1,0 +1,333 @@
+"""What was learned of a table: facts as the ledger keeps them, and as a person reads them.
+
+A fact is a released answer: noisy integers, the scale of their noise, and what they cost. It never touches privacy, so
+it may be read back at any later epsilon and at any later version of its table. This file writes and reads facts; a
+session learns them and pays.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, NoReturn, overload
+
+from tacit.errors import InvalidParameter, LedgerError, QueryRefused, printable
+from tacit.ledger import Receipt, StoredFact
+from tacit.plan import (
+    Fact,
+    Facts,
+    Plan,
+    Spend,
+    WantedFact,
+    make_plan,
+    missing_facts,
+    plan_of_other_noise,
+    question_key,
+)
+from tacit.privacy import Event, Number, decimal_meaning, from_text, show, to_text
+from tacit.query import Aggregate, Query, Value
+from tacit.release import NoisyTable
+from tacit.tables import Declaration
+
+FORMAT = 1
+# A share of epsilon, or whether a question may learn at all, and from what.
+Learn = Number | str | bool | None
+WORDS = ("reuse", "fresh")
+# Below this epsilon a question with a WHERE takes the facts of the whole table, where they are known.
+OWN_FACTS_FROM = Fraction(1, 2)
+# Planning stands in for facts that are not known yet: so many people, all in one bin.
+PEOPLE_STANDING_IN = 10**6
+BIN_STANDING_IN = 10
+LARGEST_STANDING_IN = 64 + 3
+
+
+@dataclass(frozen=True)
+class LearnChoice:
+    """How a call may learn what it lacks: at all, for which share of its epsilon, and whether a WHERE has its own."""
+
+    allowed: bool = True
+    share: Fraction | None = None  # None: the usual one
+    own: bool | None = None  # None: from `OWN_FACTS_FROM` on
+
+    def reuses(self, spend: Spend) -> bool:
+        """Whether the facts of the whole table will do for a question with a WHERE."""
+        return spend.epsilon < OWN_FACTS_FROM and self.share is None if self.own is None else not self.own
+
+
+USUAL = LearnChoice()
+ALL = LearnChoice(share=Fraction(1))
+
+
+def read_learn(learn: Learn) -> LearnChoice:
+    """Return what `learn=` means, or refuse it with the words to write instead."""
+    if learn is None or learn is True:
+        return LearnChoice()
+    if learn is False:
+        return LearnChoice(allowed=False)
+    if learn in WORDS:
+        return LearnChoice(own=learn == "fresh")
+    try:
+        share = decimal_meaning(learn, name="learn")
+    except InvalidParameter:
+        share = Fraction(0)
+    if not 0 < share < 1:
+        raise InvalidParameter(
+            "learn must be a share of epsilon between 0 and 1, 'reuse', 'fresh' or False"
+            "\nhint: leave it out for the usual share; learn=0.1 learns with a tenth; learn=False never learns"
+        )
+    return LearnChoice(share=share)
+
+
+def fact_text(wanted: WantedFact, noisy: NoisyTable) -> str:
+    """Return what was learned as text for the ledger."""
+    record = {
+        "format": FORMAT,
+        "key": wanted.key,
+        "words": wanted.words,
+        "parts": [part for release in noisy.parts for part in release],
+        "scales": [to_text(release.scale) for release in wanted.plan.releases],
+        "epsilon": to_text(wanted.plan.spend.epsilon),
+    }
+    return json.dumps(record, separators=(",", ":"))
+
+
+def fact_from(text: str, receipt: Receipt) -> Fact:
+    """Return the fact that `fact_text` wrote, with where and when it was paid for."""
+    record: dict[str, Any] = json.loads(text)
+    if record.get("format") != FORMAT:
+        raise LedgerError("this fact was stored by a newer version of tacit\nhint: update tacit to read it")
+    return Fact(
+        key=record["key"],
+        words=record["words"],
+        parts=tuple(tuple(part) for part in record["parts"]),
+        scales=tuple(from_text(scale) for scale in record["scales"]),
+        epsilon=from_text(record["epsilon"]),
+        entry=receipt.number,
+        time=receipt.time,
+    )
+
+
+def standing_in(wanted: WantedFact) -> Fact:
+    """Return a made-up fact in the place of one that is not known, to foresee what else will be learned and charged."""
+    plan = wanted.plan
+    parts: list[tuple[int, ...]] = []
+    for place, _ in enumerate(plan.releases):
+        largest = bool(plan.profiles) and plan.profiles[place].norm == "largest"
+        full = LARGEST_STANDING_IN if largest else BIN_STANDING_IN
+        bins = range(len(plan.public_keys or ()))
+        parts.append(tuple(PEOPLE_STANDING_IN if each == full else 0 for each in bins))
+    for draw in plan.quantiles:
+        middle = plan.measured[draw.column].height // 2
+        parts += [(middle,)] * (3 * len(draw.targets))
+    scales = tuple(release.scale for release in plan.releases)
+    return Fact(wanted.key, wanted.words, tuple(parts), scales, plan.spend.epsilon)
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """What answering would do: what it would learn first, at which cost, and the plan as far as it can be known.
+
+    The plan is the one to come where nothing is `wanted`; otherwise made-up facts stand in for those.
+    """
+
+    plan: Plan
+    wanted: tuple[WantedFact, ...] = ()
+    facts: Facts = field(default_factory=dict, repr=False)
+
+    @property
+    def beside(self) -> tuple[Event, ...]:
+        """The events of what is learned."""
+        return events_of(self.wanted)
+
+
+def events_of(wanted: Sequence[WantedFact]) -> tuple[Event, ...]:
+    """Return the events of all that is wanted."""
+    return tuple(event for each in wanted for event in each.plan.events)
+
+
+def request_of_fact(request_id: str, key: str) -> str:
+    """Return the id under which a request learns one fact."""
+    return f"fact {hashlib.sha256(f'{request_id} {key}'.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+Recall = Callable[[str], Fact | None]  # a fact that was paid for before, by its key
+
+
+def missing_from(
+    query: Query, declaration: Declaration, spend: Spend, choice: LearnChoice, facts: dict[str, Fact], recall: Recall
+) -> tuple[WantedFact, ...]:
+    """Return what must be learned next; all that is known already is added to `facts`."""
+    while missing := missing_facts(query, declaration, spend, facts, choice.share):
+        known = {each.key: recall(each.key) for each in missing}
+        if query.where is not None and choice.reuses(spend):
+            known |= {
+                each.key: _of_whole_table(each, query, declaration, spend, recall)
+                for each in missing
+                if known[each.key] is None
+            }
+        found = {key: fact for key, fact in known.items() if fact is not None}
+        if not found:
+            return missing
+        facts |= found
+    return ()
+
+
+def _of_whole_table(
+    wanted: WantedFact, query: Query, declaration: Declaration, spend: Spend, recall: Recall
+) -> Fact | None:
+    """Return the fact about the whole table that is a filtered one but for its WHERE, if it is known."""
+    facts: dict[str, Fact] = {}
+    whole = replace(query, where=None)
+    same = question_key(replace(wanted.plan, where=None))
+    while missing := missing_facts(whole, declaration, spend, facts, None):
+        found = {each.key: recall(each.key) for each in missing}
+        for each in missing:
+            fact = found[each.key]
+            if fact is None:
+                return None
+            if question_key(each.plan) == same:
+                return replace(fact, key=wanted.key)
+            facts[each.key] = fact
+    return None
+
+
+def all_missing(
+    query: Query, declaration: Declaration, spend: Spend, choice: LearnChoice, recall: Recall
+) -> tuple[dict[str, Fact], tuple[WantedFact, ...]]:
+    """Return what a question would learn if it were asked now, and its facts, made-up ones in the place of those."""
+    facts: dict[str, Fact] = {}
+    wanted: list[WantedFact] = []
+    while missing := missing_from(query, declaration, spend, choice, facts, recall):
+        wanted += missing
+        facts |= {each.key: standing_in(each) for each in missing}
+    return facts, tuple(wanted)
+
+
+def refuse_to_learn(query: Query, declaration: Declaration, spend: Spend, wanted: Sequence[WantedFact]) -> NoReturn:
+    """Refuse a question that may not learn what it lacks, in words that name the bound to give by hand."""
+    way = "; or leave out learn=False (--learn no), and it is learned once, for a part of epsilon"
+    try:
+        make_plan(query, declaration, spend)
+    except QueryRefused as problem:
+        raise QueryRefused(f"{problem}{way}") from None
+    raise QueryRefused(
+        f"this question has to learn first: {wanted[0].words}"
+        f"\nhint: give the bounds by hand: rows_per_unit=, groups_per_unit= or between={way}"
+    )
+
+
+def basis_of(plan: Plan, facts: Facts, learned: Sequence[Fact]) -> dict[str, Any]:
+    """Return, as plain values, what makes the plan of a stored answer again: its facts, its epsilon and its noise."""
+    return {
+        "facts": {key: fact.entry for key, fact in facts.items()},
+        "learned": [fact.entry for fact in learned],
+        "epsilon": to_text(plan.spend.epsilon),
+        "noise": plan.noise,
+        "plan": question_key(plan),
+    }
+
+
+def plan_on(
+    basis: Mapping[str, Any], query: Query, declaration: Declaration, spend: Spend, facts: Facts
+) -> Plan | None:
+    """Return the plan that a stored answer was made by; None where it is not made so any more."""
+    try:
+        plan: Plan | None = make_plan(query, declaration, replace(spend, epsilon=from_text(basis["epsilon"])), facts)
+    except QueryRefused:
+        return None
+    if plan is not None and plan.noise != basis["noise"]:
+        plan = plan_of_other_noise(query, declaration, plan, facts)
+    return plan if plan is not None and question_key(plan) == basis["plan"] else None
+
+
+def asked_key(query: Query, spend: Spend) -> str:
+    """Return a text that is equal for two calls that ask the same at the same price, whatever is known by then.
+
+    Plans change with facts, so they cannot tell whether a question was asked before.
+    """
+    asked = sorted({repr(_plain(output.aggregate)) for output in query.outputs})
+    named = {output.name: repr(_plain(output.aggregate)) for output in query.outputs}
+    weights = sorted((named.get(name, name), weight) for name, weight in spend.weights)
+    draws = any(output.aggregate.kind == "quantile" for output in query.outputs)
+    parts = (
+        query.table,
+        query.where,
+        tuple(key.expression for key in query.keys),
+        query.public_keys,
+        asked,
+        (spend.epsilon, spend.delta, spend.delta_keys, spend.delta_noise, spend.delta_rho, spend.noise),
+        spend.confidence if draws else None,  # other intervals are post-processing
+        weights,
+    )
+    return "asked " + hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(aggregate: Aggregate) -> Aggregate:
+    """Return an aggregate as it is written most simply: COUNT(1) counts rows."""
+    constant = isinstance(aggregate.expression, Value) and aggregate.expression.value is not None
+    return Aggregate("count") if aggregate.kind == "count" and constant else aggregate
+
+
+@dataclass(frozen=True)
+class KnownFact:
+    """One thing that is known of a table: in words, for how much and since when, and the fact itself."""
+
+    words: str
+    epsilon: Fraction
+    since: str
+    version: int
+    entry: int
+    fact: Fact
+
+
+class KnownFacts(Sequence[KnownFact]):
+    """What is known of a table, free for every question: it prints as a table."""
+
+    def __init__(self, stored: Sequence[StoredFact] = (), known: Sequence[KnownFact] = ()) -> None:
+        self._known = (*known, *(_known(each) for each in stored))
+
+    def only(self, wanted: Callable[[KnownFact], bool]) -> "KnownFacts":
+        """Return those that are wanted."""
+        return KnownFacts(known=[each for each in self._known if wanted(each)])
+
+    @overload
+    def __getitem__(self, place: int) -> KnownFact: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[KnownFact]: ...
+    def __getitem__(self, place: int | slice) -> KnownFact | Sequence[KnownFact]:
+        return self._known[place]
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[KnownFact]:
+        return iter(self._known)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each fact as plain values."""
+        return [
+            {"what": each.words, "epsilon": float(each.epsilon), "since": each.since, "version": each.version}
+            | {"entry": each.entry}
+            for each in self._known
+        ]
+
+    def __str__(self) -> str:
+        if not self._known:
+            return "Nothing is known yet. The first question learns what it needs, or: learn(epsilon=0.2)"
+        rows = [("known", "for ε", "since", "entry")]
+        rows += [(each.words, show(each.epsilon), each.since[:10], str(each.entry)) for each in self._known]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        lines = [
+            "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        ]
+        rule = "─" * max(map(len, lines))
+        return printable("\n".join([f" {lines[0]}", f" {rule}", *(f" {line}" for line in lines[1:])]), keeping="\n")
+
+    __repr__ = __str__
+
+
+def _known(stored: StoredFact) -> KnownFact:
+    receipt = stored.stored.receipt
+    fact = fact_from(stored.stored.answer, receipt)
+    return KnownFact(stored.words, fact.epsilon, receipt.time, stored.version, receipt.number, fact)

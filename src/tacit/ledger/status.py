@@ -1,0 +1,184 @@
+"""The status of budgets: what was spent, what is left, and whether one more charge fits.
+
+One comparison serves charges, plans and printed texts. Amounts are shown as questions ask for them, in epsilon and
+delta by addition; where the sum of rho leaves more to Gaussian noise, that amount is shown beside it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, questions_left, remaining
+from tacit.ledger.budget import Budget
+from tacit.ledger.draft import Draft
+from tacit.ledger.entry import charge_from, scope_of
+from tacit.privacy import Loss, show
+
+
+@dataclass(frozen=True)
+class BudgetStatus:
+    """The status of one budget: what was spent against it in how many charges, and what it leaves.
+
+    `questions` is how many more like the last it admits: None before there was one, or where that one was free.
+    """
+
+    budget: Budget
+    spent: Charge
+    charges: int
+    remaining: Remaining
+    questions: int | None
+
+    @property
+    def share_spent(self) -> Fraction:
+        """The part of the budget that is spent: by addition while that has room, and then by rho."""
+        rule, spent = self.budget.rule, self.spent
+        if rule.admits_by_addition(spent) and rule.epsilon and spent.epsilon is not None:
+            return spent.epsilon / rule.epsilon
+        return min(spent.rho / rule.rho, Fraction(1)) if rule.rho else Fraction(1)
+
+    @property
+    def words_spent(self) -> str:
+        """The amount spent, by addition, with the sum of rho where the rule counts it."""
+        return spent_words(self.spent, self.budget.rule)
+
+    @property
+    def words_left(self) -> str:
+        """The amount this budget leaves to one more question; a rho budget gives it in rho."""
+        if self.budget.rule.epsilon is None:
+            return f"ρ = {show(self.remaining.rho or Fraction(0), up=False)}"
+        return smallest([self]).amounts
+
+
+@dataclass(frozen=True)
+class Left:
+    """The amount that all budgets leave for one more question: the smallest wins. It prints as words.
+
+    With Laplace noise up to `laplace`, and `delta` for private keys; with Gaussian noise up to `gaussian` and
+    `delta_gaussian`. A question that leaves the noise open may ask for `epsilon`, the larger.
+    """
+
+    laplace: Fraction
+    gaussian: Fraction
+    delta: Fraction
+    delta_gaussian: Fraction
+    rho: Fraction | None
+    questions: int | None
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The largest epsilon of any noise."""
+        return max(self.laplace, self.gaussian)
+
+    def __str__(self) -> str:
+        more = f"; or about {self.questions:,} more like the last" if self.questions else ""
+        return self.amounts + more
+
+    __repr__ = __str__  # what `table.left` shows of itself
+
+    @property
+    def amounts(self) -> str:
+        """What one more question may ask for, in words."""
+        if not self.epsilon:
+            return "nothing"
+        laplace = _amounts(self.laplace, self.delta)
+        gaussian = _amounts(self.gaussian, self.delta_gaussian)
+        rho = f" (ρ = {show(self.rho, up=False)})" if self.rho and self.gaussian > self.laplace else ""
+        if self.laplace == self.gaussian:
+            return gaussian
+        if not self.gaussian:
+            return laplace
+        by_rho = f"{gaussian} with Gaussian noise{rho}"
+        return f"{laplace} with Laplace noise, or {by_rho}" if self.laplace else by_rho
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """The first budget that has no room for a charge."""
+
+    budget: Budget
+    scope: str
+    analyst: str
+    charge: Charge
+
+    def words(self, draft: Draft) -> str:
+        """Return the budget, the charge it has no room for, and the amount that all budgets leave."""
+        left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst))
+        return f"{self.budget}, has no room for {spent_words(self.charge, self.budget.rule)}; left: {left}"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a question would be admitted: why not, or what it would leave. It prints as words."""
+
+    short: str | None
+    after: Left | None
+
+    def __bool__(self) -> bool:
+        return self.short is None
+
+    def __str__(self) -> str:
+        return f"fits, and leaves {self.after}" if self.short is None else f"does not fit: the budget, {self.short}"
+
+    __repr__ = __str__
+
+
+def first_shortfall(draft: Draft, cohort: str, *, analyst: str, charge: Charge) -> Shortfall | None:
+    """Return the first budget that does not admit one more charge, or None where all of them do."""
+    for budget in draft.book.applying(cohort, analyst):
+        scope = budget.scope(analyst=analyst, time=draft.time)
+        if not budget.rule.admits(draft.account(scope).spent + charge):
+            return Shortfall(budget, scope, analyst, charge)
+    return None
+
+
+def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None) -> tuple[BudgetStatus, ...]:
+    """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`."""
+    budgets = draft.book.applying(cohort, analyst)
+    asking = _asking(budgets)
+    by_all = draft.account(scope_of(cohort)).last
+    found = []
+    for budget in budgets:
+        account = draft.account(budget.scope(analyst=analyst, time=draft.time))
+        # with no charge of its own yet, a budget is measured by the cohort's last charge: the smallest count is shown
+        last = draft.entry(account.last or by_all) if charge is None else None
+        like = charge if last is None else charge_from(last.record)
+        spent = account.spent if charge is None else account.spent + charge
+        questions = None if like is None else questions_left(budget.rule, spent, like)
+        charges = account.charges + (charge is not None)
+        found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, spent, asking), questions))
+    return tuple(found)
+
+
+def smallest(found: Iterable[BudgetStatus]) -> Left:
+    """Return the amount left when every budget must have room."""
+    remainders = [status.remaining for status in found]
+    rhos = [one.rho for one in remainders if one.rho is not None]
+    questions = [status.questions for status in found if status.questions is not None]
+    return Left(
+        laplace=min(one.laplace for one in remainders),
+        gaussian=min(one.gaussian for one in remainders),
+        delta=min(one.delta for one in remainders),
+        delta_gaussian=min(one.delta_gaussian for one in remainders),
+        rho=min(rhos, default=None),
+        questions=min(questions, default=None),
+    )
+
+
+def spent_words(spent: Charge, rule: Rule) -> str:
+    """Return the amount spent in words: epsilon and delta by addition, and the sum of rho where the rule counts it."""
+    delta = spent.delta
+    if rule.delta_convert:  # a question's delta is divided as the budget's is
+        delta = max(spent.delta / FOR_KEYS, spent.delta_noise / FOR_NOISE)
+    if rule.epsilon is None or spent.epsilon is None:
+        return f"ρ = {show(spent.rho)}" + (f", δ = {show(delta)}" if delta else "")
+    beyond = not rule.admits_by_addition(spent) and rule.admits_by_rho(spent)
+    return _amounts(spent.epsilon, delta, up=True) + (f" (together ρ = {show(spent.rho)})" if beyond else "")
+
+
+def _amounts(epsilon: Fraction, delta: Fraction, *, up: bool = False) -> str:
+    return f"ε = {show(epsilon, up=up)}" + (f", δ = {show(delta, up=up)}" if delta else "")
+
+
+def _asking(budgets: Iterable[Budget]) -> Loss:
+    """Return the budget whose delta questions share: the lifetime budget of everyone together."""
+    return next(budget.loss for budget in budgets if budget.analyst is None and budget.period is None)

@@ -1,0 +1,398 @@
+"""What a question learns is paid for once, out of its own epsilon, and is free for whoever asks next."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pandas as pd
+import pytest
+
+import tacit
+from tacit.engine.engine import FAILED, Engine
+from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
+from tacit.ledger import open_ledger
+from tacit.session import Session
+
+ITEMS = ["a", "b", "c"]
+# 1,500 people: so many that their sizes are believed at the first try, but with probability 1e-40
+ROWS = pd.DataFrame({"who": [n % 1500 for n in range(6000)], "item": [ITEMS[n % 7 % 3] for n in range(6000)]})
+ROWS["x"] = range(6000)
+BUDGET = tacit.epsilon(10, delta=1e-6)
+
+
+@pytest.fixture
+def book():
+    with open_ledger(":memory:") as opened:
+        yield opened
+
+
+def orders(ledger, *, rows=ROWS, version=1, **declared):
+    usual = {"unit": "who", "name": "orders", "budget": BUDGET}
+    return tacit.table(rows, version=version, ledger=ledger, **(usual | declared))
+
+
+def by_item(table, **asked):
+    return table.group_by("item", keys=ITEMS).count().answer(**({"epsilon": 1} | asked))
+
+
+def spent(table):
+    return table.session.ledger.spent(table.session.registered).epsilon or 0
+
+
+def charges(table):
+    """The epsilon of every charge so far, in order, with the words of those that learned."""
+    entries = [entry.record for entry in table.session.ledger.entries() if entry.kind == "charge"]
+    return [(Fraction(each["epsilon"]), each.get("learns", {}).get("words")) for each in entries]
+
+
+# ---- what is charged -------------------------------------------------------------------------------------------------
+
+
+def test_the_first_question_learns_for_a_part_of_its_epsilon_and_the_rest_answers_it(book):
+    table = orders(book)
+    answer = by_item(table)
+    (learned, words), (rest, none) = charges(table)
+    assert learned == Fraction(1, 10)
+    assert "rows a who has" in words
+    assert (rest, none) == (Fraction(9, 10), None)
+    assert spent(table) == 1
+    assert "spent ε = 1;" in str(answer)
+
+
+def test_a_second_try_at_learning_is_a_part_of_the_same_epsilon(book, monkeypatch):
+    """What the first try tells is nobody at all, as if noise had hidden them."""
+    table = orders(book)
+    release = Session._release
+
+    def nobody(self, plan):
+        noisy = release(self, plan)
+        return replace(noisy, parts=(((0,) * 64,),) * len(noisy.parts)) if plan.profiles else noisy
+
+    monkeypatch.setattr(Session, "_release", nobody)
+    by_item(table)
+    assert sum(epsilon for epsilon, _ in charges(table)) == 1
+    assert len([words for _, words in charges(table) if words]) > 1
+    by_item(table)
+    assert spent(table) == 1
+
+
+def test_the_same_question_again_is_free_with_the_same_numbers(book):
+    table = orders(book)
+    first, second = by_item(table), by_item(orders(book))
+    assert second.to_dicts() == first.to_dicts()
+    assert spent(table) == 1
+
+
+def test_the_next_question_has_all_of_its_epsilon(book):
+    table = orders(book)
+    by_item(table)
+    by_item(table, epsilon="0.5")
+    assert charges(table)[-1] == (Fraction(1, 2), None)
+
+
+def test_a_question_that_found_some_facts_and_learned_others_is_free_again_too(book):
+    """What it learned in its own call is no part of what it is found by."""
+    table = orders(book)
+    by_item(table, epsilon="0.5")
+    filtered = table.where("x < 3000").group_by("item", keys=ITEMS).count()
+    first = filtered.answer(epsilon=1)
+    before = spent(table)
+    assert filtered.answer(epsilon=1).to_dicts() == first.to_dicts()
+    assert spent(table) == before
+
+
+def test_the_same_question_is_free_after_its_facts_were_learned_again(book):
+    table = orders(book)
+    first = by_item(table)
+    table.learn(epsilon="0.3", by=["item"], keys=ITEMS, again=True)
+    before = spent(table)
+    assert by_item(table).to_dicts() == first.to_dicts()
+    assert spent(table) == before
+
+
+def test_sql_and_python_are_one_question(book):
+    table = orders(book, columns={"item": {"keys": ITEMS}})
+    table.sql("SELECT item, COUNT(*) AS n FROM orders GROUP BY item").answer(epsilon=1)
+    table.group_by("item").count().answer(epsilon=1)
+    table.sql("SELECT COUNT(1) AS m, item FROM orders GROUP BY item ORDER BY m LIMIT 1").answer(epsilon=1)
+    assert spent(table) == 1
+
+
+def test_a_fact_of_one_analyst_serves_every_other_but_one_with_a_budget_of_their_own(book):
+    table = orders(book)
+    by_item(table, analyst="ada")
+    by_item(table, analyst="ben", epsilon="0.5")
+    assert [words for _, words in charges(table)].count(None) == 2
+    book.grant("orders", tacit.epsilon(2, delta=1e-6), analyst="cy")
+    by_item(table, analyst="cy", epsilon="0.5")
+    assert [epsilon for epsilon, words in charges(table) if words] == [Fraction(1, 10), Fraction(1, 20)]
+
+
+@pytest.mark.parametrize("share", ["0.3", 0.3, Fraction(3, 10)])
+def test_the_share_that_learns_can_be_said(book, share):
+    table = orders(book)
+    by_item(table, learn=share)
+    assert [epsilon for epsilon, _ in charges(table)] == [Fraction(3, 10), Fraction(7, 10)]
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 2, "much", float("nan"), [], "no"])
+def test_another_share_is_refused_before_the_charge(book, bad):
+    table = orders(book)
+    with pytest.raises(InvalidParameter, match="learn must be a share of epsilon"):
+        by_item(table, learn=bad)
+    assert charges(table) == []
+
+
+def test_a_question_that_may_not_learn_is_refused_with_the_bound_to_give(book):
+    table = orders(book)
+    with pytest.raises(QueryRefused, match="rows_per_unit=5") as refused:
+        by_item(table, learn=False)
+    assert "leave out learn=False" in str(refused.value)
+    assert charges(table) == []
+    by_item(table)
+    by_item(table, epsilon="0.5", learn=False)  # what is known may be used
+
+
+def test_bounds_by_hand_learn_nothing(book):
+    by_hand = orders(book, rows_per_unit=5, groups_per_unit=3)
+    by_item(by_hand, learn=False)
+    assert charges(by_hand) == [(1, None)]
+
+
+# ---- room -----------------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_learned_that_cannot_be_used(book):
+    table = orders(book, budget=tacit.epsilon("0.95", delta=1e-6))
+    with pytest.raises(BudgetExceeded):
+        by_item(table, noise="laplace")
+    assert charges(table) == []
+    by_item(table, epsilon="0.9")
+    assert len(charges(table)) == 2
+
+
+def test_the_whole_budget_may_be_asked_for_at_once(book):
+    table = orders(book, budget=tacit.epsilon(1))
+    by_item(table)
+    assert spent(table) == 1
+
+
+# ---- plans -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_what_would_be_learned_charges_nothing_and_reads_no_row(book, monkeypatch):
+    table = orders(book)
+    monkeypatch.setattr(Engine, "parts", lambda *_: pytest.fail("a row was read"))
+    question = table.group_by("item", keys=ITEMS).count()
+    report = question.plan(epsilon=1)
+    assert [each.plan.spend.epsilon for each in report.wanted] == [Fraction(1, 10)]
+    assert str(report.loss) == "ε = 1"
+    assert "learned" in str(report)
+    assert charges(table) == []
+
+
+def test_once_it_is_known_a_plan_is_the_whole_plan(book):
+    table = orders(book)
+    by_item(table)
+    report = table.group_by("item", keys=ITEMS).count().plan(epsilon=1)
+    assert report.wanted == ()
+    assert report.plan.spend.epsilon == 1
+
+
+def test_an_error_is_not_solved_for_before_it_can_be_known(book):
+    table = orders(book)
+    question = table.group_by("item", keys=ITEMS).count()
+    with pytest.raises(QueryRefused, match="not known before it is learned"):
+        question.answer(error=50)
+    assert charges(table) == []
+
+
+# ---- learning ahead of time ----------------------------------------------------------------------------------------
+
+
+def test_facts_can_be_learned_ahead_and_questions_then_pay_for_themselves_alone(book):
+    table = orders(book)
+    learned = table.learn(epsilon="0.2", by=["item"], keys=ITEMS)
+    assert spent(table) == Fraction(1, 5)
+    assert "how many rows a who has" in str(learned)
+    by_item(table)
+    assert charges(table)[-1] == (1, None)
+    assert len(table.learn(epsilon="0.2", by=["item"], keys=ITEMS)) == 0
+    assert spent(table) == Fraction(6, 5)
+
+
+def test_what_is_known_prints_with_its_price_and_date(book):
+    table = orders(book)
+    assert "Nothing is known yet" in str(table.facts)
+    by_item(table)
+    (known,) = table.facts
+    assert known.epsilon == Fraction(1, 10)
+    assert known.version == 1
+    assert "0.1" in str(table.facts)
+    assert known.since[:10] in str(table.facts)
+    assert spent(table) == 1
+
+
+def test_learning_ahead_is_refused_before_the_charge_where_there_is_no_room(book):
+    table = orders(book, budget=tacit.epsilon("0.1"))
+    with pytest.raises(BudgetExceeded):
+        table.learn(epsilon="0.2", by=["item"], keys=ITEMS)
+    assert charges(table) == []
+
+
+# ---- whose facts ----------------------------------------------------------------------------------------------------
+
+
+def test_a_new_version_and_a_new_declaration_start_from_the_old_facts(book):
+    by_item(orders(book))
+    newer = orders(book, version=2, columns={"x": {"between": (0, 1000)}}, population=1000)
+    assert [known.version for known in newer.facts] == [1]
+    by_item(newer)
+    assert charges(newer)[-1] == (1, None)
+
+
+def test_a_unit_of_another_type_has_other_facts(book):
+    by_item(orders(book))
+    text = orders(book, rows=ROWS.assign(who=ROWS.who.astype(str)), version=2)
+    by_item(text)
+    assert [epsilon for epsilon, words in charges(text) if words] == [Fraction(1, 10)] * 2
+
+
+def test_another_table_has_other_facts(book):
+    by_item(orders(book))
+    other = orders(book, name="returns", same_people_as="orders")
+    by_item(other)
+    assert len([words for _, words in charges(other) if words]) == 2
+
+
+def test_a_frame_without_a_version_knows_only_what_was_learned_of_itself(book):
+    first = tacit.table(ROWS, unit="who", name="orders", budget=BUDGET, ledger=book)
+    by_item(first)
+    second = tacit.table(ROWS, unit="who", name="orders", budget=BUDGET, ledger=book)
+    assert len(first.facts) == 1
+    assert len(second.facts) == 0
+    by_item(second)
+    assert len([words for _, words in charges(first) if words]) == 2
+
+
+# ---- failures -------------------------------------------------------------------------------------------------------
+
+
+def failing(error, *, after):
+    """Return `Session._release` that fails once it has been called so many times."""
+    calls, release = [], Session._release
+
+    def run(self, plan):
+        calls.append(plan)
+        if len(calls) > after:
+            raise error
+        return release(self, plan)
+
+    return run
+
+
+@pytest.mark.parametrize(("after", "entries"), [(0, 1), (1, 2)])
+def test_a_failure_after_a_charge_says_the_fixed_words(book, monkeypatch, after, entries):
+    table = orders(book)
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_release", failing(ValueError("row 17"), after=after))
+        with pytest.raises(EngineError) as failed:
+            by_item(table)
+    assert str(failed.value) == FAILED
+    assert len(charges(table)) == entries
+
+
+def test_an_interrupt_after_a_charge_says_what_is_spent(book, monkeypatch):
+    table = orders(book)
+    monkeypatch.setattr(Session, "_release", failing(KeyboardInterrupt(), after=0))
+    with pytest.raises(KeyboardInterrupt, match=r"ε = 0\.1 is spent \(entry \d+\)"):
+        by_item(table)
+
+
+def test_an_interrupt_between_learning_and_the_answer_says_that_it_is_kept(book, monkeypatch):
+    table = orders(book)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_pay", stop)
+        with pytest.raises(KeyboardInterrupt, match=r"for ε = 0\.1, is spent and kept"):
+            by_item(table)
+    by_item(table)
+    assert [epsilon for epsilon, _ in charges(table)] == [Fraction(1, 10), 1]
+
+
+def test_a_request_that_failed_after_learning_pays_the_rest_of_its_epsilon_alone(book, monkeypatch):
+    table = orders(book)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_pay", stop)
+        with pytest.raises(KeyboardInterrupt):
+            by_item(table, request_id="r1")
+    by_item(table, request_id="r1")
+    assert [epsilon for epsilon, _ in charges(table)] == [Fraction(1, 10), Fraction(9, 10)]
+    by_item(table, request_id="r1")
+    assert spent(table) == 1
+
+
+def test_a_request_whose_fact_was_charged_and_not_stored_is_dead(book, monkeypatch):
+    table = orders(book)
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "_release", failing(ValueError("x"), after=0))
+        with pytest.raises(EngineError):
+            by_item(table, request_id="r1")
+    with pytest.raises(DeadRequest):
+        by_item(table, request_id="r1")
+    by_item(table, request_id="r2")
+
+
+def test_a_request_id_of_another_question_is_refused_before_anything_is_learned(book):
+    table = orders(book)
+    by_item(table, request_id="r1")
+    with pytest.raises(InvalidParameter, match="another question"):
+        table.where("x < 3000").group_by("item", keys=ITEMS).count().answer(epsilon=1, request_id="r1")
+    assert len(charges(table)) == 2
+
+
+# ---- privacy --------------------------------------------------------------------------------------------------------
+
+ABSURD = {
+    "nobody": {},
+    "everybody is a giant": {63: 10**9},
+    "everybody is nothing": {0: 10**9},
+    "below nobody": dict.fromkeys(range(64), -(10**12)),
+    "everywhere": dict.fromkeys(range(64), 10**15),
+}
+
+
+@pytest.mark.parametrize("absurd", ABSURD)
+def test_absurd_facts_change_no_loss(book, absurd, monkeypatch):
+    """A cap is whatever the facts say; the noise is made for it, and the charge is the same to the last digit."""
+    table = orders(book)
+    question = table.group_by("item", keys=ITEMS).count()
+    recall = Session._recall_fact
+
+    def lie(self, key, analyst):
+        found = recall(self, key, analyst)
+        if found is None:
+            return None
+        bins = tuple(ABSURD[absurd].get(place, 0) for place in range(64))
+        return replace(found, parts=(bins,) * len(found.parts))
+
+    by_item(table)
+    honest = question.plan(epsilon=1, noise="laplace")
+    monkeypatch.setattr(Session, "_recall_fact", lie)
+    lied = question.plan(epsilon=1, noise="laplace")
+    assert epsilon_of(honest) == epsilon_of(lied) == 1
+    before = spent(table)
+    by_item(table, epsilon="0.5", noise="laplace")
+    assert spent(table) - before == Fraction(1, 2)
+
+
+def epsilon_of(report):
+    """What the events of a plan and of all that it would learn cost, from their noise alone."""
+    events = [*report.plan.events, *(event for each in report.wanted for event in each.plan.events)]
+    return sum(event.sensitivity / event.scale for event in events)
