@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from tacit.plan.by_hand import facts_by_hand
 from tacit.plan.facts import Fact, Facts, WantedFact
 from tacit.plan.known import Grouping, Subject, grouping_of, reading_of, span_in
 from tacit.plan.plan import Plan, Spend
@@ -64,7 +65,7 @@ def needed_facts(
     `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
     """
     if not is_scaled(query, declaration):
-        return ()
+        return facts_by_hand(query, declaration, spend, facts, learn)
     grouping = grouping_of(query, declaration, spend)
     needed = list(_needed(query, grouping, facts, spend.epsilon))
     unit = spend.epsilon * _share(query, learn) / _parts(query, grouping)
