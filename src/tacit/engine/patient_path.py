@@ -5,11 +5,11 @@ and groups that the stopped path would have kept: it uses that path's order and 
 (docs/proofs/nothing-fails.md). So no answer depends on the path. Found groups are yielded in parts.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import ibis.expr.types as ir
 import numpy as np
@@ -18,34 +18,53 @@ from numpy.typing import NDArray
 
 from tacit.engine import external_sort
 from tacit.engine.external_sort import SortedRecords
-from tacit.engine.kernel import coding, kernel_path, summing
+from tacit.engine.kernel import kernel_path, summing
 from tacit.engine.patient import (
-    NO_VALUE,
     Beginnings,
     KeyedFile,
     KeySums,
     Layout,
+    RankedRows,
     ValuesByKey,
     added_up,
-    kept_rows,
     kept_values,
     parts_of,
+    ranked_rows,
     slices,
     sums_of,
 )
+from tacit.engine.patient_cells import CellBlock, CellFile, Whole, cell_blocks
+from tacit.engine.patient_records import Orders, RowRecords, place_words, value_records
+from tacit.engine.patient_scaling import (
+    UnitTotals,
+    group_parts,
+    group_sums,
+    largest_bins,
+    last_of_units,
+    length_bins,
+    scaled_blocks,
+    unit_lengths,
+)
 from tacit.engine.relation import GROUP_ORDER, KEY_PLACE, ROW_ORDER, UNIT, VALUE, counted_rows, value_rows, with_orders
-from tacit.exact import ExactTable, GroupedSteps, distinct_name, sum_names, value_name
-from tacit.plan import Plan
+from tacit.engine.scaled_relation import is_of_largest, largest_rows, question_of_profiles, scaled_names, totalled
+from tacit.exact import (
+    ExactTable,
+    GroupedSteps,
+    cut_name,
+    distinct_name,
+    kept_name,
+    people_name,
+    sum_names,
+    value_name,
+)
+from tacit.plan import LARGEST_BINS, UNBOUNDED, Plan, Scaling, Vector
 from tacit.privacy import Words
 from tacit.query import Kind
 from tacit.tables import Source, to_scalar
 
-Orders = Literal["kernel", "sql"]
-
 # Divisors of the memory limit: for sorting rows, and for sorting groups, values and distinct values.
 ROWS_SHARE, GROUPS_SHARE = 8, 16
 BATCH_BYTES_SHARE, BATCH_ROWS_MOST, BATCH_ROWS_LEAST = 64, 1 << 17, 1 << 11
-UNBOUNDED = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -63,12 +82,21 @@ class PatientQuestion:
 
 def exact_tables(asked: PatientQuestion, listed: ir.Table | None) -> Iterator[ExactTable]:
     """Yield the groups' exact sums, every unit bounded; listed groups all at once, found ones in parts."""
+    plan = asked.plan
     with ExitStack() as files:
+        if plan.profiles:
+            yield _profile_table(asked, listed, files)
+            return
         read = _Read(asked, listed, files)
-        read.rows()
-        distinct = [read.distinct(index) for index in range(len(asked.plan.distincts))]
-        make = _listed_table if asked.plan.public_keys is not None else _found_tables
-        yield from make(asked.plan, read, distinct)
+        if plan.scaling is None or plan.quantiles:
+            read.rows()
+        if plan.scaling is not None:
+            read.scaled(plan.scaling)
+        elif plan.measured_totals:
+            read.measured()
+        distinct = [read.distinct(index) for index in range(len(plan.distincts))]
+        make = _listed_table if plan.public_keys is not None else _found_tables
+        yield from make(plan, read, distinct)
 
 
 class _Read:
@@ -82,9 +110,61 @@ class _Read:
         self.key_words = 1
         self.sums: KeySums | None = None
         self.values: dict[int, ValuesByKey] = {}
+        self.totals: dict[str, int] = {}
 
     def rows(self) -> None:
         """Read the rows that are added up, and the values that quantiles are drawn from."""
+        plan = self.asked.plan
+        rows_most = plan.rows_per_unit if plan.needs_rows else UNBOUNDED
+        for rows in self.ranked():
+            kept = (rows.group < plan.groups_per_unit) & (rows.place < rows_most)
+            self._take(rows.keys[kept], rows.values[kept], rows.place[kept] == 0)
+
+    def scaled(self, scaling: Scaling) -> None:
+        """Read the sums of vectors that are scaled, and the totals of what was left of them and what was taken."""
+        cells, folder = self.cell_file(scaling.vectors, self._cells(scaling.vectors)), self.asked.folder
+        lengths = unit_lengths(cells, range(len(scaling.vectors)), scaling.norm, self._files, folder)
+        totals, self.sums = UnitTotals(scaling.vectors), None
+        for block, added in scaled_blocks(cells, scaling, lengths):
+            totals.add(block, added)
+            self._take_groups(block, added)
+        self._name_totals(totals)
+
+    def measured(self) -> None:
+        """Read the totals of what dropping left of vectors, and what it took."""
+        totals = UnitTotals(self.asked.plan.measured_totals)
+        for block in self._cells(self.asked.plan.measured_totals):
+            totals.add(block, block.fine)
+        self._name_totals(totals)
+
+    def _name_totals(self, totals: UnitTotals) -> None:
+        for name, numbers in zip((kept_name, cut_name), totals.totals(), strict=True):
+            vectors = zip(totalled(self.asked.plan), numbers, strict=True)
+            self.totals |= {name(at): number for at, (vector, number) in enumerate(vectors) if vector.totals}
+
+    def _take_groups(self, block: CellBlock, added: Whole) -> None:
+        keys, parts = group_parts(block, added)
+        if self.sums is None:
+            memory, folder = self.asked.memory // GROUPS_SHARE, self.asked.folder
+            self.sums = KeySums(key=self.key_words, parts=parts.shape[1], memory=memory, folder=folder)
+            self._files.enter_context(closing(self.sums))
+        self.sums.add(keys, parts)
+
+    def _cells(self, vectors: Sequence[Vector]) -> Iterator[CellBlock]:
+        plan = self.asked.plan
+        limits = {"rows_most": plan.rows_per_unit, "groups_most": plan.groups_per_unit}
+        return cell_blocks(self.ranked(), vectors, **limits)
+
+    def cell_file(self, vectors: Sequence[Vector], blocks: Iterator[CellBlock]) -> CellFile:
+        """Write cells to a file, so that they can be read several times."""
+        cells = CellFile(vectors=len(vectors), folder=self.asked.folder)
+        self._files.enter_context(closing(cells))
+        for block in blocks:
+            cells.add(block)
+        return cells
+
+    def ranked(self) -> Iterator[RankedRows]:
+        """Yield the rows of the question in the order in which those of a unit are kept."""
         plan, asked = self.asked.plan, self.asked
         joined = None if self._looks_up_keys else self._listed
         rows, keys = counted_rows(plan, asked.source.table, asked.kinds, joined)
@@ -93,9 +173,7 @@ class _Read:
             rows = with_orders(rows, keys, values, asked.salt)
         more = [name for name in (GROUP_ORDER, ROW_ORDER) if name in rows.columns]
         relation, form = kernel_path.relation_of(plan, rows, keys, more=more)
-        limits = (plan.rows_per_unit if plan.needs_rows else UNBOUNDED, plan.groups_per_unit)
-        for keys_of_rows, values_of_rows, first in self._bounded(relation, form.columns, limits):
-            self._take(keys_of_rows, values_of_rows, first)
+        yield from self._ranked(relation, form.columns)
 
     @property
     def _looks_up_keys(self) -> bool:
@@ -119,18 +197,18 @@ class _Read:
             kept = ValuesByKey(key=self.key_words, memory=memory // len(drawn), folder=folder)
             self.values[index] = self._files.enter_context(closing(kept))
 
-    def _bounded(
-        self, relation: ir.Table, columns: summing.Columns, limits: tuple[int, int]
-    ) -> Iterator[tuple[Words, Words, NDArray[np.bool_]]]:
-        """Yield the keys and values of the kept rows, and whether each is its unit's first row in the group."""
-        plan, asked = self.asked.plan, self.asked
-        with asked.source.stream(relation, self._batch_rows(relation)) as batches:
+    def _ranked(self, relation: ir.Table, columns: summing.Columns) -> Iterator[RankedRows]:
+        """Yield the rows in the order in which those of a unit are kept; a row that is a unit comes as it is read."""
+        plan, asked, unit = self.asked.plan, self.asked, 0
+        with asked.source.stream(relation, self.batch_rows(relation)) as batches:
             self._describe(batches.schema, columns.keys)
-            cells = _Cells(batches.schema, columns, asked)
+            cells = RowRecords(batches.schema, columns, asked.salt, asked.orders)
             if plan.unit is None:
                 for batch in batches:
-                    keys, values = cells.keys(batch), cells.values(batch)
-                    yield keys, values, np.ones(len(batch), dtype=bool)
+                    first = np.zeros(len(batch), dtype=np.int64)
+                    units = np.arange(unit, unit + len(batch))
+                    yield RankedRows(units, first, first, cells.keys(batch), cells.values(batch))
+                    unit += len(batch)
                 return
             layout = Layout(cells.unit_words, self.key_words, len(columns.values))
             memory = asked.memory // ROWS_SHARE
@@ -138,8 +216,7 @@ class _Read:
             self._files.enter_context(closing(records))
             for batch in batches:
                 records.add(cells.records(batch))
-        rows_most, groups_most = limits
-        yield from kept_rows(records.blocks(), layout, rows_most=rows_most, groups_most=groups_most)
+        yield from ranked_rows(records.blocks(), layout)
 
     def distinct(self, index: int) -> KeyedFile:
         """Return how many distinct values one expression has in each group, with each unit's values bounded."""
@@ -147,7 +224,7 @@ class _Read:
         wanted = plan.distincts[index]
         relation, keys = value_rows(plan, index, asked.source.table, asked.kinds, asked.salt, self._listed)
         memory = asked.memory // GROUPS_SHARE
-        with asked.source.stream(relation, self._batch_rows(relation)) as batches:
+        with asked.source.stream(relation, self.batch_rows(relation)) as batches:
             schema = batches.schema
             self._describe(schema, keys)
             value_words = external_sort.word_count(schema.field(VALUE).type)
@@ -163,7 +240,7 @@ class _Read:
                 records = SortedRecords(words=layout.words, memory=asked.memory // ROWS_SHARE, folder=asked.folder)
                 self._files.enter_context(closing(records))
                 for batch in batches:
-                    records.add(_value_records(batch, self._key_words(batch, keys)))
+                    records.add(value_records(batch, self._key_words(batch, keys)))
         if plan.unit is not None:
             limits = {"values_most": wanted.per_unit, "groups_most": plan.groups_per_unit if keys else UNBOUNDED}
             for found in kept_values(records.blocks(), layout, **limits):
@@ -193,128 +270,49 @@ class _Read:
             return external_sort.encode_all([batch.column(key) for key in keys], len(batch))
         return place_words(batch.column(KEY_PLACE) if KEY_PLACE in keys else None, len(batch))
 
-    def _batch_rows(self, relation: ir.Table) -> int:
+    def batch_rows(self, relation: ir.Table) -> int:
         """Return how many rows a batch has, so that their words and copies take a small share of the memory limit."""
         size = 8 * external_sort.TEXT_BYTES_MOST * len(relation.columns)
         return min(BATCH_ROWS_MOST, max(BATCH_ROWS_LEAST, self.asked.memory // BATCH_BYTES_SHARE // size))
-
-
-def place_words(places: pa.Array | None, rows: int) -> Words:
-    """Return the indexes of listed keys as words; without keys, the index 0 for every row."""
-    if places is None:
-        return np.zeros((rows, 1), dtype=np.uint64)
-    return coding.as_words(places).astype(np.uint64)[:, None]
-
-
-class _Cells:
-    """Turns batches into records, with the orders of the path that stopped."""
-
-    def __init__(self, schema: pa.Schema, columns: summing.Columns, asked: PatientQuestion) -> None:
-        self._columns = columns
-        self._asked = asked
-        self._places = summing.place_finder(columns, asked.salt) if asked.orders == "kernel" else None
-        self.unit_words = 0 if asked.plan.unit is None else external_sort.word_count(schema.field(UNIT).type)
-
-    def keys(self, batch: pa.RecordBatch) -> Words:
-        """Return the rows' keys as words."""
-        columns = [batch.column(key) for key in self._columns.keys]
-        if self._columns.listed is None:
-            return external_sort.encode_all(columns, len(batch))
-        return place_words(columns[0] if columns else None, len(batch))
-
-    def values(self, batch: pa.RecordBatch) -> Words:
-        """Return the rows' values, each in one word."""
-        values = np.empty((len(batch), len(self._columns.values)), dtype=np.uint64)
-        for index, limbs in enumerate(self._columns.values):
-            words = [coding.cells_of(batch.column(limb)).astype(np.uint64) for limb in limbs]
-            whole = words[0] if len(words) == 1 else (words[0] << np.uint64(summing.LIMB_BITS)) | words[1]
-            values[:, index] = np.where(words[-1] == summing.NULL_WORD, NO_VALUE, whole)
-        return values
-
-    def records(self, batch: pa.RecordBatch) -> Words:
-        """Return unit, order of the group, key, order of the row and values of each row."""
-        if self._places is not None:
-            places = self._places.find(batch.column(self._columns.keys[0]))
-            batch = batch.filter(pa.array(places >= 0))
-            keys = places[places >= 0].astype(np.uint64)[:, None]
-        else:
-            keys = self.keys(batch)
-        group_order, row_order = self._orders(batch, keys)
-        units = external_sort.encode(batch.column(UNIT))
-        return np.column_stack([units, group_order, keys, row_order, self.values(batch)])
-
-    def _orders(self, batch: pa.RecordBatch, keys: Words) -> tuple[Words, Words]:
-        if self._asked.orders == "sql":
-            return _order(batch, GROUP_ORDER), _order(batch, ROW_ORDER)
-        salt, listed = self._asked.salt, self._columns.listed is not None
-        units = hashes_of(batch.column(UNIT), coding.make_secret(salt, "unit"))
-        if listed:
-            of_keys = coding.hashed(keys[:, 0].astype(np.int64), summing.place_secret(salt))
-        else:
-            of_keys = hashes_of(batch.column(self._columns.keys[0]), coding.key_secret(salt, 0))
-            for index, key in enumerate(self._columns.keys[1:], 1):
-                of_keys = coding.mixed(of_keys, hashes_of(batch.column(key), coding.key_secret(salt, index)))
-        group_order = order = coding.mixed(units, of_keys)
-        for limb in self._columns.limbs:
-            order = coding.mixed(order, coding.cells_of(batch.column(limb)).astype(np.uint64))
-        return group_order, order
-
-
-def hashes_of(column: pa.Array, secret: coding.Secret) -> Words:
-    """Return the keyed hash of each cell, equal to the hash of the kernel's coders."""
-    from tacit.engine.kernel import coding_loops as loops
-
-    if coding.is_number(column.type):
-        hashes = coding.hashed(coding.as_words(column), secret)
-    else:
-        data, ends = coding.bytes_of(column)
-        hashes = np.empty(len(column), dtype=np.uint64)
-        loops.hash_texts(coding.as_input(data), coding.as_input(ends), secret, hashes)
-    if column.null_count:
-        hashes[coding.is_null(column)] = coding.null_hash(secret)
-    return hashes
-
-
-def _order(batch: pa.RecordBatch, name: str) -> Words:
-    """Return the words of an order, which is never NULL."""
-    return external_sort.encode(batch.column(name))[:, 1]
-
-
-def _value_records(batch: pa.RecordBatch, keys: Words) -> Words:
-    value = external_sort.encode(batch.column(VALUE))
-    order = np.where(value[:, 0] == 0, _order(batch, ROW_ORDER), NO_VALUE)  # NULL is no value, and comes last
-    units = external_sort.encode(batch.column(UNIT))
-    return np.column_stack([units, _order(batch, GROUP_ORDER), keys, order, value])
 
 
 def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     listed = plan.public_keys or ((),)
     exact_sums: dict[str, list[int]] = {}
     if not plan.sums_nothing:
-        exact_sums = {name: [0] * len(listed) for name in sum_names(plan)}
+        exact_sums = {name: [0] * len(listed) for name in _names(plan)}
+    of_parts = sums_of if plan.scaling is None else group_sums
     for keys, exact_parts in read.sums.groups() if read.sums is not None and exact_sums else ():
-        for name, exact_column in zip(exact_sums, sums_of(exact_parts), strict=True):
+        for name, exact_column in zip(exact_sums, of_parts(exact_parts), strict=True):
             for index, exact_value in zip(keys[:, 0].tolist(), exact_column, strict=True):
                 exact_sums[name][index] = exact_value
     places = np.arange(len(listed), dtype=np.uint64)[:, None]
     for index, counts in enumerate(distinct):
         exact_sums[distinct_name(index)] = counts.find(places)[1].tolist()
     drawn = {draw.column for draw in plan.quantiles}
-    yield ExactTable(listed, exact_sums, {index: _values_of(read, index, places) for index in sorted(drawn)})
+    exact_values = {index: _values_of(read, index, places) for index in sorted(drawn)}
+    yield ExactTable(listed, exact_sums, exact_values, read.totals)
+
+
+def _names(plan: Plan) -> list[str]:
+    return sum_names(plan) if plan.scaling is None else scaled_names(plan)
 
 
 def _found_tables(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
     drawn = sorted({draw.column for draw in plan.quantiles})
     if read.sums is None:  # no row
-        names = [*sum_names(plan), *(distinct_name(at) for at in range(len(distinct)))]
-        yield ExactTable([], {name: [] for name in names}, {index: GroupedSteps.joined([]) for index in drawn})
+        names = [*_names(plan), *(distinct_name(at) for at in range(len(distinct)))]
+        nothing = {index: GroupedSteps.joined([]) for index in drawn}
+        yield ExactTable([], {name: [] for name in names}, nothing, read.totals)
         return
+    totals, of_parts = read.totals, sums_of if plan.scaling is None else group_sums
     for words, exact_parts in read.sums.groups():
         keys = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(words, read.key_kinds)]
-        exact_sums = dict(zip(sum_names(plan), sums_of(exact_parts), strict=True))
+        exact_sums = dict(zip(_names(plan), of_parts(exact_parts), strict=True))
         for index, counts in enumerate(distinct):
             exact_sums[distinct_name(index)] = counts.find(words)[1].tolist()
-        yield ExactTable(keys, exact_sums, {index: _values_of(read, index, words) for index in drawn})
+        yield ExactTable(keys, exact_sums, {index: _values_of(read, index, words) for index in drawn}, totals)
+        totals = {}  # they are of the whole table, and one part of it holds them
 
 
 def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:
@@ -322,3 +320,54 @@ def _values_of(read: _Read, index: int, keys: Words) -> GroupedSteps:
     if kept is not None:
         return kept.of(keys)
     return GroupedSteps.joined([np.empty(0, dtype=np.int64)] * len(keys))
+
+
+# --- profiles ---
+
+
+def _profile_table(asked: PatientQuestion, listed: ir.Table | None, files: ExitStack) -> ExactTable:
+    """Return how many units are in each bin of each profile, in the order of the public list of bins."""
+    plan, question = asked.plan, question_of_profiles(asked.plan)
+    if is_of_largest(plan):
+        people = [_people_by_largest(asked, listed, files, index) for index in range(len(plan.profiles))]
+    else:
+        read, vectors = _Read(replace(asked, plan=question), listed, files), [each.vector for each in plan.profiles]
+        blocks = cell_blocks(read.ranked(), vectors, rows_most=UNBOUNDED, groups_most=UNBOUNDED)
+        cells = read.cell_file(vectors, blocks)
+        people = [
+            length_bins(cells, index, int(profile.norm), files, asked.folder)
+            for index, profile in enumerate(plan.profiles)
+        ]
+    bins = plan.public_keys or ()
+    exact_sums = {people_name(index): [each[int(key)] for (key,) in bins] for index, each in enumerate(people)}  # type: ignore[arg-type]
+    return ExactTable(bins, exact_sums)
+
+
+def _people_by_largest(asked: PatientQuestion, listed: ir.Table | None, files: ExitStack, index: int) -> list[int]:
+    """Return how many units have their largest value in each bin: values of a unit are sorted by their size."""
+    plan, question = asked.plan, question_of_profiles(asked.plan)
+    rows, name = largest_rows(plan, index, asked.source.table, asked.kinds, listed)
+    relation, _ = kernel_path.relation_of(question, rows, [], more=[name])
+    people = np.zeros(LARGEST_BINS, dtype=np.int64)
+    records: SortedRecords | None = None
+    read = _Read(asked, listed, files)
+    with asked.source.stream(relation, read.batch_rows(relation)) as batches:
+        for batch in batches:
+            values = batch.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
+            counts = largest_bins(values) >= 0
+            values = values[counts]
+            if plan.unit is None:
+                people += np.bincount(largest_bins(values), minlength=LARGEST_BINS)
+                continue
+            units = external_sort.encode(batch.column(UNIT))[counts]
+            if records is None:
+                memory = asked.memory // ROWS_SHARE
+                records = SortedRecords(words=units.shape[1] + 2, memory=memory, folder=asked.folder)
+                files.enter_context(closing(records))
+            sizes = np.abs(values).view(np.uint64)
+            records.add(np.column_stack([units, sizes, (values > 0).astype(np.uint64)]))
+    for last in last_of_units(records.blocks()) if records is not None else ():
+        values = np.ascontiguousarray(last[:, -2]).view(np.float64)
+        bins = largest_bins(np.where(last[:, -1] == 1, values, -values))
+        people += np.bincount(bins, minlength=LARGEST_BINS)
+    return [int(count) for count in people]

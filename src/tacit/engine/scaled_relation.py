@@ -5,7 +5,7 @@ nothing else in the table. The integers are those of docs/proofs/scaling.md, the
 and secret; `engine.py` runs it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import ibis
@@ -175,7 +175,7 @@ def _length_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed:
     lengths = {
         length_name(index): arithmetic.root_length(each[fine_name(index)], each[coarse_name(index)])
         if norm == 2
-        else arithmetic.sum_length(each[fine_name(index)])
+        else each[fine_name(index)]
         for index, norm in enumerate(norms)
     }
     each = each.select(**lengths)
@@ -187,12 +187,27 @@ def _length_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed:
     return each.select(**found)
 
 
-def _largest_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
-    names = {index: f"value_{index}" for index in range(len(plan.profiles))}
-    more = {name: plan.measured[plan.profiles[index].vector.column or 0].expression for index, name in names.items()}
+def largest_rows(
+    plan: Plan, index: int, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
+) -> tuple[ir.Table, str]:
+    """Return the rows of units with the values of one profile as floats, NaN as NULL, and the name of that column."""
+    rows, (name, *_) = _rows_with_values(plan, [index], table, kinds, listed)
+    return rows, name
+
+
+def _rows_with_values(
+    plan: Plan, indexes: Sequence[int], table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None
+) -> tuple[ir.Table, list[str]]:
+    columns = {f"value_{index}": plan.measured[plan.profiles[index].vector.column or 0] for index in indexes}
+    more = {name: column.expression for name, column in columns.items()}
     rows, _keys = counted_rows(question_of_profiles(plan), table, kinds, listed, more)
-    values = {name: rows[name].cast("float64") for name in names.values()}
-    rows = rows.select(*([] if plan.unit is None else [UNIT]), **values)
+    values = {name: rows[name].cast("float64") for name in columns}
+    return rows.select(*([] if plan.unit is None else [UNIT]), **values), list(columns)
+
+
+def _largest_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed: ir.Table | None) -> ir.Table:
+    rows, columns = _rows_with_values(plan, range(len(plan.profiles)), table, kinds, listed)
+    names = dict(enumerate(columns))
     above = {f"above_{index}": rows[name] for index, name in names.items()}
     below = {f"below_{index}": -rows[name] for index, name in names.items()}
     if plan.unit is None:
