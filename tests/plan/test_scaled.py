@@ -114,9 +114,10 @@ def test_nothing_is_planned_before_its_facts_are_known(name):
     assert missing_facts(*asked_of(question), {})
 
 
-def test_a_bound_given_by_hand_is_todays_plan_and_needs_no_fact():
+def test_a_bound_given_by_hand_drops_rows_and_wants_to_know_how_many():
     question = table(rows_per_unit=2, groups_per_unit=2).group_by("g", keys=["a", "b"]).count()
-    assert missing_facts(*asked_of(question), {}) == ()
+    (wanted,) = missing_facts(*asked_of(question), {})
+    assert charge_of(wanted.plan.events).epsilon == Fraction(5, 100)
     assert make_plan(*asked_of(question)).scaling is None
 
 
