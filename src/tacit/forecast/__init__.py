@@ -1,6 +1,7 @@
 """Forecasts before a question is asked: a plan in words, the epsilon for a wanted error, trade-offs by population."""
 
 from tacit.forecast.plan_text import plan_in_words
+from tacit.forecast.scaled_text import learning_in_words
 from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon
 from tacit.forecast.tradeoffs import tradeoff
 
@@ -8,6 +9,7 @@ __all__ = [
     "Solved",
     "Wanted",
     "group_rows",
+    "learning_in_words",
     "plan_in_words",
     "solve_epsilon",
     "tradeoff",

@@ -3,7 +3,15 @@
 from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
-from tacit.answer import instead_words
+from tacit.answer import instead_words, is_scaled, threshold_words
+from tacit.forecast.scaled_text import (
+    NULL_UNITS,
+    expected_in_words,
+    learned_words,
+    scaled_reading,
+    scaled_release,
+    totals_lines,
+)
 from tacit.forecast.target import depends_on, expected_error, quantile_reach
 from tacit.noise import warning
 from tacit.plan import Choice, CountUnits, Measured, NoisyRelease, Plan, PlannedOutput, Quantile, QuantileDraw, Sum
@@ -32,7 +40,9 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
     if plan.instead_of is not None:
         lines.append(instead_words(plan))
     for number, release in enumerate(plan.releases, 1):
-        lines.extend(_release(number, release, plan))
+        is_vector = release.parts[0].kind == "scaled"
+        lines.extend((scaled_release if is_vector else _release)(number, release, plan))
+    lines.extend(totals_lines(plan))
     for draw in plan.quantiles:
         lines.extend(_draw(draw, plan))
     if plan.choice is not None:
@@ -45,16 +55,19 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
 
 
 def _reading(plan: Plan) -> list[str]:
+    if plan.scaling is not None:
+        return scaled_reading(plan)
     if plan.unit is None:
         return ["Unit: each row is its own. Neighbours: " + plan.neighbours + "."]
     if plan.choice is not None:
-        return [f"Unit: {plan.unit}; counted once for each key it has. Neighbours: {plan.neighbours}."]
+        return [f"Unit: {plan.unit}; counted once for each key it has. {NULL_UNITS} Neighbours: {plan.neighbours}."]
     bound = f"at most {_many(plan.groups_per_unit, 'group')}" if plan.keys else "one group"
     each = "each" if plan.keys else "it"
     rows = f"{_many(plan.rows_per_unit, 'row')} in {each}" if plan.needs_rows else f"counted once in {each}"
     return [
-        f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. "
-        f"Neighbours: {plan.neighbours}."
+        f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. {NULL_UNITS} "
+        f"Neighbours: {plan.neighbours}.",
+        *([f"Bounds: learned for {learned_words(plan.learned)}, and free."] if plan.learned else []),
     ]
 
 
@@ -69,8 +82,9 @@ def _groups(plan: Plan) -> list[str]:
         return []
     if plan.threshold is None:
         return [f"Groups: {_many(len(plan.public_keys or ()), 'public key')}, all shown, empty ones with noise."]
+    what, least = threshold_words(plan)
     return [
-        f"Groups: found privately; a key is shown where the noisy count of units is at least {plan.threshold.least} "
+        f"Groups: found privately; a key is shown where the {what} is at least {least} "
         f"(δ = {show(plan.threshold.delta)})."
     ]
 
@@ -146,7 +160,9 @@ def _chosen(choice: Choice, keys: int, confidence: Fraction) -> list[str]:
 
 
 def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
-    depends = depends_on(output)
+    if is_scaled(output, plan):
+        return expected_in_words(output, plan, confidence)
+    depends = depends_on(output, plan)
     if depends == "data":
         return "depends on the group's size and spread; the answer states it"
     if isinstance(output, Quantile):

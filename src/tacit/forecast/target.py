@@ -2,7 +2,8 @@
 
 A percent is relative to the largest possible aggregate: of the declared population for counts, of the population at the
 end of the range for sums, of the range for means, of the largest possible value for variances and covariances, and for
-quantiles of the ranks, since how far off in values they are depends on the data.
+quantiles of the ranks, since how far off in values they are depends on the data. Where bounds were learned, the error
+is all of it, noise, total and scaling (`foreseen.py`), and a percent of a sum is of all that facts tell of.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,8 +12,9 @@ from fractions import Fraction
 from math import prod
 from typing import Literal, assert_never
 
-from tacit.answer import law_bound, mean_bounds, nearest_bound, sum_levels, weighted_bound
+from tacit.answer import ScaledOutput, is_scaled, law_bound, mean_bounds, nearest_bound, sum_levels, weighted_bound
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.forecast.foreseen import foreseen_error, nothing_is_believed
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -36,8 +38,10 @@ from tacit.privacy import Number, decimal_meaning, positive, show, whole
 Dependence = Literal["noise", "rows", "data"]
 
 
-def depends_on(output: PlannedOutput) -> Dependence:
-    """Return what the error of an output depends on."""
+def depends_on(output: PlannedOutput, plan: Plan) -> Dependence:
+    """Return what the error of an output depends on; of a plan that scales, facts tell how many rows groups have."""
+    if is_scaled(output, plan):
+        return "noise" if plan.public_keys is not None else "rows"
     match output:
         case CountRows() | CountUnits() | CountValues() | CountDistinct() | Sum():
             return "noise"
@@ -56,8 +60,10 @@ def expected_error(
 
     `rows` is the size of a group, which counts and sums do not need. None where it depends on the data.
     """
-    if depends_on(output) == "rows" and rows is None:
+    if depends_on(output, plan) == "rows" and rows is None:
         return None
+    if is_scaled(output, plan):
+        return foreseen_error(output, plan, confidence, rows=rows).whole
     size = rows or 1.0
     match output:
         case StandardDeviation() | Correlation() | Ranking():
@@ -187,7 +193,7 @@ def solve_epsilon(
             f"the wanted error is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it"
             "\nhint: allow a larger error, or ask about larger groups"
         )
-    sized = any(depends_on(output) == "rows" and output.name in goals for output in first.outputs)
+    sized = any(depends_on(output, first) == "rows" and output.name in goals for output in first.outputs)
     return Solved(_epsilon(high), _words(goals, rows if sized else None, confidence))
 
 
@@ -211,16 +217,21 @@ def _goals(wanted: Wanted, plan: Plan, sizes: Sizes) -> dict[str, float]:
             for output in plan.outputs
             if output.name in wanted
         }
-    foreseen = [output for output in plan.outputs if depends_on(output) != "data"]
+    foreseen = [output for output in plan.outputs if depends_on(output, plan) != "data"]
     if not foreseen:
         _refuse_unforeseen(plan.outputs[0])
     return {output.name: _goal(wanted, output, plan, sizes) for output in foreseen}
 
 
 def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
-    if depends_on(output) == "data":
+    if depends_on(output, plan) == "data":
         _refuse_unforeseen(output)
-    if depends_on(output) == "rows" and sizes.rows is None:
+    if nothing_is_believed(plan):
+        raise QueryRefused(
+            f"the error of '{output.name}' is not known: too few people were seen when its bounds were learned"
+            "\nhint: learn again with a larger epsilon (table.learn), give rows_per_unit, or give epsilon"
+        )
+    if depends_on(output, plan) == "rows" and sizes.rows is None:
         raise QueryRefused(
             f"the error of '{output.name}' depends on how many rows a group has, and {sizes.why_no_rows}"
             "\nhint: give the size of a group, e.g. for_groups_of=1000, or give epsilon"
@@ -250,6 +261,8 @@ def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
     def height(column: int) -> float:
         return float(plan.measured[column].height * plan.measured[column].step)
 
+    if is_scaled(output, plan):
+        return _whole_of_facts(output, plan, sizes)
     match output:
         case CountRows() | CountUnits() | CountValues() | CountDistinct():
             return _population(output, sizes)
@@ -266,6 +279,25 @@ def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
             return 1.0
         case _:
             assert_never(output)
+
+
+def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: Sizes) -> float:
+    """Return what a percent is relative to where facts are known: all rows, or all that a column adds up to."""
+    column = plan.measured[output.column] if isinstance(output, Sum | Mean | CountValues) else None
+    if isinstance(output, Mean):
+        if column is None or column.between is None:
+            raise QueryRefused(
+                f"a percent of the mean '{output.name}' is relative to the range of its column, but none is declared"
+                "\nhint: give the error as a number, e.g. error={'" + output.name + "': 2}"
+            )
+        return float(column.between[1] - column.between[0])
+    if sizes.population is not None and not isinstance(output, Sum):
+        return float(sizes.population)
+    vector = plan.scaling.vectors[output.release] if plan.scaling else None
+    if vector is None or vector.outlook is None:
+        return _population(output, sizes)
+    step = float(column.step) if isinstance(output, Sum) and column is not None else 1.0
+    return vector.outlook.mass * step
 
 
 def _population(output: PlannedOutput, sizes: Sizes) -> float:

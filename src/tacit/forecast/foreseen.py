@@ -1,0 +1,189 @@
+"""The error that a plan which scales is foreseen to have, from learned facts: noise, total and scaling, each by itself.
+
+They are the terms of the intervals that the answer will have (docs/proofs/corrected.md), in a group of mean size. Facts
+tell about how many people there are, about how much they have, and which share of it is kept. Nothing here touches
+privacy, and nothing reads a row.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from tacit.answer import LOST_MORE, ScaledOutput, law_bound, weighted_bound, weighted_bounds
+from tacit.plan import Mean, NoisyRelease, Plan, Sum, Vector
+
+
+@dataclass(frozen=True)
+class ForeseenError:
+    """How far off an output may be in a group of this size, at the confidence it was asked for."""
+
+    noise: float
+    total: float = 0.0  # the error of the measured totals: the same in all groups, in proportion
+    scaling: float = 0.0  # what a group may have lost more or less than the others
+    size: float | None = None  # of a group, in the output's unit or, for means, in rows; None: not known
+
+    @property
+    def whole(self) -> float:
+        """All of it together."""
+        return math.hypot(self.noise, self.total, self.scaling)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether noise alone is as large as what a group has."""
+        return self.size is not None and self.noise >= self.size
+
+
+def foreseen_error(
+    output: ScaledOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None
+) -> ForeseenError:
+    """Return the error of an output in a group of `rows` rows, or of as many as groups have on average."""
+    outlook = _Outlooks(plan, confidence, rows)
+    if isinstance(output, Mean):
+        return outlook.mean(output)
+    if isinstance(output, Sum) and outlook.vector(output.release).rows is not None:
+        return outlook.sum_beside_mean(output)
+    step = float(plan.measured[output.column].step) if isinstance(output, Sum) else 1.0
+    return outlook.count(output.release, step)
+
+
+def nothing_is_believed(plan: Plan) -> bool:
+    """Whether facts were learned, but from too few people to tell anything."""
+    known = [each.outlook for each in (plan.scaling.vectors if plan.scaling else ()) if each.outlook is not None]
+    return bool(known) and all(each.mass <= 0 for each in known)
+
+
+@dataclass(frozen=True)
+class _Outlooks:
+    """What a plan's vectors are foreseen to be, in groups of one size."""
+
+    plan: Plan
+    confidence: Fraction
+    rows: float | None
+
+    def vector(self, index: int) -> Vector:
+        """The vector of a release."""
+        if self.plan.scaling is None:
+            raise ValueError("this plan has no vectors: it scales nothing")
+        return self.plan.scaling.vectors[index]
+
+    def count(self, index: int, step: float) -> ForeseenError:
+        """A count, or a sum about 0."""
+        kept, size = self._kept(index), self._size(index)
+        noise = law_bound(self.plan.releases[index].law, self.confidence) * self._fine(index)
+        if not self.plan.keys:
+            return ForeseenError(noise * step, size=None if size is None else size * step)
+        times = 1 / kept if self._has_totals(index) else 1.0
+        scaling = (LOST_MORE if self._has_totals(index) else 1.0) * (1 - kept) * (size or 0.0)
+        total = self._off(index, kept) * (size or 0.0)
+        return ForeseenError(noise * times * step, total * step, scaling * step, None if size is None else size * step)
+
+    def mean(self, output: Mean) -> ForeseenError:
+        """A mean: of the noise of its sums and rows, and how far groups may have been moved."""
+        index, counting, step = output.release, self._counting(output.release), float(self._step(output))
+        size, distance = self._size(counting), self._distance(index, counting)
+        if size is None or size <= 0:
+            return ForeseenError(math.inf)
+        rows = size * (self._kept(counting) if self.plan.keys else 1.0)
+        noise = self._pair(index, counting, distance) / rows * step
+        if not self.plan.keys:
+            return ForeseenError(noise, size=size)
+        scaling = (1 - self._kept(index)) * distance * step
+        return ForeseenError(noise, self._shift_off(index, counting) * step, scaling, size)
+
+    def sum_beside_mean(self, output: Sum) -> ForeseenError:
+        """A count times a mean."""
+        index, counting, step = output.release, self._counting(output.release), float(self._step(output))
+        column = self.plan.measured[output.column]
+        about = abs(column.low + self.vector(index).centre)
+        rows, of_mean = self.count(counting, 1.0), self.mean(Mean(output.name, index, output.column))
+        times = rows.noise / (law_bound(self.plan.releases[counting].law, self.confidence) * self._fine(counting))
+        size = rows.size or 0.0
+        return ForeseenError(
+            times * self._pair(index, counting, about) * step,
+            math.hypot(rows.total * about * step, size * of_mean.total),
+            math.hypot(rows.scaling * about * step, size * of_mean.scaling),
+            None if rows.size is None else size * (about + self._distance(index, counting)) * step,
+        )
+
+    def _step(self, output: Mean | Sum) -> Fraction:
+        return self.plan.measured[output.column].step
+
+    def _counting(self, index: int) -> int:
+        counting = self.vector(index).rows
+        if counting is None:
+            raise ValueError("a mean needs a vector that counts its rows")
+        return counting
+
+    def _fine(self, index: int) -> float:
+        """The size of a fine step in steps."""
+        return float(Fraction(2) ** -self.vector(index).shift)
+
+    def _kept(self, index: int) -> float:
+        outlook = self.vector(index).outlook
+        return 1.0 if outlook is None else min(max(outlook.kept, 1e-9), 1.0)
+
+    def _has_totals(self, index: int) -> bool:
+        return self.vector(index).totals is not None
+
+    def _size(self, index: int) -> float | None:
+        """How much a group has, in steps; None where neither a size is given nor the number of groups is public."""
+        outlook, listed = self.vector(index).outlook, self.plan.public_keys
+        if self.rows is not None:
+            first = next((v.outlook for v in self._vectors if v.kind in ("rows", "counted") and v.outlook), None)
+            if self.vector(index).kind in ("rows", "counted"):
+                return self.rows
+            if outlook is not None and first is not None and first.mass > 0:  # as many rows, with as much each
+                return self.rows * outlook.mass / first.mass
+        if outlook is None or listed is None:
+            return None
+        return outlook.mass / max(len(listed), 1)
+
+    @property
+    def _vectors(self) -> tuple[Vector, ...]:
+        return () if self.plan.scaling is None else self.plan.scaling.vectors
+
+    def _distance(self, index: int, counting: int) -> float:
+        """How far from the centre rows are on average, in steps."""
+        sums, rows = self.vector(index).outlook, self.vector(counting).outlook
+        return 0.0 if sums is None or rows is None or rows.mass <= 0 else sums.mass / rows.mass
+
+    def _off(self, index: int, kept: float) -> float:
+        """How far off the measured total is, as a share of it."""
+        found = self._totals(index)
+        outlook = self.vector(index).outlook
+        if found is None or outlook is None or outlook.mass <= 0:
+            return 0.0
+        release, unit = found
+        ratio = (1 - kept) / kept
+        return weighted_bound(release.summed, release.scale, (1.0, ratio), self.confidence) * unit / outlook.mass
+
+    def _totals(self, index: int) -> tuple[NoisyRelease, float] | None:
+        """The release of a vector's totals, and the size of their unit in steps."""
+        vector = self.vector(index)
+        for release in self.plan.totals:
+            if release.parts[0].index == (index,):
+                return release, float(Fraction(2) ** vector.tail_shift) * self._fine(index)
+        return None
+
+    def _shift_off(self, index: int, counting: int) -> float:
+        """How far off the shift of a mean is, in steps, where the mean of what is kept is near the centre."""
+        found, outlook = self._totals(index), self.vector(counting).outlook
+        if found is None or outlook is None or outlook.mass <= 0:
+            return 0.0
+        release, unit = found
+        kept = self._kept(counting) * outlook.mass
+        weights = (unit * (1 / kept - 1 / outlook.mass), unit / outlook.mass)
+        return weighted_bound(release.summed, release.scale, weights, self.confidence)
+
+    def _pair(self, one: int, two: int, weight: float) -> float:
+        """A bound on the noise of one vector plus a weight times that of another, in steps."""
+        releases = [self.plan.releases[index] for index in (one, two)]
+        sizes: Sequence[float] = [
+            float(release.scale) * self._fine(index) * times
+            for release, index, times in zip(releases, (one, two), (1.0, weight), strict=True)
+        ]
+        found = weighted_bounds(releases[0].summed, Fraction(1), np.array([sizes]), self.confidence)
+        return float(found[0]) - sum(sizes)

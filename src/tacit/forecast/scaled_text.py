@@ -1,0 +1,151 @@
+"""A plan that scales in words: what was learned, into which caps units are scaled, and the three parts of its error.
+
+Also what is said before anything is learned, and of the totals that bounds by hand are measured by.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from tacit.answer import ScaledOutput
+from tacit.forecast.foreseen import ForeseenError, foreseen_error, nothing_is_believed
+from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, Vector, WantedFact
+from tacit.privacy import show
+
+SIZES = (100, 10_000)  # of groups, where it is not public how many there are
+NULL_UNITS = "Rows whose unit is NULL never count."
+NOISES = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
+
+
+def learning_in_words(wanted: Sequence[WantedFact], epsilon: Fraction) -> list[str]:
+    """Return the lines of a plan whose facts are missing: what this call learns first, and for how much of epsilon."""
+    learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
+    words = list(dict.fromkeys(each.words for each in wanted))
+    return [
+        f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(epsilon)} goes to them; they are free for"
+        " every later question about the same people and groups.",
+        f"  what: {'; '.join(words)}.",
+        "Error: known once they are learned; plan again then.",
+    ]
+
+
+def learned_words(facts: Sequence[Fact]) -> str:
+    """Return for how much facts were learned, and at which entries of the ledger."""
+    spent = show(sum((fact.epsilon for fact in facts), Fraction(0)))
+    entries = sorted({fact.entry for fact in facts if fact.entry})
+    return f"ε = {spent}" + (f" (entries {', '.join(map(str, entries))})" if entries else "")
+
+
+def scaled_reading(plan: Plan) -> list[str]:
+    """Return how units count: each with one weight, in full up to the caps."""
+    if plan.scaling is None:
+        return []
+    vectors = plan.scaling.vectors
+    shown = [_size(vector, vector.cap, plan) for vector in vectors if vector.outlook is not None]
+    full = f", in full up to {' and '.join(shown)}" if shown else ""
+    norm = "" if plan.scaling.norm == 1 else " (as the root of the sum of squares over its groups)"
+    first = _bounds_by_hand(plan)
+    lines = [
+        f"Unit: {plan.unit}; {first}all its rows count, with one weight{full}{norm}; nothing is picked at random. "
+        f"{NULL_UNITS} Neighbours: {plan.neighbours}."
+    ]
+    if plan.learned:
+        lines.append(f"Bounds: learned for {learned_words(plan.learned)}, and free.")
+    if nothing_is_believed(plan):
+        lines.append("Too few people to learn bounds from: the caps are the least there are. Learn again with more ε.")
+    return lines
+
+
+def _bounds_by_hand(plan: Plan) -> str:
+    rows = "" if plan.rows_per_unit >= UNBOUNDED else f"at most {plan.rows_per_unit:,} rows in a group"
+    groups = "" if plan.groups_per_unit >= UNBOUNDED else f"at most {plan.groups_per_unit:,} groups"
+    given = ", ".join(each for each in (groups, rows) if each)
+    return f"{given}, the rest left out at random; of these " if given else ""
+
+
+def scaled_release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
+    """Return what one vector's release is: its cap, and the noise on each group in the vector's own unit."""
+    if plan.scaling is None:
+        return []
+    vector = plan.scaling.vectors[release.parts[0].index[0]]
+    of = "" if release.share == 1 else f", {_percent(release.share)} of the loss"
+    return [
+        f"Release {number}: {_name(vector, plan)}, scaled into {_size(vector, vector.cap, plan)} of a unit"
+        f" (L{plan.scaling.norm}){of}.",
+        f"  discrete {NOISES.get(release.noise, 'staircase noise of scale')}"
+        f" {_amount(_scale(release, vector, plan))} on each group.",
+    ]
+
+
+def totals_lines(plan: Plan) -> list[str]:
+    """Return what is measured of the whole table, for plans that scale and for bounds by hand."""
+    vectors = plan.measured_totals if plan.scaling is None else plan.scaling.vectors
+    lines = []
+    for release in plan.totals:
+        vector = vectors[release.parts[0].index[0]]
+        tail = _size(vector, vector.tail * 2**vector.tail_shift, plan)
+        times = 2**vector.tail_shift
+        took = "scaling" if plan.scaling is not None else "the bounds"
+        lines.append(
+            f"Totals: of all {_name(vector, plan)}, what {took} left and took, {_percent(release.share)} of the loss;"
+            f" a unit adds at most {tail}, {NOISES[release.noise]} {_amount(_scale(release, vector, plan) * times)}."
+        )
+    return lines
+
+
+def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) -> str:
+    """Return about how far off an output is, and what that is made of."""
+    if nothing_is_believed(plan):
+        noise = foreseen_error(output, plan, confidence).noise
+        return "not known: too few people" if math.isinf(noise) else f"noise {_amount(noise)}; the rest is not known"
+    if plan.public_keys is None:
+        sizes = [(size, foreseen_error(output, plan, confidence, rows=size)) for size in SIZES]
+        return "; ".join(f"about ± {_amount(each.whole)} {_terms(each)} for {size:,} rows" for size, each in sizes)
+    found = foreseen_error(output, plan, confidence)
+    if not plan.keys:
+        return f"± {_amount(found.whole)}" if math.isfinite(found.whole) else "not known: too few people"
+    groups = f"{len(plan.public_keys):,} groups"
+    of = "" if found.size is None else f", for {groups} of about {_amount(found.size)}{_unit(output)}"
+    hopeless = found.is_hopeless and not isinstance(output, Mean)
+    advice = "; noise is as large as a typical group: ask fewer groups" if hopeless else ""
+    return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}{advice}"
+
+
+def _terms(found: ForeseenError) -> str:
+    return f"(noise {_amount(found.noise)}, total {_amount(found.total)}, scaling {_amount(found.scaling)})"
+
+
+def _unit(output: ScaledOutput) -> str:
+    return " units" if output.kind == "count_units" else " rows" if output.kind in ("count", "mean") else ""
+
+
+def _scale(release: NoisyRelease, vector: Vector, plan: Plan) -> float:
+    return float(release.scale * Fraction(2) ** -vector.shift * _step(vector, plan))
+
+
+def _step(vector: Vector, plan: Plan) -> Fraction:
+    return plan.measured[vector.column].step if vector.kind == "centred" and vector.column is not None else Fraction(1)
+
+
+def _name(vector: Vector, plan: Plan) -> str:
+    column = None if vector.column is None else plan.measured[vector.column]
+    name = getattr(column.expression, "name", "the expression") if column is not None else ""
+    if vector.kind == "centred" and column is not None:
+        centre = (column.low + vector.centre) * column.step
+        return f"Σ{name}" if centre == 0 else f"Σ({name} − {show(centre)})"
+    return {"counted": f"rows with {name}", "missing": f"rows without {name}"}.get(vector.kind, vector.kind)
+
+
+def _size(vector: Vector, fine: int, plan: Plan) -> str:
+    size = _amount(float(fine * Fraction(2) ** -vector.shift * _step(vector, plan)))
+    name = "groups" if vector.kind == "units" else _name(vector, plan)
+    return f"{size} {name}" if vector.kind != "centred" else f"{size} in {name}"
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share) * 100:.3g} %"
+
+
+def _amount(value: float) -> str:
+    """Return a size for people: three digits that count, and whole thousands with their commas."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

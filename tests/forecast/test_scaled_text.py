@@ -1,0 +1,165 @@
+"""A plan that scales, in words: what is learned, caps, and an error with its three parts; `error=` solves for all."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.errors import QueryRefused
+from tacit.forecast import group_rows, learning_in_words, plan_in_words, solve_epsilon
+from tacit.forecast.foreseen import foreseen_error
+from tacit.plan import UNBOUNDED, CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
+from tacit.plan.scaling import Outlook
+from tacit.query import Column
+from tacit.query.frame import count, mean
+from tacit_gauntlet.stage.table import protected
+from tests.answer.scaled_plans import scaled_plan
+from tests.plan.learned import learned, rows
+
+LEVEL = Fraction(95, 100)
+FINE = 1 << 10
+SEEN = Outlook(people=10_000, mass=1e6, kept=0.75, scaled=500, beyond=1, beyond_most=40, excess=0)
+ROWS = Vector("rows", shift=10, cap=32 << 10, totals="absolute", tail=2048 << 8, tail_shift=2, outlook=SEEN)
+TABLE = protected(
+    pa.table({"id": [1], "g": [0], "x": [1]}),
+    rows_per_unit=None,
+    groups_per_unit=None,
+    budget=tacit.epsilon(9, delta=1e-6),
+)
+DECLARED, BUDGET = TABLE.session.declaration, TABLE.session.registered.budget
+PEOPLE = rows({1: 50_000, 4: 20_000, 16: 3_000, 64: 500})
+
+
+def counted(*, groups=1000, vector=ROWS, **changed):
+    totals = [2000 * FINE // 4] if vector.totals else []
+    outputs = [CountRows("n", 0)]
+    return scaled_plan(outputs, [vector], scales=[30 * FINE], totals_scales=totals, groups=groups, **changed)
+
+
+def planned(asked, epsilon=1, people=PEOPLE):
+    spend = make_spend(epsilon, None, None, BUDGET)
+    facts = learned(asked.query, DECLARED, spend, people)
+    return make_plan(asked.query, DECLARED, spend, facts), facts
+
+
+def test_an_error_is_the_root_of_the_squares_of_noise_total_and_scaling():
+    found = foreseen_error(CountRows("n", 0), counted(), LEVEL)
+    assert found.noise == pytest.approx(30 * math.log(20) / 0.75, rel=0.01)
+    assert found.scaling == pytest.approx(0.5 * 0.25 * 1000)
+    assert found.total == pytest.approx(2000 * math.log(20) / 1e6 * 1000, rel=0.2)
+    assert found.whole == pytest.approx(math.hypot(found.noise, found.total, found.scaling))
+
+
+def test_the_line_of_an_output_has_the_three_parts_and_the_groups():
+    text = plan_in_words(counted())
+    parts = "(noise 120, total 6.23, scaling 125)"
+    assert f"  n: about ± 173 a group on average {parts}, for 1,000 groups of about 1,000 rows" in text
+    assert "Unit: id; all its rows count, with one weight, in full up to 32 rows; nothing is picked at random." in text
+    assert "Rows whose unit is NULL never count." in text
+    assert "Totals: of all rows, what scaling left and took" in text
+    assert "a unit adds at most 2,048 rows" in text
+
+
+def test_a_hopeless_question_is_called_hopeless():
+    assert "noise is as large as a typical group: ask fewer groups" not in plan_in_words(counted())
+    assert "noise is as large as a typical group: ask fewer groups" in plan_in_words(counted(groups=50_000))
+
+
+def test_one_number_has_its_noise_alone():
+    one = replace(ROWS, totals=None, tail=0, tail_shift=0)
+    assert "  n: ± 89.9" in plan_in_words(counted(groups=0, vector=one))
+
+
+def test_without_totals_all_that_is_foreseen_to_be_cut_is_an_error():
+    cut = foreseen_error(CountRows("n", 0), counted(vector=replace(ROWS, totals=None)), LEVEL)
+    assert (cut.total, cut.scaling) == (0.0, 250.0)
+
+
+def test_bounds_given_by_hand_are_told_before_the_weights():
+    assert UNBOUNDED > 5
+    text = plan_in_words(counted(rows_per_unit=5))
+    assert "Unit: id; at most 5 rows in a group, the rest left out at random; of these all its rows count" in text
+
+
+def test_facts_from_too_few_people_are_called_that():
+    none = replace(ROWS, outlook=replace(SEEN, mass=0.0, people=0.0))
+    text = plan_in_words(counted(vector=none))
+    assert "Too few people to learn bounds from" in text
+    assert "the rest is not known" in text
+
+
+def test_means_and_their_sums_have_three_parts_too():
+    column = Measured(Column("x"), "int", Fraction(1), 50 - (1 << 30), 50 + (1 << 30))
+    sums = Vector(
+        "centred", 0, centre=1 << 30, shift=3, totals="signed", tail=1 << 20, rows=0, outlook=replace(SEEN, mass=5e6)
+    )
+    plan = scaled_plan(
+        [CountRows("n", 0), Mean("m", 1, 0), Sum("s", 1, 0)],
+        [ROWS, sums],
+        scales=[30 * FINE, 8 * 60],
+        totals_scales=[2000 * FINE // 4, 8 * 9000],
+        groups=1000,
+        measured=(column,),
+    )
+    m = foreseen_error(Mean("m", 1, 0), plan, LEVEL)
+    # 5 is how far rows are from the centre; the noise of 750 rows moves the mean as well
+    assert m.scaling == pytest.approx(0.25 * 5)
+    assert 60 * math.log(20) / 750 < m.noise < (60 + 5 * 30) * math.log(20) / 750
+    s = foreseen_error(Sum("s", 1, 0), plan, LEVEL)
+    assert s.size == pytest.approx(1000 * 55)
+    assert s.scaling == pytest.approx(math.hypot(125 * 50, 1000 * m.scaling))
+
+
+def test_before_anything_is_learned_a_plan_says_what_is_and_for_how_much():
+    asked = TABLE.group_by("g", keys=list(range(50))).agg(n=count())
+    wanted = missing_facts(asked.query, DECLARED, make_spend(1, None, None, BUDGET), {})
+    bounds, what, error = learning_in_words(wanted, Fraction(1))
+    assert bounds.startswith(
+        "Bounds: learned in this call and kept. ε = 0.1 of 1 goes to them; they are free for every"
+    )
+    assert "how many rows" in what
+    assert error == "Error: known once they are learned; plan again then."
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_an_error_is_solved_for_as_a_whole(grouped):
+    asked = (TABLE.group_by("g", keys=list(range(50))) if grouped else TABLE).agg(n=count())
+    _, facts = planned(asked)
+
+    def plan_at(epsilon):
+        return make_plan(asked.query, DECLARED, make_spend(epsilon, None, None, BUDGET), facts)
+
+    solved = solve_epsilon(300, plan_at, LEVEL, lambda plan: group_rows(plan, None, None))
+    output = CountRows("n", 0)
+    assert foreseen_error(output, plan_at(solved.epsilon), LEVEL).whole <= 300
+    assert foreseen_error(output, plan_at(solved.epsilon * Fraction(9, 10)), LEVEL).whole > 300
+
+
+def test_a_percent_of_a_count_is_of_all_rows_that_facts_tell_of():
+    asked = TABLE.group_by("g", keys=list(range(50))).agg(n=count())
+    plan, facts = planned(asked)
+    mass = plan.scaling.vectors[0].outlook.mass
+
+    def plan_at(epsilon):
+        return make_plan(asked.query, DECLARED, make_spend(epsilon, None, None, BUDGET), facts)
+
+    sizes = lambda plan: group_rows(plan, None, None)  # noqa: E731
+    as_percent, as_number = (solve_epsilon(wanted, plan_at, LEVEL, sizes) for wanted in ("0.1%", mass / 1000))
+    assert as_percent.epsilon == as_number.epsilon
+
+
+def test_an_error_is_refused_where_facts_tell_nothing():
+    asked = TABLE.group_by("g", keys=[1, 2]).agg(n=count())
+    plan, _ = planned(asked, people={})
+    with pytest.raises(QueryRefused, match="too few people were seen when its bounds were learned"):
+        solve_epsilon(300, lambda _: plan, LEVEL, lambda plan: group_rows(plan, None, None))
+
+
+def test_a_percent_of_a_mean_needs_a_range():
+    asked = TABLE.group_by("g", keys=[1, 2]).agg(m=mean("x"))
+    plan, _ = planned(asked)
+    with pytest.raises(QueryRefused, match="relative to the range of its column, but none is declared"):
+        solve_epsilon("1%", lambda _: plan, LEVEL, lambda plan: group_rows(plan, None, None))
