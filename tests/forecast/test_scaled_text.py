@@ -13,6 +13,7 @@ from tacit.forecast import group_rows, learning_in_words, plan_in_words, solve_e
 from tacit.forecast.foreseen import foreseen_error
 from tacit.plan import UNBOUNDED, CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
 from tacit.plan.scaling import Outlook
+from tacit.privacy import PureLoss
 from tacit.query import Column
 from tacit.query.frame import count, mean
 from tacit_gauntlet.stage.table import protected
@@ -116,12 +117,12 @@ def test_means_and_their_sums_have_three_parts_too():
 def test_before_anything_is_learned_a_plan_says_what_is_and_for_how_much():
     asked = TABLE.group_by("g", keys=list(range(50))).agg(n=count())
     wanted = missing_facts(asked.query, DECLARED, make_spend(1, None, None, BUDGET), {})
-    bounds, what, error = learning_in_words(wanted, Fraction(1))
-    assert bounds.startswith(
-        "Bounds: learned in this call and kept. ε = 0.1 of 1 goes to them; they are free for every"
-    )
-    assert "how many rows" in what
-    assert error == "Error: known once they are learned; plan again then."
+    plan = replace(wanted[0].plan, spend=make_spend(Fraction(9, 10), None, None, BUDGET))
+    text = learning_in_words(plan, wanted, PureLoss(Fraction(1)))
+    assert "Bounds: learned in this call and kept. ε = 0.1 of 1 goes to them; they are free for every later" in text
+    assert "  how many rows a id has, in all and by g: ε = 0.1" in text
+    assert "Error: known once they are learned; plan again then." in text
+    assert "Loss: ε = 1 for one unit." in text
 
 
 @pytest.mark.parametrize("grouped", [True, False])

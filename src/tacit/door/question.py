@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.answer import Answer, AnswerInfo, html_lines, loss_record, make_answer
 from tacit.errors import InvalidParameter, LargeEpsilonWarning, QueryRefused, printable
-from tacit.forecast import Solved, Wanted, group_rows, plan_in_words, solve_epsilon
+from tacit.forecast import Solved, Wanted, group_rows, learning_in_words, plan_in_words, solve_epsilon
 from tacit.learned import Learn, read_learn
 from tacit.ledger import Fit, Left
 from tacit.plan import Plan, Spend, WantedFact, make_plan, make_spend, read_weights
@@ -38,7 +38,10 @@ class PlanReport:
         return _loss_with(self.plan, [each.plan.spend.epsilon for each in self.wanted])
 
     def __str__(self) -> str:
-        text = _learning_in_words(self) if self.wanted else plan_in_words(self.plan, self.confidence, path=self.path)
+        if self.wanted:
+            text = learning_in_words(self.plan, self.wanted, self.loss)
+        else:
+            text = plan_in_words(self.plan, self.confidence, path=self.path)
         if self.fit is not None:
             text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
@@ -189,15 +192,6 @@ def _loss_with(plan: Plan, learned: Iterable[Fraction]) -> Loss:
     """Return what a call costs with what it learns: all of the epsilon that was asked for."""
     epsilon = plan.spend.epsilon + sum(learned, Fraction(0))
     return replace(plan, spend=replace(plan.spend, epsilon=epsilon)).loss
-
-
-def _learning_in_words(report: PlanReport) -> str:
-    """Return what a call would learn first, in words."""
-    learned = sum((each.plan.spend.epsilon for each in report.wanted), Fraction(0))
-    whole = report.plan.spend.epsilon + learned
-    lines = [f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them."]
-    lines += [f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in report.wanted]
-    return "\n".join([*lines, "Error: known once they are learned; plan again then.", f"Loss: {report.loss}."])
 
 
 def warn_if_large(epsilon: Fraction | None) -> None:

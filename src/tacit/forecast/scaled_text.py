@@ -7,26 +7,31 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tacit.accounting import meaning_line
 from tacit.answer import ScaledOutput
 from tacit.forecast.foreseen import ForeseenError, foreseen_error, nothing_is_believed
 from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, Vector, WantedFact
-from tacit.privacy import show
+from tacit.privacy import Loss, show
 
 SIZES = (100, 10_000)  # of groups, where it is not public how many there are
 NULL_UNITS = "Rows whose unit is NULL never count."
 NOISES = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
 
 
-def learning_in_words(wanted: Sequence[WantedFact], epsilon: Fraction) -> list[str]:
-    """Return the lines of a plan whose facts are missing: what this call learns first, and for how much of epsilon."""
+def learning_in_words(plan: Plan, wanted: Sequence[WantedFact], loss: Loss) -> str:
+    """Return a plan whose facts are missing: what its call learns first, for how much, and what it costs in all."""
     learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
-    words = list(dict.fromkeys(each.words for each in wanted))
-    return [
-        f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(epsilon)} goes to them; they are free for"
+    whole = plan.spend.epsilon + learned
+    lines = [
+        f"Plan for {plan.table}: costs nothing, reads nothing.",
+        f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them; they are free for"
         " every later question about the same people and groups.",
-        f"  what: {'; '.join(words)}.",
+        *(f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in wanted),
         "Error: known once they are learned; plan again then.",
     ]
+    if plan.unit is not None:
+        lines.append(NULL_UNITS)
+    return "\n".join([*lines, f"Loss: {loss} for one unit.", f"Meaning: {meaning_line(loss)}."])
 
 
 def learned_words(facts: Sequence[Fact]) -> str:
