@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from tacit.plan.by_hand import facts_by_hand
 from tacit.plan.facts import Fact, Facts, WantedFact
+from tacit.plan.filled import bound_subjects, distances_of, lacks_anything, lacks_rows, ranged_columns
 from tacit.plan.known import Grouping, Subject, grouping_of, reading_of, span_in
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import hand_set_plan
@@ -31,6 +32,8 @@ from tacit.tables import Declaration
 COUNTS_SHARE = Fraction(10, 100)
 VALUES_SHARE = Fraction(14, 100)
 ONE_NUMBER_SHARE = Fraction(20, 100)
+# Of a question whose ranges, or bounds by which rows are dropped, are learned.
+RANGES_SHARE = Fraction(10, 100)
 # How that is divided: parts of a fact, each profile's by its norm. The L1 norm is also what tail caps are read off; a
 # size gives no more than a grid, and a centre need not be near.
 PARTS = {
@@ -39,11 +42,14 @@ PARTS = {
     "missing": (Fraction(1),),
     "counts": (Fraction(4), Fraction(1)),
     "sums": (Fraction(4), Fraction(2)),
+    "distances": (Fraction(4),),
 }
 # Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
 AGAIN_SHARE = Fraction(25, 100)
 AGAIN_SHARE_OF_SIZES = Fraction(10, 100)
 CLEARLY_SMALLER = 0.75
+# Profiles of the octaves of values.
+OF_VALUES = ("size", "distances")
 
 
 @dataclass(frozen=True)
@@ -64,16 +70,22 @@ def needed_facts(
     Later ones depend on earlier ones: where some are not known yet, those that depend on them are not in the list.
     `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
     """
-    if not is_scaled(query, declaration):
-        return facts_by_hand(query, declaration, spend, facts, learn)
     grouping = grouping_of(query, declaration, spend)
-    needed = list(_needed(query, grouping, facts, spend.epsilon))
-    unit = spend.epsilon * _share(query, learn) / _parts(query, grouping)
+    if is_scaled(query, declaration):
+        needed = list(_needed(query, grouping, facts, spend.epsilon))
+        unit = spend.epsilon * _share(query, learn) / _parts(query, grouping)
+    elif lacks_anything(query, declaration, spend):
+        needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
+        share = RANGES_SHARE if learn is None else learn
+        unit = spend.epsilon * share / _parts_to_fill(query, grouping)
+    else:
+        return facts_by_hand(query, declaration, spend, facts, learn)
     profiles = sum(each.kind in ("counts", "sums") for each in needed)
-    sizes = sum(each.kind == "size" for each in needed)
+    sizes = sum(each.kind in OF_VALUES for each in needed)
     wanted: dict[str, WantedFact] = {}
     for each in needed:
-        again = AGAIN_SHARE_OF_SIZES / max(sizes, 1) if each.kind == "size" else AGAIN_SHARE / max(profiles, 1)
+        of_values = each.kind in OF_VALUES
+        again = AGAIN_SHARE_OF_SIZES / max(sizes, 1) if of_values else AGAIN_SHARE / max(profiles, 1)
         for fact in _rounds(each, unit, spend.epsilon * again, facts):
             wanted.setdefault(fact.key, fact)
     return tuple(wanted.values())
@@ -147,10 +159,40 @@ def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -
             yield _Needed("counts", subject, f"how many {what} {who} has{cells}")
 
 
+def _parts_to_fill(query: Query, grouping: Grouping) -> Fraction:
+    columns = sum(1 for _ in ranged_columns(query, grouping))
+    total = columns * sum((PARTS[kind][0] for kind in ("size", "centre", "distances")), Fraction(0))
+    if lacks_rows(query, grouping.declaration):
+        total += sum((sum(_parts_of("counts", each), Fraction(0)) for each in bound_subjects(grouping)), Fraction(0))
+    return total
+
+
+def _needed_to_fill(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Iterator[_Needed]:
+    """Yield all facts that ranges and bounds are read off, whose subject is known."""
+    for column in ranged_columns(query, grouping):
+        name = column.expression.name if isinstance(column.expression, Column) else "the expression"
+        size, centre, distances = column.size(), column.centre(facts), distances_of(column, facts)
+        if size is not None:
+            yield _Needed("size", size, f"how large {name} is")
+        if centre is not None:
+            yield _Needed("centre", centre, f"about the middle of {name}", column)
+        if distances is not None:
+            yield _Needed("distances", distances, f"how far {name} is from its middle")
+    if lacks_rows(query, grouping.declaration):
+        by = ", ".join(key.name for key in grouping.keys)
+        for subject, what in zip(bound_subjects(grouping), ("rows", "groups"), strict=False):
+            words = f"how many {what} a {grouping.unit} has{', in all and by ' + by if by else ''}"
+            yield _Needed("counts", subject.at_hand(facts, epsilon), words)
+
+
+def _parts_of(kind: str, subject: Subject) -> tuple[Fraction, ...]:
+    return PARTS[kind][: max(len(subject.profiles), 1)]
+
+
 def _rounds(needed: _Needed, unit: Fraction, again: Fraction, facts: Facts) -> Iterator[WantedFact]:
     """Yield the rounds of a fact: those that are known, and the next one if there should be one."""
     subject = needed.subject
-    parts = PARTS[needed.kind][: max(len(subject.profiles), 1)]
+    parts = _parts_of(needed.kind, subject)
     epsilons = [unit * part for part in parts]
     known: list[Fact] = []
     while True:
@@ -169,7 +211,7 @@ def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fr
     if needed.kind in ("centre", "missing"):
         return False
     subject = needed.subject
-    if needed.kind == "size":
+    if needed.kind in OF_VALUES:
         top, scale = span_in(known).top, min(float(fact.scales[0]) for fact in known)
     else:
         reading = reading_of(known, 0, subject.profiles[0].vector)

@@ -16,6 +16,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.by_hand import Cut, cut_by_hand
 from tacit.plan.choices import UnitBounds, choice_of
 from tacit.plan.facts import NO_FACTS, Facts
+from tacit.plan.filled import filled, lacks_anything
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
 from tacit.plan.outputs import FAMILIES
@@ -172,6 +173,11 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
         plan = scaled_plan(query, declaration, spend, facts)
         if plan is not None:
             return plan
+    elif lacks_anything(query, declaration, spend):
+        found = filled(query, declaration, spend, facts)
+        if found is not None:
+            plan = hand_set_plan(found.query, found.declaration, spend, facts)
+            return replace(plan, learned=tuple(dict.fromkeys((*found.used, *plan.learned))))
     return hand_set_plan(query, declaration, spend, facts)
 
 

@@ -129,7 +129,7 @@ class ValueColumn:
         if span.top is None:
             return -(Fraction(2) ** OCTAVE_UNKNOWN), Fraction(2) ** OCTAVE_UNKNOWN
         low, high = span.range
-        return low, max(high, low + 2 * (self._own_step() or 0))
+        return low, max(high, low + 2 * (self.own_step() or 0))
 
     def centre(self, facts: Facts) -> Subject | None:
         """Return the fact of its centre; None where none is needed, or its size is not known yet."""
@@ -146,40 +146,44 @@ class ValueColumn:
         """Return the facts that its grid is made from."""
         return [fact for each in (self.size(), self.centre(facts)) if each is not None for fact in each.rounds(facts)]
 
+    def middle(self, facts: Facts) -> Fraction | None:
+        """Return its centre, 0 where none is needed; None where it is not known yet."""
+        if self.about_zero:
+            return Fraction(0)
+        centre = self.centre(facts)
+        rounds = [] if centre is None else centre.rounds(facts)
+        if centre is None or not rounds:
+            return None
+        (drawn,) = centre.measured
+        return (drawn.low + rounds[-1].parts[1][0]) * drawn.step
+
     def grid(self, facts: Facts) -> "Grid | None":
         """Return the grid of its values, with the centre; None where a fact is missing."""
-        span, centre = self.span(facts), self.centre(facts)
-        if span is None or (not self.about_zero and centre is None):
+        span, middle = self.span(facts), self.middle(facts)
+        if span is None or middle is None:
             return None
-        middle = Fraction(0)
-        if centre is not None:
-            rounds = centre.rounds(facts)
-            if not rounds:
-                return None
-            (drawn,) = centre.measured
-            middle = (drawn.low + rounds[-1].parts[1][0]) * drawn.step
         if self.between is not None:
             measured = measured_column(self.aggregate, self.grouping.declaration, steps_most=STEPS_MOST)
             at = min(max(round(middle / measured.step), measured.low), measured.high)
             return Grid(measured, (0 if self.about_zero else at) - measured.low, float(measured.height))
         step = self._step(span)
         at = round(middle / step)
-        largest = 1.0 if span.top is None else float(Fraction(2) ** (span.top + 1) / step)
-        measured = _about(self.expression, self.type, step, at, Fraction(0) if step == self._own_step() else step / 2)
+        largest = float((1 if span.top is None else Fraction(2) ** (span.top + 1)) / step)
+        measured = _about(self.expression, self.type, step, at, Fraction(0) if step == self.own_step() else step / 2)
         return Grid(measured, at - measured.low, max(largest, 1.0))
 
     def _step(self, span: Span) -> Fraction:
         """Return a step of which the largest believed value has about 2^VALUE_BITS."""
         octave = span.top if span.top is not None else OCTAVE_UNKNOWN
         wanted = Fraction(2) ** (octave + 1 - VALUE_BITS)
-        own = self._own_step()
+        own = self.own_step()
         if own is None:
             return power_of_two_at_most(wanted)
         while own < wanted:
             own *= 2
         return own
 
-    def _own_step(self) -> Fraction | None:
+    def own_step(self) -> Fraction | None:
         """Return the step that is declared, or that its type has; None where there is none, as of floats."""
         known = self.facts
         given = self.aggregate.step or (known.step if known else None)

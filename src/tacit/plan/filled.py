@@ -1,0 +1,186 @@
+"""Filling in: a question that needs a range or a bound by hand gets the ones that were learned.
+
+Where every row is its own unit, a sum needs a range and nothing else. Quantiles, variances and counts of different
+values are made of bounded rows, as if a person had written their bounds. What is filled in is as public as what a
+person writes: the plan is made from it in the same way, and is as safe.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from tacit.errors import QueryRefused
+from tacit.plan.caps import Told, by_rank
+from tacit.plan.facts import Fact, Facts
+from tacit.plan.known import Grouping, Subject, grouping_of, reading_of, span_in
+from tacit.plan.outputs import FAMILIES
+from tacit.plan.plan import Measured, Spend
+from tacit.plan.scaling import Profile, Vector
+from tacit.plan.vectors import ValueColumn, count_subject, lacks_bound
+from tacit.query import Aggregate, Call, Query, Value, type_of
+from tacit.tables import Declaration, RowUnit
+
+# Where rows are dropped, bounds are such that this share of people keep all of theirs.
+WITHIN_BOUNDS = 0.95
+ROWS_MOST = 1 << 20
+# Families whose values need a range.
+RANGED = ("column", "pair", "quantile")
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A question and a declaration in which nothing is missing, and the facts that were filled in."""
+
+    query: Query
+    declaration: Declaration
+    used: tuple[Fact, ...]
+
+
+def ranged_columns(query: Query, grouping: Grouping) -> Iterator[ValueColumn]:
+    """Yield each expression that needs a range and has none by hand, once."""
+    seen = set()
+    for output in query.outputs:
+        for aggregate in _sides(output.aggregate):
+            column = ValueColumn(aggregate, grouping, about_zero=False)
+            if column.between is None and aggregate.expression not in seen:
+                seen.add(aggregate.expression)
+                yield column
+
+
+def _sides(aggregate: Aggregate) -> tuple[Aggregate, ...]:
+    """Return an aggregate of one column as it is, and one of two columns as an aggregate of each."""
+    if FAMILIES[aggregate.kind] not in RANGED:
+        return ()
+    if aggregate.other is None:
+        return (aggregate,)
+    return aggregate, replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
+
+
+def lacks_rows(query: Query, declaration: Declaration) -> bool:
+    """Whether rows or groups of a unit are to be dropped beyond a bound that is not given by hand."""
+    if isinstance(declaration.unit, RowUnit):
+        return False
+    distinct = any(
+        output.aggregate.kind == "count_distinct" and output.aggregate.per_unit is None for output in query.outputs
+    )
+    return lacks_bound(query, declaration) or (distinct and declaration.rows_per_unit is None)
+
+
+def lacks_anything(query: Query, declaration: Declaration, spend: Spend) -> bool:
+    """Whether a range or a bound is missing."""
+    if lacks_rows(query, declaration):
+        return True
+    return next(ranged_columns(query, grouping_of(query, declaration, spend)), None) is not None
+
+
+def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Filled | None:
+    """Return the question with all that it lacks filled in; None where a fact is missing."""
+    grouping = grouping_of(query, declaration, spend)
+    ranges: dict[object, tuple[Fraction, Fraction]] = {}
+    used: list[Fact] = []
+    for column in ranged_columns(query, grouping):
+        found = learned_range(column, facts)
+        if found is None:
+            return None
+        ranges[column.expression] = found
+        used += column.known(facts)
+        distances = distances_of(column, facts)
+        used += [] if distances is None else distances.rounds(facts)
+    bounded = declaration
+    if lacks_rows(query, declaration):
+        bounds = _learned_bounds(grouping, facts, spend.epsilon)
+        if bounds is None:
+            return None
+        rows, groups, rounds = bounds
+        used += rounds
+        bounded = replace(
+            declaration,
+            rows_per_unit=declaration.rows_per_unit or rows,
+            groups_per_unit=declaration.groups_per_unit or groups,
+        )
+    outputs = tuple(replace(each, aggregate=_ranged(each.aggregate, grouping, ranges)) for each in query.outputs)
+    return Filled(replace(query, outputs=outputs), bounded, tuple(dict.fromkeys(used)))
+
+
+def _ranged(aggregate: Aggregate, grouping: Grouping, ranges: dict[object, tuple[Fraction, Fraction]]) -> Aggregate:
+    for place, side in enumerate(_sides(aggregate)):
+        if ValueColumn(side, grouping, about_zero=False).between is None:
+            found = ranges[side.expression]
+            aggregate = replace(aggregate, between=found) if place == 0 else replace(aggregate, other_between=found)
+    return aggregate
+
+
+# ---- Ranges.
+
+
+def distances_of(column: ValueColumn, facts: Facts) -> Subject | None:
+    """Return the fact of how far values are from their centre, on either side; None where it cannot be told yet."""
+    middle = column.middle(facts)
+    if middle is None:
+        return None
+    centre = _writable(column, middle)
+    constant = Value(-float(centre) + 0.0, "float") if column.type == "float" else Value(-int(centre), "int")
+    moved = Call("+", (column.expression, constant))
+    try:
+        kind = type_of(moved, column.grouping.declaration)
+    except QueryRefused:  # more digits than a decimal has
+        return None
+    measured = Measured(moved, kind, Fraction(1), 0, 1)
+    return Subject(column.grouping.of_whole_table(), (measured,), (Profile("largest", Vector("centred", 0)),))
+
+
+def _writable(column: ValueColumn, middle: Fraction) -> Fraction:
+    """Return a centre as a question can write it: a float, or a whole number."""
+    return Fraction(float(middle)) if column.type == "float" else Fraction(round(middle))
+
+
+def learned_range(column: ValueColumn, facts: Facts) -> tuple[Fraction, Fraction] | None:
+    """Return the range that holds all values that are believed; None where a fact is missing.
+
+    It is what both profiles agree on: how large values are, and how far they are from their centre.
+    """
+    found, middle = column.range(facts), column.middle(facts)
+    if found is None or middle is None:
+        return None
+    low, high = found
+    distances = distances_of(column, facts)
+    if distances is not None:
+        rounds = distances.rounds(facts)
+        if not rounds:
+            return None
+        span = span_in(rounds)
+        if span.top is not None:
+            centre, (down, up) = _writable(column, middle), span.range
+            low, high = max(low, centre + down), min(high, centre + up)
+    least = 2 * (column.own_step() or Fraction(0))
+    return (low, max(high, low + least)) if low < high or least else (low - 1, low + 1)
+
+
+# ---- Bounds.
+
+
+def bound_subjects(grouping: Grouping) -> tuple[Subject, ...]:
+    """Return the facts that bounds are read off: how many rows people have and, with GROUP BY, how many groups."""
+    rows = count_subject(grouping, "rows")
+    return (rows, count_subject(grouping, "units")) if grouping.keys else (rows,)
+
+
+def _learned_bounds(grouping: Grouping, facts: Facts, epsilon: Fraction) -> tuple[int, int, list[Fact]] | None:
+    """Return how many rows in a group and how many groups one unit may have, and what that was read off."""
+    sizes: list[float] = []
+    used: list[Fact] = []
+    for subject in bound_subjects(grouping):
+        rounds = subject.at_hand(facts, epsilon).rounds(facts)
+        if not rounds:
+            return None
+        (people,) = by_rank([Told(reading_of(rounds, 0, subject.profiles[0].vector))])
+        ranks = np.cumsum(people.people)
+        place = min(int(np.searchsorted(ranks, WITHIN_BOUNDS * ranks[-1])), len(ranks) - 1)
+        sizes.append(min(float(people.total[place]), people.tail_cap))
+        used += rounds
+    groups = 1 if len(sizes) == 1 else max(1, ceil(sizes[1]))
+    rows = min(max(1, ceil(sizes[0] / groups)), ROWS_MOST)
+    return rows, min(groups, ROWS_MOST), used

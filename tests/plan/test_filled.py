@@ -1,0 +1,116 @@
+"""Ranges and bounds that are missing are filled in from facts; no question is refused for want of one."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.accounting import charge_of
+from tacit.errors import QueryRefused
+from tacit.plan import LARGEST_LEAST, Fact, make_plan, make_spend, missing_facts
+from tacit_gauntlet.stage.table import protected
+from tests.plan.learned import learned, planted, rows
+
+DATA = pa.table(
+    {
+        "id": [1, 2, 3],
+        "g": ["a", "a", "b"],
+        "x": [1, None, 3],
+        "y": [1.0, 2.0, 3.0],
+        "p": pa.array([Decimal("1.25"), None, Decimal("2.50")], pa.decimal128(12, 2)),
+    }
+)
+PEOPLE = rows({1: 20_000, 2: 10_000, 5: 5_000, 40: 500, 300: 200})
+ABSURD = {"nobody": ({}, 0), "all negative": ({}, -(10**9)), "all huge": ({}, 10**15), "last": ({63: 10**9}, 0)}
+ASKED = {
+    "variance": lambda table: table.variance("y"),
+    "several": lambda table: table.agg(s=tacit.std("x"), q=tacit.median("p"), n=tacit.count()),
+    "pair": lambda table: table.agg(c=tacit.covariance("x", "y"), r=tacit.correlation("x", "p")),
+    "distinct": lambda table: table.agg(d=tacit.count_distinct("g")),
+    "quantiles by": lambda table: table.group_by("g", keys=["a", "b"]).agg(q=tacit.quantile("y", 0.9)),
+    "found": lambda table: table.group_by("g").agg(v=tacit.variance("x"), d=tacit.count_distinct("x")),
+    "ranged by hand": lambda table: table.group_by("g").agg(v=tacit.variance("x", between=(0, 9))),
+}
+SUMS = {
+    "mean": lambda table: table.mean("y"),
+    "sum by": lambda table: table.group_by("g", keys=["a", "b"]).agg(s=tacit.sum("x"), m=tacit.mean("p")),
+    "expression": lambda table: table.mean("x * y"),
+}
+
+
+def table(**declared):
+    return protected(DATA, **({"rows_per_unit": None, "groups_per_unit": None} | declared))
+
+
+def asked_of(question, epsilon=1):
+    spend = make_spend(epsilon, None, None, question.session.registered.budget)
+    return question.query, question.session.declaration, spend
+
+
+@pytest.mark.parametrize("name", [*ASKED, *SUMS])
+def test_every_question_is_planned_whatever_was_learned(name):
+    hand = {"rows_per_unit": 2, "groups_per_unit": 2}
+    for declared in ({"unit": tacit.ROW}, hand, {}):
+        if declared == {} and name in SUMS:
+            continue  # scaled instead
+        question = (ASKED | SUMS)[name](table(**declared))
+        for epsilon, (people, off) in (
+            (1, (PEOPLE, 0)),
+            *((Fraction(1, 100), absurd) for absurd in ABSURD.values()),
+        ):
+            asked = asked_of(question, epsilon)
+            plan = make_plan(*asked, learned(*asked, people, noise=off))
+            assert plan.scaling is None
+            charge = charge_of(plan.events, asked=plan.asked)
+            assert charge.epsilon <= epsilon
+            assert all(release.scale > 0 for release in plan.releases)
+
+
+def octaves(wanted, up=None, down=None):
+    """Return the fact that 10,000 people have their largest value in each of these octaves above and below 0."""
+    people = {octave - LARGEST_LEAST: 10_000 for octave in up or ()}
+    people |= {octave - 3 * LARGEST_LEAST: 10_000 for octave in down or ()}
+    return planted(wanted, people)
+
+
+def range_of(question, sizes, distances, middle=0.5):
+    """Return the range that is filled in, from octaves of values and of distances, the centre within its range."""
+    asked, facts = asked_of(question), {}
+    while wanted := missing_facts(*asked, facts):
+        for each in wanted:
+            if each.plan.quantiles:
+                height = each.plan.measured[0].height
+                facts[each.key] = Fact(each.key, each.words, ((int(height * middle),),) * 3, (), Fraction(1))
+            else:
+                facts[each.key] = octaves(each, *(distances if "middle" in each.words else sizes))
+    return make_plan(*asked, facts).measured[0].between
+
+
+def test_a_learned_range_is_what_sizes_and_distances_agree_on():
+    question = table(unit=tacit.ROW).mean("y")
+    # all values in 0 … 1024; half of the search range is 512; distances up to 256 on either side of it
+    assert range_of(question, ([3, 9],), ([3, 7], [3, 7])) == (256, 768)
+    assert range_of(question, ([3, 9],), ([3, 9], [3, 9])) == (0, 1024)
+    assert range_of(question, ([3, 9], [2]), ([3, 9], [3, 9]), middle=0.0) == (-8, 1016)
+    assert range_of(question, ([], [5]), ([3, 9], [3, 9])) == (-64, 0)
+
+
+def test_a_range_by_hand_wins_and_nothing_is_learned_of_it():
+    question = table(unit=tacit.ROW).agg(m=tacit.mean("y", between=(0, 5)), v=tacit.variance("x", between=(0, 9)))
+    assert missing_facts(*asked_of(question), {}) == ()
+    with pytest.raises(QueryRefused, match="no public range"):
+        make_plan(*asked_of(table(unit=tacit.ROW).mean("y")))
+
+
+def test_bounds_that_are_filled_in_leave_most_people_whole():
+    question = table().group_by("g", keys=["a", "b"]).agg(v=tacit.variance("x", between=(0, 9)))
+    asked, facts = asked_of(question), {}
+    while wanted := missing_facts(*asked, facts):
+        for each in wanted:
+            people = {1: 900, 7: 90, 40: 10} if "groups" in each.words else {1: 900, 20: 90, 500: 10}
+            facts[each.key] = planted(each, rows({size: 100 * count for size, count in people.items()}))
+    plan = make_plan(*asked, facts)
+    assert plan.groups_per_unit == 2  # all of the listed groups
+    assert 1 < plan.rows_per_unit <= 8
