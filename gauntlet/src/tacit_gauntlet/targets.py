@@ -175,6 +175,8 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "limit_cells": "tacit.plan.planner:limit_cells",
     "make_plan": "tacit.plan.planner:make_plan",
     "sensitivity_of": "tacit.plan.planner:sensitivity_of",
+    "sensitivity_of_totals": ("tacit.plan.scaled:sensitivity_of_totals", "tacit.plan.planner:sensitivity_of_totals"),
+    "sensitivity_of_vector": "tacit.plan.scaled:sensitivity_of_vector",
     "threshold_for": "tacit.plan.planner:threshold_for",
     "Rate": (
         "tacit.plan.choices:Rate",
@@ -227,13 +229,23 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "kernel loaded": "tacit.engine.kernel.compiled:_loaded",
     "kernel broken": "tacit.engine.kernel.compiled:_broken",
     "import the loops": "tacit.engine.kernel.compiled:_import_loops",
+    "row_steps": "tacit.engine.cells:_row_steps",
+    "fine_name": "tacit.engine.cells:fine_name",
+    "before_name": "tacit.engine.cells:before_name",
+    "length_name": "tacit.engine.cells:length_name",
+    "with_lengths": "tacit.engine.scaled_relation:with_lengths",
+    "weight_within": "tacit.engine.arithmetic:weight_within",
+    "root_length": "tacit.engine.arithmetic:root_length",
+    "square": "tacit.engine.arithmetic:square",
+    "kept_and_cut": "tacit.engine.arithmetic:kept_and_cut",
+    "ONE": "tacit.engine.arithmetic:ONE",
     # release
     "chosen groups": "tacit.release.noisy:_choose_keys",
     "with noise": "tacit.release.noisy:_add_noise",
     "draw_quantiles": "tacit.release.noisy:draw_quantiles",
     "release": "tacit.release.noisy:release",
     # answer
-    "answers on a grid": "tacit.answer.columns:_on_grid",
+    "answers on a grid": "tacit.answer.columns:on_grid",
     "symmetric": "tacit.answer.columns:_symmetric",
     "printable": "tacit.answer.text:printable",
     # session

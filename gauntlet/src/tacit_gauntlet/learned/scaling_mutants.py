@@ -1,0 +1,187 @@
+"""Bugs of scaling and of its totals, planted in our engine and planner: each lets one unit move more than its cap."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tacit_gauntlet.frame.mutant import Plant, mutant
+from tacit_gauntlet.stage.table import in_sql
+from tacit_gauntlet.targets import original, planted
+
+
+def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], dict[str, Any]]) -> None:
+    """Register a bug of the path in SQL; `swap` says what is put in the place of which seams when it is planted."""
+
+    @contextmanager
+    def plant() -> Iterator[None]:
+        with ExitStack() as stack:
+            stack.enter_context(in_sql())
+            for seam, replacement in swap().items():
+                stack.enter_context(planted(seam, replacement))
+            yield
+
+    register: Callable[[Plant], Plant] = mutant(name, killed_by=killed_by, published=published)
+    register(plant)
+
+
+# ---- Weights and lengths.
+
+
+def _rounded_up(length: Any, cap: int) -> Any:
+    whole = original("weight_within")(length, cap)
+    return whole + (length > cap).cast("int64")
+
+
+def _root_below(squares: Any, coarse: Any) -> Any:
+    return squares.cast("float64").sqrt().floor().cast("int64") << coarse
+
+
+def _square_below(size: Any, coarse: Any) -> Any:
+    short = size >> coarse
+    return short * short
+
+
+def _by_the_largest_cell(cells: Any, norms: Any, over: Any) -> Any:
+    fine, length = original("fine_name"), original("length_name")
+    return cells.mutate(**{length(index): over.top(cells[fine(index)].abs()) for index in norms})
+
+
+def _by_squares_alone(cells: Any, norms: Any, over: Any) -> Any:
+    return original("with_lengths")(cells, dict.fromkeys(norms, 2), over)
+
+
+def _by_the_table(length: Any, _cap: int) -> Any:
+    """The cap is the mean length of the table's own units."""
+    ibis, one = original("ibis"), original("ONE")
+    usual = length.mean().over(ibis.window()).floor()
+    return ibis.cases((length > usual, (usual * float(one) / length).floor().cast("int64")), else_=one)
+
+
+def _of_what_there_was(cells: Any, norms: Any, over: Any) -> Any:
+    """Lengths are those of all rows, dropped ones too."""
+    fine, before = original("fine_name"), original("before_name")
+    measured = [index for index in norms if before(index) in cells.columns]
+    held = cells.mutate(**{f"held_{index}": cells[fine(index)] for index in measured})
+    held = held.mutate(**{fine(index): held[before(index)] for index in measured})
+    found = original("with_lengths")(held, norms, over)
+    return found.mutate(**{fine(index): found[f"held_{index}"] for index in measured})
+
+
+def _about_the_mean(vector: Any, plan: Any, rows: Any) -> Any:
+    """The centre is the mean of the table's own values."""
+    if vector.kind != "centred":
+        return original("row_steps")(vector, plan, rows)
+    ibis, value = original("ibis"), rows[f"x{vector.column}"]
+    return (value - value.mean().over(ibis.window()).floor().cast("int64")).fill_null(0)
+
+
+bug(
+    "a weight rounded up",
+    killed_by="S32",
+    published="rounding half up, or by the engine's own division: a vector just beyond the cap stays beyond it",
+    swap=lambda: {"weight_within": _rounded_up},
+)
+bug(
+    "a length rounded down",
+    killed_by="S32",
+    published="an L2 norm cut to whole numbers, so that two cells of 1 have the length 1",
+    swap=lambda: {"root_length": _root_below},
+)
+bug(
+    "squares of digits cut off",
+    killed_by="S32",
+    published="large numbers squared in low precision, each rounded down",
+    swap=lambda: {"square": _square_below},
+)
+bug(
+    "weighed by the largest cell",
+    killed_by="S32",
+    published="each cell clipped by itself, although a unit has many: the norm of the noise is forgotten",
+    swap=lambda: {"with_lengths": _by_the_largest_cell},
+)
+bug(
+    "scaled by L2 under Laplace noise",
+    killed_by="S32",
+    published="one clipping norm for every kind of noise",
+    swap=lambda: {"with_lengths": _by_squares_alone},
+)
+bug(
+    "a replaced unit of both signs counted once",
+    killed_by="S32",
+    published="sensitivity of a signed vector under replacement taken for that of a count: √2 in place of 2",
+    swap=lambda: {
+        "sensitivity_of_vector": lambda vector, **words: original("sensitivity_of_vector")(
+            replace(vector, kind="rows", column=None), **words
+        )
+    },
+)
+bug(
+    "a cap read off the table",
+    killed_by="S33",
+    published="clipping norms chosen as a quantile of the data, without noise",
+    swap=lambda: {"weight_within": _by_the_table},
+)
+bug(
+    "a centre read off rows",
+    killed_by="S33",
+    published="values centred by the table's own mean before they are clipped",
+    swap=lambda: {"row_steps": _about_the_mean},
+)
+bug(
+    "dropped after scaling",
+    killed_by="S33",
+    published="weights made for rows that a bound then drops: a unit within the cap counts for less",
+    swap=lambda: {"with_lengths": _of_what_there_was},
+)
+
+
+# ---- Totals.
+
+
+def _clipped(value: Any, most: int) -> Any:
+    return value.clip(-most, most)
+
+
+def _each_within_the_tail(kept: Any, rest: Any, vector: Any) -> Any:
+    """Kept and cut may each be as large as the tail cap: together they are twice as large."""
+    whole = original("kept_and_cut")
+    return whole(kept, rest * 0, vector)[0], whole(rest, kept * 0, vector)[0]
+
+
+def _cut_as_it_is(kept: Any, rest: Any, vector: Any) -> Any:
+    within, _ = original("kept_and_cut")(kept, rest, vector)
+    return within, _clipped(rest, 1 << 60).cast("decimal(38, 0)").cast("int64") >> min(vector.tail_shift, 63)
+
+
+def _kept_as_it_is(kept: Any, rest: Any, vector: Any) -> Any:
+    _, taken = original("kept_and_cut")(kept, rest, vector)
+    return _clipped(kept, 1 << 60).cast("decimal(38, 0)").cast("int64") >> min(vector.tail_shift, 63), taken
+
+
+bug(
+    "cut not clipped",
+    killed_by="S34",
+    published="what clipping removed is released beside the clipped sum, and is itself not clipped",
+    swap=lambda: {"kept_and_cut": _cut_as_it_is},
+)
+bug(
+    "kept not clipped",
+    killed_by="S34",
+    published="a sum over many capped groups taken to be capped itself",
+    swap=lambda: {"kept_and_cut": _kept_as_it_is},
+)
+bug(
+    "kept and cut clipped each by itself",
+    killed_by="S34",
+    published="two sums in one release, each within its bound: together they are within twice the bound",
+    swap=lambda: {"kept_and_cut": _each_within_the_tail},
+)
+bug(
+    "totals' sensitivity of one of the two",
+    killed_by="S34",
+    published="a replaced unit may empty one total and fill the other: only one of them was counted",
+    swap=lambda: {
+        "sensitivity_of_totals": lambda vector, **_: original("sensitivity_of_totals")(vector, replaced=False)
+    },
+)
