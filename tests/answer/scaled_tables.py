@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.plan import BINS, CELL_MOST, WEIGHT_BITS, Fact, missing_facts
+from tacit.plan import CELL_MOST, WEIGHT_BITS
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,6 @@ class UnitTable:
         pair, where, rows = np.unique(unit * groups + group, return_inverse=True, return_counts=True)
         total = np.zeros(len(pair)) if value is None else np.bincount(where, value)
         return cls(pair // groups, pair % groups, rows, np.rint(total).astype(np.int64), groups)
-
-    def merged(self):
-        """Return it without groups: each unit is in the same one."""
-        zero = np.zeros_like(self.group)
-        rows, total = self.by_unit(self.rows), self.by_unit(self.total)
-        return UnitTable(np.arange(len(rows)), zero[: len(rows)], rows, total, 1)
 
     def by_unit(self, values):
         """Add up over each unit's groups, exactly below 2^53."""
@@ -96,28 +90,6 @@ class UnitTable:
         most = (vector.tail << vector.tail_shift if vector.tail else vector.cap) / 2.0**vector.shift
         whole = np.bincount(self.unit, np.abs(values))
         return self.by_group(values * np.minimum(1.0, most / np.maximum(whole, 1e-9))[self.unit])
-
-    def people(self, profile, *, grouped):
-        """Return how many units are in each bin of a profile."""
-        table = self if grouped else self.merged()
-        long = table.lengths(table.fine(profile.vector), profile.norm)
-        bins = np.floor(np.log2(long[long > 0])).astype(np.int64)
-        return np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
-
-
-def learned(table, query, declaration, spend, rng):
-    """Return the facts that a question would have learned of a table, with noise as planned."""
-    facts = {}
-    while wanted := missing_facts(query, declaration, spend, facts):
-        for each in wanted:
-            grouped = bool(each.plan.cells.keys)
-            parts = []
-            for profile, release in zip(each.plan.profiles, each.plan.releases, strict=True):
-                people = table.people(profile, grouped=grouped)
-                parts.append(tuple(np.rint(people + rng.laplace(0, float(release.scale), BINS)).astype(int).tolist()))
-            scales = tuple(release.scale for release in each.plan.releases)
-            facts[each.key] = Fact(each.key, each.words, tuple(parts), scales, each.plan.spend.epsilon, 1)
-    return facts
 
 
 def noise(release, size, rng):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from tacit.answer.anchors import Anchor, anchors, fine_per_step
+from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
 from tacit.answer.columns import measured_cut
 from tacit.answer.scaled import is_scaled, mean_shift
 from tacit.plan import Mean, Measured, Plan, Vector
@@ -51,7 +51,7 @@ def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
     lines = [_learned_line(plan, vectors)]
     lines += [_cut_line(each) for each in vectors if each["factor_high"] != 1.0 or each["foreseen"] != 1.0]
     lines += _shift_lines(record["shifted"])
-    lines.append(_tail_line(vectors))
+    lines.append(_tail_line(vectors, record["shifted"]))
     return tuple(line for line in lines if line)
 
 
@@ -118,7 +118,15 @@ def _name_of(vector: Vector, plan: Plan) -> str:
 
 def _shifted(output: Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
     shift, error = mean_shift(output, plan, noisy, confidence)
-    return {"name": output.name, "shift": shift, "error": error}
+    column, vector = plan.measured[output.column], vectors_of(plan)[output.release]
+    per_step = float(column.step) / float(fine_per_step(vector))
+    return {
+        "name": output.name,
+        "shift": shift,
+        "error": error,
+        "centre": float((column.low + vector.centre) * column.step),
+        "most": (vector.tail * 2**vector.tail_shift if vector.tail else vector.cap) * per_step,
+    }
 
 
 def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
@@ -128,7 +136,9 @@ def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
     entries = sorted({fact.entry for fact in plan.learned if fact.entry})
     where = f" ({'entry' if len(entries) == 1 else 'entries'} {', '.join(map(str, entries))})" if entries else ""
     spent = show(sum((fact.epsilon for fact in plan.learned), Fraction(0)))
-    line = f"Learned once for ε = {spent}{where}, free from now on: {plan.learned[0].words}."
+    words = sorted(dict.fromkeys(fact.words for fact in plan.learned), key=lambda each: not each.startswith("how many"))
+    more = f", and {len(words) - 1} more" if len(words) > 1 else ""
+    line = f"Learned once for ε = {spent}{where}, free from now on: {words[0]}{more}."
     whole = next((each for each in vectors if each.get("people")), None)
     if whole is None or not plan.keys or plan.scaling is None:
         return line
@@ -171,10 +181,11 @@ def _cut_line(each: Record) -> str:
 
 
 def _bars(each: Record) -> str:
-    together = max(each["factor_high"] - each["factor"], each["factor"] - each["factor_low"]) / each["factor"]
+    off = max(each["factor_high"] - each["factor"], each["factor"] - each["factor_low"]) / each["factor"]
+    together = f"{_percent(off)}" if off < 1 else f"a factor of up to {1 + off:.2g}"
     return (
         "Bars reach from a group that lost none to one that lost half as much again; all groups may be too high or too"
-        f" low together by {_percent(together)}."
+        f" low together by {together}."
     )
 
 
@@ -183,12 +194,15 @@ def _shift_lines(shifted: Sequence[Record]) -> list[str]:
     return [f"Means are shifted to that of the whole table: {', '.join(moved)}."] if moved else []
 
 
-def _tail_line(vectors: Sequence[Record]) -> str:
+def _tail_line(vectors: Sequence[Record], shifted: Sequence[Record] = ()) -> str:
     """Return what the bars are about, and who is in none of them."""
     limited = [each for each in vectors if each["most"]]
     if not limited:
         return ""
-    most = " or ".join(f"{_exactly(each['most'])} {_of(each)}" for each in limited)
+    most = " or ".join(
+        [f"{_exactly(each['most'])} {_of(each)}" for each in limited]
+        + [f"{_exactly(each['most'])} above or below {each['centre']:.4g} in {each['name']}" for each in shifted]
+    )
     line = f"Bars are about a table in which nobody counts for more than {most}"
     known = [each for each in limited if "people_beyond" in each]
     if not known:
