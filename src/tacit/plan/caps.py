@@ -157,20 +157,24 @@ def best_cap(
     share: float = 1.0,
     mismatch: float = MISMATCH,
     others: Floats | None = None,
+    is_public: bool = False,
 ) -> Cap:
     """Return the cap of least error in a group of mean size, where `share` of the loss is for this vector.
 
     With one group there is nothing to scale back to: the cap is the tail cap, and no totals are released. `others` is
-    what people count for already because of vectors that are scaled together with this one.
+    what people count for already because of vectors that are scaled together with this one. Where the whole
+    table's total `is_public`, groups are scaled back to that, and no totals are released.
     """
     whole = Cap(sizes.tail_cap, Fraction(0), sizes.tail_cap * terms.width(share) + sizes.excess / cells)
     if cells <= 1 or not sizes.told.is_believed:
         return whole
     mean = sizes.mass / cells
     anchored = []  # the share of totals, the noise on cells for a cap of 1, and the error of the totals in a mean group
-    for anchor in ANCHOR_SHARES:
+    for anchor in () if is_public else ANCHOR_SHARES:
         totals = sizes.tail_cap * terms.totals_width(share * float(anchor)) + sizes.excess
         anchored.append((anchor, terms.width(share * float(1 - anchor)), mean * totals / sizes.mass))
+    if is_public:  # what all groups add up to has the noise of all of them
+        anchored.append((Fraction(0), terms.width(share) * (1 + 1 / sqrt(cells)), 0.0))
     found = whole
     for size in _tried(sizes):
         weights = sizes.weights(size)

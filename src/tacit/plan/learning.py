@@ -37,17 +37,18 @@ RANGES_SHARE = Fraction(10, 100)
 # How that is divided: parts of a fact, each profile's by its norm. The L1 norm is also what tail caps are read off; a
 # size gives no more than a grid, and a centre need not be near.
 PARTS = {
-    "size": (Fraction(2),),
+    "size": (Fraction(1),),
     "centre": (Fraction(1),),
     "missing": (Fraction(1),),
-    "counts": (Fraction(4), Fraction(1)),
-    "sums": (Fraction(4), Fraction(2)),
-    "distances": (Fraction(4),),
+    "counts": (Fraction(5), Fraction(5, 4)),
+    "sums": (Fraction(5), Fraction(3, 2)),
+    "distances": (Fraction(5),),
 }
 # Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
 AGAIN_SHARE = Fraction(25, 100)
 AGAIN_SHARE_OF_SIZES = Fraction(10, 100)
 CLEARLY_SMALLER = 0.75
+SHARE_PARTS = 10**6
 # Profiles of the octaves of values.
 OF_VALUES = ("size", "distances")
 
@@ -73,11 +74,10 @@ def needed_facts(
     grouping = grouping_of(query, declaration, spend)
     if is_scaled(query, declaration):
         needed = list(_needed(query, grouping, facts, spend.epsilon))
-        unit = spend.epsilon * _share(query, learn) / _parts(query, grouping)
+        unit = _share(query, learn) / _parts(query, grouping)
     elif lacks_anything(query, declaration, spend):
         needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
-        share = RANGES_SHARE if learn is None else learn
-        unit = spend.epsilon * share / _parts_to_fill(query, grouping)
+        unit = (RANGES_SHARE if learn is None else learn) / _parts_to_fill(query, grouping)
     else:
         return facts_by_hand(query, declaration, spend, facts, learn)
     profiles = sum(each.kind in ("counts", "sums") for each in needed)
@@ -86,7 +86,7 @@ def needed_facts(
     for each in needed:
         of_values = each.kind in OF_VALUES
         again = AGAIN_SHARE_OF_SIZES / max(sizes, 1) if of_values else AGAIN_SHARE / max(profiles, 1)
-        for fact in _rounds(each, unit, spend.epsilon * again, facts):
+        for fact in _rounds(each, spend.epsilon, unit, again, facts):
             wanted.setdefault(fact.key, fact)
     return tuple(wanted.values())
 
@@ -189,11 +189,14 @@ def _parts_of(kind: str, subject: Subject) -> tuple[Fraction, ...]:
     return PARTS[kind][: max(len(subject.profiles), 1)]
 
 
-def _rounds(needed: _Needed, unit: Fraction, again: Fraction, facts: Facts) -> Iterator[WantedFact]:
-    """Yield the rounds of a fact: those that are known, and the next one if there should be one."""
+def _rounds(needed: _Needed, epsilon: Fraction, unit: Fraction, again: Fraction, facts: Facts) -> Iterator[WantedFact]:
+    """Yield the rounds of a fact: those that are known, and the next one if there should be one.
+
+    A part of the first round is `unit` of the call's epsilon, and another round has `again` of it in all.
+    """
     subject = needed.subject
     parts = _parts_of(needed.kind, subject)
-    epsilons = [unit * part for part in parts]
+    epsilons = [epsilon * _whole_parts(unit * part) for part in parts]
     known: list[Fact] = []
     while True:
         key = subject.key(len(known))
@@ -201,9 +204,14 @@ def _rounds(needed: _Needed, unit: Fraction, again: Fraction, facts: Facts) -> I
         if key not in facts:
             return
         known.append(facts[key])
-        epsilons = [again * part / sum(parts) for part in parts]
+        epsilons = [epsilon * _whole_parts(again * part / sum(parts)) for part in parts]
         if subject.key(len(known)) not in facts and not _should_repeat(needed, known, epsilons):
             return
+
+
+def _whole_parts(share: Fraction) -> Fraction:
+    """Return a share in whole parts, rounded down: what is charged for it is then exactly that."""
+    return max(Fraction(share * SHARE_PARTS // 1, SHARE_PARTS), Fraction(1, SHARE_PARTS))
 
 
 def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction]) -> bool:

@@ -115,6 +115,12 @@ def believed_top(counts: Sequence[float], scale: float, *, start: int = 0, clear
     return top
 
 
+def people_most(rounds: Sequence[tuple[Sequence[int], float]], bins: range) -> float:
+    """Return how many people there are in these bins at most, but for one time in 40."""
+    counts, scale = combined_rounds(rounds)
+    return sum(counts[place] for place in bins) + 2 * scale * sqrt(2 * len(bins))
+
+
 @dataclass(frozen=True)
 class Span:
     """How far values are believed to go: the highest octave of those above 0 and of those below; None: none are."""

@@ -74,6 +74,12 @@ class _Known:
         return min(self.declaration.groups_per_unit or KEYS_MOST, KEYS_MOST)
 
     @property
+    def public_rows(self) -> int | None:
+        """How many rows the whole table has, where that is declared and all of them are asked about."""
+        is_whole = self.wanted.grouping.where is None and not self.is_private
+        return self.declaration.rows if is_whole else None
+
+    @property
     def facts(self) -> tuple[Fact, ...]:
         """All of the facts, each once."""
         return tuple(dict.fromkeys((*self.wanted.used, *(fact for rounds in self.rounds for fact in rounds))))
@@ -132,6 +138,7 @@ def _plan(query: Query, known: _Known, scaling: Scaling, made: tuple[NoisyReleas
         spend=known.spend,
         scaling=scaling,
         totals=made[len(scaling.vectors) :],
+        public_rows=known.public_rows,
         learned=known.facts,
     )
 
@@ -158,14 +165,11 @@ def _known(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
 def _chosen(known: _Known) -> _Choice:
     """Return the kind of noise, and the caps, that err less; the kind that the call asks for if it asks."""
     noises = _noises(known.spend)
-    heights = {noise: _height(known, noise) for noise in noises} if known.is_private else {}
-    cells = _cells(known, min(heights.values())) if heights else float(known.cells_most)
-    found = []
-    for noise in noises:
-        choice = _choice(known, noise, cells)
-        higher = heights[noise] / min(heights.values()) / SHOWN_GROUP if heights else 0.0
-        found.append(replace(choice, error=choice.error + higher))
-    return min(found, key=lambda choice: choice.error)
+    shown = {noise: _groups_shown(known, noise) for noise in noises} if known.is_private else {}
+    cells = max(shown.values()) if shown else float(known.cells_most)
+    choices = [_choice(known, noise, cells) for noise in noises]
+    # which groups are seen at all counts as much as how well they are
+    return min(choices, key=lambda choice: choice.error / shown.get(choice.noise, 1.0))
 
 
 def _noises(spend: Spend) -> tuple[NoiseKind, ...]:
@@ -225,6 +229,9 @@ def _caps(
                 share=float(shares[place]),
                 mismatch=MISMATCH_OF_MEANS if known.wanted.vectors[place].of_mean else MISMATCH,
                 others=np.minimum.reduce(others) if others else None,
+                is_public=known.public_rows is not None
+                and known.wanted.together_with(place) == [place]
+                and known.wanted.vectors[place].role == "rows",
             )
     if any(cap.anchor for cap in found.values()):  # one weight cuts all of them, so the totals of all are measured
         found = {place: replace(cap, anchor=cap.anchor or ANCHOR_SHARES[0]) for place, cap in found.items()}
@@ -285,14 +292,16 @@ def _height(known: _Known, noise: NoiseKind) -> float:
     return 1 + width * sqrt(pi / 2) * max(-NormalDist().inv_cdf(chance), 1.0)
 
 
-def _cells(known: _Known, height: float) -> float:
+def _groups_shown(known: _Known, noise: NoiseKind) -> float:
     """Return about how many groups are shown: as if each had some times the units of the threshold."""
+    height = _height(known, noise)
     for place, rounds in enumerate(known.rounds):
         if rounds and known.wanted.vectors[place].role != "centred":
             (sizes,) = by_rank([_told(known, place, "gaussian")])
-            # a person in k groups alike has an L1 norm √k times the L2 norm
-            pairs = float(np.sum(sizes.people * np.minimum((sizes.total / sizes.length) ** 2, KEYS_MOST)))
-            return max(2.0, pairs / (SHOWN_GROUP * height))
+            # a person in k groups alike has an L1 norm √k times the L2 norm, and weighs 1 over all of them, or √k
+            groups = np.minimum((sizes.total / sizes.length) ** 2, KEYS_MOST)
+            weighs = np.ones_like(groups) if noise == "laplace" else np.sqrt(groups)
+            return max(2.0, float(np.sum(sizes.people * weighs)) / (SHOWN_GROUP * height))
     return 2.0
 
 

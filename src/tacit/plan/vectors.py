@@ -17,7 +17,7 @@ from tacit.plan.layout import QUANTILE_STEPS
 from tacit.plan.measure import measured_column, power_of_two_at_most
 from tacit.plan.outputs import FAMILIES, PlannedOutput, planned
 from tacit.plan.plan import Measured
-from tacit.plan.profiles import Span
+from tacit.plan.profiles import Span, people_most
 from tacit.plan.scaling import Profile, Vector
 from tacit.query import (
     INT_LEAST,
@@ -44,6 +44,8 @@ VALUE_BITS = 24
 GRID_BITS = 30
 # A float's octave where nothing is believed.
 OCTAVE_UNKNOWN = 16
+# Where certainly fewer people than this share lack a value, rows serve as the values of a mean, and NULL as its centre.
+MISSING_MOST = 0.1
 # A range given by hand has at most so many steps.
 STEPS_MOST = 1 << GRID_BITS
 
@@ -251,6 +253,10 @@ class Wanted:
             group.append(at)
         return at
 
+    def together_with(self, place: int) -> list[int]:
+        """Return the vectors that have one weight with this one, itself included."""
+        return next(group for group in self.together if place in group)
+
 
 def value_columns(query: Query, grouping: Grouping) -> Iterator[tuple[ValueColumn, list[Output]]]:
     """Yield each expression that is summed or averaged, with the outputs that come from it."""
@@ -360,13 +366,12 @@ def _add_column(
     if not column.about_zero:
         denominator = rows
         if rows is not None and not counts:
-            missing = missing_subject(column, grid).at_hand(facts, epsilon)
-            rounds = missing.rounds(facts)
-            if not rounds:
+            missing = missing_subject(column, grid).at_hand(facts, epsilon).rounds(facts)
+            known = count_subject(wanted.grouping, "rows").at_hand(facts, epsilon).rounds(facts)
+            if not missing or not known:
                 return False
-            wanted.used += rounds
-            if reading_of(rounds, 0, missing.profiles[0].vector).top is not None:
-                denominator = None
+            wanted.used += missing
+            denominator = rows if _is_hardly_missing(missing, known) else None
         if counts or denominator is None:
             made = _count(wanted, "counted", tuple(output.name for output in counts), (grid.measured,), place)
             if rows is not None and not counts:  # what is known of all rows does for those that have a value
@@ -387,6 +392,15 @@ def _add_column(
     )
     wanted.outputs |= {output.name: planned(output, at, place) for output in outputs}
     return True
+
+
+def _is_hardly_missing(missing: list[Fact], known: list[Fact]) -> bool:
+    """Whether few people, certainly, lack a value in any of their rows."""
+    reading = reading_of(known, 0, Vector("rows", shift=COUNT_SHIFT))
+    if reading.top is None:
+        return False
+    rounds = [(fact.parts[0], float(fact.scales[0])) for fact in missing]
+    return people_most(rounds, range(COUNT_SHIFT, reading.top + 1)) <= MISSING_MOST * reading.count
 
 
 def _add_counts(
