@@ -20,7 +20,7 @@ LAYERS = (
     ("auditing", "learning"),
     ("door",),
     ("forecast", "session"),
-    ("answer", "learned"),
+    ("answer", "learned", "paying"),
     ("engine", "release", "ledger"),
     ("exact",),
     ("plan",),
@@ -215,13 +215,13 @@ def is_secret(module: str) -> bool:
 
 
 def one_way_to_pay(tree: Tree) -> list[str]:
-    """Only `spend`, in session.py, charges a budget: reserve, run, commit."""
+    """Only `spend`, in paying.py, charges a budget: reserve, run, commit."""
     broken = []
     for path, source in tree.items():
-        if path == "session.py" or path.startswith("ledger/"):
+        if path == "paying.py" or path.startswith("ledger/"):
             continue
         broken += [
-            f"{path}:{node.lineno} names reserve: a second way to pay; call Session.spend, or spend of session.py"
+            f"{path}:{node.lineno} names reserve: a second way to pay; call Session.spend, or spend of paying.py"
             for node in nodes_of(source)
             if (isinstance(node, ast.Attribute) and node.attr == "reserve")
             or (isinstance(node, ast.Constant) and node.value == "reserve")

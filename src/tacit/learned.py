@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, printable
 from tacit.ledger import Receipt, StoredFact
@@ -59,8 +59,13 @@ USUAL = LearnChoice()
 ALL = LearnChoice(share=Fraction(1))
 
 
-def read_learn(learn: Learn) -> LearnChoice:
+def read_learn(learn: Learn, *, allowed: bool = True) -> LearnChoice:
     """Return what `learn=` means, or refuse it with the words to write instead."""
+    meant = _read_learn(learn)
+    return meant if allowed else replace(meant, allowed=False)
+
+
+def _read_learn(learn: Learn) -> LearnChoice:
     if learn is None or learn is True:
         return LearnChoice()
     if learn is False:
@@ -128,7 +133,7 @@ def standing_in(wanted: WantedFact) -> Fact:
 class Foreseen:
     """What answering would do: what it would learn first, at which cost, and the plan as far as it can be known.
 
-    The plan is the one to come where nothing is `wanted`; otherwise made-up facts stand in for those.
+    The plan is the one to come where nothing is `wanted`; else made-up facts stand in for those. `facts` are known.
     """
 
     plan: Plan
@@ -204,17 +209,14 @@ def all_missing(
     return facts, tuple(wanted)
 
 
-def refuse_to_learn(query: Query, declaration: Declaration, spend: Spend, wanted: Sequence[WantedFact]) -> NoReturn:
-    """Refuse a question that may not learn what it lacks, in words that name the bound to give by hand."""
-    way = "; or leave out learn=False (--learn no), and it is learned once, for a part of epsilon"
+def refuse_where_unknown(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> None:
+    """Refuse a question that cannot do without learning, in words that name the bound to give by hand."""
     try:
-        make_plan(query, declaration, spend)
+        make_plan(query, declaration, spend, facts)
     except QueryRefused as problem:
-        raise QueryRefused(f"{problem}{way}") from None
-    raise QueryRefused(
-        f"this question has to learn first: {wanted[0].words}"
-        f"\nhint: give the bounds by hand: rows_per_unit=, groups_per_unit= or between={way}"
-    )
+        raise QueryRefused(
+            f"{problem}; or leave out learn=False (--learn no), and it is learned once, for a part of epsilon"
+        ) from None
 
 
 def basis_of(plan: Plan, facts: Facts, learned: Sequence[Fact]) -> dict[str, Any]:

@@ -1,28 +1,24 @@
-"""The story of every answer: plan, charge, read, add noise, record, answer; and `spend`, the one way to pay for it.
+"""The story of every answer: plan, charge, read, add noise, record, answer.
 
-Whatever is paid for out of a budget goes through `spend`: answers, what is learned for them, and estimates from reports
-that people have sent.
+Whatever is paid for out of a budget goes through `spend` (paying.py): answers, what is learned for them, and estimates
+from reports that people have sent.
 """
 
 import hashlib
 import json
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from tacit.engine import FAILED, Engine
+from tacit.engine import Engine
 from tacit.errors import (
-    NO_RANDOMNESS,
     BudgetExceeded,
     DeadRequest,
-    EngineError,
     InvalidParameter,
     LedgerError,
-    NoRandomness,
-    TacitError,
+    QueryRefused,
 )
 from tacit.learned import (
     ALL,
@@ -38,12 +34,13 @@ from tacit.learned import (
     fact_text,
     missing_from,
     plan_on,
-    refuse_to_learn,
+    refuse_where_unknown,
     request_of_fact,
 )
-from tacit.ledger import Fit, Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
+from tacit.ledger import Fit, Learning, Ledger, Receipt, RegisteredTable
 from tacit.local import Collector, estimate_key, guarantee_of
 from tacit.noise import fresh_bytes
+from tacit.paying import Paid, spend
 from tacit.plan import (
     NO_FACTS,
     Fact,
@@ -61,56 +58,9 @@ from tacit.query import Query
 from tacit.release import NoisyTable, basis_in, joined, release, stamp_in
 from tacit.tables import Declaration
 
-log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
-
 SALT_BYTES = 16
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True)
-class Paid(Generic[Value]):
-    """The result of a paid step: its value, the ledger's receipt, and whether it is free (paid for before)."""
-
-    value: Value
-    receipt: Receipt
-    free: bool
-
-
-def spend(
-    ledger: Ledger,
-    table: RegisteredTable,
-    events: Sequence[Event],
-    *,
-    key: str,
-    run: Callable[[], Value],
-    encode: Callable[[Value], str],
-    decode: Callable[[str], Value],
-    asked: ApproximateLoss | None = None,
-    request_id: str | None = None,
-    analyst: str | None = None,
-    loss: Loss | None = None,
-    learning: Learning | None = None,
-) -> Paid[Value]:
-    """Return what `run` releases, charged to a table's budget: reserve, run, commit. Nothing else spends a budget.
-
-    `events` is all that `run` draws, and `asked` the (epsilon, delta) that its noise was made for (`Ledger.reserve`).
-    `key` identifies the release: everything that the value depends on except the rows and the noise. A value stored
-    under the same key comes back instead, free and with the same numbers, on every thread, process and day.
-    `run` reads secret values and returns a noisy one. It is called at most once, after the charge is durable. Any
-    failure in it raises one fixed sentence, and the charge stands.
-    `encode` writes the value as the text that the ledger keeps, and `decode` reads that text again.
-    `loss` is the charge to print if the user interrupts. `learning` makes the value a fact of the table.
-    """
-    reserved = ledger.reserve(  # refuses here, before a row is read
-        table, events, asked=asked, question_key=key, request_id=request_id, analyst=analyst, learning=learning
-    )
-    if isinstance(reserved, StoredAnswer):
-        return Paid(decode(reserved.answer), reserved.receipt, free=True)
-    with _explain_if_interrupted(loss, reserved, request_id):
-        value = _run_after_charge(run)
-        receipt = reserved.commit(encode(value))  # stored before it leaves; no refund, even on failure
-    return Paid(value, receipt, free=False)
 
 
 def release_estimate(
@@ -181,19 +131,37 @@ class Session:
 
         What the question needs to know and nobody has paid for is learned first, for a part of its epsilon.
         """
-        if not needed_facts(query, self.declaration, spend, NO_FACTS):
-            plan = self._plan_to_answer(query, spend, request_id, analyst)  # public facts, and what is left
-            return self._pay(plan, question_key(plan), request_id, analyst)
-        key = asked_key(query, spend)  # plans change with what is known: the same question is found by its own words
-        before, is_taken = self._answered_before(query, spend, key, request_id, analyst)
+        plan, key = self._identity(query, spend, request_id, analyst)
+        if plan is not None and not needed_facts(query, self.declaration, spend, NO_FACTS):
+            return self._pay(plan, key, request_id, analyst)
+        before, is_taken = self._answered_before(query, spend, plan, key, request_id, analyst)
         if before is not None:
             return before
-        facts, learned, cost = self._learn_for(query, spend, learn, request_id, analyst)
+        facts, learned, cost = self._learn_for(query, spend, learn, key, request_id, analyst)
         left = replace(spend, epsilon=spend.epsilon - cost)
         with _explain_what_was_learned(learned):
             plan = plan_with_room(query, self.declaration, left, lambda plan: self._has_room(plan, analyst), facts)
-            key = f"{key} {question_key(plan)}" if is_taken else key
-            return self._pay(plan, key, request_id, analyst, facts, learned)
+            answered = self._pay(
+                plan, f"{key} {question_key(plan)}" if is_taken else key, request_id, analyst, facts, learned
+            )
+        if answered.free and not is_taken:  # somebody else has asked the same meanwhile: theirs has a plan of its own
+            return self._answered_before(query, spend, plan, key, request_id, analyst)[0] or answered
+        return answered
+
+    def _identity(
+        self, query: Query, spend: Spend, request_id: str | None, analyst: str | None
+    ) -> tuple[Plan | None, str]:
+        """Return the plan of a question from what is declared alone, if there is one, and the key it is found by.
+
+        What is learned changes plans, and must not change whether a question was asked before.
+        """
+        try:
+            plan = self._plan_to_answer(query, spend, request_id, analyst)
+        except QueryRefused:
+            if not needed_facts(query, self.declaration, spend, NO_FACTS):
+                raise
+            return None, asked_key(query, spend)
+        return plan, question_key(plan)
 
     def learn(self, query: Query, *, spend: Spend, again: bool, analyst: str | None) -> KnownFacts:
         """Return what was learned ahead of a question, for at most epsilon; with `again` also what is known already."""
@@ -253,7 +221,13 @@ class Session:
         return Answered(plan, noisy, paid.receipt, paid.free, has_changed, learned)
 
     def _answered_before(
-        self, query: Query, spend: Spend, key: str, request_id: str | None, analyst: str | None
+        self,
+        query: Query,
+        spend: Spend,
+        declared: Plan | None,
+        key: str,
+        request_id: str | None,
+        analyst: str | None,
     ) -> tuple[Answered | None, bool]:
         """Return the stored answer to a question that rests on facts, with its plan; and whether its key is taken.
 
@@ -263,26 +237,30 @@ class Session:
         stored = self.ledger.recall(
             self.registered, question_key=self._key(key), request_id=request_id, analyst=analyst
         )
-        basis = None if stored is None else basis_in(stored.answer)
-        if stored is None or basis is None:
-            return None, stored is not None
-        entries = {name: self.ledger.stored(number) for name, number in basis["facts"].items()}
-        facts = {
-            name: replace(fact_from(each.answer, each.receipt), key=name)
-            for name, each in entries.items()
-            if each is not None
-        }
-        plan = plan_on(basis, query, self.declaration, spend, facts)
+        if stored is None:
+            return None, False
+        basis = basis_in(stored.answer)
+        facts = {} if basis is None else self._facts_at(basis["facts"])
+        plan = declared if basis is None else plan_on(basis, query, self.declaration, spend, facts)
         if plan is None:
             return None, True
         stamp, before = self._stamp(), stamp_in(stored.answer)
         has_changed = None if before is None or stamp is None else before != stamp
-        learned = tuple(fact for fact in facts.values() if fact.entry in basis["learned"])
+        learned = tuple(fact for fact in facts.values() if basis is not None and fact.entry in basis["learned"])
         noisy = NoisyTable.from_json(stored.answer)
         return Answered(plan, noisy, stored.receipt, True, has_changed, learned), True
 
+    def _facts_at(self, entries: Mapping[str, int]) -> dict[str, Fact]:
+        """Return facts by their keys, from the entries of the ledger that hold them."""
+        stored = {name: self.ledger.stored(number) for name, number in entries.items()}
+        return {
+            name: replace(fact_from(each.answer, each.receipt), key=name)
+            for name, each in stored.items()
+            if each is not None
+        }
+
     def _learn_for(
-        self, query: Query, spend: Spend, learn: LearnChoice, request_id: str | None, analyst: str | None
+        self, query: Query, spend: Spend, learn: LearnChoice, key: str, request_id: str | None, analyst: str | None
     ) -> tuple[dict[str, Fact], tuple[Fact, ...], Fraction]:
         """Return the facts that a question needs, those that were paid for here, and what they cost."""
         foreseen = self.plan(query, spend=spend, analyst=analyst, learn=learn)
@@ -292,7 +270,7 @@ class Session:
                 foreseen.plan.events,
                 beside=foreseen.beside,
                 asked=foreseen.plan.asked,
-                question_key=self._key(asked_key(query, spend)),
+                question_key=self._key(key),
                 analyst=analyst,
             )
         facts: dict[str, Fact] = {}
@@ -303,6 +281,8 @@ class Session:
             return self._recall_fact(key, analyst)
 
         while missing := missing_from(query, self.declaration, spend, learn, facts, recall):
+            if not learn.allowed:  # the plan that was foreseen does without
+                break
             for each in missing:
                 facts[each.key], is_new = self._learn(each, request_id, analyst)
                 cost += each.plan.spend.epsilon if is_new else 0
@@ -383,8 +363,10 @@ class Session:
         It does not tell whether the question was asked before, which may be somebody else's to know.
         """
         facts, wanted = all_missing(query, self.declaration, spend, learn, lambda key: self._recall_fact(key, analyst))
+        known = {key: fact for key, fact in facts.items() if fact.entry}
         if wanted and not learn.allowed:
-            refuse_to_learn(query, self.declaration, spend, wanted)
+            refuse_where_unknown(query, self.declaration, spend, known)
+            facts, wanted = known, ()
         left = spend.epsilon - sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
         if left <= 0:
             raise InvalidParameter(
@@ -397,7 +379,7 @@ class Session:
             lambda plan: self._has_room(plan, analyst, events_of(wanted)),
             facts,
         )
-        return Foreseen(plan, wanted, facts)
+        return Foreseen(plan, wanted, known)
 
     def fit(self, foreseen: Foreseen, analyst: str | None) -> Fit:
         """Return whether the budgets have room for a plan now, and what it would leave."""
@@ -452,20 +434,6 @@ class Session:
 
 
 @contextmanager
-def _explain_if_interrupted(loss: Loss | None, reservation: Reservation, request_id: str | None) -> Iterator[None]:
-    """Tell a user who presses Ctrl-C after the charge that it stands; values read by then stay secret."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        dead = "" if request_id is None else ", under another request id"
-        charged = "what it cost" if loss is None else str(loss)
-        raise KeyboardInterrupt(
-            f"interrupted after the charge: {charged} is spent (entry {reservation.number}) and stays spent."
-            f"\nhint: ask again{dead}; it is free if the answer was stored already, and another charge if not"
-        ) from None
-
-
-@contextmanager
 def _explain_what_was_learned(learned: Sequence[Fact]) -> Iterator[None]:
     """Say of a call that ends between learning and its own charge that what it learned is paid for, and kept."""
     cost = sum((fact.epsilon for fact in learned), Fraction(0))
@@ -478,17 +446,3 @@ def _explain_what_was_learned(learned: Sequence[Fact]) -> Iterator[None]:
         raise KeyboardInterrupt(f"interrupted after learning: {words}\nhint: ask again") from None
     except BudgetExceeded as short:
         raise (BudgetExceeded(f"{short}; {words}") if learned else short) from None
-
-
-def _run_after_charge(run: Callable[[], Value]) -> Value:
-    """Return the value of `run`; any failure in it raises one of two fixed messages, never its own."""
-    failure: TacitError = EngineError(FAILED)
-    try:
-        return run()
-    except NoRandomness:
-        failure = NoRandomness(NO_RANDOMNESS)
-    except EngineError:
-        pass  # the engine has logged it
-    except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
-        log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum
-    raise failure  # outside the except block: a chained exception would show the original failure

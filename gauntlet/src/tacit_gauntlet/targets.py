@@ -253,7 +253,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "SALT_BYTES": "tacit.session:SALT_BYTES",
     "Session.key": "tacit.session:Session._key",
     "Session.answer": "tacit.session:Session.answer",
-    "run after the charge": "tacit.session:_run_after_charge",
+    "run after the charge": "tacit.paying:_run_after_charge",
     "question_key": "tacit.session:question_key",
     "fresh_bytes in a session": "tacit.session:fresh_bytes",
     # door

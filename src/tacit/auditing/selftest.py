@@ -30,10 +30,10 @@ from tacit.noise import (
     keystream_is_as_published,
     laplace_tables,
 )
+from tacit.paying import spend
 from tacit.plan import Plan, Spend, make_plan
 from tacit.privacy import PureChoice, PureLoss, Words
 from tacit.query import Frame, add_keys, count, count_units, make_query, mean
-from tacit.session import spend
 from tacit.tables import Declaration, open_source, read_columns
 
 FRESH_BYTES = 32

@@ -84,7 +84,8 @@ class Question:
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         exact = solved.epsilon if solved else epsilon
         session = self.session
-        foreseen = session.plan(self.query, spend=spend_at(exact), analyst=analyst, learn=read_learn(learn))
+        choice = read_learn(learn, allowed=solved is None)
+        foreseen = session.plan(self.query, spend=spend_at(exact), analyst=analyst, learn=choice)
         path = session.engine.path_of(foreseen.plan)
         return PlanReport(foreseen.plan, level, solved, path, session.fit(foreseen, analyst), foreseen.wanted)
 
@@ -117,9 +118,9 @@ class Question:
         solved = self._solve(epsilon, error, for_groups_of, spend_at, level)
         spend = spend_at(solved.epsilon if solved else epsilon)
         warn_if_large(spend.epsilon)
-        answered = self.session.answer(
-            self.query, spend=spend, request_id=request_id, analyst=analyst, learn=read_learn(learn)
-        )
+        # an error was solved for from what is known: to learn more would leave less for it
+        choice = read_learn(learn, allowed=solved is None)
+        answered = self.session.answer(self.query, spend=spend, request_id=request_id, analyst=analyst, learn=choice)
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
         facts = _facts(self.session, answered, level, analyst, notes)
         return make_answer(
@@ -151,12 +152,15 @@ class Question:
 
     def _plan_at(self, spend: Spend) -> Plan:
         foreseen = self.session.plan(self.query, spend=spend, analyst=None)
-        if foreseen.wanted:
-            raise QueryRefused(
-                f"the error of this question is not known before it is learned {foreseen.wanted[0].words}"
-                "\nhint: learn it ahead of time with table.learn(epsilon=0.2, ...) (tacit learn), or give epsilon"
-            )
-        return make_plan(self.query, self.session.declaration, spend, foreseen.facts)
+        try:
+            return make_plan(self.query, self.session.declaration, spend, foreseen.facts)
+        except QueryRefused:
+            if not foreseen.wanted:
+                raise
+        raise QueryRefused(
+            f"the error of this question is not known before it is learned {foreseen.wanted[0].words}"
+            "\nhint: learn it ahead of time with table.learn(epsilon=0.2, ...) (tacit learn), or give epsilon"
+        )
 
     def _solve(
         self,

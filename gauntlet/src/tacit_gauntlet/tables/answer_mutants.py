@@ -15,10 +15,10 @@ def charged_by_result() -> Iterator[None]:
     """A table with rows costs twice as much."""
     answer = original("Session.answer")
 
-    def by_result(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
+    def by_result(self: Any, query: Any, *, spend: Any, **words: Any) -> Any:
         rows = int(self.engine._source.table.count().execute())
         more = replace(spend, epsilon=spend.epsilon * 2) if rows else spend
-        return answer(self, query, spend=more, request_id=request_id, analyst=analyst)
+        return answer(self, query, spend=more, **words)
 
     with planted("Session.answer", by_result):
         yield

@@ -62,7 +62,8 @@ def _one_lower(threshold_for: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
-def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
+def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any, learn: Any) -> Any:
+    del learn
     plan = original("make_plan")(query, self.declaration, spend)
     exact = self.engine.aggregate(plan, original("fresh_bytes")(original("SALT_BYTES")).hex())
     released = original("release")(plan, exact)
@@ -79,9 +80,9 @@ def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any
 def _gives_back(answer: Callable[..., Any]) -> Callable[..., Any]:
     """Answer on a spare table first, and charge only where that went well."""
 
-    def answered(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any) -> Any:
+    def answered(self: Any, query: Any, *, spend: Any, **words: Any) -> Any:
         self.engine.aggregate(original("make_plan")(query, self.declaration, spend), "00")
-        return answer(self, query, spend=spend, request_id=request_id, analyst=analyst)
+        return answer(self, query, spend=spend, **words)
 
     return answered
 
