@@ -153,7 +153,7 @@ WORDS = {
     "request_id": "an id of your own, so that a retry is not a second charge",
     "sensitivity": "how far one unit can move what is released: L1 for Laplace, L2 for Gaussian",
     "monotone": "a unit moves all scores one way, as counts do; half the noise is then enough",
-    "of": "a column, or an expression of columns",
+    "of": 'a column, or an expression of columns; of a quantile, `"people"` or `"rows"`',
     "column": "a column, or an expression of columns",
     "other": "the second column",
     "fraction": "which quantile: 0.5 is the median",

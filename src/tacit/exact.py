@@ -6,7 +6,7 @@ else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -83,11 +83,15 @@ def listed_name(index: int) -> str:
 
 @dataclass(frozen=True, repr=False)
 class GroupedSteps:
-    """One column's values in steps, group after group: group g has steps[starts[g] : ends[g]], sorted."""
+    """One column's values in steps, group after group: group g has steps[starts[g] : ends[g]], sorted.
+
+    Where people are asked about, each value has the weight of its row.
+    """
 
     steps: Steps  # (values,)
     starts: Integers  # (groups,)
     ends: Integers  # (groups,)
+    weights: Steps | None = None  # (values,)
 
     @classmethod
     def joined(cls, groups: Iterable[Steps]) -> "GroupedSteps":
@@ -97,10 +101,25 @@ class GroupedSteps:
         ends = np.cumsum(sizes, dtype=np.int64)
         return cls(np.concatenate(each) if each else np.empty(0, dtype=np.int64), ends - sizes, ends)
 
+    @classmethod
+    def together(cls, several: Iterable["GroupedSteps"]) -> "GroupedSteps":
+        """Return one record of the groups of several records, in their order."""
+        each = list(several)
+        steps = cls.joined(one for some in each for one in some)
+        if all(some.weights is None for some in each):
+            return steps
+        weights = [
+            some.weights[start:end]
+            for some in each
+            if some.weights is not None
+            for start, end in zip(some.starts, some.ends, strict=True)
+        ]
+        return replace(steps, weights=np.concatenate(weights))
+
     def only(self, groups: Sequence[int]) -> "GroupedSteps":
         """Return the groups at these indices, in this order."""
         chosen = np.array(groups, dtype=np.int64)
-        return GroupedSteps(self.steps, self.starts[chosen], self.ends[chosen])
+        return replace(self, starts=self.starts[chosen], ends=self.ends[chosen])
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -70,7 +70,7 @@ def found_and_forced(threshold_of, noise, scale, most, delta, cap=64, shift=6):
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     scale=st.sampled_from(["1/3", "2", "17/2", "64", "100", "300"]),
     most=st.integers(1, 60),

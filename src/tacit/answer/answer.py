@@ -21,7 +21,7 @@ from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_lines, bounds_record
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
-from tacit.plan import Plan, Ranking
+from tacit.plan import Plan, PlannedOutput, Quantile, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
 from tacit.query import PostProcessing, apply_postprocessing, picks_by_noise
 from tacit.release import NoisyTable
@@ -266,11 +266,20 @@ def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
     if plan.threshold is not None:
         what, least = threshold_words(plan)
         notes.append(f"Groups are shown where the {what} is at least {least}; others may exist.")
+    if plan.weighed:
+        names = [output.name for output in plan.outputs if _is_of_people(output, plan)]
+        each = "its groups and rows" if plan.keys else "its rows"
+        verb = "is" if len(names) == 1 else "are"
+        notes.append(f"{', '.join(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
     if plan.instead_of is not None:
         notes.append(instead_words(plan))
     if picks_by_noise(after, [output.name for output in plan.outputs]):
         notes.append(PICKED)
     return tuple(notes)
+
+
+def _is_of_people(output: PlannedOutput, plan: Plan) -> bool:
+    return isinstance(output, Quantile) and plan.quantiles[output.draw].of == "people"
 
 
 def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
 from tacit.engine import Engine, ExecutionPath
 from tacit.errors import EngineError
-from tacit.exact import UNITS, ExactTable
-from tacit.plan import Plan, Sensitivity
+from tacit.exact import UNITS, ExactTable, GroupedSteps
+from tacit.plan import Plan, QuantileDraw, Sensitivity
 from tacit.query import Query
 from tacit.release import NoisyTable, release
 from tacit.tables import Declaration, open_source
@@ -195,7 +195,7 @@ def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
         cells = [cells_of(plan, trace.exact, place) for trace in (before, after) if trace.exact is not None]
         found += [f"release {place}: {what}" for what in beyond(cells[0], cells[1], each.sensitivity)]
     for draw in plan.quantiles:
-        found += _values_beyond(plan, before.exact, after.exact, draw.column)
+        found += _values_beyond(plan, before.exact, after.exact, draw)
     if plan.choice is not None:
         found += _units_beyond(before.exact, after.exact, monotone=plan.choice.monotone)
     return found
@@ -235,8 +235,9 @@ def share_used(plan: Plan, before: Trace, after: Trace) -> float:
         moved = distance(cells_of(plan, before.exact, place), cells_of(plan, after.exact, place))
         used.append(moved.l1 / each.sensitivity.l1)
     for draw in plan.quantiles:
-        changed = _changed(before.exact, after.exact, draw.column)
-        used.append(max(changed.values(), default=0) / (plan.rows_per_unit * _sides(plan)))
+        changed = _changed(before.exact, after.exact, draw.column).values()
+        most = sum(changed) if draw.of == "people" else max(changed, default=0)
+        used.append(most / (draw.per_unit(plan.rows_per_unit) * _sides(plan)))
     if plan.choice is not None:
         units = zip(before.exact.sums[UNITS], after.exact.sums[UNITS], strict=True)
         used.append(sum(abs(new - old) for old, new in units) / max(1, len(before.exact)))
@@ -252,11 +253,12 @@ def _sides(plan: Plan) -> int:
 
 
 def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[Any, ...], int]:
-    """Return for each group how many values one table has and the other has not."""
+    """Return for each group how many values one table has and the other has not, or what they weigh."""
     sides = []
     for exact in (before, after):
-        values = exact.values.get(column, ())
-        sides.append({tuple(key): Counter(each.tolist()) for key, each in zip(exact.keys, values, strict=True)})
+        values = exact.values.get(column)
+        counted = () if values is None else (_counted(values, group) for group in range(len(values)))
+        sides.append({tuple(key): each for key, each in zip(exact.keys, counted, strict=values is not None)})
     changed = {}
     for key in sides[0].keys() | sides[1].keys():
         one, other = (side.get(key, Counter()) for side in sides)
@@ -266,9 +268,23 @@ def _changed(before: ExactTable, after: ExactTable, column: int) -> dict[tuple[A
     return changed
 
 
-def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, column: int) -> list[str]:
-    """Check a quantile: its score hides a bounded number of rows in a bounded number of groups."""
-    changed = _changed(before, after, column)
+def _counted(values: GroupedSteps, group: int) -> Counter[int]:
+    """Return how many of each value a group has, or what they weigh together."""
+    steps = values[group].tolist()
+    if values.weights is None:
+        return Counter(steps)
+    weighed: Counter[int] = Counter()
+    for step, weight in zip(steps, values.weights[values.starts[group] : values.ends[group]].tolist(), strict=True):
+        weighed[step] += weight
+    return weighed
+
+
+def _values_beyond(plan: Plan, before: ExactTable, after: ExactTable, draw: QuantileDraw) -> list[str]:
+    """Check a quantile: its score hides a bounded number of rows in a bounded number of groups, or a bounded weight."""
+    changed = _changed(before, after, draw.column)
+    if draw.of == "people":
+        weight, most = sum(changed.values()), draw.per_unit(plan.rows_per_unit) * _sides(plan)
+        return [] if weight <= most else [f"values of weight {weight} changed, {most} is declared"]
     rows, groups = plan.rows_per_unit * _sides(plan), plan.groups_per_unit * _sides(plan)
     found = [] if len(changed) <= groups else [f"quantiles of {len(changed)} groups changed, {groups} are declared"]
     most = max(changed.values(), default=0)

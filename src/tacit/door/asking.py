@@ -5,6 +5,7 @@ It builds questions. `question.py` plans and answers them; the language itself i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tacit import query as language
@@ -14,7 +15,7 @@ from tacit.learned import KnownFacts
 from tacit.ledger import Left
 from tacit.plan import make_spend
 from tacit.privacy import Number
-from tacit.query import AggregateSpec, Frame, binned, parse_query, ranked
+from tacit.query import AggregateSpec, Frame, QuantileOf, binned, parse_query, ranked
 from tacit.session import Session
 
 
@@ -68,27 +69,38 @@ class Table:
         """Return the question for the standard deviation of a column."""
         return self._one(language.std(column, between=between, step=step))
 
-    def median(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
-        """Return the question for the median of a column; its interval is paid for in the same call."""
-        return self._one(language.median(column, between=between, step=step))
+    def median(
+        self, column: str, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
+    ) -> Question:
+        """Return the question for the median of a column, of people or of rows; its interval is paid for with it."""
+        return self._one(language.median(column, between=between, step=step, of=of))
 
-    def quantile(self, column: str, fractions: Any, *, between: Any = None, step: Number | None = None) -> Question:
+    def quantile(
+        self,
+        column: str,
+        fractions: Any,
+        *,
+        between: Any = None,
+        step: Number | None = None,
+        of: QuantileOf | None = None,
+    ) -> Question:
         """Return the question for one quantile, named as the column, or for a list of them, named e.g. days_p90."""
+        ask = partial(language.quantile, column, between=between, step=step, of=of)
         if not isinstance(fractions, list | tuple):
-            return self._one(language.quantile(column, fractions, between=between, step=step))
-        asked = {
-            language.quantile_name(column, fraction): language.quantile(column, fraction, between=between, step=step)
-            for fraction in fractions
-        }
-        return self.agg(**asked)
+            return self._one(ask(fractions))
+        return self.agg(**{language.quantile_name(column, fraction): ask(fraction) for fraction in fractions})
 
-    def min(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+    def min(
+        self, column: str, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
+    ) -> Question:
         """Return the question for about the least value of a column: a low quantile."""
-        return self._one(language.min(column, between=between, step=step))
+        return self._one(language.min(column, between=between, step=step, of=of))
 
-    def max(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
+    def max(
+        self, column: str, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
+    ) -> Question:
         """Return the question for about the greatest value of a column: a high quantile."""
-        return self._one(language.max(column, between=between, step=step))
+        return self._one(language.max(column, between=between, step=step, of=of))
 
     def covariance(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
         """Return the question for the covariance of two columns."""

@@ -254,7 +254,7 @@ def joined(parts: Sequence[ExactTable]) -> ExactTable:
     keys = [key for part in parts for key in part.keys]
     names, drawn = {name for part in parts for name in part.sums}, {index for part in parts for index in part.values}
     sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
-    values = {index: GroupedSteps.joined(one for part in parts for one in part.values[index]) for index in drawn}
+    values = {index: GroupedSteps.together(part.values[index] for part in parts) for index in drawn}
     totals = {name: total for part in parts for name, total in part.totals.items()}
     return ExactTable(keys, sums, values, totals)
 

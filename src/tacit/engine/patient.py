@@ -66,7 +66,7 @@ class Beginnings:
         return found
 
 
-def _numbered(inner: Flags, outer: Flags, carried: int) -> NDArray[np.int64]:
+def numbered(inner: Flags, outer: Flags, carried: int) -> NDArray[np.int64]:
     """Return how often `inner` began since `outer` last did, for each record; `carried` is the number before these."""
     count = np.cumsum(inner)
     start = np.maximum.accumulate(np.where(outer, np.arange(len(outer)), -1))
@@ -92,8 +92,8 @@ def ranked_rows(blocks: Iterable[Words], layout: Layout) -> Iterator[RankedRows]
             block = whole[some]
             new_unit, new_group = beginnings.of(block, (layout.unit, layout.group_end))
             units = unit + np.cumsum(new_unit)
-            groups = _numbered(new_group, new_unit, group)
-            rows = _numbered(np.ones(len(block), dtype=bool), new_group, row)
+            groups = numbered(new_group, new_unit, group)
+            rows = numbered(np.ones(len(block), dtype=bool), new_group, row)
             unit, group, row = int(units[-1]), int(groups[-1]), int(rows[-1])
             keys, values = block[:, layout.unit + 1 : layout.group_end], block[:, layout.group_end + 1 :]
             yield RankedRows(units, groups, rows, keys, values)
@@ -110,7 +110,7 @@ def kept_values(
     beginnings, group, value = Beginnings(), 0, 0
     for block in blocks:
         new_unit, new_group, new_value = beginnings.of(block, (layout.unit, layout.group_end, layout.words))
-        groups, values = _numbered(new_group, new_unit, group), _numbered(new_value, new_group, value)
+        groups, values = numbered(new_group, new_unit, group), numbered(new_value, new_group, value)
         group, value = int(groups[-1]), int(values[-1])
         kept = new_value & (groups < groups_most) & (values < values_most) & (block[:, layout.group_end + 1] == 0)
         yield block[kept, layout.unit + 1 : layout.group_end], block[kept, layout.group_end + 1 :]
@@ -226,38 +226,44 @@ class KeyedFile:
 
 
 class ValuesByKey:
-    """The values of each key in increasing order, in a private file that is mapped into memory."""
+    """The values of each key in increasing order, each with a weight or none, in private files mapped into memory."""
 
-    def __init__(self, *, key: int, memory: int, folder: Path | None) -> None:
+    def __init__(self, *, key: int, memory: int, folder: Path | None, weights: bool = False) -> None:
         self._key = key
-        self._sorted = SortedRecords(words=key + 1, memory=memory, folder=folder)
+        self._sorted = SortedRecords(words=key + 1 + weights, memory=memory, folder=folder)
         self._ends = KeyedFile(key=key, folder=folder)
         self._values = private_file(folder)
+        self._weights = private_file(folder) if weights else None
         self._is_written = False
 
-    def add(self, keys: Words, values: Words) -> None:
-        """Take values; missing ones are left out."""
+    def add(self, keys: Words, values: Words, *weights: Words) -> None:
+        """Take values, and their weights if they have any; missing values are left out."""
         known = values != NO_VALUE
-        self._sorted.add(np.column_stack([keys[known], values[known]]))
+        self._sorted.add(np.column_stack([keys[known], *(each[known] for each in (values, *weights))]))
 
     def of(self, keys: Words) -> GroupedSteps:
         """Return the values of each of some keys."""
         if not self._is_written:
             self._write()
         values = mapped(self._values, np.int64)
+        weights = None if self._weights is None else mapped(self._weights, np.int64)
         _, ends, starts = self._ends.find(keys)
-        return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64))
+        return GroupedSteps(values, starts.astype(np.int64), ends.astype(np.int64), weights)
 
     def close(self) -> None:
         """Free the memory and close the files; a mapped array stays readable as long as it is used."""
         self._sorted.close()
         self._ends.close()
-        self._values.close()
+        for file in (self._values, self._weights):
+            if file is not None:
+                file.close()
 
     def _write(self) -> None:
         def counted() -> Iterator[tuple[Words, Words]]:
             for block in self._sorted.blocks():
                 append_records(self._values, np.ascontiguousarray(block[:, self._key]))
+                if self._weights is not None:
+                    append_records(self._weights, np.ascontiguousarray(block[:, self._key + 1]))
                 yield block[:, : self._key], np.ones((len(block), 1), dtype=np.uint64)
 
         end = np.uint64(0)

@@ -34,7 +34,7 @@ from tacit.engine.patient import (
     sums_of,
 )
 from tacit.engine.patient_cells import CellBlock, CellFile, Whole, cell_blocks
-from tacit.engine.patient_records import Orders, RowRecords, place_words, value_records
+from tacit.engine.patient_records import Orders, RowRecords, place_words, value_records, weighed_records
 from tacit.engine.patient_scaling import (
     UnitTotals,
     group_parts,
@@ -45,8 +45,19 @@ from tacit.engine.patient_scaling import (
     scaled_blocks,
     unit_lengths,
 )
-from tacit.engine.relation import GROUP_ORDER, KEY_PLACE, ROW_ORDER, UNIT, VALUE, counted_rows, value_rows, with_orders
+from tacit.engine.relation import (
+    GROUP_ORDER,
+    KEY_PLACE,
+    ROW_ORDER,
+    UNIT,
+    VALUE,
+    counted_rows,
+    value_rows,
+    weighed_rows,
+    with_orders,
+)
 from tacit.engine.scaled_relation import is_of_largest, largest_rows, question_of_profiles, scaled_names, totalled
+from tacit.engine.weighing import COPIES, WeighedLayout, weighed_blocks
 from tacit.exact import (
     ExactTable,
     GroupedSteps,
@@ -88,12 +99,14 @@ def exact_tables(asked: PatientQuestion, listed: ir.Table | None) -> Iterator[Ex
             yield _profile_table(asked, listed, files)
             return
         read = _Read(asked, listed, files)
-        if plan.scaling is None or plan.quantiles:
+        if plan.scaling is None or any(draw.of == "rows" for draw in plan.quantiles):
             read.rows()
         if plan.scaling is not None:
             read.scaled(plan.scaling)
         elif plan.measured_totals:
             read.measured()
+        for index in sorted(plan.weighed):
+            read.weighed(index)
         distinct = [read.distinct(index) for index in range(len(plan.distincts))]
         make = _listed_table if plan.public_keys is not None else _found_tables
         yield from make(plan, read, distinct)
@@ -188,8 +201,32 @@ class _Read:
         for index, kept in self.values.items():
             kept.add(keys, values[:, index])
 
+    def weighed(self, index: int) -> None:
+        """Read the values of a column with the weights of their rows."""
+        plan, asked = self.asked.plan, self.asked
+        relation, keys = weighed_rows(plan, index, asked.source.table, asked.kinds, asked.salt, self._listed)
+        memory = asked.memory // GROUPS_SHARE
+        with asked.source.stream(relation, self.batch_rows(relation)) as batches:
+            self._describe(batches.schema, keys)
+            layout = WeighedLayout(external_sort.word_count(batches.schema.field(UNIT).type), self.key_words)
+            copies = tuple(
+                SortedRecords(words=layout.cell + 1, memory=memory // COPIES, folder=asked.folder)
+                for _ in range(COPIES)
+            )
+            for copy in copies:
+                self._files.enter_context(closing(copy))
+            for batch in batches:
+                records = weighed_records(batch, self._key_words(batch, keys))
+                for copy in copies:
+                    copy.add(records)
+        kept = ValuesByKey(key=self.key_words, memory=memory, folder=asked.folder, weights=True)
+        self.values[index] = self._files.enter_context(closing(kept))
+        first, second, third = (copy.blocks() for copy in copies)
+        for found in weighed_blocks((first, second, third), layout, groups_most=plan.groups_per_unit):
+            kept.add(*found)
+
     def _open(self, values: int) -> None:
-        drawn = sorted({draw.column for draw in self.asked.plan.quantiles})
+        drawn = sorted({draw.column for draw in self.asked.plan.quantiles} - self.asked.plan.weighed)
         memory, folder = self.asked.memory // GROUPS_SHARE, self.asked.folder
         self.sums = KeySums(key=self.key_words, parts=2 + 4 * values, memory=memory, folder=folder)
         self._files.enter_context(closing(self.sums))

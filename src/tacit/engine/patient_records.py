@@ -12,7 +12,7 @@ import pyarrow as pa
 from tacit.engine import external_sort
 from tacit.engine.kernel import coding, summing
 from tacit.engine.patient import NO_VALUE
-from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, UNIT, VALUE
+from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, STEPS, UNIT, VALUE
 from tacit.privacy import Words
 
 Orders = Literal["kernel", "sql"]
@@ -104,3 +104,11 @@ def value_records(batch: pa.RecordBatch, keys: Words) -> Words:
     order = np.where(value[:, 0] == 0, _order(batch, ROW_ORDER), NO_VALUE)  # NULL is no value, and comes last
     units = external_sort.encode(batch.column(UNIT))
     return np.column_stack([units, _order(batch, GROUP_ORDER), keys, order, value])
+
+
+def weighed_records(batch: pa.RecordBatch, keys: Words) -> Words:
+    """Return unit, order of the group, key and value of each row whose value gets a weight."""
+    value = external_sort.encode(batch.column(STEPS))
+    steps = np.where(value[:, 0] == 0, value[:, 1] ^ external_sort.SIGN, NO_VALUE)
+    units = external_sort.encode(batch.column(UNIT))
+    return np.column_stack([units, _order(batch, GROUP_ORDER), keys, steps])

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.engine.expression import read_unit, to_ibis, to_raw_ibis
 from tacit.engine.fixed_point import float_grid, steps_above_low
+from tacit.engine.weighing import WEIGHT, weighed
 from tacit.exact import (
     ROWS,
     UNITS,
@@ -32,7 +33,7 @@ from tacit.exact import (
     total_name,
     value_name,
 )
-from tacit.plan import Plan, Product
+from tacit.plan import UNBOUNDED, Plan, Product
 from tacit.privacy import Integers
 from tacit.query import Expression, Kind
 from tacit.tables import to_scalar
@@ -248,16 +249,34 @@ def as_text(summed: ir.Table, keys: list[str]) -> ir.Table:
 def values_relation(
     plan: Plan, column: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
 ) -> ir.Table:
-    """Return the values of a measured column in each group, of the same kept rows that are summed."""
+    """Return the values of a measured column in each group, of the same kept rows that are summed.
+
+    Of people, of all rows in the kept groups, each with its weight.
+    """
     rows, keys = counted_rows(plan, table, kinds, listed)
+    of_people = column in plan.weighed
     if plan.unit is not None:
-        rows = _bound_rows(rows, keys, plan, salt)
-        if keys:
+        rows = rows if of_people else _bound_rows(rows, keys, plan, salt)
+        if keys and plan.groups_per_unit < UNBOUNDED:
             order = [group_order(rows, keys, salt), *[rows[key] for key in keys]]
             ranked = rows.mutate(group_place=ibis.dense_rank().over(ibis.window(group_by=[UNIT], order_by=order)))
             rows = ranked.filter(ranked["group_place"] < plan.groups_per_unit)
     known = rows.filter(rows[value_name(column)].notnull())
-    return known.select(*keys, **{STEPS: known[value_name(column)]})
+    if not of_people:
+        return known.select(*keys, **{STEPS: known[value_name(column)]})
+    known = weighed(known, UNIT, keys, value_name(column))
+    return known.select(*keys, WEIGHT, **{STEPS: known[value_name(column)]})
+
+
+def weighed_rows(
+    plan: Plan, column: int, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
+) -> tuple[ir.Table, list[str]]:
+    """Return the rows whose values of a column get weights, with the order that decides which groups are kept."""
+    rows, keys = counted_rows(plan, table, kinds, listed)
+    rows = with_orders(rows, keys, [value_name(column)], salt)
+    known = rows[UNIT].type()
+    rows = rows.mutate(**{UNIT: leaving(rows[UNIT].cast("string"))}) if known.is_uuid() else rows
+    return rows.select(UNIT, *keys, GROUP_ORDER, **{STEPS: rows[value_name(column)].cast("int64")}), keys
 
 
 def distinct_relation(
@@ -314,16 +333,23 @@ def with_values(exact_table: ExactTable, column: int, found: pa.Table, plan: Pla
     """Return the exact table with one column's values, sorted, for every group."""
     places = _places(exact_table, found, plan)
     exact_values = found.column(STEPS).to_numpy().astype(np.int64)
-    return replace(
-        exact_table, values={**exact_table.values, column: grouped(places, exact_values, groups=len(exact_table))}
-    )
+    exact_weights = found.column(WEIGHT).to_numpy().astype(np.int64) if WEIGHT in found.column_names else None
+    steps = grouped(places, exact_values, groups=len(exact_table), weights=exact_weights)
+    return replace(exact_table, values={**exact_table.values, column: steps})
 
 
-def grouped(places: NDArray[Any], values: NDArray[Any], *, groups: int) -> GroupedSteps:
+def grouped(
+    places: NDArray[Any], values: NDArray[Any], *, groups: int, weights: NDArray[Any] | None = None
+) -> GroupedSteps:
     """Return each group's values in increasing order; places[i] is the index of the group of values[i].
 
     Values on a quantile's grid take at most 30 bits, so group and value fit one word, and one sort does all groups.
     """
+    if weights is not None:
+        words = (places.astype(np.int64) << WORD_BITS) | values
+        order = np.argsort(words, kind="stable")
+        edges = np.searchsorted(words[order], np.arange(groups + 1) << WORD_BITS)
+        return GroupedSteps(values[order].astype(np.uint32), edges[:-1], edges[1:], weights[order])
     if groups == 1:
         steps = values.astype(np.uint32)
         steps.sort()

@@ -14,7 +14,18 @@ from tacit.forecast.scaled_text import (
 )
 from tacit.forecast.target import depends_on, expected_error, quantile_reach
 from tacit.noise import warning
-from tacit.plan import Choice, CountUnits, Measured, NoisyRelease, Plan, PlannedOutput, Quantile, QuantileDraw, Sum
+from tacit.plan import (
+    UNBOUNDED,
+    Choice,
+    CountUnits,
+    Measured,
+    NoisyRelease,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    QuantileDraw,
+    Sum,
+)
 from tacit.privacy import PureLoss, StaircaseNoise, show
 from tacit.selection import TopK
 
@@ -61,6 +72,9 @@ def _reading(plan: Plan) -> list[str]:
         return ["Unit: each row is its own. Neighbours: " + plan.neighbours + "."]
     if plan.choice is not None:
         return [f"Unit: {plan.unit}; counted once for each key it has. {NULL_UNITS} Neighbours: {plan.neighbours}."]
+    if plan.weighed and plan.groups_per_unit >= UNBOUNDED:
+        evenly = f"{plan.unit}; each counts once, evenly in its groups"
+        return [f"Unit: {evenly}. {NULL_UNITS} Neighbours: {plan.neighbours}."]
     bound = f"at most {_many(plan.groups_per_unit, 'group')}" if plan.keys else "one group"
     each = "each" if plan.keys else "it"
     rows = f"{_many(plan.rows_per_unit, 'row')} in {each}" if plan.needs_rows else f"counted once in {each}"
@@ -136,15 +150,18 @@ def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
     name = getattr(column.expression, "name", f"expression {draw.column + 1}")
     shown = ", ".join(show(fraction) for fraction, _, _ in draw.targets)
     of = "" if draw.share == 1 else f", {show(draw.share)} of the loss"
+    each = ", in all groups together" if draw.of == "people" else " and each of a unit's groups"
     lines = [
         f"Quantiles of {name} at {shown}{of}: exponential mechanism on a grid of step {show(column.step)}.",
-        f"  {_many(draw.levels, 'level')} of splitting, ε = {show(draw.epsilon)} for each and each of a unit's groups.",
+        f"  {_many(draw.levels, 'level')} of splitting, ε = {show(draw.epsilon)} for each{each}.",
     ]
     if draw.ends:
         lines.append(
             f"  the width of each interval is drawn too, paid for here: {draw.ends} times ε = {show(draw.ends_epsilon)}"
-            " for each of a unit's groups."
+            f"{each.replace(' and each', ' for each')}."
         )
+    if draw.of == "people":
+        lines.append("  of people: the rows of a unit share one vote, so that no bound per unit is needed.")
     return lines
 
 
@@ -166,11 +183,12 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
     if depends == "data":
         return "depends on the group's size and spread; the answer states it"
     if isinstance(output, Quantile):
-        reach, fraction = quantile_reach(output, plan), plan.quantiles[output.draw].targets[output.fraction][0]
+        reach, draw = quantile_reach(output, plan), plan.quantiles[output.draw]
+        fraction = draw.targets[output.fraction][0]
         if fraction in (0, 1):
             side = "least" if fraction == 0 else "greatest"
-            return f"about {reach:,} rows inside the {side}; the interval's other end is the range's"
-        return f"an interval of about {reach:,} rows on either side of its rank"
+            return f"about {reach:,} {draw.of} inside the {side}; the interval's other end is the range's"
+        return f"an interval of about {reach:,} {draw.of} on either side of its rank"
     if depends == "rows":
         sizes = [
             f"± {_amount(expected_error(output, plan, confidence, rows=people) or 0)} for a group of {people:,}"

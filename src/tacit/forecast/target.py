@@ -16,6 +16,7 @@ from tacit.answer import ScaledOutput, is_scaled, law_bound, mean_bounds, neares
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.forecast.foreseen import foreseen_error, nothing_is_believed
 from tacit.plan import (
+    UNIT_WEIGHT,
     Correlation,
     CountDistinct,
     CountRows,
@@ -83,8 +84,11 @@ def expected_error(
 
 
 def quantile_reach(output: Quantile, plan: Plan) -> int:
-    """Return about how many rows on either side of its rank a quantile's interval reaches."""
-    fraction, inside, reach = plan.quantiles[output.draw].targets[output.fraction]
+    """Return about how many rows, or people, on either side of its rank a quantile's interval reaches."""
+    draw = plan.quantiles[output.draw]
+    fraction, inside, reach = draw.targets[output.fraction]
+    if draw.of == "people":
+        inside, reach = (-(-each // UNIT_WEIGHT) for each in (inside, reach))
     return inside + reach if fraction in (0, 1) else 2 * reach  # rungs are half as wide again, and the result is off
 
 

@@ -20,6 +20,7 @@ from tacit.plan.outputs import (
     Variance,
 )
 from tacit.plan.plan import (
+    UNIT_WEIGHT,
     Cells,
     Choice,
     Measured,
@@ -56,6 +57,7 @@ __all__ = [
     "LARGEST_LEAST",
     "NO_FACTS",
     "UNBOUNDED",
+    "UNIT_WEIGHT",
     "WEIGHT_BITS",
     "Cells",
     "Choice",

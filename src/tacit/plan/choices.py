@@ -11,17 +11,18 @@ in, and far less than all the counts would (docs/proofs/selection.md).
 The mechanisms themselves are in `tacit.selection`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isqrt, log
 
 from tacit.accounting import rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.layout import WantedQuantiles
-from tacit.plan.plan import Choice, QuantileDraw, Spend
+from tacit.plan.plan import UNIT_WEIGHT, Choice, QuantileDraw, Spend
 from tacit.privacy import Event, ExponentialChoice, PureChoice
-from tacit.query import Query, Scalar
+from tacit.query import Aggregate, QuantileOf, Query, Scalar
 from tacit.selection import BEYOND, EXTREME_BITS, Rate, TopK, levels_of, rows_for
+from tacit.tables import Declaration, RowUnit
 
 # The share of the loss that estimates get, in epsilon and in rho: either way they err by a third more than without
 # intervals.
@@ -49,6 +50,24 @@ class UnitBounds:
     replace: bool
 
 
+def with_quantiles_of(query: Query, declaration: Declaration) -> Query:
+    """Return the question with each of its quantiles of people or of rows, where it leaves that open.
+
+    They are of rows where the bounds that this takes are declared, or where each row is its own unit.
+    """
+    alone = isinstance(declaration.unit, RowUnit)
+    bounded = declaration.rows_per_unit is not None and (not query.keys or declaration.groups_per_unit is not None)
+    usual: QuantileOf = "rows" if alone or bounded else "people"
+
+    def decided(aggregate: Aggregate) -> Aggregate:
+        if aggregate.kind != "quantile":
+            return aggregate
+        return replace(aggregate, of="rows" if alone else aggregate.of or usual)
+
+    outputs = tuple(replace(output, aggregate=decided(output.aggregate)) for output in query.outputs)
+    return replace(query, outputs=outputs)
+
+
 def draw_of(
     wanted: WantedQuantiles,
     heights: tuple[int, ...],
@@ -59,6 +78,8 @@ def draw_of(
     rho: Fraction | None,
 ) -> QuantileDraw:
     """Return the draw of one column's quantiles; with `rho`, levels and intervals in all groups cost it together."""
+    if wanted.of == "people":  # a unit's weights in all groups add up to this, so groups cost no more together than one
+        unit = UnitBounds(UNIT_WEIGHT, 1, replace=unit.replace)
     fractions = wanted.fractions
     levels, ends = levels_of(len(fractions)), len(fractions)
     many = (levels + ends) * unit.groups > EVENTS_MOST
@@ -82,7 +103,7 @@ def draw_of(
     else:
         events = (ExponentialChoice(epsilon),) * (levels * unit.groups)
         events += (ExponentialChoice(ends_epsilon),) * (ends * unit.groups)
-    return QuantileDraw(wanted.column, targets, levels, ends, epsilon, ends_epsilon, share, events)
+    return QuantileDraw(wanted.column, targets, levels, ends, epsilon, ends_epsilon, share, events, wanted.of)
 
 
 def inside_of(rate: Rate, fraction: Fraction, height: int) -> int:

@@ -22,7 +22,7 @@ from tacit.errors import QueryRefused
 from tacit.plan.measure import measured_column, steps_within
 from tacit.plan.outputs import DEGREES, FAMILIES, CountRows, CountUnits, Family, PlannedOutput, planned
 from tacit.plan.plan import Distinct, Measured, Part, Product
-from tacit.query import Aggregate, Expression, Output, Query, Value
+from tacit.query import Aggregate, Expression, Output, QuantileOf, Query, Value
 from tacit.tables import Declaration, RowUnit
 
 Index = tuple[int, ...]
@@ -80,6 +80,7 @@ class WantedQuantiles:
 
     column: int
     fractions: tuple[Fraction, ...]
+    of: QuantileOf = "rows"
 
 
 @dataclass
@@ -176,8 +177,10 @@ def _subject(aggregate: Aggregate) -> Subject:
     match family:
         case "rows" | "units" | "values" | "distinct" | "ranking":
             return (family,)
-        case "column" | "quantile":
+        case "column":
             return (family, *column)
+        case "quantile":
+            return (family, *column, aggregate.of)
         case "pair":
             return (family, *column, aggregate.other, aggregate.other_between)
         case _:
@@ -266,7 +269,7 @@ def _lay_out_quantiles(layout: Layout, outputs: list[Output]) -> None:
     column = layout.measure(outputs[0].aggregate, degree=1, float_steps=QUANTILE_STEPS)
     asked = {output.aggregate.fraction for output in outputs if output.aggregate.fraction is not None}
     fractions = tuple(sorted(asked))
-    layout.quantiles.append(WantedQuantiles(column, fractions))
+    layout.quantiles.append(WantedQuantiles(column, fractions, outputs[0].aggregate.of or "rows"))
     count = len(fractions)
     for output in outputs:
         if output.aggregate.fraction is None:

@@ -158,6 +158,10 @@ class NoisyRelease:
         return self.noise
 
 
+# What all rows of one unit weigh together in quantiles of people (docs/proofs/quantiles.md).
+UNIT_WEIGHT = 1 << 16
+
+
 @dataclass(frozen=True)
 class QuantileDraw:
     """Quantiles of one measured column, drawn together from each group's values by splitting.
@@ -165,6 +169,9 @@ class QuantileDraw:
     The least and the greatest are aimed `inside` rows further in. An interval is to have `reach` rows between its
     quantile and either end. A level of splitting in one group costs `epsilon`, each of the `ends` intervals
     `ends_epsilon`.
+
+    Of people, a row has a weight, and `inside` and `reach` are weights: a unit's rows weigh UNIT_WEIGHT together, in
+    all its groups, and an epsilon is for all groups together.
     """
 
     column: int
@@ -175,6 +182,11 @@ class QuantileDraw:
     ends_epsilon: Fraction
     share: Fraction
     events: tuple[Event, ...]
+    of: Literal["rows", "people"] = field(default="rows", repr=False)  # in the question's key where it is people
+
+    def per_unit(self, rows_per_unit: int) -> int:
+        """Return how far one unit moves ranks at most."""
+        return UNIT_WEIGHT if self.of == "people" else rows_per_unit
 
 
 @dataclass(frozen=True)
@@ -275,6 +287,11 @@ class Plan:
         return len(self.measured) + len(self.products)
 
     @property
+    def weighed(self) -> frozenset[int]:
+        """The measured columns whose quantiles are of people, so that their rows have weights."""
+        return frozenset(draw.column for draw in self.quantiles if draw.of == "people")
+
+    @property
     def sums_nothing(self) -> bool:
         """Whether there are no sums: only quantiles or different values, of groups that are public."""
         summed = {part.kind for release in self.releases for part in release.parts} - {"distinct"}
@@ -284,7 +301,7 @@ class Plan:
     def needs_rows(self) -> bool:
         """Whether anything is asked of rows, and not only of units."""
         kinds = {part.kind for release in self.releases for part in release.parts}
-        return bool(self.quantiles) or bool(kinds - {"units", "distinct"})
+        return any(draw.of == "rows" for draw in self.quantiles) or bool(kinds - {"units", "distinct"})
 
 
 def question_key(plan: Plan) -> str:
@@ -307,6 +324,8 @@ def question_key(plan: Plan) -> str:
         plan.choice,
         plan.threshold,
     )
-    learned = (plan.scaling, plan.totals, plan.measured_totals, plan.profiles, plan.cells)
+    learned: tuple[object, ...] = (plan.scaling, plan.totals, plan.measured_totals, plan.profiles, plan.cells)
+    of_people = tuple(getattr(draw, "of", None) == "people" for draw in plan.quantiles)
+    learned += (of_people,) if any(of_people) else ()
     parts += learned if any(learned) else ()
     return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()

@@ -14,7 +14,7 @@ from typing import TypeVar
 from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.by_hand import Cut, cut_by_hand
-from tacit.plan.choices import UnitBounds, choice_of
+from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
 from tacit.plan.facts import NO_FACTS, Facts
 from tacit.plan.filled import filled, lacks_anything
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
@@ -33,6 +33,7 @@ from tacit.plan.plan import (
     Threshold,
 )
 from tacit.plan.scaled import scaled_plan, sensitivity_of_totals
+from tacit.plan.scaling import UNBOUNDED
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import Wanted, divide
 from tacit.plan.vectors import is_scaled
@@ -88,9 +89,10 @@ def list_keys(draft: Draft) -> Draft:
 
 
 def bound_units(draft: Draft) -> Draft:
-    """Bound the rows in a group and the groups that one unit may have."""
-    rows, groups = _bounds(draft.query, draft.declaration, draft.public_keys)
-    return replace(draft, unit=UnitBounds(rows, groups, replace=draft.declaration.neighbours == "replace"))
+    """Bound the rows in a group and the groups that one unit may have, and say which quantiles are of people."""
+    query = with_quantiles_of(draft.query, draft.declaration)
+    rows, groups = _bounds(query, draft.declaration, draft.public_keys)
+    return replace(draft, query=query, unit=UnitBounds(rows, groups, replace=draft.declaration.neighbours == "replace"))
 
 
 def lay_out_parts(draft: Draft) -> Draft:
@@ -261,7 +263,13 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
     if isinstance(declaration.unit, RowUnit):
         return 1, 1
     rows, groups = declaration.rows_per_unit, declaration.groups_per_unit
-    needs_rows = any(FAMILIES[output.aggregate.kind] not in UNITS_ONLY for output in query.outputs)
+    of_people = [output.aggregate.of == "people" for output in query.outputs]
+    needs_rows = any(
+        FAMILIES[output.aggregate.kind] not in UNITS_ONLY and output.aggregate.of != "people"
+        for output in query.outputs
+    )
+    if all(of_people) and isinstance(listed, tuple):  # their weights need no bound
+        return rows or UNBOUNDED, groups or UNBOUNDED
     if rows is None and needs_rows:
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can have any number of rows, and no bound is declared."

@@ -134,12 +134,14 @@ def _error(output: Released, layout: Layout, how_far: Sensitivity, *, noise: Noi
 
 def _rank_error(output: Quantile, layout: Layout, unit: UnitBounds, *, noise: NoiseKind) -> float:
     """Return about how many rows a quantile is off by, at a loss of 1."""
-    levels = levels_of(len(layout.quantiles[output.draw].fractions))
+    wanted = layout.quantiles[output.draw]
+    levels = levels_of(len(wanted.fractions))
+    rows, groups = (1, 1) if wanted.of == "people" else (unit.rows, unit.groups)
     if noise == "laplace":
-        draws = unit.groups * float(levels / ESTIMATES_PART)
+        draws = groups * float(levels / ESTIMATES_PART)
     else:
-        draws = sqrt(unit.groups * float(levels / ESTIMATES_PART_OF_RHO) / 8)
-    return sqrt(2) * unit.rows * draws * (2 if unit.replace else 1)
+        draws = sqrt(groups * float(levels / ESTIMATES_PART_OF_RHO) / 8)
+    return sqrt(2) * rows * draws * (2 if unit.replace else 1)
 
 
 def rounded_shares(sizes: list[float]) -> list[Fraction]:

@@ -25,6 +25,7 @@ from tacit.query.nodes import (
     Ordering,
     Output,
     PostProcessing,
+    QuantileOf,
     Query,
     Scalar,
 )
@@ -46,6 +47,7 @@ class AggregateSpec:
     other_between: object = None
     per_unit: int | None = None
     best: int | None = None
+    counting: QuantileOf | None = None
 
 
 def count(of: str | None = None) -> AggregateSpec:
@@ -87,9 +89,20 @@ def std(of: str, *, between: Sequence[Number] | None = None, step: Number | None
 
 
 def quantile(
-    of: str, fraction: Number, *, between: Sequence[Number] | None = None, step: Number | None = None
+    column: str,
+    fraction: Number,
+    *,
+    between: Sequence[Number] | None = None,
+    step: Number | None = None,
+    of: QuantileOf | None = None,
 ) -> AggregateSpec:
-    """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call."""
+    """Return a quantile of a column, e.g. quantile("days", 0.9); its interval is paid for in the same call.
+
+    `of="people"`: each unit counts once, evenly in all its groups and by all its rows, so no bound is needed. `"rows"`:
+    each row counts, up to the bounds per unit. Left out, it is of rows where the bounds it needs are declared.
+    """
+    if of not in (None, "people", "rows"):
+        raise QueryRefused("of must be 'people' or 'rows'\nhint: median('days', of='people')")
     exact = decimal_meaning(fraction, name="fraction")
     if not 0 <= exact <= 1:
         raise QueryRefused(
@@ -100,7 +113,7 @@ def quantile(
         raise QueryRefused(
             "a quantile's fraction may have at most four decimals\nhint: e.g. 0.9999, or max for the greatest value"
         )
-    return AggregateSpec("quantile", of, between, step, meant)
+    return AggregateSpec("quantile", column, between, step, meant, counting=of)
 
 
 def quantile_name(of: str, fraction: Number) -> str:
@@ -116,19 +129,37 @@ def quantile_name(of: str, fraction: Number) -> str:
     return f"{of}_p{float(percent):g}".replace(".", "_")
 
 
-def median(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
-    """Return the median of a column."""
-    return quantile(of, Fraction(1, 2), between=between, step=step)
+def median(
+    column: str,
+    *,
+    between: Sequence[Number] | None = None,
+    step: Number | None = None,
+    of: QuantileOf | None = None,
+) -> AggregateSpec:
+    """Return the median of a column, of people or of rows as `quantile` is."""
+    return quantile(column, Fraction(1, 2), between=between, step=step, of=of)
 
 
-def min(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def min(
+    column: str,
+    *,
+    between: Sequence[Number] | None = None,
+    step: Number | None = None,
+    of: QuantileOf | None = None,
+) -> AggregateSpec:
     """Return about the least value of a column: a low quantile, as far inside as its noise needs."""
-    return quantile(of, 0, between=between, step=step)
+    return quantile(column, 0, between=between, step=step, of=of)
 
 
-def max(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def max(
+    column: str,
+    *,
+    between: Sequence[Number] | None = None,
+    step: Number | None = None,
+    of: QuantileOf | None = None,
+) -> AggregateSpec:
     """Return about the greatest value of a column: a high quantile, as far inside as its noise needs."""
-    return quantile(of, 1, between=between, step=step)
+    return quantile(column, 1, between=between, step=step, of=of)
 
 
 def covariance(
@@ -309,6 +340,7 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
         None if is_auto(asked.other_between) else read_between(asked.other or name, asked.other_between),
         asked.per_unit,
         asked.best,
+        asked.counting,
     )
 
 

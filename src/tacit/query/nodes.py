@@ -71,6 +71,9 @@ AggregateKind = OneOf[
 ]
 
 
+QuantileOf = OneOf["people", "rows"]
+
+
 @dataclass(frozen=True)
 class Aggregate:
     """One aggregate over the rows of each group.
@@ -78,6 +81,7 @@ class Aggregate:
     `count` without an expression counts rows, with one the rows where it is not NULL; `count_units` counts units; the
     others need an expression, and a public range either here or in the table's declaration. A `quantile` has its
     fraction: 0 is the least value and 1 the greatest. `covariance` and `correlation` have an other expression.
+    A quantile is `of` people, each of whom counts once, or of rows; None leaves it to the bounds that are declared.
     `count_distinct` counts an expression's values, of which one unit brings at most `per_unit` to a group; `top` ranks
     the `best` of the public keys by their units.
     """
@@ -91,6 +95,7 @@ class Aggregate:
     other_between: tuple[Fraction, Fraction] | None = None
     per_unit: int | None = None
     best: int | None = None
+    of: QuantileOf | None = None
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,8 @@ def _draw_quantiles(draw: QuantileDraw, plan: Plan, exact_table: ExactTable, sho
     (docs/proofs/quantiles.md).
     """
     replace = plan.neighbours == "replace"
-    rate, ends_rate = (Rate(each, plan.rows_per_unit, replace) for each in (draw.epsilon, draw.ends_epsilon))
+    per_unit = draw.per_unit(plan.rows_per_unit)
+    rate, ends_rate = (Rate(each, per_unit, replace) for each in (draw.epsilon, draw.ends_epsilon))
     targets = tuple(Target(fraction, inside, reach) for fraction, inside, reach in draw.targets)
     exact_values = exact_table.values[draw.column].only(shown)
     noisy_drawn = draw_quantiles(
@@ -104,6 +105,7 @@ def _draw_quantiles(draw: QuantileDraw, plan: Plan, exact_table: ExactTable, sho
         height=plan.measured[draw.column].height,
         rate=rate,
         ends_rate=ends_rate,
+        exact_weights=exact_values.weights,
     )
     noisy_steps: list[list[int]] = noisy_drawn.reshape(3 * len(targets), len(shown)).tolist()
     return noisy_steps

@@ -6,7 +6,7 @@ less than 2^-41 of the weight, are read only where they could matter (docs/proof
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, log
 
@@ -27,6 +27,7 @@ class Parts:
     """For each group the rows rows[start:end], rising, and the points low … high that may be drawn.
 
     With a `shift`, a point stands for 2^shift neighbouring values: rows count as their value without its last bits.
+    With `before`, rows have weights: before[i] is what all rows[:i] weigh. Otherwise each row weighs 1.
     """
 
     rows: Integers
@@ -35,12 +36,33 @@ class Parts:
     low: Integers
     high: Integers
     shift: int = 0
+    before: Integers | None = None
 
     def only(self, indices: slice | Integers) -> "Parts":
         """Return some of the groups."""
-        return Parts(
-            self.rows, self.starts[indices], self.ends[indices], self.low[indices], self.high[indices], self.shift
+        return replace(
+            self, starts=self.starts[indices], ends=self.ends[indices], low=self.low[indices], high=self.high[indices]
         )
+
+    @property
+    def sizes(self) -> Integers:
+        """What the rows of each group weigh together."""
+        return self.weight_of(self.ends - self.starts)
+
+    def weight_of(self, counts: Integers, group: Integers | None = None) -> Integers:
+        """Return what the first so many rows of each group weigh; `group` says which group a count is of."""
+        if self.before is None:
+            return counts
+        starts = self.starts if group is None else self.starts[group]
+        starts = starts.reshape(starts.shape + (1,) * (counts.ndim - starts.ndim))
+        weights: Integers = self.before[starts + counts] - self.before[starts]
+        return weights
+
+    def count_before(self, weights: Integers) -> Integers:
+        """Return how many rows of each group begin below a weight: have less than it before them in their group."""
+        if self.before is None:
+            return np.clip(weights, 0, self.ends - self.starts)
+        return rows_below(self.before, self.starts, self.ends, self.before[self.starts] + weights)
 
     def at(self, indices: Integers) -> Integers:
         """Return the points of some rows."""
@@ -51,6 +73,8 @@ class Parts:
 @dataclass(frozen=True)
 class Aim:
     """A score of points: up·(rows below) - down·(rows above) - at, over a point's own rows, is `lead`; 0 is best.
+
+    Rows are counted by what they weigh.
 
     A positive lead counts `over` times, a negative one `under` times, and chances fall by exp(-slope) for each.
     """
@@ -111,7 +135,8 @@ def _draw(parts: Parts, aim: Aim, reach: int, bits: Bits) -> Integers:
     indices = np.minimum(indices + found.edges[:-1], found.edges[1:] - 1)
     begin, length = found.begins[indices], found.lengths[indices]
     for group in np.flatnonzero(~certain):
-        every = Stretches.of(parts.only(np.array([group])), aim, len(parts.rows) + 1)
+        alone = parts.only(np.array([group]))
+        every = Stretches.of(alone, aim, int(alone.sizes[0]) + 1)
         some = np.flatnonzero(every.lengths)
         index = some[settle(every.scores[some], aim.slope, int(words[group]), bits, times=every.lengths[some])]
         begin[group], length[group] = every.begins[index], every.lengths[index]
@@ -134,9 +159,11 @@ class Stretches:
     @classmethod
     def of(cls, parts: Parts, aim: Aim, reach: int) -> "Stretches":
         """Return the stretches around the rows at most `reach` from the rank aimed at."""
-        starts, sizes = parts.starts, parts.ends - parts.starts
+        starts, sizes = parts.starts, parts.sizes
         middle = np.clip((aim.down * sizes + aim.at) // (aim.up + aim.down), 0, sizes)
-        first, last = np.maximum(middle - reach, 0), np.minimum(middle + reach + 1, sizes)
+        first, last = parts.count_before(middle - reach), parts.count_before(middle + reach + 1)
+        if parts.before is not None:  # the row that begins before this rank may end beyond it
+            first = np.maximum(first - 1, 0)
         counts = last - first
         begins_at = np.cumsum(counts) - counts
         group = np.repeat(np.arange(len(sizes)), counts)
@@ -150,7 +177,7 @@ class Stretches:
     @classmethod
     def _between(cls, parts: Parts, aim: Aim, values: Integers, group: Integers, below: Integers) -> "Stretches":
         """Return the stretches of different values, each with the rows below it; ties at either edge are completed."""
-        rows, starts, ends, sizes = parts.rows, parts.starts, parts.ends, parts.ends - parts.starts
+        rows, starts, ends = parts.rows, parts.starts, parts.ends
         entries = np.bincount(group, minlength=len(starts))
         edges = np.append(0, np.cumsum(2 * entries + 1))
         some = np.flatnonzero(entries)  # groups that have rows
@@ -172,11 +199,12 @@ class Stretches:
         end = edges[1:] - 1  # the gap after the last value; all points, where there is none
         begins[end], lengths[end], least[end], most[end] = parts.low, parts.high + 1 - parts.low, 0, 0
         rank = upto[trailing]
-        later = rank < sizes[some]
+        later = rank < (ends - starts)[some]
         following = np.where(later, parts.at(np.minimum(starts[some] + rank, ends[some] - 1)), parts.high[some] + 1)
         begins[end[some]], lengths[end[some]] = values[trailing] + 1, following - values[trailing] - 1
         least[end[some]] = most[end[some]] = rank
-        total = np.repeat(aim.down * sizes + aim.at, np.diff(edges))
-        leads = ((aim.up + aim.down) * each - total for each in (least, most))
+        total = np.repeat(aim.down * parts.sizes + aim.at, np.diff(edges))
+        of = np.repeat(np.arange(len(starts)), np.diff(edges))
+        leads = ((aim.up + aim.down) * parts.weight_of(each, of) - total for each in (least, most))
         ahead, behind = next(leads), next(leads)
         return cls(begins, lengths, aim.over * np.maximum(ahead, 0) + aim.under * np.maximum(-behind, 0), edges)

@@ -11,7 +11,7 @@ is at most the stated one, whatever the rows are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, log
@@ -31,7 +31,8 @@ ENDLESS = 1 << 60
 class Reach:
     """How widths are scored: `rows` are to lie between the quantile and an end, one of which is the range's at 0 and 1.
 
-    A row too few counts `short`, a row too many `long`, in units of which a rank has `fraction.denominator`.
+    A row too few counts `short`, a row too many `long`, in units of which a rank has `fraction.denominator`. No row
+    weighs more than `heaviest`.
     """
 
     fraction: Fraction
@@ -39,6 +40,7 @@ class Reach:
     short: int
     long: int
     slope: Fraction
+    heaviest: int = 1
 
 
 def rows_for(miss: Fraction, *, per_row: Fraction) -> int:
@@ -108,18 +110,18 @@ def _scores(parts: Parts, middles: Integers, reach: Reach, rungs: Integers, heig
     """
     low, high = np.maximum(middles[:, None] - rungs, 0), np.minimum(middles[:, None] + rungs, height)
     starts, ends = parts.starts[:, None], parts.ends[:, None]
-    sizes, unit = ends - starts, reach.fraction.denominator
+    sizes, unit = parts.sizes[:, None], reach.fraction.denominator
     held = np.full(low.shape, ENDLESS)
     if reach.fraction > 0:
-        below = rows_below(parts.rows, starts, ends, low)
+        below = parts.weight_of(rows_below(parts.rows, starts, ends, low))
         beside = sizes - below if reach.fraction == 1 else reach.fraction.numerator * sizes - unit * below
         held = np.where(low > 0, beside, ENDLESS)
     if reach.fraction < 1:
-        upto = rows_below(parts.rows, starts, ends, high + 1)
+        upto = parts.weight_of(rows_below(parts.rows, starts, ends, high + 1))
         beside = unit * upto - reach.fraction.numerator * sizes
         held = np.minimum(held, np.where(high < height, beside, ENDLESS))
     # a quantile may lie between two rows, so it takes one row more to be beyond it
-    beyond = held - (reach.rows if reach.fraction in (0, 1) else unit * (1 + reach.rows))
+    beyond = held - (reach.rows if reach.fraction in (0, 1) else unit * (reach.heaviest + reach.rows))
     scores: Integers = reach.short * np.maximum(-beyond, 0)
     scores[:, 1:] += reach.long * np.maximum(beyond[:, :-1], 0)
     return scores
@@ -127,8 +129,10 @@ def _scores(parts: Parts, middles: Integers, reach: Reach, rungs: Integers, heig
 
 # Where rows are split, ties are spread over this many sub-steps: splitting at a value then shares its rows out by rank.
 TIE_BITS = 20
-# A quantile among some of the rows is a fraction no finer than this; ranks are whole, so nothing is lost.
+# A quantile among some of the rows is a fraction no finer than this; ranks are whole, so nothing is lost. Weights are
+# larger numbers: with fractions of at most this denominator scores stay below 2^62 up to 2^32 units in a group.
 SHARE_MAX = 1 << 32
+SHARE_MAX_OF_WEIGHTS = 10**4
 # Of the least and the greatest: a row too far out counts so much, since beyond the last row the range may be empty,
 # and a row too far in so much.
 BEYOND, INSIDE = 7, 3
@@ -155,7 +159,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Rate:
-    """How quickly chances fall with the distance in ranks: from epsilon of a draw and the bound on one unit's rows."""
+    """How quickly chances fall with the distance in ranks: from epsilon of a draw and the bound on one unit's rows.
+
+    Where rows have weights, that bound is how much all rows of one unit weigh together, in all groups.
+    """
 
     epsilon: Fraction
     rows_per_unit: int
@@ -196,51 +203,60 @@ def draw_quantiles(
     height: int,
     rate: Rate,
     ends_rate: Rate,
+    exact_weights: Integers | None = None,
 ) -> Integers:
     """Return (target, end, group) whole numbers in 0 … height: low end, quantile and high end; fractions must rise.
 
-    Group g's rows are exact_steps[starts[g] : ends[g]], rising, in 0 … height.
+    Group g's rows are exact_steps[starts[g] : ends[g]], rising, in 0 … height. With weights, ranks are counted by them.
 
     Privacy: each level is an exponential mechanism with log-chances that one unit moves within a range of
     `rate.epsilon` in each group, and so is each interval with `ends_rate.epsilon`; with k = `levels_of(m)` levels of
-    m targets, (k·epsilon + m·ends_epsilon)-DP, and (k·epsilon² + m·ends_epsilon²)/8-zCDP.
+    m targets, (k·epsilon + m·ends_epsilon)-DP, and (k·epsilon² + m·ends_epsilon²)/8-zCDP. With weights, of which one
+    unit has `rate.rows_per_unit` in all groups together, this holds for all groups together.
     """
     bits = Keystream()
     groups = len(starts)
     found = np.zeros((len(targets), 3, groups), dtype=np.int64)
     if not groups:
         return found
+    zeros = np.zeros(groups, np.int64)
+    own = Parts(exact_steps, starts, ends, zeros, np.full(groups, height), before=_running(exact_weights))
     if len(targets) == 1:
-        parts = Parts(exact_steps, starts, ends, np.zeros(groups, np.int64), np.full(groups, height))
-        middles = [_draw(parts, targets[0], rate, height, bits)]
+        middles = [_draw(own, targets[0], rate, height, bits)]
     else:
-        rows, sizes = _spread(exact_steps, starts, ends, bits), ends - starts
-        edges = np.append(0, np.cumsum(sizes))
-        top = ((height + 1) << TIE_BITS) - 1
-        parts = Parts(rows, edges[:-1], edges[1:], np.zeros(groups, np.int64), np.full(groups, top))
-        middles = [drawn >> TIE_BITS for drawn in _split(parts, targets, rate, top, bits)]
-    own = Parts(exact_steps, starts, ends, np.zeros(groups, np.int64), np.full(groups, height))
+        parts = _spread(own, exact_weights, height, bits)
+        middles = [drawn >> TIE_BITS for drawn in _split(parts, targets, rate, int(parts.high[0]), bits)]
+    heaviest = 1 if exact_weights is None else rate.rows_per_unit
     for at, (target, middle) in enumerate(zip(targets, middles, strict=True)):
-        low, high = draw_intervals(own, middle, _reach(target, ends_rate), height, bits)
+        low, high = draw_intervals(own, middle, _reach(target, ends_rate, heaviest), height, bits)
         found[at] = low, middle, high
     return found
 
 
-def _spread(steps: Integers, starts: Integers, ends: Integers, bits: Bits) -> Integers:
+def _running(weights: Integers | None) -> Integers | None:
+    """Return what all rows before each row weigh, and at last what all weigh."""
+    return None if weights is None else np.append(0, np.cumsum(weights, dtype=np.int64))
+
+
+def _spread(parts: Parts, weights: Integers | None, height: int, bits: Bits) -> Parts:
     """Return the groups' rows in sub-steps, group after group and rising, each row moved by its own random fraction."""
-    sizes = ends - starts
-    edges = np.cumsum(sizes) - sizes
-    indices = np.arange(int(sizes.sum())) + np.repeat(starts - edges, sizes)
-    rows = steps[indices].astype(np.int64)
+    starts, sizes = parts.starts, parts.ends - parts.starts
+    edges = np.append(0, np.cumsum(sizes))
+    indices = np.arange(int(sizes.sum())) + np.repeat(starts - edges[:-1], sizes)
+    rows = parts.rows[indices].astype(np.int64)
     first = np.ones(len(rows), dtype=bool)
     first[1:] = rows[1:] != rows[:-1]
-    first[edges[sizes > 0]] = True
+    first[edges[:-1][sizes > 0]] = True
     fractions = bits.words(len(rows), TIE_BITS).astype(np.int64)
     fractions |= np.cumsum(first) << TIE_BITS  # sorting moves rows inside their ties only
-    fractions.sort(kind="stable")
-    rows <<= TIE_BITS
-    spread: Integers = rows | (fractions & ((1 << TIE_BITS) - 1))
-    return spread
+    if weights is None:
+        fractions.sort(kind="stable")
+    else:
+        order = np.argsort(fractions, kind="stable")
+        fractions, weights = fractions[order], weights[indices[order]]
+    rows = (rows << TIE_BITS) | (fractions & ((1 << TIE_BITS) - 1))
+    top = np.full(len(starts), ((height + 1) << TIE_BITS) - 1)
+    return Parts(rows, edges[:-1], edges[1:], np.zeros(len(starts), np.int64), top, before=_running(weights))
 
 
 def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits: Bits) -> list[Integers]:
@@ -251,12 +267,13 @@ def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits
     drawn = _draw(parts, middle, rate, top, bits)
     cuts = parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn)
     below, above = targets[:at], targets[at + 1 :]
-    lower = tuple(_within(each, _share_below(each.fraction, middle.fraction)) for each in below)
-    upper = tuple(_within(each, _share_above(each.fraction, middle.fraction)) for each in above)
+    finest = SHARE_MAX if parts.before is None else SHARE_MAX_OF_WEIGHTS
+    lower = tuple(_within(each, _share_below(each.fraction, middle.fraction), finest) for each in below)
+    upper = tuple(_within(each, _share_above(each.fraction, middle.fraction), finest) for each in above)
     return [
-        *_split(Parts(parts.rows, parts.starts, cuts, parts.low, drawn), lower, rate, top, bits),
+        *_split(replace(parts, ends=cuts, high=drawn), lower, rate, top, bits),
         drawn,
-        *_split(Parts(parts.rows, cuts, parts.ends, drawn, parts.high), upper, rate, top, bits),
+        *_split(replace(parts, starts=cuts, low=drawn), upper, rate, top, bits),
     ]
 
 
@@ -265,14 +282,14 @@ def _draw(parts: Parts, target: Target, rate: Rate, top: int, bits: Bits) -> Int
     shift = max(0, top.bit_length() - EXTREME_BITS) if target.is_extreme else 0
     if not shift:
         return draw_points(parts, _aim(target, rate), bits)
-    coarse = Parts(parts.rows, parts.starts, parts.ends, parts.low >> shift, parts.high >> shift, shift)
+    coarse = replace(parts, low=parts.low >> shift, high=parts.high >> shift, shift=shift)
     drawn = draw_points(coarse, _aim(target, rate), bits) << shift
     outer: Integers = np.clip(drawn + ((1 << shift) - 1) * int(target.fraction), parts.low, parts.high)
     return outer
 
 
-def _within(target: Target, share: Fraction) -> Target:
-    return target if target.is_extreme else Target(share, 0, target.reach)
+def _within(target: Target, share: Fraction, finest: int) -> Target:
+    return target if target.is_extreme else Target(share.limit_denominator(finest), 0, target.reach)
 
 
 def _middle(fractions: Sequence[Fraction]) -> int:
@@ -283,12 +300,12 @@ def _middle(fractions: Sequence[Fraction]) -> int:
 
 def _share_below(fraction: Fraction, middle: Fraction) -> Fraction:
     """Return a lower quantile as one of the rows below the middle one."""
-    return min(fraction / middle, Fraction(1)).limit_denominator(SHARE_MAX) if middle else Fraction(0)
+    return min(fraction / middle, Fraction(1)) if middle else Fraction(0)
 
 
 def _share_above(fraction: Fraction, middle: Fraction) -> Fraction:
     """Return a higher quantile as one of the rows above the middle one."""
-    return max((fraction - middle) / (1 - middle), Fraction(0)).limit_denominator(SHARE_MAX)
+    return max((fraction - middle) / (1 - middle), Fraction(0))
 
 
 def _aim(target: Target, rate: Rate) -> Aim:
@@ -300,8 +317,9 @@ def _aim(target: Target, rate: Rate) -> Aim:
     return Aim(up, down, 0, 1, 1, slope)
 
 
-def _reach(target: Target, rate: Rate) -> Reach:
+def _reach(target: Target, rate: Rate, heaviest: int = 1) -> Reach:
     """Return how an interval is scored: a row too few between quantile and end, and a row too many."""
     if target.is_extreme:
         return Reach(target.fraction, target.reach, short=BEYOND, long=INSIDE, slope=rate.for_extreme())
-    return Reach(target.fraction, target.reach, short=1, long=1, slope=rate.for_fraction(target.fraction)[2])
+    slope = rate.for_fraction(target.fraction)[2]
+    return Reach(target.fraction, target.reach, short=1, long=1, slope=slope, heaviest=heaviest)

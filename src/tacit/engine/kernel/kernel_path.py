@@ -43,7 +43,7 @@ BATCH_SHARE = 64
 
 def supports(plan: Plan, source: Source) -> bool:
     """Return whether the kernel can run this plan once it is compiled; it depends on public facts alone."""
-    if plan.unit is None or plan.distincts or not _fits(plan):
+    if plan.unit is None or plan.distincts or plan.weighed or not _fits(plan):
         return False
     return _is_codable(source.table[plan.unit].type()) and all(key.type != "null" for key in by_cells(plan).keys)
 
