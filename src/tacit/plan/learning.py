@@ -32,6 +32,8 @@ from tacit.tables import Declaration
 COUNTS_SHARE = Fraction(10, 100)
 VALUES_SHARE = Fraction(14, 100)
 ONE_NUMBER_SHARE = Fraction(20, 100)
+# The same of a sum or a mean, whose profile should have no less for that it needs to know a size too.
+ONE_VALUE_SHARE = Fraction(24, 100)
 # Of a question whose ranges, or bounds by which rows are dropped, are learned.
 RANGES_SHARE = Fraction(10, 100)
 # How that is divided: parts of a fact, each profile's by its norm. The L1 norm is also what tail caps are read off; a
@@ -101,9 +103,10 @@ def missing_facts(
 def _share(query: Query, learn: Fraction | None) -> Fraction:
     if learn is not None:
         return learn
+    values = any(output.aggregate.kind in ("sum", "mean") for output in query.outputs)
     if not query.keys:
-        return ONE_NUMBER_SHARE
-    return VALUES_SHARE if any(output.aggregate.kind in ("sum", "mean") for output in query.outputs) else COUNTS_SHARE
+        return ONE_VALUE_SHARE if values else ONE_NUMBER_SHARE
+    return VALUES_SHARE if values else COUNTS_SHARE
 
 
 def _parts(query: Query, grouping: Grouping) -> Fraction:
