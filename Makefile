@@ -7,6 +7,7 @@ CODE := src gauntlet tests bench tools
 BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.installed-runtime
 TOOLS := $(VENV)/.installed-test
+TABLES := $(VENV)/.installed-bench
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 WORKERS ?= 2
 
@@ -32,7 +33,7 @@ check: $(TOOLS)  ## format, lint, types and the tidy rules
 slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow" --hypothesis-profile=searching
 
-bench: $(TOOLS)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
+bench: $(TOOLS) $(TABLES)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
 	$(BIN)/python bench/run.py $(ONLY)
 
 bench-peers: $(TOOLS)  ## ours beside nine other libraries, into docs/benchmarks.md (some subjects: ONLY="noise start")
@@ -69,3 +70,8 @@ $(TOOLS): pyproject.toml gauntlet/pyproject.toml | $(BIN)/python
 	@echo "installing tacit, its gauntlet and its test tools into $(VENV) (once; a minute or two)"
 	$(PIP) install --editable '.[test]' --editable ./gauntlet
 	@touch $@ $(RUNTIME)
+
+$(TABLES): pyproject.toml | $(TOOLS)
+	@echo "installing the tables that the bench of learned bounds asks about"
+	$(PIP) install --editable '.[bench]'
+	@touch $@

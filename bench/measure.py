@@ -61,7 +61,36 @@ class Figure:
         return self.least <= self.value <= self.most
 
 
-Result = Ratio | Seconds | Figure
+@dataclass(frozen=True)
+class Error:
+    """Our error against a baseline's; `limit` is how many times it we promise at most, None where nothing is."""
+
+    name: str
+    ours: float
+    baseline: float
+    limit: float | None = None
+
+    @property
+    def value(self) -> float:
+        """How many times the baseline's error ours is."""
+        return self.ours / self.baseline
+
+    @property
+    def met(self) -> bool:
+        """Whether the promise was kept."""
+        return self.limit is None or self.value <= self.limit
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A line that could not be measured here, and why."""
+
+    name: str
+    why: str
+    met: bool = True
+
+
+Result = Ratio | Seconds | Figure | Error | Absent
 
 
 def best_of(job: Callable[[], object], *, repeats: int = 7) -> float:

@@ -49,20 +49,26 @@ def main(wanted: list[str]) -> int:
 
 def line(subject: str, result: object) -> str:
     """Return one result as a line of the table."""
-    from bench.measure import Figure, Ratio, Seconds
+    from bench.measure import Absent, Error, Figure, Ratio, Seconds
 
     verdict = "" if getattr(result, "met", True) else "  OVER"
     if isinstance(result, Ratio):
         limit = "" if result.limit is None else f"{result.limit:g}×"
         times = f"{seconds(result.ours):>11} {seconds(result.baseline):>11} {result.value:>6.2f}×"
         return f"{subject + ': ' + result.name:46} {times} {limit:>8}{verdict}"
+    if isinstance(result, Error):
+        limit = "" if result.limit is None else f"{result.limit:g}×"
+        errors = f"{result.ours:>11.4g} {result.baseline:>11.4g} {result.value:>6.2f}×"
+        return f"{subject + ': ' + result.name:46} {errors} {limit:>8}{verdict}"
+    if isinstance(result, Absent):
+        return f"{subject + ': ' + result.name:46} not measured: {result.why}"
     if isinstance(result, Seconds):
         limit = "" if result.limit is None else seconds(result.limit)
         return f"{subject + ': ' + result.name:46} {seconds(result.ours):>11} {'':>11} {'':>7} {limit:>8}{verdict}"
     if isinstance(result, Figure):
-        limit = f"{result.most:.3g}"
+        limit = f"{result.most:.3g}" if result.most < float("inf") or not result.least else f"≥ {result.least:.3g}"
         return f"{subject + ': ' + result.name:46} {result.value:>11.4g} {'':>11} {'':>7} {limit:>8}{verdict}"
-    raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio, Seconds or Figure")
+    raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio, Seconds, Figure, Error or Absent")
 
 
 def record(subject: str, result: Any) -> dict[str, Any]:

@@ -116,19 +116,19 @@ def seasons(path: Path) -> None:
     pq.write_table(pa.Table.from_pandas(frame[["id", "year", "team", "g", "hr"]], preserve_index=False), path)
 
 
+LAWS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
+    "lognormal": lambda rng: rng.lognormal(3.0, 1.0, MILLION),
+    "pareto_heavy": lambda rng: 1 + rng.pareto(1.2, 10_000),
+    "pareto": lambda rng: 1 + rng.pareto(2.0, 100_000),
+    "equal": lambda _: np.full(5_000, 7.0),
+    "uniform": lambda rng: rng.uniform(0, 100, 300),
+}
+
+
 def numbers(path: Path) -> None:
-    """One row a person, of laws that differ in their tails; shorter columns end in NULL."""
-    rng = np.random.default_rng(7)
-    columns = {
-        "lognormal": np.round(rng.lognormal(3.0, 1.0, MILLION), 2),
-        "pareto_heavy": np.round(1 + rng.pareto(1.2, 10_000), 2),
-        "pareto": np.round(1 + rng.pareto(2.0, 100_000), 2),
-        "equal": np.full(5_000, 7.0),
-        "uniform": np.round(rng.uniform(0, 100, 300), 2),
-    }
-    for name, values in columns.items():
-        pq.write_table(pa.table({"person": np.arange(len(values)), "x": values}), path.with_name(f"{name}.parquet"))
-    pq.write_table(pa.table({"name": list(columns)}), path)
+    """One number a person, by the law that the file is named after."""
+    values = np.round(LAWS[path.stem](np.random.default_rng(7)), 2)
+    pq.write_table(pa.table({"person": np.arange(len(values)), "x": values}), path)
 
 
 TABLES: dict[str, Callable[[Path], None]] = {
@@ -141,7 +141,7 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "patients": patients,
     "ratings": ratings,
     "seasons": seasons,
-    "numbers": numbers,
+    **dict.fromkeys(LAWS, numbers),
 }
 
 

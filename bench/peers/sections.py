@@ -7,7 +7,7 @@ from typing import Any
 from bench.peers.charts import BASELINE_COLOUR, OURS_COLOUR, PEER_COLOUR, Bar, Panel, write_chart
 from bench.peers.figures import BASELINES, OTHER_PROMISE, OURS, Figures, at_least, name
 from bench.peers.targets import targets
-from bench.peers.words import ACCOUNTING, GROUPBY, HOW, KEYS, LINES, LOCAL, NOISE, ONE, REASONS, SIZE, START
+from bench.peers.words import ACCOUNTING, BOUNDS, GROUPBY, HOW, KEYS, LINES, LOCAL, NOISE, ONE, REASONS, SIZE, START
 from bench.run import seconds
 
 GROUPED = ("groupby6", "groupby7", "groupby7wide")
@@ -17,8 +17,8 @@ PERSON = "duckdb, by person"
 def all_sections(figures: Figures) -> Iterator[str]:
     """Yield the text of every section that has figures."""
     made = {
-        "groupby": groupby, "noise": noise, "one": one, "keys": keys, "accounting": accounting, "start": start,
-        "lines": lines, "local": local,
+        "groupby": groupby, "noise": noise, "one": one, "keys": keys, "bounds": bounds, "accounting": accounting,
+        "start": start, "lines": lines, "local": local,
     }  # fmt: skip
     for subject, make in made.items():
         if any(figures.cases(each) for each in (GROUPED if subject == "groupby" else (subject,))):
@@ -134,6 +134,22 @@ def keys(figures: Figures) -> Iterator[str]:
             values = [first["failed"] or "–" if each is None else shown(each, "{:.4g}".format) for each in same]
             rows.append((name(first["library"]), *values, first["note"]))
         yield table((case, *found, ""), rows) + "\n"
+
+
+def bounds(figures: Figures) -> Iterator[str]:
+    """Errors where nobody declares a bound."""
+    yield BOUNDS
+    for case in figures.cases("bounds"):
+        rows = [
+            (
+                name(each["library"]),
+                shown(each, "{:,.0f}".format),
+                f"{each['facts'].get('answers', 0):.0f}",
+                each["note"],
+            )
+            for each in figures.all("bounds", case, "error")
+        ]
+        yield table((case, "mean absolute error", "answers", ""), rows) + "\n"
 
 
 def accounting(figures: Figures) -> Iterator[str]:

@@ -214,6 +214,40 @@ def one() -> Iterator[Record]:
                 yield Record("one", case, library, "error", found.get("error"), failed, note, facts)
 
 
+def bounds() -> Iterator[Record]:
+    """Mean absolute errors where nobody declares a bound, of each library that finds some by itself."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_undeclared(folder)
+        for library in ("tacit", "python-dp", "pipeline-dp", "tmlt.analytics"):
+            said = asked(library, "learned.py", library, str(folder), timeout=900)
+            found = said.facts["records"] if said.facts else [{"case": "all", "note": "", "failed": said.failed}]
+            for each in found:
+                facts = {"answers": float(each["answers"])} if "answers" in each else {}
+                failed = each.get("failed", "")
+                yield Record("bounds", each["case"], library, "error", each.get("error"), failed, each["note"], facts)
+
+
+def write_undeclared(folder: Path) -> None:
+    """Write the orders that `learned.py` asks about, each person's total, and what is true."""
+    import duckdb
+
+    from bench.learned.tables import zipf_orders
+
+    path = folder / "orders.parquet"
+    zipf_orders(path)
+    by_item = duckdb.sql(f"SELECT item, count(*), sum(amount) FROM '{path}' GROUP BY item").fetchall()
+    people = duckdb.sql(f"SELECT sum(amount) FROM '{path}' GROUP BY user_id").fetchall()
+    totals = [float(total) for (total,) in people]
+    truth = {
+        "count by item": {item: n for item, n, _ in by_item},
+        "sum by item": {item: total for item, _, total in by_item},
+        "sum of all": {0: sum(totals)},
+    }
+    (folder / "truth.json").write_text(json.dumps(truth))
+    (folder / "totals.json").write_text(json.dumps(totals))
+
+
 def accounting() -> Iterator[Record]:
     """The epsilon of batches, and seconds to find it."""
     for library, case, found in in_turns(("tacit", "dp-accounting"), "accounting.py"):
@@ -331,5 +365,6 @@ SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {
     "local": local,
     "one": one,
     "keys": keys,
+    "bounds": bounds,
     "groupby7wide": partial(by_groups, "groupby7wide", 10 * MILLION, (100_000,)),
 }

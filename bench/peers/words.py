@@ -43,6 +43,14 @@ keys leaves less for their numbers: OpenDP's Laplace noise errs least in counts,
 ![private keys shown](benchmarks/keys.svg)
 """
 
+BOUNDS = """\
+## Where nobody declares a bound
+
+A million orders of 100,000 people, people and items by Zipf's law; ε = 1, δ = 1e-6 for all that is found and answered.
+Tacit is told who a person is, and nothing else. Each other library is used as far as it finds bounds by itself; the
+rest it is told, as said beside its figure. Errors are against the whole table, nothing left out.
+"""
+
 ACCOUNTING = """\
 ## What batches cost
 

@@ -1,0 +1,71 @@
+"""Asking the product with nothing declared but the unit: a new table each time, so that each time pays for learning."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tacit
+from bench.learned.tasks import Task
+from tacit.door import Question, Table
+
+EPSILON = 1
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One answer: each aggregate by group, with both ends of its interval and, where it has one, its lower end alone.
+
+    What is not known, such as the mean of a group that may be empty, is NaN.
+    """
+
+    values: Mapping[str, np.ndarray]
+    question: Question
+
+    def tail_cap(self) -> float:
+        """Return how many rows nobody counts for more than: the plan that facts lead to says so."""
+        plan = self.question.plan(epsilon=EPSILON).plan
+        if plan.scaling is None:
+            raise ValueError("this question was not answered by scaling")
+        vector = plan.scaling.vectors[0]
+        fine = vector.tail << vector.tail_shift if vector.totals else vector.cap
+        return fine * 2.0**-vector.shift
+
+
+def open_table(path: Path, unit: Any, **declared: Any) -> Table:
+    """Return a table of which nothing is known but what is given here."""
+    budget = tacit.epsilon(3, delta=DELTA)
+    return tacit.table(path, name="rows", unit=unit, budget=budget, ledger=tacit.TRYOUT, **declared)
+
+
+def ask(path: Path, task: Task, keys: Sequence[Any], **aggregates: Any) -> Asked:
+    """Ask once, of a table that nobody has asked before."""
+    return ask_of(open_table(path, task.unit), task.by, keys, **aggregates)
+
+
+def ask_of(table: Table, by: str, keys: Sequence[Any], **aggregates: Any) -> Asked:
+    """Ask by group."""
+    question = table.group_by(by, keys=list(keys)).agg(**aggregates)
+    answer = question.answer(epsilon=EPSILON)
+    places = {key: place for place, key in enumerate(keys)}
+    order = np.argsort([places[row[by]] for row in answer.rows])
+    columns = {}
+    for name in aggregates:
+        columns |= {each: [row[each] for row in answer.rows] for each in (name, f"{name}_low", f"{name}_high")}
+        if name in answer.has_lower_ends:
+            columns[f"{name}_at_least"] = answer.at_least(name)
+    return Asked({name: _floats(column)[order] for name, column in columns.items()}, question)
+
+
+def ask_one(table: Table, **aggregate: Any) -> float:
+    """Ask for one number of the whole table."""
+    answer = table.agg(**aggregate).answer(epsilon=EPSILON)
+    (name,) = aggregate
+    return float(answer.rows[0][name])
+
+
+def _floats(column: Sequence[Any]) -> np.ndarray:
+    return np.array([np.nan if value is None else float(value) for value in column])

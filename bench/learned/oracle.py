@@ -1,0 +1,122 @@
+"""What the best hand-set bounds would give: an oracle picks them with the true error in view, and pays for no learning.
+
+A hand-set bound is (r, g): of a person's groups g are kept at random, and of the rows in each r. The errors here are
+expected ones, by formula, with the noise that the product has at this loss, so they have no luck in them.
+"""
+
+from fractions import Fraction
+from math import pi, sqrt
+
+import numpy as np
+from scipy.special import ndtr
+
+from bench.learned.tasks import Cells
+from tacit.accounting import rho_within
+
+ROWS = (1, 2, 3, 5, 8, 12, 20, 32, 50, 100, 200, 500, 1000)
+GROUPS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 75, 100, 200, 500)
+RANGES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
+SIGMA = 1 / sqrt(2 * float(rho_within(Fraction(1), Fraction(1, 10**6))))
+# The bound that the guides used to begin with: 5 groups, 2 rows in each.
+GUESS = (2, 5)
+
+
+def error_of(off: np.ndarray, rows: int, groups: int, size: float | np.ndarray = 1.0) -> float:
+    """Return the mean error of groups that are off by so much, with the noise that errs less."""
+    laplace, gaussian = size * rows * groups, size * rows * sqrt(groups) * SIGMA
+    off = np.abs(off)
+    by_laplace = off + laplace * np.exp(-off / laplace)
+    reach = off / gaussian
+    by_gaussian = gaussian * sqrt(2 / pi) * np.exp(-reach * reach / 2) + off * (1 - 2 * ndtr(-reach))
+    return float(min(by_laplace.mean(), by_gaussian.mean()))
+
+
+def noise_of(rows: int, groups: int) -> float:
+    """Return the mean size of the noise alone, below which no error is."""
+    return rows * min(float(groups), sqrt(groups) * SIGMA * sqrt(2 / pi))
+
+
+def hand_set_count(cells: Cells, rows: int, groups: int) -> float:
+    """Return the mean error of counts by group with this bound."""
+    return _dropped(cells, cells.rows, np.minimum(cells.rows, rows), rows, groups, 1.0)
+
+
+def best_count(cells: Cells) -> float:
+    """Return the mean error of counts by group with the best bound."""
+    found = np.inf
+    for rows, groups in _bounds(cells):
+        if noise_of(rows, groups) < found:
+            found = min(found, hand_set_count(cells, rows, groups))
+    return found
+
+
+def hand_set_sum(cells: Cells, rows: int, groups: int, high: float) -> float:
+    """Return the mean error of sums by group with this bound and the range up to `high`."""
+    low = -high if cells.values.min() < 0 else 0.0
+    kept = cells.sums(low, high) * np.minimum(1.0, rows / cells.rows)
+    return _dropped(cells, cells.sums(), kept, rows, groups, high)
+
+
+def best_sum(cells: Cells) -> float:
+    """Return the mean error of sums by group with the best bound and range."""
+    whole, low = cells.sums(), cells.values.min()
+    found = np.inf
+    for high in ranges(cells):
+        clipped = cells.sums(-high if low < 0 else 0.0, high)
+        for rows, groups in _bounds(cells):
+            if high * noise_of(rows, groups) < found:
+                kept = clipped * np.minimum(1.0, rows / cells.rows)
+                found = min(found, _dropped(cells, whole, kept, rows, groups, high))
+    return found
+
+
+def best_mean(cells: Cells) -> float:
+    """Return the mean error of means, of the larger groups, with the best bound and range for them.
+
+    A mean is made of two parts, how far values are above the low end and below the high one, and each gets noise.
+    """
+    counted = np.bincount(cells.cell, cells.counted).astype(float)
+    truth, large, low = cells.means(), cells.large(), float(cells.values[cells.counted].min())
+    found = np.inf
+    for high in ranges(cells):
+        if high <= low:
+            continue
+        clipped = cells.sums(low, high)
+        for rows, groups in _bounds(cells):
+            share = np.minimum(1.0, rows / cells.rows) * np.minimum(1.0, groups / cells.cells_of_unit)
+            kept = np.maximum(cells.by_group(counted * share), 1.0)
+            mean = cells.by_group(clipped * share) / kept
+            above = np.clip((mean - low) / (high - low), 0, 1)
+            size = (high - low) * np.hypot(above, 1 - above) / kept
+            error = error_of((mean - truth)[large], rows, groups, np.maximum(size[large], 1e-300))
+            found = min(found, error)
+    return found
+
+
+def ranges(cells: Cells) -> list[float]:
+    """Return the ends that are tried: quantiles of how large values are."""
+    ends = np.quantile(np.abs(cells.values[cells.counted]), RANGES)
+    return sorted(set(ends[ends > 0].tolist()))
+
+
+def best_clip(totals: np.ndarray) -> float:
+    """Return the error of one number where each person's total is clipped at the best place."""
+    ends = np.unique(np.quantile(totals, 1 - np.geomspace(1 / len(totals), 0.5, 60)))
+    ends = np.append(ends, totals.max())
+    lost = [totals.sum() - np.minimum(totals, end).sum() for end in ends[ends > 0]]
+    return float(min(off + end * np.exp(-off / end) for off, end in zip(lost, ends[ends > 0], strict=True)))
+
+
+def _dropped(cells: Cells, whole: np.ndarray, kept: np.ndarray, rows: int, groups: int, size: float) -> float:
+    """Return the mean error where each cell is kept with the chance that its person's groups leave it."""
+    chance = np.minimum(1.0, groups / cells.cells_of_unit)
+    off = cells.by_group(whole - kept * chance)
+    by_luck = cells.by_group(kept * kept * chance * (1 - chance))
+    return error_of(np.sqrt(off * off + by_luck), rows, groups, size)
+
+
+def _bounds(cells: Cells) -> list[tuple[int, int]]:
+    rows_most, groups_most = 1.5 * cells.rows.max(), cells.cells_of_unit.max()
+    rows = [each for each in ROWS if each <= rows_most] or [1]
+    groups = [each for each in GROUPS if each <= groups_most] or [1]
+    return [(r, g) for r in rows for g in groups]
