@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 import tacit
-from tacit.cli import ask, attack, audit, budget, catalog, demo, explain, ledger, local, selftest
+from tacit.cli import ask, attack, audit, budget, catalog, demo, explain, learn, ledger, local, selftest
 from tacit.cli.outside import Commands
 from tacit.cli.screen import say
 from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, SelfTestFailed, TacitError
@@ -44,6 +44,8 @@ app.command(name="init")(catalog.init)
 app.command(name="tables")(catalog.tables)
 app.command(name="ask")(ask.ask)
 app.command(name="plan")(ask.plan)
+app.command(name="learn")(learn.learn)
+app.command(name="facts")(learn.facts)
 app.add_typer(budget.app, name="budget")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(local.app, name="local")
@@ -79,6 +81,8 @@ def tacit_command(
     `tacit init` writes a tacit.toml that declares a table; `tacit tables` lists what it declares.
 
     `tacit plan` shows what a question would cost and give, for free; `tacit ask`, with the same words, answers it.
+
+    A question learns the bounds it needs, and keeps them: `tacit facts` shows them, `tacit learn` learns ahead of time.
 
     `tacit ask --help` explains one command; each has examples.
     """

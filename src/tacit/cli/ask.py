@@ -35,8 +35,10 @@ def ask(options: AskOptions) -> None:
 
     Without one, for a table that the ledger does not know yet:
 
-    `tacit ask pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --rows-per-unit 1
-    --groups-per-unit 1 --between income=0:500000 --budget 3 --delta 1e-6 --epsilon 1`
+    `tacit ask pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --budget 3 --delta 1e-6
+    --epsilon 1`
+
+    How much one person may count for is learned by the first question, for a part of its epsilon, and kept.
 
     Exit codes: 0 answered, 2 refused, 3 the budget has no room, 4 charged and then failed.
     """
@@ -115,8 +117,8 @@ def plan(options: AskOptions) -> None:
 
     Without one:
 
-    `tacit plan pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --rows-per-unit 1
-    --groups-per-unit 1 --between income=0:500000 --budget 3 --delta 1e-6 --epsilon 1`
+    `tacit plan pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --budget 3 --delta 1e-6
+    --epsilon 1`
     """
     check_output(options)
     if options.format not in ("table", "json"):

@@ -68,10 +68,10 @@ def init(
         typer.Option(metavar="COLUMN|ROW", help="The column that says whose row it is; ROW if each row is a person."),
     ] = None,
     rows_per_unit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The most rows of one unit that count in a group.")
+        int | None, typer.Option(metavar="N", min=1, help="By hand: the most rows of one unit that count in a group.")
     ] = None,
     groups_per_unit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="The most groups that one unit counts in.")
+        int | None, typer.Option(metavar="N", min=1, help="By hand: the most groups that one unit counts in.")
     ] = None,
     budget: Annotated[str | None, typer.Option(metavar="E", help="The epsilon that may ever be spent.")] = None,
     delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
@@ -96,8 +96,7 @@ def init(
 
     Example: `tacit init visits.parquet`, or without being asked:
 
-    `tacit init visits.parquet --unit patient_id --rows-per-unit 3 --groups-per-unit 2 --between days=0:30
-    --budget 2 --delta 1e-6`
+    `tacit init visits.parquet --unit patient_id --budget 2 --delta 1e-6`
     """
     types = dict(named(type, "--type", "age=int"))
     kinds, stem = _schema(source, types)
@@ -147,17 +146,13 @@ def ask_for_rest(draft: TableDraft) -> TableDraft:
     say("Answer from what is known of the subject, not of the data. Nothing leaves it to fill in.\n")
     if draft.unit is None:
         draft = ask_once(draft, "unit", "Whose privacy: the column that says whose row it is, or ROW")
-    if draft.rows_per_unit is None:
-        draft = ask_once(draft, "rows_per_unit", "At most how many rows of one unit count in a group")
-    if draft.groups_per_unit is None:
-        draft = ask_once(draft, "groups_per_unit", "In at most how many groups does one unit count")
     if draft.budget is None:
         draft = ask_once(draft, "budget", "The epsilon that may ever be spent, for life (1 to 5 is common)")
     if draft.budget is not None and draft.delta is None:
         draft = ask_once(draft, "delta", "Its delta, far below one over the number of people (e.g. 1e-6)")
     for column, kind in draft.kinds.items():
         if kind in NUMBERS and column != draft.unit and column not in draft.between and column not in draft.keys:
-            draft = ask_once(draft, f"between {column}", f"The range of {column}, as LOW:HIGH")
+            draft = ask_once(draft, f"between {column}", f"The range of {column}, as LOW:HIGH; nothing: it is learned")
     return draft
 
 
@@ -200,11 +195,14 @@ def to_toml(draft: TableDraft) -> str:
         _line(
             "unit", None if draft.unit is None else _text(draft.unit), '"person_id"', "whose privacy; ROW: each row's"
         ),
-        _line("rows_per_unit", draft.rows_per_unit, "1", "the most rows of one unit that count in a group"),
-        _line("groups_per_unit", draft.groups_per_unit, "1", "the most groups one unit counts in; GROUP BY needs it"),
         _line("budget", budget, "{ epsilon = 3, delta = 1e-6 }", "what may ever be learned of one unit, for life"),
         '# neighbours = "add-remove"  # or "replace": what one unit may have done',
         "# population = 100000  # about how many people; a delta too large for them is refused",
+        "# What one unit may count for is learned when a question needs it, once, for a part of its epsilon. By hand:",
+        _by_hand("rows_per_unit", draft.rows_per_unit, "3", "at most so many rows of one unit in a group; no others"),
+        _by_hand("groups_per_unit", draft.groups_per_unit, "2", "one unit in at most so many groups; in no others"),
+        "# rows = 1000000  # how many rows there are, if that is public",
+        "# most_rows_per_unit = 366  # the most rows that any unit can have, if that is known whatever the data",
     ]
     for column, kind in draft.kinds.items():
         if column != draft.unit:
@@ -225,7 +223,7 @@ def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]
     if known:
         return [title, *known]
     if kind in NUMBERS:
-        return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # sums, means and quantiles need it"]
+        return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # learned if left out; a known range is more exact"]
     keys = "# keys = [A, B]  # if the groups are public; without, they are found privately"
     if draft.is_csv and kind == "text":
         return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]
@@ -234,6 +232,10 @@ def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]
 
 def _line(word: str, value: str | None, example: str, meaning: str) -> str:
     return f"# {word} = {example}  # fill in: {meaning}" if value is None else f"{word} = {value}  # {meaning}"
+
+
+def _by_hand(word: str, value: str | None, example: str, meaning: str) -> str:
+    return f"# {word} = {example}  # {meaning}" if value is None else f"{word} = {value}  # {meaning}"
 
 
 def _schema(source: str, types: dict[str, str]) -> tuple[dict[str, str], str]:
@@ -265,15 +267,13 @@ def _existing(path: Path, name: str) -> str:
 
 
 def _closing(draft: TableDraft, output: str) -> str:
-    open_ends = [
-        word for word in ("unit", "rows_per_unit", "groups_per_unit", "budget") if getattr(draft, word) is None
-    ]
+    open_ends = [word for word in ("unit", "budget") if getattr(draft, word) is None]
     ranges = [c for c, kind in draft.kinds.items() if kind in NUMBERS and c != draft.unit and c not in draft.between]
     lines = [f"wrote {output}: table {draft.name}, {len(draft.kinds)} columns; no row was read"]
     if open_ends:
         lines.append(f"to fill in: {', '.join(open_ends)}")
     if ranges:
-        lines.append(f"without a range, so not yet to be summed or averaged: {', '.join(ranges)}")
+        lines.append(f"ranges that questions will learn: {', '.join(ranges)}")
     if draft.is_csv:
         lines.append("a CSV file's columns are text: give those of numbers and dates a type, by --type or in the file")
     lines.append(f"then: tacit tables, and tacit plan {draft.name} 'SELECT ...' --epsilon 1")
@@ -301,7 +301,10 @@ def _value(key: Any) -> str:
 # --- tacit tables ---
 
 MISTAKEN = "  mistake:   "
-CHECKED = ("unit", "columns", "neighbours", "rows_per_unit", "groups_per_unit", "population", "version")
+CHECKED = (
+    *("unit", "columns", "neighbours", "rows_per_unit", "groups_per_unit", "population", "rows"),
+    *("most_rows_per_unit", "version"),
+)
 
 
 def tables(
@@ -362,14 +365,14 @@ def _mistake(entry: "CatalogEntry") -> str:
 
 def _bounds(options: Any) -> str:
     rows, groups = options.get("rows_per_unit"), options.get("groups_per_unit")
-    parts = [f"at most {rows} rows of a unit in a group" if rows else "rows_per_unit is not set"]
-    parts.append(f"in at most {groups} groups" if groups else "groups_per_unit is not set, which GROUP BY needs")
-    return ", ".join(parts)
+    parts = [f"at most {rows} rows of a unit in a group"] if rows not in (None, "auto") else []
+    parts += [f"in at most {groups} groups"] if groups not in (None, "auto") else []
+    return ", ".join(parts) or "learned"
 
 
 def _facts(column: str, facts: Any) -> str:
     parts = []
-    if facts.get("between") is not None:
+    if facts.get("between") not in (None, "auto"):
         parts.append(f"from {facts['between'][0]} to {facts['between'][1]}")
     if facts.get("keys") is not None:
         parts.append(f"{len(facts['keys'])} keys")

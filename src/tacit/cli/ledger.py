@@ -132,7 +132,8 @@ def line(entry: "Entry", tables: "Mapping[str, RegisteredTable]") -> str:
         about = _about(entry.kind, entry.record, tables)
     except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
         about = "(cannot be read)"
-    return f"{entry.number:>7}  {entry.record['time'][:19]}  {entry.kind:8}  {about}"
+    kind = "learned" if entry.kind == "fact" else entry.kind
+    return f"{entry.number:>7}  {entry.record['time'][:19]}  {kind:8}  {about}"
 
 
 def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTable]") -> str:
@@ -142,7 +143,12 @@ def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTa
         if kind == "answer":
             return f"{name} for charge {record['charge']}"
         who = f" by {record['analyst']}" if record["analyst"] else ""
-        return f"{name}{who} {_cost(record, table)}"
+        why = f" to learn {record['learns']['words']}" if "learns" in record else ""
+        return f"{name}{who} {_cost(record, table)}{why}"
+    if kind == "fact":
+        table = tables.get(record["table"])
+        only = f" (for {record['analyst']} alone)" if record["analyst"] else ""
+        return f"{'?' if table is None else table.name} in answer {record['answer']}{only}: {record['words']}"
     if kind == "budget":
         whose = sorted(table.name for table in tables.values() if table.cohort == record["people"])
         return f"{', '.join(whose)} {_budget(record)} {record['reason']}".strip()

@@ -24,7 +24,7 @@ from tacit.cli.column_options import (
 from tacit.errors import InvalidParameter, QueryRefused
 
 if TYPE_CHECKING:
-    from tacit.door import PlanReport, Question
+    from tacit.door import PlanReport, Question, Table
     from tacit.tables import Source
 
     Opened = Callable[[Any], Source]
@@ -277,7 +277,12 @@ def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_pla
 
     To plan, a table that the ledger does not know is declared in a ledger in memory, so that nothing is written.
     """
-    opened = opened or opening()
+    table, ranges = open_table(options, opened or opening(), to_plan=to_plan)
+    return table.sql(options.sql, between=ranges)
+
+
+def open_table(options: AskOptions, opened: "Opened", *, to_plan: bool) -> "tuple[Table, dict[str, tuple[str, str]]]":
+    """Return the table that these options name or declare, and the ranges they give to names in a SELECT."""
     if options.try_out and options.ledger is not None:
         raise InvalidParameter("--try keeps no ledger, so it cannot be used with --ledger\nhint: give one of the two")
     entry = find_entry(options.source, options.catalog)
@@ -285,15 +290,16 @@ def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_pla
         table = open_entry(entry, options, opened, to_plan=to_plan)
         ranges = {name: read_ends(name, ends) for name, ends in named(options.between, "--between", "age=0:120")}
         declared = table.frame.declaration.columns
-        return table.sql(
-            options.sql,
-            between={name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between},
-        )
+        return table, {
+            name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between
+        }
     forgets = options.try_out or (to_plan and options.budget is not None)
-    return _open_source_question(options, opened, ledger=MEMORY if forgets else options.ledger)
+    return _open_source(options, opened, ledger=MEMORY if forgets else options.ledger)
 
 
-def _open_source_question(options: AskOptions, opened: "Opened", *, ledger: str | None) -> "Question":
+def _open_source(
+    options: AskOptions, opened: "Opened", *, ledger: str | None
+) -> "tuple[Table, dict[str, tuple[str, str]]]":
     import tacit
 
     if options.unit is None:
@@ -322,7 +328,7 @@ def _open_source_question(options: AskOptions, opened: "Opened", *, ledger: str 
             "--unit ROW means that each row is its own person, but this table has a column named ROW"
             "\nhint: rename the column, or use tacit.ROW in Python"
         )
-    return table.sql(options.sql, between=ranges)
+    return table, ranges
 
 
 def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":

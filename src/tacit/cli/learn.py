@@ -1,0 +1,88 @@
+"""`tacit learn` learns ahead of time what questions will need; `tacit facts` shows what is known, free.
+
+A question learns what it lacks by itself, for a part of its epsilon. Learning ahead is for a curator who chooses what
+that costs, or who plans the errors of questions before any is asked.
+"""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.budget import LedgerPath
+from tacit.cli.column_options import find_entry
+from tacit.cli.options import AskOptions, open_table, opening
+from tacit.cli.screen import say, working
+from tacit.errors import QueryRefused, did_you_mean
+
+if TYPE_CHECKING:
+    from tacit.ledger import Ledger
+
+Repeated = list[str] | None
+
+
+def learn(
+    source: Annotated[
+        str, typer.Argument(metavar="TABLE|SOURCE", help="A table of the tacit.toml; or a file, with --unit.")
+    ],
+    *,
+    epsilon: Annotated[str, typer.Option(metavar="E", help="What all of it may cost.")],
+    by: Annotated[
+        Repeated, typer.Option(metavar="COLUMN", help="What questions will group by. Can be repeated.")
+    ] = None,
+    column: Annotated[
+        Repeated, typer.Option(metavar="COLUMN", help="What they will add up or average. Can be repeated.")
+    ] = None,
+    keys: Annotated[
+        Repeated, typer.Option(metavar="COLUMN=A,B", help="A column's public groups. Can be repeated.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Learn anew what is known, and pay for it again.")] = False,
+    unit: Annotated[str | None, typer.Option(metavar="COLUMN|ROW", help="Of a file: whose row it is.")] = None,
+    budget: Annotated[str | None, typer.Option(metavar="E", help="Of a file that is new to the ledger.")] = None,
+    delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
+    catalog: Annotated[str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.")] = None,
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the record.")] = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Learn how much people have and how large values are, once, so that questions need no bounds.
+
+    What is learned are noisy histograms, charged like an answer and kept. Questions that group by the same columns then
+    use them free, at any epsilon, in every later version of the table.
+
+    Example: `tacit learn orders --epsilon 0.2 --by item --column amount`, then: `tacit facts orders`
+    """
+    options = AskOptions(
+        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, catalog=catalog, ledger=ledger
+    )
+    with working("learning"):
+        table, _ = open_table(options, opening(), to_plan=False)
+        learned = table.learn(epsilon, columns=column or (), by=by or (), again=again, analyst=analyst)
+    say(str(learned) if learned else "Nothing was charged: all of it is known already. tacit facts shows it.")
+
+
+def facts(
+    table: Annotated[str, typer.Argument(metavar="TABLE", help="The table's name.")],
+    *,
+    catalog: Annotated[str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.")] = None,
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="One with a budget of their own.")] = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Show what is known of a table, since when and for how much: free, and no row is read.
+
+    Example: `tacit facts orders`
+    """
+    from tacit.learned import KnownFacts
+    from tacit.ledger import open_ledger
+
+    if ledger is None:
+        found = find_entry(table, catalog)
+        ledger = None if found is None else found.file.ledger
+    with open_ledger(ledger, create=False) as opened:
+        known = opened.table(table)
+        if known is None:
+            raise QueryRefused(f"the ledger knows no table '{table}'{did_you_mean(table, _names(opened))}")
+        say(str(KnownFacts(opened.facts(known, analyst))))
+
+
+def _names(ledger: "Ledger") -> list[str]:
+    return [table.name for table in ledger.tables()]
