@@ -9,7 +9,7 @@ measure. Like every learned number, the tail cap never touches privacy.
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from tacit.plan.caps import ANCHOR_SHARES, Terms, Told, by_rank, outlook_of, tail_in_fine_steps
+from tacit.plan.caps import ANCHOR_SHARES, EPSILON_MOST, Terms, Told, by_rank, outlook_of, tail_in_fine_steps
 from tacit.plan.facts import Fact, Facts, WantedFact
 from tacit.plan.known import Grouping, Subject, grouping_of, reading_of
 from tacit.plan.outputs import FAMILIES
@@ -41,6 +41,10 @@ def counts_rows(query: Query, declaration: Declaration) -> bool:
         return False
     if query.keys and declaration.groups_per_unit is None:
         return False
+    if declaration.most_rows_per_unit is not None and declaration.most_rows_per_unit <= min(
+        declaration.rows_per_unit, (declaration.groups_per_unit or 1) if query.keys else declaration.rows_per_unit
+    ):
+        return False  # nobody has more, by declaration: nothing can be cut
     return any(FAMILIES[output.aggregate.kind] in OF_ROWS for output in query.outputs)
 
 
@@ -81,7 +85,7 @@ def cut_by_hand(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     groups = declaration.groups_per_unit if query.keys and declaration.groups_per_unit else 1
     vector = replace(rows_vector, shift=0, totals="absolute", tail=tail, tail_shift=tail_shift)
     vector = replace(vector, outlook=outlook_of(sizes, sizes.weights(float(rows * groups))))
-    width = Terms("laplace", float(spend.epsilon)).width
+    width = Terms("laplace", float(min(spend.epsilon, EPSILON_MOST))).width
     cells = len(grouping.public_keys) if grouping.public_keys is not None else max(1.0, sizes.mass / (rows * groups))
 
     def error(share: Fraction) -> float:

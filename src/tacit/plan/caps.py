@@ -23,6 +23,8 @@ from tacit.plan.scaling import CAP_BITS, Outlook
 MISMATCH = 1 / 6
 MISMATCH_OF_MEANS = 1 / 16
 MISMATCH_POWER = 1 / 4
+# Errors are foreseen as if epsilon were at most this: one that is larger errs no less.
+EPSILON_MOST = Fraction(10**6)
 # What share of the loss totals may get.
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
 # Caps are tried from an eighth of the median size up, in steps of a quarter octave: where noise is as large as a group,

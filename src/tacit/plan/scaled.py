@@ -16,6 +16,7 @@ from tacit.accounting import rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.caps import (
     ANCHOR_SHARES,
+    EPSILON_MOST,
     MISMATCH,
     MISMATCH_OF_MEANS,
     Cap,
@@ -274,9 +275,9 @@ def _terms(noise: NoiseKind, known: _Known, vector: WantedVector) -> Terms:
     spend = known.spend
     if noise == "laplace":
         farther = 1.0 if not replaced or (one and not signed) else 2.0
-        return Terms("laplace", float(spend.epsilon), farther)
+        return Terms("laplace", float(min(spend.epsilon, EPSILON_MOST)), farther)
     farther = 1.0 if not replaced or (one and not signed) else 2.0 if signed else sqrt(2)
-    return Terms("gaussian", float(rho_within(spend.epsilon, spend.delta_rho)), farther)
+    return Terms("gaussian", float(rho_within(min(spend.epsilon, EPSILON_MOST), spend.delta_rho)), farther)
 
 
 def _weight(known: _Known, place: int) -> float:

@@ -41,9 +41,12 @@ Cells = dict[tuple[Any, ...], int]  # (key, part) -> an exact integer
 
 
 def protected(source: Any, **declared: Any) -> Table:
-    """Return a protected table in a ledger of its own, with bounds of two rows and two groups unless declared."""
+    """Return a protected table in a ledger of its own, with bounds of two rows and two groups unless declared.
+
+    That nobody has more than one row is declared too, true or not: then nothing is learned of what the bounds cut.
+    """
     usual: dict[str, Any] = {"unit": "id", "budget": BUDGET, "ledger": ":memory:"}
-    usual |= {"rows_per_unit": 2, "groups_per_unit": 2, "name": "t"}
+    usual |= {"rows_per_unit": 2, "groups_per_unit": 2, "most_rows_per_unit": 1, "name": "t"}
     return door.table(source, **(usual | declared))
 
 
