@@ -45,7 +45,7 @@ def test_what_is_said_by_flags_is_a_catalog_that_answers(tacit_command):
 def test_what_is_not_said_is_left_to_fill_in(tacit_command):
     ran = tacit_command("init", "visits.parquet")
     assert ran.code == 0
-    assert "to fill in: unit, rows_per_unit, groups_per_unit, budget" in ran.out
+    assert "to fill in: unit, budget" in ran.out
     text = Path("tacit.toml").read_text()
     assert tomllib.loads(text) == {"tables": {"visits": {"source": "visits.parquet"}}}
     for word in ("# unit = ", "# rows_per_unit = ", "# groups_per_unit = ", "# budget = ", "# between = "):
@@ -72,9 +72,9 @@ def test_no_row_is_read(tacit_command, monkeypatch):
 
 
 def test_at_a_terminal_it_asks_for_the_rest(tacit_command, monkeypatch):
-    asked = answering(monkeypatch, "patient", "2", "", "3", "1e-6", "0:5")
+    asked = answering(monkeypatch, "patient", "3", "1e-6", "0:5")
     assert tacit_command("init", "visits.parquet", "--between", "days=0:10").code == 0
-    assert len(asked) == 6  # unit, two bounds, epsilon, delta, and the range of floor
+    assert len(asked) == 4  # unit, epsilon, delta, and the range of floor; bounds are learned
     (entry,) = read_catalog("tacit.toml").tables.values()
     assert entry.options["unit"] == "patient"
     assert "groups_per_unit" not in entry.options
@@ -82,11 +82,11 @@ def test_at_a_terminal_it_asks_for_the_rest(tacit_command, monkeypatch):
 
 
 def test_a_wrong_answer_is_asked_again(tacit_command, monkeypatch):
-    asked = answering(monkeypatch, "patent", "patient", "none", "2")
+    asked = answering(monkeypatch, "patent", "patient", "none", "2", "1e-6")
     ran = tacit_command("init", "visits.parquet")
     assert "did you mean 'patient'" in ran.out
     assert asked[:2] == [asked[0]] * 2
-    assert read_catalog("tacit.toml").tables["visits"].options["rows_per_unit"] == 2
+    assert str(read_catalog("tacit.toml").tables["visits"].options["budget"]) == "ε = 2, δ = 1e-06"
 
 
 def test_without_asking_nothing_is_asked(tacit_command, monkeypatch):

@@ -6,7 +6,18 @@ import json
 from tacit.cli.ask import ask, plan
 from tacit.ledger.home import default_ledger
 
-WORDS = ("--unit", "patient", "--rows-per-unit", 1, "--groups-per-unit", 1, "--between", "days=0:10")
+WORDS = (
+    "--unit",
+    "patient",
+    "--rows-per-unit",
+    1,
+    "--groups-per-unit",
+    1,
+    "--most-rows-per-unit",
+    1,
+    "--between",
+    "days=0:10",
+)
 BUDGET = ("--budget", 3, "--delta", "1e-6")
 BY_WARD = "SELECT ward, AVG(days) AS stay FROM visits GROUP BY ward"
 

@@ -23,6 +23,7 @@ def protected(budget, ledger=":memory:", name="t"):
         unit="id",
         rows_per_unit=1,
         groups_per_unit=1,
+        most_rows_per_unit=1,
         columns={"g": {"keys": [0, 1, 2, 3]}, "x": {"between": (0, 9)}},
         budget=budget,
         ledger=ledger,

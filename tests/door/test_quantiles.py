@@ -32,6 +32,7 @@ def people(count: int = 400, **declared: Any) -> Table:
     usual |= {
         "rows_per_unit": 1,
         "groups_per_unit": 2,
+        "most_rows_per_unit": 1,
         "columns": {"x": {"between": (0, 100)}, "y": {"between": (0, 200)}},
     }
     return tacit.table(rows, **(usual | declared))
@@ -121,6 +122,7 @@ def test_keys_that_are_found_privately_may_be_null_or_nan() -> None:
     rows = pa.table({"id": range(900), "k": pa.array([NAN, None, 1.5] * 300, pa.float64()), "x": list(range(900))})
     table = tacit.table(
         rows, unit="id", budget=tacit.epsilon(50, delta="1e-6"), ledger=":memory:", rows_per_unit=1, groups_per_unit=1,
+        most_rows_per_unit=1,
         columns={"x": {"between": (0, 900)}},
     )  # fmt: skip
     question = table.group_by("k").agg(m=tacit.median("x"), v=tacit.variance("x"))
@@ -165,6 +167,7 @@ def test_nothing_is_drawn_for_groups_that_stay_hidden(monkeypatch: pytest.Monkey
     )
     table = tacit.table(
         rows, unit="id", budget=tacit.epsilon(50, delta="1e-6"), ledger=":memory:", rows_per_unit=1, groups_per_unit=1,
+        most_rows_per_unit=1,
         columns={"x": {"between": (0, 50)}},
     )  # fmt: skip
     found = table.group_by("k").median("x").answer(epsilon=2).to_dicts()

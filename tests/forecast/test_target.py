@@ -16,7 +16,8 @@ LEVEL = Fraction(95, 100)
 def people(**declared: Any) -> Table:
     rows = pa.table({"id": range(1000), "g": ["a", "b"] * 500, "x": [i % 90 for i in range(1000)]})
     usual: dict[str, Any] = {"unit": "id", "budget": tacit.epsilon(50, delta="1e-6"), "ledger": ":memory:", "name": "t"}
-    usual |= {"rows_per_unit": 1, "groups_per_unit": 1, "population": 1000, "columns": {"x": {"between": (0, 100)}}}
+    usual |= {"rows_per_unit": 1, "groups_per_unit": 1, "most_rows_per_unit": 1, "population": 1000}
+    usual |= {"columns": {"x": {"between": (0, 100)}}}
     return tacit.table(rows, accept_large_delta=True, **(usual | declared))
 
 
@@ -100,7 +101,14 @@ def test_the_bar_of_a_sum_beside_a_count_is_no_longer_than_asked_for() -> None:
     """A float's rounding takes a share of the chance to miss and a part of the bar; both are foreseen."""
     rows = pa.table({"id": range(1000), "x": [i / 10 for i in range(1000)]})
     asked = tacit.table(
-        rows, unit="id", budget=tacit.epsilon(50), ledger=":memory:", name="t", population=1000, rows_per_unit=1
+        rows,
+        unit="id",
+        budget=tacit.epsilon(50),
+        ledger=":memory:",
+        name="t",
+        population=1000,
+        rows_per_unit=1,
+        most_rows_per_unit=1,
     ).agg(n=tacit.count(), s=tacit.sum("x", between=(0, 100)))
     for error in (150, 300, 700):
         (row,) = asked.answer(error={"s": error}).to_dicts()

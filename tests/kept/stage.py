@@ -111,7 +111,8 @@ COLUMNS = {
 
 def visits(ledger: Ledger, *, columns: dict[str, object] | None = None, **declared: object) -> Table:
     """Return the people as a protected table: two rows and two groups of a person, unless declared otherwise."""
-    usual = {"unit": "person", "rows_per_unit": 2, "groups_per_unit": 2, "name": "visits", "version": 1}
+    usual = {"unit": "person", "rows_per_unit": 2, "groups_per_unit": 2, "most_rows_per_unit": 1}
+    usual |= {"name": "visits", "version": 1}
     usual |= {"budget": tacit.epsilon(**BUDGET), "ledger": ledger, "columns": COLUMNS | (columns or {})}
     return tacit.table(people(), **(usual | declared))
 
