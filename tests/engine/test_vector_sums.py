@@ -23,6 +23,8 @@ odd = settings(max_examples=150, deadline=None, suppress_health_check=[HealthChe
 # Two columns: one word, and two limbs.
 NARROW, WIDE = (1 << 32) - 2, (1 << 62) - 1
 LIMB = (1 << summing.LIMB_BITS) - 1
+COUNT = Vector("rows", shift=17, totals="absolute", tail=1 << 20)
+ABOUT = Vector("centred", column=0, centre=2**30, shift=14, totals="signed", tail=1 << 20, rows=0)
 SCHEMA = pa.schema(
     [("unit", pa.int64()), ("g", pa.string()), ("a", pa.uint32()), ("b", pa.uint32()), ("c", pa.uint32())]
 )
@@ -181,6 +183,20 @@ def test_totals_of_plain_bounds_leave_the_sums_as_they_are(rows, some, bounds):
         assert found.totals[index] == totals
 
 
+@pytest.mark.parametrize("bounds", [(UNBOUNDED, UNBOUNDED), (1, 2), (2, UNBOUNDED)])
+def test_units_beyond_one_batch_of_cells_are_added_up_too(bounds):
+    source = np.random.default_rng(2)
+    keys = [f"k{n}" for n in range(30)]
+    rows = [(int(u), keys[int(k)], int(x), None) for u, k, x in source.integers(0, (700, 30, 99), (5000, 3))]
+    rows += [(1000, f"only {n}", 1, 2**61) for n in range(scaling_loops.BATCH_CELLS + 7)]
+    some = (COUNT, replace(ABOUT, centre=50, shift=9), Vector("counted", column=1, cap=3, totals="signed", tail=2))
+    scaling = Scaling(2, some, ((0, 1), (2,)))
+    found = summed(rows, scaled(scaling), rows_most=bounds[0], groups_most=bounds[1])
+    before = cells_of(rows)
+    after = before if bounds[0] == UNBOUNDED else kept_cells(rows, *bounds)
+    assert (by_key(found), found.totals) == expected_of(scaling, before, after)
+
+
 def people_of(profiles, cells):
     """Return the reference's number of units in each bin of each profile."""
     expected = [[0] * BINS for _ in profiles]
@@ -213,7 +229,7 @@ def test_two_limbs_of_any_size_become_fine_steps_within_64_bits(high, low, shift
 def test_lengths_are_the_references_and_roots_are_rounded_up(values, norm):
     fine = np.array(values, dtype=np.int64)
     with np.errstate(over="raise"):
-        assert scaling_loops._length.py_func(fine, len(fine), norm) == reference.length(values, norm)
+        assert scaling_loops._length.py_func(fine, 0, len(fine), norm) == reference.length(values, norm)
 
 
 @pytest.mark.parametrize("square", [0, 1, 2, 2**62, 2**62 - 1, (2**31 - 1) ** 2, (2**31 - 1) ** 2 + 1, 2**52 + 1])
@@ -291,8 +307,6 @@ def plan_of(rows, scaling, **words):
     return asked.session.engine, replace(plan, scaling=scaling, measured=tuple(measured), **unbounded)
 
 
-COUNT = Vector("rows", shift=17, totals="absolute", tail=1 << 20)
-ABOUT = Vector("centred", column=0, centre=2**30, shift=14, totals="signed", tail=1 << 20, rows=0)
 BOTH = ((0, 1),)
 ROWS = [
     (1, "a", 3, 0.5),

@@ -135,6 +135,8 @@ def _as_arrays(asked: Asked, columns: summing.Columns) -> "scaling_loops.Vectors
     from tacit.engine.kernel import scaling_loops as loops
 
     joint = {index: min(some) for some in asked.together for index in some}
+    if asked.task == "profiled":
+        joint = {index: asked.vectors.index(vector) for index, vector in enumerate(asked.vectors)}
     limbs = [len(value) for value in columns.values]
     kinds, at, centres, shifts = [], [], [], []
     for vector in asked.vectors:
