@@ -9,6 +9,8 @@ import importlib
 MODULES = (
     "tacit_gauntlet.accounting.cases",
     "tacit_gauntlet.accounting.mutants",
+    "tacit_gauntlet.learned.fact_mutants",
+    "tacit_gauntlet.learned.profiles",
     "tacit_gauntlet.learned.scaling",
     "tacit_gauntlet.learned.scaling_mutants",
     "tacit_gauntlet.ledger.counting",

@@ -176,6 +176,8 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "make_plan": "tacit.plan.planner:make_plan",
     "sensitivity_of": "tacit.plan.planner:sensitivity_of",
     "sensitivity_of_totals": ("tacit.plan.scaled:sensitivity_of_totals", "tacit.plan.planner:sensitivity_of_totals"),
+    "people of a profile": "tacit.plan.profiling:_people",
+    "Grouping.moves": "tacit.plan.known:Grouping.moves",
     "sensitivity_of_vector": "tacit.plan.scaled:sensitivity_of_vector",
     "threshold_for": "tacit.plan.planner:threshold_for",
     "Rate": (
@@ -229,6 +231,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "kernel loaded": "tacit.engine.kernel.compiled:_loaded",
     "kernel broken": "tacit.engine.kernel.compiled:_broken",
     "import the loops": "tacit.engine.kernel.compiled:_import_loops",
+    "cells of profiles": "tacit.engine.scaled_relation:unbounded_cells",
     "row_steps": "tacit.engine.cells:_row_steps",
     "fine_name": "tacit.engine.cells:fine_name",
     "before_name": "tacit.engine.cells:before_name",

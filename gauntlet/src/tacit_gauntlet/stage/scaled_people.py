@@ -18,13 +18,19 @@ VECTORS: tuple[Vector, ...] = (
     Vector("units", shift=10, cap=1 << 10),
     Vector("missing", 0, shift=4, cap=37, totals="absolute", tail=30),
     Vector("counted", 0, shift=18, cap=(1 << 20) + 1, totals="absolute", tail=9, tail_shift=16),
-    Vector("centred", 0, centre=_CENTRE, shift=17, cap=CELL_MOST, totals="signed", tail=1 << 20, tail_shift=18),
-    Vector("centred", 0, centre=_CENTRE, shift=30, cap=1000, totals="absolute", tail=1 << 62),
+    Vector("centred", 0, centre=_CENTRE, shift=17, cap=1 << 30, totals="signed", tail=1 << 20, tail_shift=18),
+    Vector("centred", 0, centre=_CENTRE, shift=30, cap=1000, totals="absolute", tail=1 << 30),
     Vector("centred", 1, centre=_CENTRE, shift=-3, cap=1 << 20, totals="signed", tail=1),
-    Vector("product", 0, 1, centre=_CENTRE, other_centre=GRID_MIDDLE, shift=-20, cap=1 << 20, totals="signed", tail=99),
+    Vector("centred", 1, centre=_CENTRE, shift=3, cap=1 << 20, totals="absolute", tail=1 << 20),
 )
 # Those of a mean have one weight.
 TOGETHER: tuple[tuple[int, ...], ...] = ((0,), (1,), (2,), (3,), (4, 5), (6,), (7,), (8,))
+# The kernel leaves these to SQL: products, and the greatest caps and tails that there may be.
+BEYOND_THE_KERNEL: tuple[Vector, ...] = (
+    Vector("product", 0, 1, centre=_CENTRE, other_centre=GRID_MIDDLE, shift=-20, cap=1 << 20, totals="signed", tail=99),
+    Vector("centred", 0, centre=_CENTRE, shift=17, cap=CELL_MOST, totals="signed", tail=1 << 20, tail_shift=18),
+    Vector("centred", 0, centre=_CENTRE, shift=38, cap=CELL_MOST - 1, totals="absolute", tail=1 << 62),
+)
 # What a quick look at one person at a time is about: rows, values of both signs, and numbers that are too large.
 FEW: tuple[Vector, ...] = (VECTORS[0], VECTORS[5], VECTORS[6])
 

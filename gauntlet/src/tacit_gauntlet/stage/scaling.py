@@ -7,14 +7,13 @@ tells, on every path that can run the plan.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal
 
-import pyarrow as pa
-
+from tacit import exact as exact_tables
 from tacit.auditing import replay
 from tacit.engine.engine import Engine
 from tacit.engine.kernel import compiled, kernel_path
-from tacit.exact import ExactTable
 from tacit.plan import plan, scaled, scaling
 from tacit.plan.groups import KEYS_MOST
 from tacit.query.nodes import Column
@@ -25,9 +24,11 @@ from tacit_gauntlet.stage.table import SALT, Cells, plan_of
 
 # what the functions below take and give
 Plan = plan.Plan
+ExactTable = exact_tables.ExactTable
 Vector = scaling.Vector
 Norm = Literal[1, 2]
 Neighbours = Literal["add-remove", "replace"]
+NEIGHBOURS: tuple[Neighbours, Neighbours] = ("add-remove", "replace")
 # limits that are public
 CELL_MOST = scaling.CELL_MOST
 UNBOUNDED = scaling.UNBOUNDED
@@ -110,14 +111,19 @@ def _totals(start: Plan, vectors: Sequence[Vector]) -> tuple[plan.NoisyRelease, 
 def ways_of(asked: Plan) -> Iterator[Way]:
     """Yield each path on which this machine can run a plan about the made-up people: the kernel once it is compiled."""
     yield from ("sql", "patient")
-    if compiled.is_ready() and kernel_path.supports(asked, open_source(as_table([]), {})):
+    if compiled.is_ready() and kernel_path.supports(asked, _engine((), "sql")._source):
         yield "kernel"
 
 
-def exact_of(asked: Plan, rows: Sequence[Row] | pa.Table, way: Way, *, salt: str = SALT) -> ExactTable:
+def exact_of(asked: Plan, rows: Sequence[Row], way: Way, *, salt: str = SALT) -> ExactTable:
     """Return the exact table of a plan about people, read one way."""
-    table = rows if isinstance(rows, pa.Table) else as_table(rows)
-    return Engine(open_source(table, {}), path=way).aggregate(asked, salt)
+    return _engine(tuple(rows), way).aggregate(asked, salt)
+
+
+@lru_cache(maxsize=32)
+def _engine(rows: tuple[Row, ...], way: Way) -> Engine:
+    """Opening a table takes longer than reading a small one."""
+    return Engine(open_source(as_table(rows), {}), path=way)
 
 
 def released_cells(asked: Plan, exact: ExactTable) -> list[Cells]:

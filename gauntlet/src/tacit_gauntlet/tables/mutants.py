@@ -113,8 +113,8 @@ def _counts_aloud(parts: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _only_found(listed_groups: Callable[..., Any]) -> Callable[..., Any]:
-    def found_alone(found: Any, plan: Any) -> Any:
-        every = listed_groups(found, plan)
+    def found_alone(found: Any, plan: Any, names: Any) -> Any:
+        every = listed_groups(found, plan, names)
         kept = [place for place, rows in enumerate(every.sums["rows"]) if rows]
         sums = {name: [values[place] for place in kept] for name, values in every.sums.items()}
         return replace(every, keys=[every.keys[place] for place in kept], sums=sums)

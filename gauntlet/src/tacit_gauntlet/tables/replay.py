@@ -35,6 +35,8 @@ def record(answer: Answer) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(answer.to_json())
     said["receipt"] = {name: type(value).__name__ for name, value in said["receipt"].items()}
     said["answered"]["time"] = type(said["answered"]["time"]).__name__
+    for learned in said.get("bounds", {}).get("learned", []):
+        learned["time"] = type(learned["time"]).__name__
     said["rows"] = [[(name, type(value).__name__) for name, value in row.items()] for row in said["rows"]]
     typed = [(field.name, str(field.type)) for field in answer.to_arrow().schema]
     return said | {"columns": answer.columns, "types": dict(answer.types), "arrow": typed, "lines": _shape(answer)}

@@ -1,0 +1,131 @@
+"""Facts under a case's hands: what a question would learn, facts of any content, and the plans that they give.
+
+The planner takes facts as they come. Here they are the truth, or whatever somebody could have written into a ledger.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tacit.accounting import rho_within
+from tacit.exact import ExactTable
+from tacit.plan import facts as fact_records
+from tacit.plan import learning, planner
+from tacit.plan.plan import NoiseKind, NoisyRelease, Plan, Spend
+from tacit.privacy import GaussianNoise, LaplaceNoise, StaircaseNoise
+from tacit.release import release
+from tacit_gauntlet.stage.neighbours import Row, asked_of
+from tacit_gauntlet.stage.table import BUDGET, Question, Table
+
+# what the functions below take and give
+WantedFact = fact_records.WantedFact
+Fact = fact_records.Fact
+Facts = dict[str, Fact]
+Numbers = tuple[tuple[int, ...], ...]  # of a fact: [release, or number drawn][bin]
+Tell = Callable[[WantedFact], Numbers]
+
+_ROUNDS_MOST = 40
+
+
+def unbounded(rows: Sequence[Row], **declared: Any) -> Table:
+    """Return a table of the made-up people of which nothing is declared but whose rows they are."""
+    return asked_of(rows, **({"rows_per_unit": None, "groups_per_unit": None, "columns": {}} | declared))
+
+
+def spend_of(*, noise: NoiseKind | None = None, epsilon: object = 1, budget: Any = BUDGET) -> Spend:
+    """Return what a call may spend."""
+    return planner.make_spend(epsilon, None, noise, budget)  # type: ignore[arg-type]
+
+
+def wanted_next(
+    question: Question, spend: Spend, facts: Facts, *, learn: Fraction | None = None
+) -> tuple[WantedFact, ...]:
+    """Return what a question would learn next, knowing these facts."""
+    return learning.missing_facts(question.query, question.session.declaration, spend, facts, learn)
+
+
+def told(question: Question, spend: Spend, tell: Tell) -> tuple[Facts, list[WantedFact]]:
+    """Return all facts that a question asks for, one after the other, each told its numbers; and what was asked for."""
+    facts: Facts = {}
+    asked: list[WantedFact] = []
+    for _ in range(_ROUNDS_MOST):
+        wanted = wanted_next(question, spend, facts)
+        if not wanted:
+            return facts, asked
+        asked += wanted
+        facts |= {each.key: _fact(each, tell(each)) for each in wanted}
+    raise RuntimeError("the question never stops learning")
+
+
+def _fact(wanted: WantedFact, numbers: Numbers) -> Fact:
+    scales = tuple(each.scale for each in wanted.plan.releases)
+    return Fact(wanted.key, wanted.words, numbers, scales, wanted.plan.spend.epsilon)
+
+
+def numbers_in(wanted: WantedFact) -> list[int]:
+    """Return how many numbers each part of a fact has: the bins of its profiles, or one for each number drawn."""
+    plan = wanted.plan
+    return [len(plan.public_keys or ())] * len(plan.releases) + [1] * sum(
+        3 * len(draw.targets) for draw in plan.quantiles
+    )
+
+
+def drawn_most(wanted: WantedFact) -> int:
+    """Return the greatest number that can be drawn, where numbers are; none is below 0."""
+    return max((wanted.plan.measured[draw.column].height for draw in wanted.plan.quantiles), default=0)
+
+
+def truth_of(wanted: WantedFact, exact: ExactTable) -> Numbers:
+    """Return what a fact would say without noise; of numbers that are drawn, one draw."""
+    plan = wanted.plan
+    if plan.quantiles:
+        return tuple(part for each in release(plan, exact).parts for part in each)
+    return tuple(tuple(exact.part(part, plan)) for each in plan.releases for part in each.parts)
+
+
+def plan_on(question: Question, facts: Facts, spend: Spend) -> Plan:
+    """Return the plan of a question that knows these facts."""
+    return planner.make_plan(question.query, question.session.declaration, spend, facts)
+
+
+def is_profile(wanted: WantedFact) -> bool:
+    """Return whether a fact is how many people are in which bin, and not a number that is drawn."""
+    return bool(wanted.plan.profiles)
+
+
+def has_learned(plan: Plan) -> bool:
+    """Return whether a plan rests on facts."""
+    return bool(plan.learned)
+
+
+def noise_faults(plan: Plan, spend: Spend) -> list[str]:
+    """Return where a plan's noise is not for its sensitivity, or costs more in all than the call may spend."""
+    faults, pure, rho = [], Fraction(0), Fraction(0)
+    for place, each in enumerate((*plan.releases, *plan.totals)):
+        wrong = _unlike(each)
+        faults += [f"noise {place}: {wrong}"] if wrong else []
+        event = each.event
+        if isinstance(event, GaussianNoise):
+            rho += event.sensitivity_squared / (2 * event.sigma**2)
+        else:
+            pure += event.epsilon if isinstance(event, StaircaseNoise) else event.sensitivity / event.scale
+    if plan.quantiles or plan.choice is not None:
+        return faults
+    if pure > spend.epsilon:
+        faults.append(f"all noise costs {float(pure)} of {float(spend.epsilon)}")
+    if rho > 0 and (pure > 0 or rho > rho_within(spend.epsilon, spend.delta_rho)):
+        faults.append("all noise costs more rho than epsilon holds")
+    return faults
+
+
+def _unlike(each: NoisyRelease) -> str:
+    event, moves = each.event, each.sensitivity
+    if isinstance(event, LaplaceNoise):
+        right = event.scale == each.scale == each.law.scale and event.sensitivity >= moves.l1  # type: ignore[union-attr]
+        return "" if right else "Laplace noise is not for what one unit moves"
+    if isinstance(event, GaussianNoise):
+        right = event.sigma == each.scale and event.sensitivity_squared >= moves.l2_squared
+        right &= moves.l0 == 1 or not event.scalar
+        return "" if right else "Gaussian noise is not for what one unit moves"
+    right = moves.l0 == 1 and event.sensitivity >= moves.linf
+    return "" if right else "a staircase is not for what one unit moves"
