@@ -68,7 +68,7 @@ def test_where_nothing_was_cut_it_says_at_most_how_much():
 
 
 def test_totals_that_are_noise_are_not_made_into_a_share():
-    _, cut, _ = answered((500, 3_000)).facts.notes
+    _, cut, _ = answered((500, 3_000), vector=replace(ROWS, outlook=None)).facts.notes
     assert cut == (
         "The totals of rows are too small to tell what was scaled away; bars allow for all that may have been."
     )
@@ -102,8 +102,16 @@ def test_all_of_it_is_in_the_json_as_numbers():
 
 
 def test_an_unknown_factor_is_null_in_the_json():
-    (rows,) = json.loads(answered((500, 3_000)).to_json())["bounds"]["scaled"]
+    unknown = answered((500, 3_000), vector=replace(ROWS, outlook=None))
+    (rows,) = json.loads(unknown.to_json())["bounds"]["scaled"]
     assert rows["factor_high"] is None
+
+
+def test_where_the_totals_are_noise_facts_limit_the_factor_and_the_line_says_how_far_off_it_may_be():
+    made = answered((500, 3_000))
+    (rows,) = made.facts.bounds["scaled"]
+    assert rows["factor_high"] == max(2 * rows["factor"], 2 / 0.72 - 1)
+    assert "together by a factor of up to 2." in made.facts.notes[1]
 
 
 def test_a_shifted_mean_says_by_how_much():
@@ -152,3 +160,13 @@ def test_a_number_that_may_have_been_raised_has_no_such_end():
     made = answered((720_000, 280_000))
     with pytest.raises(InvalidParameter, match="'m' has no lower end that holds whatever the rows are; these have: n"):
         made.at_least("m")
+
+
+def test_a_range_that_was_learned_of_rows_says_who_may_be_beyond_it():
+    column = Measured(Column("gain"), "int", Fraction(1), 0, 131_072)
+    fact = replace(LEARNED[0], words="how far gain is from its middle", scales=(Fraction(40, 3),))
+    plan = scaled_plan([], [], scales=[], unit=None, scaling=None, measured=(column,), learned=(fact,))
+    learned, line = make_answer(plan, noisy_of([[0]]), plan.after, INFO).facts.notes
+    assert learned == "Learned once for ε = 0.1 (entry 41), free from now on: how far gain is from its middle."
+    assert line.startswith("gain: a value above 131,072 counts as 131,072, and one below 0 as 0; nobody is known to be")
+    assert "(at most about 40 people)" in line

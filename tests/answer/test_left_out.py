@@ -10,7 +10,9 @@ import pytest
 from tacit.answer.answer import make_answer
 from tacit.answer.columns import noisy_columns
 from tacit.answer.noise_sums import law_bound
+from tacit.forecast import plan_in_words
 from tacit.plan import Part, Vector
+from tacit.plan.scaling import Outlook
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
 from tacit_gauntlet.stage.table import plan_of, protected
@@ -74,6 +76,39 @@ def test_the_answer_says_what_was_left_out():
     assert "all groups are scaled up by 1.333 to the measured total, 12,000 ±" in cut
     assert tail.startswith("Bars are about a table in which nobody counts for more than 500 rows;")
     assert made.facts.bounds["left_out"][0]["factor"] == pytest.approx(4 / 3)
+
+
+def test_rounding_takes_nothing_where_a_unit_of_the_totals_is_a_row():
+    plan, noisy = dropping(n=count())
+    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond=1, beyond_most=9, excess=0)
+    known = replace(plan, measured_totals=(replace(ROWS, outlook=seen),))
+    assert noisy_columns(known, noisy, CONFIDENCE) == noisy_columns(plan, noisy, CONFIDENCE)
+
+
+def test_means_and_variances_say_that_they_are_of_what_was_kept():
+    _, cut, tail, others = make_answer(*after(n=count(), m=mean("x")), INFO).facts.notes
+    assert cut.startswith("Left out by the bounds: 25 % of rows (")
+    assert tail.startswith("Bars are about a table in which nobody counts for more than 500 rows;")
+    assert others == "Not scaled up, but of the rows that were kept, as are their bars: m."
+    _, only = make_answer(*after(m=mean("x")), INFO).facts.notes
+    assert only.endswith("Numbers here are of the rows that were kept, as are their bars: m.")
+    assert "scaled up" not in only
+
+
+def after(**asked):
+    plan, noisy = dropping(**asked)
+    return plan, noisy, plan.after
+
+
+def test_a_plan_with_measured_bounds_foresees_noise_total_and_scaling():
+    plan, _ = dropping(n=count(), s=sum_of("x"))
+    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond=1, beyond_most=9, excess=0)
+    text = plan_in_words(replace(plan, measured_totals=(replace(ROWS, outlook=seen),)))
+    count_line, sum_line = (line for line in text.splitlines() if line.startswith(("  n: ", "  s: ")))
+    assert "scaling 750), for 2 groups of about 6,000 rows" in count_line
+    assert "and of a group's own number total 0.5" in sum_line
+    assert sum_line.endswith("scaling 12 %")
+    assert "Totals: of all rows, what the bounds left and took" in text
 
 
 def test_where_nobody_is_known_beyond_the_bounds_nothing_is_scaled():

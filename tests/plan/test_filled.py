@@ -114,3 +114,22 @@ def test_bounds_that_are_filled_in_leave_most_people_whole():
     plan = make_plan(*asked, facts)
     assert plan.groups_per_unit == 2  # all of the listed groups
     assert 1 < plan.rows_per_unit <= 8
+
+
+def test_infinite_values_do_not_stretch_a_range_and_nothing_collapses_it():
+    question = table(unit=tacit.ROW).variance("y")
+    assert range_of(question, ([3, 63], [63]), ([3], [3]), middle=0.5) == (0, 16)
+    low, high = range_of(question, ([62], [62]), ([], [3]), middle=1.0)
+    assert high - low >= 2**63 / 2**20  # all values are next to each other, and far from 0
+
+
+def test_a_column_of_zeros_has_no_size_and_is_summed_about_0():
+    asked = asked_of(table().group_by("g", keys=["a", "b"]).agg(n=tacit.count(), m=tacit.mean("y")))
+    facts = {}
+    while wanted := missing_facts(*asked, facts):
+        assert not any(each.plan.quantiles for each in wanted)  # no centre is paid for
+        facts |= {each.key: planted(each, {} if "y" in each.words.split() else PEOPLE) for each in wanted}
+    sums = make_plan(*asked, facts).scaling.vectors[-1]
+    column = make_plan(*asked, facts).measured[sums.column]
+    assert column.low + sums.centre == 0
+    assert sums.cap / 2**sums.shift * column.step <= 2**10

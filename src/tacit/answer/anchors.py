@@ -94,7 +94,8 @@ def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, 
     floor = math.ceil(FLOOR_SCALES * release.scale)
     factor = 1 + Fraction(max(cut, 0), max(kept, floor, 1))
     unit = float(Fraction(2) ** vector.tail_shift / fine_per_step(vector))
-    lost = vector.outlook.people if vector.outlook is not None else 0.0  # rounding takes up to a unit from each
+    # rounding to units takes up to one from each person; a unit that is a fine step takes nothing
+    lost = vector.outlook.people if vector.outlook is not None and vector.tail_shift else 0.0
     error = law_bound(release.law, confidence) + lost
     together = weighted_bound(release.summed, release.scale, (1.0, 1.0), confidence) + 2 * lost
     totals = Totals(kept * unit, cut * unit, error * unit, together * unit)
@@ -105,7 +106,16 @@ def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, 
         return weighted_bound(release.summed, release.scale, (1.0, ratio), confidence) + lost * (1 + ratio)
 
     low, high = _ratio_ends(kept, cut, off)
-    return Anchor(factor, min(1 + low, float(factor)), max(1 + high, float(factor)), float(factor), totals)
+    high = _within_facts(vector, float(factor), 1 + high)
+    return Anchor(factor, min(1 + low, float(factor)), max(high, float(factor)), float(factor), totals)
+
+
+def _within_facts(vector: Vector, factor: float, high: float) -> float:
+    """Return the upper end of a factor: where the totals tell little, at most twice the cut that facts foretell."""
+    outlook = vector.outlook
+    if high <= 2 * factor or outlook is None or outlook.mass <= 0 or outlook.kept <= 0:
+        return high
+    return min(high, max(2 * factor, 2 / min(outlook.kept, 1.0) - 1))
 
 
 def _ratio_ends(kept: int, cut: int, off: Callable[[float], float]) -> tuple[float, float]:

@@ -12,12 +12,14 @@ from typing import Any
 from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
 from tacit.answer.columns import measured_cut
 from tacit.answer.scaled import is_scaled, mean_shift
-from tacit.plan import Mean, Measured, Plan, Vector
+from tacit.plan import CountRows, CountValues, Mean, Measured, Plan, Sum, Vector
 from tacit.privacy import show
 from tacit.release import NoisyTable
 
 Record = dict[str, Any]
 # What a public number of rows is of, where bounds are given by hand.
+# At most about this many scales of noise are in a bin of a profile and not seen.
+UNSEEN = 3
 ROWS_BY_HAND = Vector("rows", cap=0)
 
 
@@ -166,18 +168,25 @@ def _cut_line(each: Record) -> str:
         return (
             f"About {_percent(1 - 1 / each['foreseen'])} of {what} are scaled away, as facts foretell; bars allow it."
         )
-    low, high = each["share_cut_low"], each["share_cut_high"]
     if each["factor_high"] is None:
         return (
             f"The totals of {what} are too small to tell what was scaled away; bars allow for all that may have been."
         )
     if each["factor"] == 1.0:
-        return f"Nothing of {what} is known to be scaled away, at most {_percent(high)}; nothing is scaled up."
+        most = _percent(each["share_cut_high"])
+        return f"Nothing of {what} is known to be scaled away, at most {most}; nothing is scaled up."
     total = f"{_amount(each['total'])} ± {_amount(each['total_error'])}"
-    between = " to ".join(_digits(100 * end, 100 * (high - low)) for end in (low, high))
     scaled = f"all groups are scaled up by {each['factor']:.4g} to the measured total, {total}"
+    return f"{_share_line(each)}; {scaled}. {_bars(each)}"
+
+
+def _share_line(each: Record) -> str:
     away = "Scaled away" if each["cap"] is not None else "Left out by the bounds"
-    return f"{away}: {_percent(each['share_cut'])} of {what} ({between} %); {scaled}. {_bars(each)}"
+    if "share_cut" not in each:
+        return f"{away}: about {_percent(1 - 1 / each['factor'])} of {each['of']}"
+    low, high = each["share_cut_low"], each["share_cut_high"]
+    between = " to ".join(_digits(100 * end, 100 * (high - low)) for end in (low, high))
+    return f"{away}: {_percent(each['share_cut'])} of {each['of']} ({between} %)"
 
 
 def _bars(each: Record) -> str:
@@ -222,24 +231,44 @@ def _of(each: Record) -> str:
 
 def _dropping_lines(plan: Plan, left_out: Sequence[Record]) -> tuple[str, ...]:
     """Return what is said where units are bounded by dropping, or rows by a range that was learned."""
-    lines = [_learned_line(plan, left_out), *map(_cut_line, left_out)]
-    if left_out or not plan.learned:
-        return tuple(line for line in (*lines, _tail_line(left_out)) if line)
+    lines = [_learned_line(plan, left_out)]
+    scaled_up = [output for output in plan.outputs if isinstance(output, CountRows | CountValues | Sum)]
+    others = [output.name for output in plan.outputs if output not in scaled_up]
+    kept = f"of the rows that were kept, as are their bars: {', '.join(others)}."
+    if left_out and scaled_up:
+        lines += [_cut_line(each) for each in left_out]
+        lines += [_tail_line(left_out), f"Not scaled up, but {kept}" if others else ""]
+    elif left_out:
+        lines += [f"{_share_line(each)}. Numbers here are {kept}" for each in left_out]
+    elif plan.learned:
+        lines += _bound_lines(plan)
+    return tuple(line for line in lines if line)
+
+
+def _bound_lines(plan: Plan) -> list[str]:
+    """Return learned bounds whose cut is not measured."""
+    lines = []
     if plan.unit is not None and plan.needs_rows:
         groups = f" in each of {plan.groups_per_unit:,} groups" if plan.keys else ""
         rows = f"A {plan.unit} counts with at most {plan.rows_per_unit:,} rows{groups}"
         lines.append(f"{rows}; what it has beyond them is left out at random, and is in no bar.")
+    for each in plan.distincts:
+        name = getattr(each.expression, "name", "the expression")
+        most = f"A {plan.unit} counts with at most {each.per_unit:,} different values of {name} in a group"
+        lines.append(f"{most}; what it has beyond them is in no bar.")
     if plan.unit is None:
-        lines += [_range_line(column) for column in plan.measured if not column.counts_only]
-    return tuple(lines)
+        unseen = max((UNSEEN * float(scale) for fact in plan.learned for scale in fact.scales[:1]), default=0.0)
+        lines += [_range_line(column, unseen) for column in plan.measured if not column.counts_only]
+    return lines
 
 
-def _range_line(column: Measured) -> str:
+def _range_line(column: Measured, unseen: float) -> str:
     name = getattr(column.expression, "name", "the expression")
-    low, high = (float(end * column.step) for end in (column.low, column.high))
+    low, high = (_exactly(float(end * column.step)) for end in (column.low, column.high))
     return (
-        f"{name}: a value above {_exactly(high)} counts as {_exactly(high)}, and one below {_exactly(low)} as"
-        f" {_exactly(low)}; what is beyond them is in no bar. If its range is public, declare it: the error is smaller."
+        f"{name}: a value above {high} counts as {high}, and one below {low} as {low}; nobody is known to be there (at"
+        f" most about {math.ceil(unseen):,} people), and what they have beyond it is in no bar. Declare the range if it"
+        " is public: the error is smaller."
     )
 
 

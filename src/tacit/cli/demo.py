@@ -21,21 +21,29 @@ if TYPE_CHECKING:
 
 
 PEOPLE = 100_000
-VISITS_MOST = 3
-WARDS_MOST = 2
 WARDS = ("cardiology", "maternity", "oncology", "paediatrics", "surgery")
 # Four people were in a ward that nobody else saw.
 RARE_WARD, RARE_PEOPLE = "isolation", 4
+# What somebody who does not know better might say of a patient: at most this many visits to a ward, in so many wards.
+GUESSED_VISITS, GUESSED_WARDS = 3, 2
 
-# Each `mix` is a multiplication modulo a prime: scattered enough for a demo, and exact.
+# Each `mix` is a multiplication modulo a prime: scattered enough for a demo, and exact. Most patients come one to three
+# times; one in twenty has 5 visits or more, one in a hundred 25 or more, and one in five hundred 65 or more.
 _VISITS = f"""
     WITH people AS (
         SELECT range AS patient_id, (range * 48271 + 11) % 2147483647 AS mix FROM range({PEOPLE})
+    ), often AS (
+        SELECT *, CASE WHEN (mix // 4096) % 1000 < 950 THEN 1 + (mix // 64) % 3
+                       WHEN (mix // 4096) % 1000 < 990 THEN 5 + (mix // 128) % 20
+                       WHEN (mix // 4096) % 1000 < 998 THEN 25 + (mix // 128) % 40
+                       ELSE 65 + (mix // 128) % 60 END AS times
+        FROM people
+    ), each AS (
+        SELECT patient_id, mix, unnest(range(times)) AS visit FROM often
     ), visits AS (
         SELECT patient_id, mix, ((mix + 7919 * visit) * 16807) % 2147483647 AS each_mix,
                (((mix // 33) % 17) * ((mix // 33) % 17) // 64 + least(visit, 1)) % {len(WARDS)} AS place
-        FROM people, (SELECT range AS visit FROM range({VISITS_MOST}))
-        WHERE visit <= (mix // 64) % {VISITS_MOST}
+        FROM each
     )
     SELECT patient_id,
            18 + ((mix // 7) % 41) + ((mix // 1009) % 32) AS age,
@@ -53,29 +61,31 @@ def write_visits(path: Path) -> None:
     duckdb.connect().execute(f"COPY ({_VISITS}) TO $path (FORMAT parquet)", {"path": str(path)})
 
 
-def true_visits(path: Path) -> Mapping[str, tuple[int, float]]:
-    """Return the truth, which only a demo may show: each ward's people and their mean stay."""
+def true_visits(path: Path) -> Mapping[str, tuple[int, int, float]]:
+    """Return the truth, which only a demo may show: each ward's people, visits and mean stay."""
     import duckdb
 
-    question = "SELECT ward, count(DISTINCT patient_id), avg(days) FROM read_parquet(?) GROUP BY ward"
+    question = "SELECT ward, count(DISTINCT patient_id), count(*), avg(days) FROM read_parquet(?) GROUP BY ward"
     rows = duckdb.connect().execute(question, [str(path)]).fetchall()
-    return {ward: (people, days) for ward, people, days in rows}
+    return {ward: (people, visits, days) for ward, people, visits, days in rows}
 
 
 # --- the story ---
 
-DECLARED = f"""\
-visits = tacit.table("visits.parquet", unit="patient_id", rows_per_unit={VISITS_MOST}, groups_per_unit={WARDS_MOST},
-                     columns={{"days": {{"between": (0, 30)}}}}, budget=tacit.epsilon(2, delta=1e-6))"""
-BY_WARD = 'visits.group_by("ward").agg(people=tacit.count_units(), stay=tacit.mean("days"))'
+DECLARED = 'visits = tacit.table("visits.parquet", unit="patient_id", budget=tacit.epsilon(3, delta=1e-6))'
+BY_WARD = 'visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))'
+GUESSED = f"""\
+guessed = tacit.table("visits.parquet", unit="patient_id",
+                      rows_per_unit={GUESSED_VISITS}, groups_per_unit={GUESSED_WARDS},
+                      budget=tacit.epsilon(3, delta=1e-6), ledger=tacit.TRYOUT)
+guessed.group_by("ward").count().answer(epsilon=1, learn=False)    # a bound that nobody checks"""
 ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
-BOUNDS = f"--unit patient_id --rows-per-unit {VISITS_MOST} --groups-per-unit {WARDS_MOST} --between days=0:30"
-NEXT = f"""\
+NEXT = """\
 tacit demo --keep visits.parquet         keeps the made-up table, to ask it yourself:
 tacit plan visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" \\
-      {BOUNDS} --budget 3 --delta 1e-6 --epsilon 1
+      --unit patient_id --budget 3 --delta 1e-6 --epsilon 1
 tacit ask ...                            the same words, for an answer; --plot wards.png draws it
-tacit init visits.parquet                declares it once, in a tacit.toml; then: tacit ask visits "SELECT ..." """  # noqa: S608
+tacit init visits.parquet                declares it once, in a tacit.toml; then: tacit ask visits "SELECT ..." """
 
 
 def demo(
@@ -96,6 +106,7 @@ def demo(
         visits = show_table(path)
         by_ward = show_plan(visits)
         show_answer(by_ward, path)
+        show_guess(path)
         show_sql(visits)
         show_end(visits)
     say("Try next", NEXT)
@@ -105,18 +116,11 @@ def show_table(path: Path) -> "Table":
     """Declare the table, and print what was declared."""
     import tacit
 
-    visits = tacit.table(
-        path,
-        unit="patient_id",
-        rows_per_unit=VISITS_MOST,
-        groups_per_unit=WARDS_MOST,
-        columns={"days": {"between": (0, 30)}},
-        budget=tacit.epsilon(2, delta=1e-6),
-    )
+    visits = tacit.table(path, unit="patient_id", budget=tacit.epsilon(3, delta=1e-6))
     columns = ", ".join(f"{name} ({facts.type})" for name, facts in visits.frame.declaration.columns.items())
     say(
         f"1. A table: hospital visits of {PEOPLE:,} made-up people\n"
-        "   Its curator says whose rows they are, what is public, and how much may ever be learned of one person.",
+        "   Its curator says whose rows they are, and how much may ever be learned of one person. Nothing else.",
         f"{DECLARED}\n\n{columns}",
     )
     return visits
@@ -126,7 +130,7 @@ def show_plan(visits: "Table") -> "Question":
     """Print the plan of a question, which is free."""
     import tacit
 
-    by_ward = visits.group_by("ward").agg(people=tacit.count_units(), stay=tacit.mean("days"))
+    by_ward = visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))
     say("2. A plan: free, and no row is read", f"q = {BY_WARD}\nprint(q.plan(epsilon=1))\n\n{by_ward.plan(epsilon=1)}")
     return by_ward
 
@@ -136,21 +140,41 @@ def show_answer(by_ward: "Question", path: Path) -> None:
     answer = by_ward.answer(epsilon=1)
     say("3. An answer: charged first, then read, with an error bar on every cell", f"q.answer(epsilon=1)\n\n{answer}")
     exact = true_visits(path)
-    lines = [f"{'ward':<12} {'people':>7} {'(exact)':>9}   {'stay':>6} {'(exact)':>9}"]
+    lines = [f"{'ward':<12} {'visits':>7} {'(exact)':>9}   {'stay':>6} {'(exact)':>9}"]
     for row in answer.to_dicts():
-        people, stay = exact[row["ward"]]
-        lines.append(
-            f"{row['ward']:<12} {row['people']:>7,} {f'({people:,})':>9}   {row['stay']:>6.3f} {f'({stay:.3f})':>9}"
-        )
+        _, visits, stay = exact[row["ward"]]
+        shown = "none" if row["stay"] is None else f"{row['stay']:.3f}"
+        lines.append(f"{row['ward']:<12} {row['visits']:>7,} {f'({visits:,})':>9}   {shown:>6} {f'({stay:.3f})':>9}")
     lines.append(f"\nNot shown: the ward '{RARE_WARD}', where only {RARE_PEOPLE} people were. Few people are no group.")
     say("   Beside the truth, which only a demo may show", "\n".join(lines))
+
+
+def show_guess(path: Path) -> None:
+    """Ask with bounds that somebody guessed and nobody checks, and print how wrong that is."""
+    import tacit
+
+    guessed = tacit.table(
+        path,
+        unit="patient_id",
+        rows_per_unit=GUESSED_VISITS,
+        groups_per_unit=GUESSED_WARDS,
+        budget=tacit.epsilon(3, delta=1e-6),
+        ledger=tacit.TRYOUT,
+    )
+    answer, exact = guessed.group_by("ward").count().answer(epsilon=1, learn=False), true_visits(path)
+    lines = [f"{'ward':<12} {'count':>7} {'± 95 %':>7} {'(exact)':>9}"]
+    for row in answer.to_dicts():
+        half, visits = (row["count_high"] - row["count_low"]) // 2, exact[row["ward"]][1]
+        lines.append(f"{row['ward']:<12} {row['count']:>7,} {half:>7,} {f'({visits:,})':>9}")
+    lines.append("\nThe noise is small and the numbers are wrong: patients who come often lost most of their visits.")
+    say("4. What a guessed bound would have done", GUESSED + "\n\n" + "\n".join(lines))
 
 
 def show_sql(visits: "Table") -> None:
     """Ask in SQL, twice: the second time is free."""
     question = visits.sql(ADULTS)
     say(
-        "4. The same in SQL; asked again, it is free and has the same numbers",
+        "5. The same in SQL; asked again, it is free and has the same numbers",
         f'visits.sql("{ADULTS}")\n      .answer(epsilon=0.5)\n\n{question.answer(epsilon=0.5)}\n\n'
         f"{question.answer(epsilon=0.5)}",
     )
@@ -170,7 +194,7 @@ def show_end(visits: "Table") -> None:
             break
         row = answer.to_dicts()[0]
         lines.append(f"{text}\n  {row['count']:,}, from {row['count_low']:,} to {row['count_high']:,} (95 %)")
-    say("5. The budget ends, and so do the answers", "\n".join(lines))
+    say("6. The budget ends, and so do the answers", "\n".join(lines))
 
 
 def keep_table(path: Path, keep: Path) -> None:

@@ -6,13 +6,14 @@ from tacit.accounting import for_group, meaning_line
 from tacit.answer import instead_words, is_scaled, threshold_words
 from tacit.forecast.scaled_text import (
     NULL_UNITS,
+    by_hand_in_words,
     expected_in_words,
     learned_words,
     scaled_reading,
     scaled_release,
     totals_lines,
 )
-from tacit.forecast.target import depends_on, expected_error, quantile_reach
+from tacit.forecast.target import depends_on, expected_error, noise_error, quantile_reach
 from tacit.noise import warning
 from tacit.plan import (
     UNBOUNDED,
@@ -69,7 +70,7 @@ def _reading(plan: Plan) -> list[str]:
     if plan.scaling is not None:
         return scaled_reading(plan)
     if plan.unit is None:
-        return ["Unit: each row is its own. Neighbours: " + plan.neighbours + "."]
+        return ["Unit: each row is its own. Neighbours: " + plan.neighbours + ".", *_learned(plan)]
     if plan.choice is not None:
         return [f"Unit: {plan.unit}; counted once for each key it has. {NULL_UNITS} Neighbours: {plan.neighbours}."]
     if plan.weighed and plan.groups_per_unit >= UNBOUNDED:
@@ -81,8 +82,12 @@ def _reading(plan: Plan) -> list[str]:
     return [
         f"Unit: {plan.unit}; {bound}, {rows}; what is over is left out at random, by a fresh salt. {NULL_UNITS} "
         f"Neighbours: {plan.neighbours}.",
-        *([f"Bounds: learned for {learned_words(plan.learned)}, and free."] if plan.learned else []),
+        *_learned(plan),
     ]
+
+
+def _learned(plan: Plan) -> list[str]:
+    return [f"Bounds: learned for {learned_words(plan.learned)}, and free."] if plan.learned else []
 
 
 def _many(number: int, what: str) -> str:
@@ -195,6 +200,9 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
             for people in PEOPLE
         ]
         return "at most " + ", ".join(sizes) + " rows"
+    by_hand = by_hand_in_words(output, plan, noise_error(output, plan, confidence) or 0) if plan.totals else None
+    if by_hand is not None:
+        return by_hand
     bound = expected_error(output, plan, confidence) or 0
     if isinstance(output, CountUnits) and plan.threshold is not None:
         return f"± {_amount(bound)}, more on the low side for groups barely above the threshold"

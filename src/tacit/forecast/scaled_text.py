@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from tacit.accounting import meaning_line
 from tacit.answer import ScaledOutput
-from tacit.forecast.foreseen import ForeseenError, foreseen_error, nothing_is_believed
-from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, Vector, WantedFact
+from tacit.forecast.foreseen import ForeseenError, error_by_hand, foreseen_error, nothing_is_believed
+from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector, WantedFact
 from tacit.privacy import Loss, show
 
 SIZES = (100, 10_000)  # of groups, where it is not public how many there are
@@ -38,7 +38,8 @@ def learned_words(facts: Sequence[Fact]) -> str:
     """Return for how much facts were learned, and at which entries of the ledger."""
     spent = show(sum((fact.epsilon for fact in facts), Fraction(0)))
     entries = sorted({fact.entry for fact in facts if fact.entry})
-    return f"ε = {spent}" + (f" (entries {', '.join(map(str, entries))})" if entries else "")
+    name = "entry" if len(entries) == 1 else "entries"
+    return f"ε = {spent}" + (f" ({name} {', '.join(map(str, entries))})" if entries else "")
 
 
 def scaled_reading(plan: Plan) -> list[str]:
@@ -114,6 +115,24 @@ def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) ->
     hopeless = found.is_hopeless and not isinstance(output, Mean)
     advice = "; noise is as large as a typical group: ask fewer groups" if hopeless else ""
     return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}{advice}"
+
+
+def by_hand_in_words(output: PlannedOutput, plan: Plan, noise: float) -> str | None:
+    """Return how far off a count or sum is whose bounds by hand are measured; None for any other output.
+
+    `noise` is how far the noise on what is kept reaches. A sum's other errors are shares of it, whatever it is.
+    """
+    found = None if isinstance(output, Sum) else error_by_hand(output, plan, noise)
+    if found is not None:
+        of = (
+            "" if found.size is None else f", for {len(plan.public_keys or ()):,} groups of about {_amount(found.size)}"
+        )
+        return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}{' rows' if of else ''}"
+    shares = error_by_hand(output, plan, noise, size=1.0)
+    if shares is None:
+        return None
+    total, scaling = (f"{100 * share:.2g} %" for share in (shares.total, shares.scaling))
+    return f"noise {_amount(shares.noise)}, and of a group's own number total {total} and scaling {scaling}"
 
 
 def _terms(found: ForeseenError) -> str:

@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 from tacit.answer import ScaledOutput, is_scaled, law_bound, mean_bounds, nearest_bound, sum_levels, weighted_bound
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.forecast.foreseen import foreseen_error, nothing_is_believed
+from tacit.forecast.foreseen import error_by_hand, foreseen_error, nothing_is_believed
 from tacit.plan import (
     UNIT_WEIGHT,
     Correlation,
@@ -65,6 +65,13 @@ def expected_error(
         return None
     if is_scaled(output, plan):
         return foreseen_error(output, plan, confidence, rows=rows).whole
+    noise = noise_error(output, plan, confidence, rows=rows)
+    by_hand = None if noise is None else error_by_hand(output, plan, noise, confidence, rows)
+    return noise if by_hand is None or isinstance(output, Sum) else by_hand.whole
+
+
+def noise_error(output: PlannedOutput, plan: Plan, confidence: Fraction, *, rows: float | None = None) -> float | None:
+    """Return the error of the noise alone, on what bounds by hand keep of a group of this size."""
     size = rows or 1.0
     match output:
         case StandardDeviation() | Correlation() | Ranking():

@@ -26,6 +26,8 @@ from tacit.tables import Declaration, RowUnit
 # Where rows are dropped, bounds are such that this share of people keep all of theirs.
 WITHIN_BOUNDS = 0.95
 ROWS_MOST = 1 << 20
+# A learned range is no narrower than this part of its farther end from 0, so that floats can tell its steps.
+NARROWEST = 1 << 20
 # Families whose values need a range.
 RANGED = ("column", "pair", "quantile")
 
@@ -119,7 +121,7 @@ def _ranged(aggregate: Aggregate, grouping: Grouping, ranges: dict[object, tuple
 def distances_of(column: ValueColumn, facts: Facts) -> Subject | None:
     """Return the fact of how far values are from their centre, on either side; None where it cannot be told yet."""
     middle = column.middle(facts)
-    if middle is None:
+    if middle is None or column.has_no_size(facts):
         return None
     centre = _writable(column, middle)
     constant = Value(-float(centre) + 0.0, "float") if column.type == "float" else Value(-int(centre), "int")
@@ -155,8 +157,14 @@ def learned_range(column: ValueColumn, facts: Facts) -> tuple[Fraction, Fraction
         if span.top is not None:
             centre, (down, up) = _writable(column, middle), span.range
             low, high = max(low, centre + down), min(high, centre + up)
-    least = 2 * (column.own_step() or Fraction(0))
-    return (low, max(high, low + least)) if low < high or least else (low - 1, low + 1)
+    return _wide_enough(low, high, column.own_step() or Fraction(0))
+
+
+def _wide_enough(low: Fraction, high: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
+    """Return a range that a grid can have, however its ends were learned."""
+    low, high = min(low, high), max(low, high)
+    least = max(2 * step, max(abs(low), abs(high)) / NARROWEST)
+    return (low, high) if high - low >= least > 0 else (low - least - step, high + least + (step or 1))
 
 
 # ---- Bounds.

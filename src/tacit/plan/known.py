@@ -106,6 +106,31 @@ class Subject:
         return wider if wider.key() in facts else self
 
 
+@dataclass(frozen=True)
+class KeyCount:
+    """The fact how many different keys one key column has, of which each unit brings one: for keys that are found."""
+
+    grouping: Grouping  # by this key alone
+
+    @property
+    def key(self) -> str:
+        """The key of the fact."""
+        return f"groups {hashlib.sha256(repr(self.grouping.record()).encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def key_counts(grouping: Grouping, facts: Facts, epsilon: Fraction) -> tuple[KeyCount, ...]:
+    """Return the counts of different keys that a question with found keys needs: of all rows, where that is known."""
+    if grouping.public_keys is not None:
+        return ()
+    found = []
+    for key in grouping.keys:
+        own = KeyCount(replace(grouping, keys=(key,)))
+        wider = KeyCount(replace(own.grouping, where=None))
+        is_small = own.key not in facts and wider.key in facts and epsilon < OWN_WHERE_FROM
+        found.append(wider if is_small else own)
+    return tuple(found)
+
+
 def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector, *, safe: float = 1.0) -> Reading:
     """Return what all rounds of one profile tell together; `safe` is the cap, in steps, where nothing is believed."""
     bins = tuple((fact.parts[profile], float(fact.scales[profile])) for fact in rounds)

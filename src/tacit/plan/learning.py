@@ -12,7 +12,7 @@ from fractions import Fraction
 from tacit.plan.by_hand import facts_by_hand
 from tacit.plan.facts import Fact, Facts, WantedFact
 from tacit.plan.filled import bound_subjects, distances_of, lacks_anything, lacks_rows, ranged_columns
-from tacit.plan.known import Grouping, Subject, grouping_of, reading_of, span_in
+from tacit.plan.known import Grouping, KeyCount, Subject, grouping_of, key_counts, reading_of, span_in
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import hand_set_plan
 from tacit.plan.profiling import profile_plan
@@ -45,6 +45,7 @@ PARTS = {
     "counts": (Fraction(5), Fraction(5, 4)),
     "sums": (Fraction(5), Fraction(3, 2)),
     "distances": (Fraction(5),),
+    "groups": (Fraction(2),),
 }
 # Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
 AGAIN_SHARE = Fraction(25, 100)
@@ -90,6 +91,12 @@ def needed_facts(
         again = AGAIN_SHARE_OF_SIZES / max(sizes, 1) if of_values else AGAIN_SHARE / max(profiles, 1)
         for fact in _rounds(each, spend.epsilon, unit, again, facts):
             wanted.setdefault(fact.key, fact)
+    if is_scaled(query, declaration):
+        for count in key_counts(grouping, facts, spend.epsilon):
+            epsilon = spend.epsilon * _whole_parts(unit * PARTS["groups"][0])
+            name = count.grouping.keys[0].name
+            plan = key_count_plan(count, epsilon)
+            wanted.setdefault(count.key, WantedFact(count.key, f"about how many different {name} there are", plan))
     return tuple(wanted.values())
 
 
@@ -124,7 +131,8 @@ def _parts(query: Query, grouping: Grouping) -> Fraction:
         for output in query.outputs
         if output.aggregate.kind in ("count", "count_units")
     }
-    return total + counts * len(subjects) or counts
+    keys = PARTS["groups"][0] * len(grouping.keys) if grouping.public_keys is None else 0
+    return (total + counts * len(subjects) or counts) + keys
 
 
 def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Iterator[_Needed]:
@@ -245,4 +253,13 @@ def centre_plan(subject: Subject, column: ValueColumn, epsilon: Fraction) -> Pla
     declaration = replace(subject.grouping.declaration, rows_per_unit=1, groups_per_unit=1)
     aggregate = Aggregate("quantile", column.expression, measured.between, fraction=Fraction(1, 2))
     query = Query(declaration.name, (Output("centre", aggregate),))
+    return hand_set_plan(query, declaration, Spend(epsilon))
+
+
+def key_count_plan(count: KeyCount, epsilon: Fraction) -> Plan:
+    """Return the plan that learns how many different keys there are: each unit brings one, by a fresh salt."""
+    grouping = count.grouping
+    declaration = replace(grouping.declaration, rows_per_unit=1, groups_per_unit=1)
+    aggregate = Aggregate("count_distinct", grouping.keys[0].expression, per_unit=1)
+    query = Query(declaration.name, (Output("groups", aggregate),), where=grouping.where)
     return hand_set_plan(query, declaration, Spend(epsilon))

@@ -144,11 +144,12 @@ class Span:
 def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...]) -> Span:
     """Return how far values go on either side, from rounds of a profile of the largest values.
 
-    Where one side has no bin that is clear of noise, its bins are believed by their distance from the other side's.
+    Where one side has no bin that is clear of noise, its bins are believed by their distance from the other side's. The
+    last bin of each side, which has the infinite values, is not believed: a grid for them would be of no use to others.
     """
     counts, scale = combined_rounds(rounds)
-    half = LARGEST_BINS // 2
-    sides = [counts[:half], counts[half:]]
+    half = LARGEST_BINS // 2 - 1
+    sides = [counts[:half], counts[half + 1 : 2 * half + 1]]
     tops = [believed_top(side, scale, start=half, clear=CLEAR_VALUES) for side in sides]
     fullest = [max(range(half), key=lambda place: side[place]) for side in sides]
     clear = [side[place] > CLEAR_VALUES * scale for side, place in zip(sides, fullest, strict=True)]

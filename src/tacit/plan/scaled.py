@@ -7,7 +7,7 @@ Whatever the facts say, the plan is safe: a cap is what one unit can add to a re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import log, pi, sqrt
+from math import log, pi, prod, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -32,7 +32,7 @@ from tacit.plan.caps import (
 )
 from tacit.plan.facts import Fact, Facts
 from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, refuse_private_keys, threshold_for_weights
-from tacit.plan.known import grouping_of, reading_of
+from tacit.plan.known import grouping_of, key_counts, reading_of
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, Sensitivity, Spend, Threshold
 from tacit.plan.profiles import Floats
 from tacit.plan.scaling import UNBOUNDED, Scaling, Vector
@@ -46,6 +46,8 @@ from tacit.tables import Declaration
 PART_ASKED, PART_OF_ROWS, PART_OF_KEYS = 1.0, 1 / 3, {"laplace": 1.0, "gaussian": 0.5}
 # A group that is shown has about this many times the units of the threshold.
 SHOWN_GROUP = 4
+# A noisy number of different keys is within so many scales of its noise, four times in five.
+SURE = 1.6
 # How often the caps of vectors with one weight are chosen in turn.
 TURNS = 2
 
@@ -58,6 +60,7 @@ class _Known:
 
     wanted: Wanted
     rounds: tuple[tuple[Fact, ...], ...]
+    keys_counted: tuple[Fact, ...]  # how many different keys there are, where they are found
     declaration: Declaration
     spend: Spend
 
@@ -81,9 +84,16 @@ class _Known:
         return self.declaration.rows if is_whole else None
 
     @property
+    def groups_most(self) -> float:
+        """About how many groups there are at most, where keys are found, by the noisy numbers of different keys."""
+        counts = (fact.parts[0][0] + SURE * float(fact.scales[0]) for fact in self.keys_counted)
+        return max(2.0, prod(max(count, 1.0) for count in counts))
+
+    @property
     def facts(self) -> tuple[Fact, ...]:
         """All of the facts, each once."""
-        return tuple(dict.fromkeys((*self.wanted.used, *(fact for rounds in self.rounds for fact in rounds))))
+        profiles = (fact for rounds in self.rounds for fact in rounds)
+        return tuple(dict.fromkeys((*self.wanted.used, *profiles, *self.keys_counted)))
 
 
 @dataclass(frozen=True)
@@ -157,7 +167,10 @@ def _known(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
         if each.subject is not None and not rounds:
             return None
         found.append(rounds)
-    return _Known(wanted, tuple(found), declaration, spend)
+    counted = key_counts(grouping, facts, spend.epsilon)
+    if any(each.key not in facts for each in counted):
+        return None
+    return _Known(wanted, tuple(found), tuple(facts[each.key] for each in counted), declaration, spend)
 
 
 # ---- Choosing noise, shares and caps.
@@ -167,7 +180,7 @@ def _chosen(known: _Known) -> _Choice:
     """Return the kind of noise, and the caps, that err less; the kind that the call asks for if it asks."""
     noises = _noises(known.spend)
     shown = {noise: _groups_shown(known, noise) for noise in noises} if known.is_private else {}
-    cells = max(shown.values()) if shown else float(known.cells_most)
+    cells = min(max(shown.values()), known.groups_most) if shown else float(known.cells_most)
     choices = [_choice(known, noise, cells) for noise in noises]
     # which groups are seen at all counts as much as how well they are
     return min(choices, key=lambda choice: choice.error / shown.get(choice.noise, 1.0))
@@ -201,16 +214,16 @@ def _choice(known: _Known, noise: NoiseKind, cells: float) -> _Choice:
         ones = [sizes[place].weights(caps[place].size) for place in scaled]  # type: ignore[union-attr]
         for place in scaled:
             weights[place] = np.minimum.reduce(ones)
-    error = sum(
-        _weight(known, place) * cap.relative(each, cells)
-        for place, (cap, each) in enumerate(zip(caps, sizes, strict=True))
-        if cap is not None and each is not None
-    )
+    error = sum(_weight(known, place) * cap.error for place, cap in enumerate(caps) if cap is not None)
     return _Choice(noise, tuple(shares), tuple(sizes), tuple(caps), tuple(weights), error)
 
 
 def _caps(
-    known: _Known, noise: NoiseKind, cells: float, sizes: dict[int, Sizes | None], shares: Sequence[Fraction]
+    known: _Known,
+    noise: NoiseKind,
+    cells: float,
+    sizes: dict[int, Sizes | None],
+    shares: Sequence[Fraction],
 ) -> dict[int, Cap]:
     """Return the caps of vectors that have one weight, each chosen in turn with the others as they are."""
     found: dict[int, Cap] = {}

@@ -133,10 +133,15 @@ class ValueColumn:
         low, high = span.range
         return low, max(high, low + 2 * (self.own_step() or 0))
 
+    def has_no_size(self, facts: Facts) -> bool:
+        """Whether nothing is believed of its values, all of them being 0 or too few people having any."""
+        span = self.span(facts)
+        return self.between is None and span is not None and span.top is None
+
     def centre(self, facts: Facts) -> Subject | None:
         """Return the fact of its centre; None where none is needed, or its size is not known yet."""
         between = self.range(facts)
-        if self.about_zero or between is None:
+        if self.about_zero or between is None or self.has_no_size(facts):
             return None
         aggregate = replace(self.aggregate, kind="quantile", fraction=Fraction(1, 2), between=between, step=None)
         measured = measured_column(
@@ -149,8 +154,8 @@ class ValueColumn:
         return [fact for each in (self.size(), self.centre(facts)) if each is not None for fact in each.rounds(facts)]
 
     def middle(self, facts: Facts) -> Fraction | None:
-        """Return its centre, 0 where none is needed; None where it is not known yet."""
-        if self.about_zero:
+        """Return its centre, 0 where none is needed or no value is believed; None where it is not known yet."""
+        if self.about_zero or self.has_no_size(facts):
             return Fraction(0)
         centre = self.centre(facts)
         rounds = [] if centre is None else centre.rounds(facts)
