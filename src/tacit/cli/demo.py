@@ -72,18 +72,18 @@ def true_visits(path: Path) -> Mapping[str, tuple[int, int, float]]:
 
 # --- the story ---
 
-DECLARED = 'visits = tacit.table("visits.parquet", unit="patient_id", budget=tacit.epsilon(3, delta=1e-6))'
+DECLARED = 'visits = tacit.table("visits.parquet", unit="patient_id", budget=tacit.epsilon(2, delta=1e-6))'
 BY_WARD = 'visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))'
 GUESSED = f"""\
 guessed = tacit.table("visits.parquet", unit="patient_id",
                       rows_per_unit={GUESSED_VISITS}, groups_per_unit={GUESSED_WARDS},
-                      budget=tacit.epsilon(3, delta=1e-6), ledger=tacit.TRYOUT)
+                      budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT)
 guessed.group_by("ward").count().answer(epsilon=1, learn=False)    # a bound that nobody checks"""
 ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
 NEXT = """\
 tacit demo --keep visits.parquet         keeps the made-up table, to ask it yourself:
 tacit plan visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" \\
-      --unit patient_id --budget 3 --delta 1e-6 --epsilon 1
+      --unit patient_id --budget 2 --delta 1e-6 --epsilon 1
 tacit ask ...                            the same words, for an answer; --plot wards.png draws it
 tacit init visits.parquet                declares it once, in a tacit.toml; then: tacit ask visits "SELECT ..." """
 
@@ -116,7 +116,7 @@ def show_table(path: Path) -> "Table":
     """Declare the table, and print what was declared."""
     import tacit
 
-    visits = tacit.table(path, unit="patient_id", budget=tacit.epsilon(3, delta=1e-6))
+    visits = tacit.table(path, unit="patient_id", budget=tacit.epsilon(2, delta=1e-6))
     columns = ", ".join(f"{name} ({facts.type})" for name, facts in visits.frame.declaration.columns.items())
     say(
         f"1. A table: hospital visits of {PEOPLE:,} made-up people\n"
@@ -158,7 +158,7 @@ def show_guess(path: Path) -> None:
         unit="patient_id",
         rows_per_unit=GUESSED_VISITS,
         groups_per_unit=GUESSED_WARDS,
-        budget=tacit.epsilon(3, delta=1e-6),
+        budget=tacit.epsilon(2, delta=1e-6),
         ledger=tacit.TRYOUT,
     )
     answer, exact = guessed.group_by("ward").count().answer(epsilon=1, learn=False), true_visits(path)

@@ -45,7 +45,7 @@ PARTS = {
     "counts": (Fraction(5), Fraction(5, 4)),
     "sums": (Fraction(5), Fraction(3, 2)),
     "distances": (Fraction(5),),
-    "groups": (Fraction(2),),
+    "groups": (Fraction(4),),
 }
 # Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
 AGAIN_SHARE = Fraction(25, 100)

@@ -46,8 +46,8 @@ from tacit.tables import Declaration
 PART_ASKED, PART_OF_ROWS, PART_OF_KEYS = 1.0, 1 / 3, {"laplace": 1.0, "gaussian": 0.5}
 # A group that is shown has about this many times the units of the threshold.
 SHOWN_GROUP = 4
-# A noisy number of different keys is within so many scales of its noise, four times in five.
-SURE = 1.6
+# A noisy number of different keys is below the true one by more than so many scales of its noise once in five times.
+SURE = 1.0
 # How often the caps of vectors with one weight are chosen in turn.
 TURNS = 2
 
