@@ -18,10 +18,10 @@ import pyarrow as pa
 from tacit.accounting import meaning_line
 from tacit.answer.columns import column_type, lower_ends, noisy_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
-from tacit.answer.disclosure import bounds_lines, bounds_record
+from tacit.answer.disclosure import bounds_lines, bounds_record, is_of_people
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
-from tacit.plan import Plan, PlannedOutput, Quantile, Ranking
+from tacit.plan import Plan, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
 from tacit.query import PostProcessing, apply_postprocessing, picks_by_noise
 from tacit.release import NoisyTable
@@ -267,7 +267,7 @@ def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
         what, least = threshold_words(plan)
         notes.append(f"Groups are shown where the {what} is at least {least}; others may exist.")
     if plan.weighed:
-        names = [output.name for output in plan.outputs if _is_of_people(output, plan)]
+        names = [output.name for output in plan.outputs if is_of_people(output, plan)]
         each = "its groups and rows" if plan.keys else "its rows"
         verb = "is" if len(names) == 1 else "are"
         notes.append(f"{', '.join(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
@@ -276,10 +276,6 @@ def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
     if picks_by_noise(after, [output.name for output in plan.outputs]):
         notes.append(PICKED)
     return tuple(notes)
-
-
-def _is_of_people(output: PlannedOutput, plan: Plan) -> bool:
-    return isinstance(output, Quantile) and plan.quantiles[output.draw].of == "people"
 
 
 def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:

@@ -12,7 +12,18 @@ from typing import Any
 from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
 from tacit.answer.columns import measured_cut
 from tacit.answer.scaled import is_scaled, mean_shift
-from tacit.plan import CountRows, CountValues, Mean, Measured, Plan, Sum, Vector
+from tacit.plan import (
+    UNBOUNDED,
+    CountRows,
+    CountValues,
+    Mean,
+    Measured,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    Sum,
+    Vector,
+)
 from tacit.privacy import show
 from tacit.release import NoisyTable
 
@@ -233,7 +244,7 @@ def _dropping_lines(plan: Plan, left_out: Sequence[Record]) -> tuple[str, ...]:
     """Return what is said where units are bounded by dropping, or rows by a range that was learned."""
     lines = [_learned_line(plan, left_out)]
     scaled_up = [output for output in plan.outputs if isinstance(output, CountRows | CountValues | Sum)]
-    others = [output.name for output in plan.outputs if output not in scaled_up]
+    others = [output.name for output in plan.outputs if output not in scaled_up and not is_of_people(output, plan)]
     kept = f"of the rows that were kept, as are their bars: {', '.join(others)}."
     if left_out and scaled_up:
         lines += [_cut_line(each) for each in left_out]
@@ -245,6 +256,11 @@ def _dropping_lines(plan: Plan, left_out: Sequence[Record]) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
+def is_of_people(output: PlannedOutput, plan: Plan) -> bool:
+    """Whether a quantile is of people, so that no row of theirs was left out by a bound on rows."""
+    return isinstance(output, Quantile) and plan.quantiles[output.draw].of == "people"
+
+
 def _bound_lines(plan: Plan) -> list[str]:
     """Return learned bounds whose cut is not measured."""
     lines = []
@@ -252,6 +268,9 @@ def _bound_lines(plan: Plan) -> list[str]:
         groups = f" in each of {plan.groups_per_unit:,} groups" if plan.keys else ""
         rows = f"A {plan.unit} counts with at most {plan.rows_per_unit:,} rows{groups}"
         lines.append(f"{rows}; what it has beyond them is left out at random, and is in no bar.")
+    elif plan.unit is not None and plan.keys and plan.groups_per_unit < UNBOUNDED:
+        groups = f"A {plan.unit} counts in at most {plan.groups_per_unit:,} groups"
+        lines.append(f"{groups}; what it has beyond them is left out at random, and is in no bar.")
     for each in plan.distincts:
         name = getattr(each.expression, "name", "the expression")
         most = f"A {plan.unit} counts with at most {each.per_unit:,} different values of {name} in a group"

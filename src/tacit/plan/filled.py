@@ -8,24 +8,18 @@ person writes: the plan is made from it in the same way, and is as safe.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
-
-import numpy as np
 
 from tacit.errors import QueryRefused
-from tacit.plan.caps import Told, by_rank
 from tacit.plan.facts import Fact, Facts
-from tacit.plan.known import Grouping, Subject, grouping_of, reading_of, span_in
+from tacit.plan.filled_bounds import missing_bounds, with_bounds_filled
+from tacit.plan.known import Grouping, Subject, grouping_of, span_in
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import Measured, Spend
 from tacit.plan.scaling import Profile, Vector
-from tacit.plan.vectors import ValueColumn, count_subject, lacks_bound
+from tacit.plan.vectors import ValueColumn
 from tacit.query import Aggregate, Call, Query, Value, type_of
-from tacit.tables import Declaration, RowUnit
+from tacit.tables import Declaration
 
-# Where rows are dropped, bounds are such that this share of people keep all of theirs.
-WITHIN_BOUNDS = 0.95
-ROWS_MOST = 1 << 20
 # A learned range is no narrower than this part of its farther end from 0, so that floats can tell its steps.
 NARROWEST = 1 << 20
 # Families whose values need a range.
@@ -61,21 +55,11 @@ def _sides(aggregate: Aggregate) -> tuple[Aggregate, ...]:
     return aggregate, replace(aggregate, expression=aggregate.other, between=aggregate.other_between, step=None)
 
 
-def lacks_rows(query: Query, declaration: Declaration) -> bool:
-    """Whether rows or groups of a unit are to be dropped beyond a bound that is not given by hand."""
-    if isinstance(declaration.unit, RowUnit):
-        return False
-    distinct = any(
-        output.aggregate.kind == "count_distinct" and output.aggregate.per_unit is None for output in query.outputs
-    )
-    return lacks_bound(query, declaration) or (distinct and declaration.rows_per_unit is None)
-
-
 def lacks_anything(query: Query, declaration: Declaration, spend: Spend) -> bool:
     """Whether a range or a bound is missing."""
-    if lacks_rows(query, declaration):
-        return True
-    return next(ranged_columns(query, grouping_of(query, declaration, spend)), None) is not None
+    grouping = grouping_of(query, declaration, spend)
+    missing: tuple[Iterator[object], ...] = (missing_bounds(query, grouping), ranged_columns(query, grouping))
+    return any(next(each, None) is not None for each in missing)
 
 
 def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Filled | None:
@@ -91,20 +75,11 @@ def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -
         used += column.known(facts)
         distances = distances_of(column, facts)
         used += [] if distances is None else distances.rounds(facts)
-    bounded = declaration
-    if lacks_rows(query, declaration):
-        bounds = _learned_bounds(grouping, facts, spend.epsilon)
-        if bounds is None:
-            return None
-        rows, groups, rounds = bounds
-        used += rounds
-        bounded = replace(
-            declaration,
-            rows_per_unit=declaration.rows_per_unit or rows,
-            groups_per_unit=declaration.groups_per_unit or groups,
-        )
     outputs = tuple(replace(each, aggregate=_ranged(each.aggregate, grouping, ranges)) for each in query.outputs)
-    return Filled(replace(query, outputs=outputs), bounded, tuple(dict.fromkeys(used)))
+    bounded = with_bounds_filled(replace(query, outputs=outputs), grouping, facts, spend.epsilon)
+    if bounded is None:
+        return None
+    return Filled(bounded.query, bounded.declaration, tuple(dict.fromkeys((*used, *bounded.used))))
 
 
 def _ranged(aggregate: Aggregate, grouping: Grouping, ranges: dict[object, tuple[Fraction, Fraction]]) -> Aggregate:
@@ -165,30 +140,3 @@ def _wide_enough(low: Fraction, high: Fraction, step: Fraction) -> tuple[Fractio
     low, high = min(low, high), max(low, high)
     least = max(2 * step, max(abs(low), abs(high)) / NARROWEST)
     return (low, high) if high - low >= least > 0 else (low - least - step, high + least + (step or 1))
-
-
-# ---- Bounds.
-
-
-def bound_subjects(grouping: Grouping) -> tuple[Subject, ...]:
-    """Return the facts that bounds are read off: how many rows people have and, with GROUP BY, how many groups."""
-    rows = count_subject(grouping, "rows")
-    return (rows, count_subject(grouping, "units")) if grouping.keys else (rows,)
-
-
-def _learned_bounds(grouping: Grouping, facts: Facts, epsilon: Fraction) -> tuple[int, int, list[Fact]] | None:
-    """Return how many rows in a group and how many groups one unit may have, and what that was read off."""
-    sizes: list[float] = []
-    used: list[Fact] = []
-    for subject in bound_subjects(grouping):
-        rounds = subject.at_hand(facts, epsilon).rounds(facts)
-        if not rounds:
-            return None
-        (people,) = by_rank([Told(reading_of(rounds, 0, subject.profiles[0].vector))])
-        ranks = np.cumsum(people.people)
-        place = min(int(np.searchsorted(ranks, WITHIN_BOUNDS * ranks[-1])), len(ranks) - 1)
-        sizes.append(min(float(people.total[place]), people.tail_cap))
-        used += rounds
-    groups = 1 if len(sizes) == 1 else max(1, ceil(sizes[1]))
-    rows = min(max(1, ceil(sizes[0] / groups)), ROWS_MOST)
-    return rows, min(groups, ROWS_MOST), used

@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tacit.plan.by_hand import facts_by_hand
+from tacit.plan.choices import with_quantiles_of
 from tacit.plan.facts import Fact, Facts, WantedFact
-from tacit.plan.filled import bound_subjects, distances_of, lacks_anything, lacks_rows, ranged_columns
+from tacit.plan.filled import distances_of, lacks_anything, ranged_columns
+from tacit.plan.filled_bounds import missing_bounds
 from tacit.plan.known import Grouping, KeyCount, Subject, grouping_of, key_counts, reading_of, span_in
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import hand_set_plan
@@ -74,6 +76,7 @@ def needed_facts(
     Later ones depend on earlier ones: where some are not known yet, those that depend on them are not in the list.
     `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
     """
+    query = with_quantiles_of(query, declaration)
     grouping = grouping_of(query, declaration, spend)
     if is_scaled(query, declaration):
         needed = list(_needed(query, grouping, facts, spend.epsilon))
@@ -173,8 +176,8 @@ def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -
 def _parts_to_fill(query: Query, grouping: Grouping) -> Fraction:
     columns = sum(1 for _ in ranged_columns(query, grouping))
     total = columns * sum((PARTS[kind][0] for kind in ("size", "centre", "distances")), Fraction(0))
-    if lacks_rows(query, grouping.declaration):
-        total += sum((sum(_parts_of("counts", each), Fraction(0)) for each in bound_subjects(grouping)), Fraction(0))
+    for bound in missing_bounds(query, grouping):
+        total += sum(_parts_of("counts", bound.subject), Fraction(0))
     return total
 
 
@@ -189,11 +192,14 @@ def _needed_to_fill(query: Query, grouping: Grouping, facts: Facts, epsilon: Fra
             yield _Needed("centre", centre, f"about the middle of {name}", column)
         if distances is not None:
             yield _Needed("distances", distances, f"how far {name} is from its middle")
-    if lacks_rows(query, grouping.declaration):
-        by = ", ".join(key.name for key in grouping.keys)
-        for subject, what in zip(bound_subjects(grouping), ("rows", "groups"), strict=False):
-            words = f"how many {what} a {grouping.unit} has{', in all and by ' + by if by else ''}"
-            yield _Needed("counts", subject.at_hand(facts, epsilon), words)
+    by = ", ".join(key.name for key in grouping.keys)
+    for bound in missing_bounds(query, grouping):
+        what = bound.what
+        if bound.expression is not None:
+            name = bound.expression.name if isinstance(bound.expression, Column) else "the expression"
+            what = f"different values of {name}"
+        words = f"how many {what} a {grouping.unit} has{', in all and by ' + by if by else ''}"
+        yield _Needed("counts", bound.subject.at_hand(facts, epsilon), words)
 
 
 def _parts_of(kind: str, subject: Subject) -> tuple[Fraction, ...]:

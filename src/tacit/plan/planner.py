@@ -171,6 +171,7 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
 
     `facts` are what was learned. A bound that is neither given by hand nor learned yet is refused.
     """
+    query = with_quantiles_of(query, declaration)
     if is_scaled(query, declaration):
         plan = scaled_plan(query, declaration, spend, facts)
         if plan is not None:

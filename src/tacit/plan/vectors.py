@@ -12,6 +12,7 @@ from typing import Literal
 
 from tacit.errors import QueryRefused
 from tacit.plan.facts import Fact, Facts
+from tacit.plan.groups import public_keys
 from tacit.plan.known import Grouping, Subject, reading_of, span_in
 from tacit.plan.layout import QUANTILE_STEPS
 from tacit.plan.measure import measured_column, power_of_two_at_most
@@ -52,13 +53,30 @@ STEPS_MOST = 1 << GRID_BITS
 
 def lacks_bound(query: Query, declaration: Declaration) -> bool:
     """Whether a question needs a bound on its units that is not given by hand."""
-    families = {FAMILIES[output.aggregate.kind] for output in query.outputs}
-    if isinstance(declaration.unit, RowUnit) or "ranking" in families:
+    return lacks_rows_bound(query, declaration) or lacks_groups(query, declaration)
+
+
+def lacks_rows_bound(query: Query, declaration: Declaration) -> bool:
+    """Whether rows of a unit are to be bounded, and no bound on them is given by hand."""
+    if _has_no_bounds(query, declaration) or declaration.rows_per_unit is not None:
         return False
-    needs_rows = bool(families - {"units", "distinct"})
-    if needs_rows and declaration.rows_per_unit is None:
-        return True
-    return bool(query.keys) and declaration.groups_per_unit is None
+    return any(
+        FAMILIES[output.aggregate.kind] not in ("units", "distinct") and output.aggregate.of != "people"
+        for output in query.outputs
+    )
+
+
+def lacks_groups(query: Query, declaration: Declaration) -> bool:
+    """Whether groups of a unit are to be bounded, and no bound on them is given by hand."""
+    if _has_no_bounds(query, declaration) or not query.keys or declaration.groups_per_unit is not None:
+        return False
+    of_people = all(output.aggregate.of == "people" for output in query.outputs)
+    return not of_people or public_keys(query, declaration) is None
+
+
+def _has_no_bounds(query: Query, declaration: Declaration) -> bool:
+    ranking = any(FAMILIES[output.aggregate.kind] == "ranking" for output in query.outputs)
+    return ranking or isinstance(declaration.unit, RowUnit)
 
 
 def is_scaled(query: Query, declaration: Declaration) -> bool:
