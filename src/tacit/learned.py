@@ -139,6 +139,7 @@ class Foreseen:
     plan: Plan
     wanted: tuple[WantedFact, ...] = ()
     facts: Facts = field(default_factory=dict, repr=False)
+    by_hand: bool = False  # the plan could be made without what is wanted, which tells what bounds by hand cut
 
     @property
     def beside(self) -> tuple[Event, ...]:
@@ -207,6 +208,15 @@ def all_missing(
         wanted += missing
         facts |= {each.key: standing_in(each) for each in missing}
     return facts, tuple(wanted)
+
+
+def can_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> bool:
+    """Return whether a question can be planned from what is declared and known."""
+    try:
+        make_plan(query, declaration, spend, facts)
+    except QueryRefused:
+        return False
+    return True
 
 
 def refuse_where_unknown(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> None:

@@ -154,7 +154,7 @@ def test_a_question_that_may_not_learn_is_refused_with_the_bound_to_give(book):
     by_item(table, epsilon="0.5", learn=False)  # what is known may be used
 
 
-def test_bounds_by_hand_learn_nothing(book):
+def test_bounds_by_hand_do_without_learning_where_they_must(book):
     by_hand = orders(book, rows_per_unit=5, groups_per_unit=3)
     by_item(by_hand, learn=False)
     assert charges(by_hand) == [(1, None)]
@@ -190,6 +190,24 @@ def test_a_plan_says_what_would_be_learned_charges_nothing_and_reads_no_row(book
     assert str(report.loss) == "ε = 1"
     assert "learned" in str(report)
     assert charges(table) == []
+
+
+def test_a_plan_with_bounds_by_hand_is_told_whole_with_what_it_learns_first(book):
+    table = orders(book, rows_per_unit=2, groups_per_unit=3)
+    report = table.group_by("item", keys=ITEMS).count().plan(epsilon=1)
+    assert "Expected error" in str(report)
+    assert "Learned first, and kept: how many rows a who has, for ε = 0.05 of it." in str(report)
+    assert str(report.loss) == "ε = 1"
+    by_item(table)
+    assert [epsilon for epsilon, _ in charges(table)] == [Fraction(1, 20), Fraction(19, 20)]
+    by_item(table)
+    assert spent(table) == 1
+
+
+def test_who_declares_that_nobody_is_beyond_the_bounds_learns_nothing(book):
+    table = orders(book, rows_per_unit=4, groups_per_unit=4, most_rows_per_unit=4)
+    by_item(table)
+    assert charges(table) == [(1, None)]
 
 
 def test_once_it_is_known_a_plan_is_the_whole_plan(book):

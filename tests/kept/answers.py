@@ -9,7 +9,8 @@ from tests.kept.questions import OTHERS, all_asked
 from tests.kept.stage import run_tacit, section, short, standing_still, visits, visits_file
 
 IN_FULL = ("mean, private groups, laplace", *(title for title in OTHERS if title[0] in "sH"))
-BOUNDS = ("--unit", "person", "--rows-per-unit", 2, "--groups-per-unit", 2, "--between", "age=18:88")
+BOUNDS = ("--unit", "person", "--rows-per-unit", 2, "--groups-per-unit", 2, "--most-rows-per-unit", 1)
+BOUNDS += ("--between", "age=18:88")
 COMMANDS = {
     "table": (),
     "the same again": (),

@@ -5,7 +5,7 @@ from tacit.ledger import open_ledger
 from tests.kept.questions import all_asked
 from tests.kept.stage import question_key, run_tacit, section, standing_still, visits, visits_file
 
-BOUNDS = ("--unit", "person", "--rows-per-unit", 2, "--groups-per-unit", 2)
+BOUNDS = ("--unit", "person", "--rows-per-unit", 2, "--groups-per-unit", 2, "--most-rows-per-unit", 1)
 BUDGET = ("--budget", 3, "--delta", "1e-6")
 COUNT = "SELECT COUNT(*) AS n FROM visits"
 UNITS = "SELECT COUNT(DISTINCT person) AS people FROM visits"

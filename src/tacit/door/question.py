@@ -31,6 +31,7 @@ class PlanReport:
     path: str | None = None  # how the engine would run it now
     fit: Fit | None = None  # whether the budgets have room for it now
     wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
+    by_hand: bool = False  # but nearly: its bounds are given, and only what they cut is to be learned
 
     @property
     def loss(self) -> Loss:
@@ -38,10 +39,16 @@ class PlanReport:
         return _loss_with(self.plan, [each.plan.spend.epsilon for each in self.wanted])
 
     def __str__(self) -> str:
-        if self.wanted:
+        if self.wanted and not self.by_hand:
             text = learning_in_words(self.plan, self.wanted, self.loss)
         else:
-            text = plan_in_words(self.plan, self.confidence, path=self.path)
+            learned = [each.plan.spend.epsilon for each in self.wanted]
+            text = plan_in_words(_spending_also(self.plan, learned), self.confidence, path=self.path)
+            text += "".join(
+                f"\nLearned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it. What bounds"
+                " cut is then measured, if anyone is beyond them."
+                for each in self.wanted
+            )
         if self.fit is not None:
             text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
@@ -87,7 +94,8 @@ class Question:
         choice = read_learn(learn, allowed=solved is None)
         foreseen = session.plan(self.query, spend=spend_at(exact), analyst=analyst, learn=choice)
         path = session.engine.path_of(foreseen.plan)
-        return PlanReport(foreseen.plan, level, solved, path, session.fit(foreseen, analyst), foreseen.wanted)
+        fit = session.fit(foreseen, analyst)
+        return PlanReport(foreseen.plan, level, solved, path, fit, foreseen.wanted, foreseen.by_hand)
 
     def answer(
         self,
@@ -194,8 +202,12 @@ class Question:
 
 def _loss_with(plan: Plan, learned: Iterable[Fraction]) -> Loss:
     """Return what a call costs with what it learns: all of the epsilon that was asked for."""
-    epsilon = plan.spend.epsilon + sum(learned, Fraction(0))
-    return replace(plan, spend=replace(plan.spend, epsilon=epsilon)).loss
+    return _spending_also(plan, learned).loss
+
+
+def _spending_also(plan: Plan, learned: Iterable[Fraction]) -> Plan:
+    """Return the plan as one that spends what is learned first too."""
+    return replace(plan, spend=replace(plan.spend, epsilon=plan.spend.epsilon + sum(learned, Fraction(0))))
 
 
 def warn_if_large(epsilon: Fraction | None) -> None:
