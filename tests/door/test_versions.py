@@ -13,7 +13,8 @@ import pytest
 import tacit
 from tacit.ledger.home import open_ledger
 
-WORDS = {"unit": "id", "rows_per_unit": 1, "groups_per_unit": 1, "budget": tacit.epsilon(200, delta="1e-6")}
+WORDS = {"unit": "id", "rows_per_unit": 1, "groups_per_unit": 1, "most_rows_per_unit": 1}
+WORDS |= {"budget": tacit.epsilon(200, delta="1e-6")}
 ASK = {"epsilon": 50}  # noise is 0 but for a chance of 1e-21
 
 
