@@ -80,3 +80,113 @@ def range_believed() -> Iterator[None]:
 
     with planted("clamped", hardly):
         yield
+
+
+@mutant(
+    "a threshold for one key alone",
+    killed_by="S37",
+    published="the threshold of partition selection made for a unit with one group, though units have many",
+)
+@contextmanager
+def one_key() -> Iterator[None]:
+    def for_one(*args: Any, **words: Any) -> Any:
+        return original("threshold_for_weights")(*args, **(words | {"groups_most": 1}))
+
+    with planted("threshold_for_weights", for_one):
+        yield
+
+
+@mutant(
+    "weights of keys without the root",
+    killed_by="S37",
+    published="a threshold made for weights of 1/g where each of g keys weighs 1/√g",
+)
+@contextmanager
+def no_root() -> Iterator[None]:
+    def lighter(groups: int, **words: Any) -> Any:
+        return original("key_weight")(groups, **(words | {"norm": 1}))
+
+    with planted("key_weight", lighter):
+        yield
+
+
+@mutant(
+    "a fact without a charge",
+    killed_by="L25",
+    published="bounds estimated from the data before the accounted part of a query begins",
+)
+@contextmanager
+def unpaid() -> Iterator[None]:
+    def for_nothing(self: Any, wanted: Any, *_: Any, **__: Any) -> Any:
+        noisy = self._release(wanted.plan)
+        numbers = tuple(part for each in noisy.parts for part in each)
+        scales = tuple(each.scale for each in wanted.plan.releases)
+        return original("Fact")(wanted.key, wanted.words, numbers, scales, wanted.plan.spend.epsilon), True
+
+    with planted("Session.learn one fact", for_nothing):
+        yield
+
+
+@mutant(
+    "rows are read before a fact is paid for",
+    killed_by="L25",
+    published="statistics gathered first, and charged once they turn out to be useful",
+)
+@contextmanager
+def read_first() -> Iterator[None]:
+    def eager(self: Any, wanted: Any, *args: Any, **words: Any) -> Any:
+        self._release(wanted.plan)
+        return original("Session.learn one fact")(self, wanted, *args, **words)
+
+    with planted("Session.learn one fact", eager):
+        yield
+
+
+@mutant(
+    "a fact for whatever unit",
+    killed_by="L25",
+    published="a cached bound keyed by table and column, though another column says whose rows they are",
+)
+@contextmanager
+def any_unit() -> Iterator[None]:
+    def without_unit(self: Any, *expressions: Any) -> Any:
+        unit, *rest, types = original("Grouping.record")(self, *expressions)
+        return *rest, tuple(each for each in types if each[0] != unit)
+
+    with planted("Grouping.record", without_unit):
+        yield
+
+
+@mutant(
+    "a fact for whatever type of unit",
+    killed_by="L25",
+    published="a cached bound that outlives a change of the ids: texts that look alike were other people as numbers",
+)
+@contextmanager
+def any_type() -> Iterator[None]:
+    def without_types(self: Any, *expressions: Any) -> Any:
+        return original("Grouping.record")(self, *expressions)[:-1]
+
+    with planted("Grouping.record", without_types):
+        yield
+
+
+@mutant(
+    "a fact of whatever frame",
+    killed_by="L25",
+    published="a cache by name, though a frame of the same name holds other people",
+)
+@contextmanager
+def any_frame() -> Iterator[None]:
+    with planted("Session.key of a fact", lambda _self, about: about):
+        yield
+
+
+@mutant("learning though it was forbidden", killed_by="L25", published="an option that is read and not obeyed")
+@contextmanager
+def learns_anyway() -> Iterator[None]:
+    def usual(_learn: Any, **words: Any) -> Any:
+        return original("read_learn")(None, **words)
+
+    with planted("read_learn", usual):
+        yield

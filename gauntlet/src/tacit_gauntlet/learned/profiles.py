@@ -153,7 +153,7 @@ def _same(number: int) -> Tell:
 
     def tell(wanted: WantedFact) -> Numbers:
         end = 0 if number < 0 else drawn_most(wanted) // (1 if number else 2)
-        return tuple((number if size > 1 else end,) * size for size in numbers_in(wanted))
+        return tuple((end if drawn_most(wanted) else number,) * size for size in numbers_in(wanted))
 
     return tell
 
@@ -162,11 +162,9 @@ def _at(place: int) -> Tell:
     """A million people in one bin; of numbers that are drawn, an end of the range."""
 
     def tell(wanted: WantedFact) -> Numbers:
-        end = drawn_most(wanted) if place else 0
-        return tuple(
-            tuple(10**6 * (each == place % size) for each in range(size)) if size > 1 else (end,)
-            for size in numbers_in(wanted)
-        )
+        if drawn_most(wanted):
+            return ((drawn_most(wanted) if place else 0,),) * len(numbers_in(wanted))
+        return tuple(tuple(10**6 * (each == place % size) for each in range(size)) for size in numbers_in(wanted))
 
     return tell
 

@@ -44,6 +44,11 @@ def wanted_next(
     return learning.missing_facts(question.query, question.session.declaration, spend, facts, learn)
 
 
+def keys_of_facts(question: Question) -> set[str]:
+    """Return the keys that a question's first facts are found by."""
+    return {wanted.key for wanted in wanted_next(question, spend_of(), {})}
+
+
 def told(question: Question, spend: Spend, tell: Tell) -> tuple[Facts, list[WantedFact]]:
     """Return all facts that a question asks for, one after the other, each told its numbers; and what was asked for."""
     facts: Facts = {}
