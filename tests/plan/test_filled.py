@@ -41,7 +41,7 @@ SUMS = {
 
 
 def table(**declared):
-    return protected(DATA, **({"rows_per_unit": None, "groups_per_unit": None} | declared))
+    return protected(DATA, **({"rows_per_unit": None, "groups_per_unit": None, "most_rows_per_unit": None} | declared))
 
 
 def asked_of(question, epsilon=1):
@@ -93,8 +93,14 @@ def test_a_learned_range_is_what_sizes_and_distances_agree_on():
     # all values in 0 … 1024; half of the search range is 512; distances up to 256 on either side of it
     assert range_of(question, ([3, 9],), ([3, 7], [3, 7])) == (256, 768)
     assert range_of(question, ([3, 9],), ([3, 9], [3, 9])) == (0, 1024)
-    assert range_of(question, ([3, 9], [2]), ([3, 9], [3, 9]), middle=0.0) == (-8, 1016)
-    assert range_of(question, ([], [5]), ([3, 9], [3, 9])) == (-64, 0)
+    assert range_of(question, ([3, 9], [2]), ([3, 8], [3, 8])) == (-4, 1020)
+    assert range_of(question, ([], [5]), ([3], [3])) == (-48, -16)
+
+
+def test_a_size_that_misses_the_tail_does_not_cut_it_off():
+    question = table(unit=tacit.ROW).mean("y")
+    # sizes are believed up to 16 only; distances from the centre, 4, up to 1024: with them all of 0 … 1028
+    assert range_of(question, ([3],), ([3, 9], [1]), middle=0.25) == (0, 1028)
 
 
 def test_a_range_by_hand_wins_and_nothing_is_learned_of_it():

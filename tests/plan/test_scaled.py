@@ -28,7 +28,7 @@ BUDGETS = {"pure": tacit.epsilon(3), "both": tacit.epsilon(3, delta=1e-6), "rho"
 
 
 def table(**declared):
-    return protected(DATA, **({"rows_per_unit": None, "groups_per_unit": None} | declared))
+    return protected(DATA, **({"rows_per_unit": None, "groups_per_unit": None, "most_rows_per_unit": None} | declared))
 
 
 def questions(asked):
@@ -247,3 +247,15 @@ def test_a_public_number_of_rows_is_a_free_total_where_all_of_them_are_asked_abo
     assert plan_from(some, PEOPLE).public_rows is None
     assert plan_from(some, PEOPLE).totals
     assert plan_from(counted.group_by("g").count(), PEOPLE).totals
+
+
+def test_what_a_far_smaller_call_has_learned_is_learned_again_and_both_count():
+    question = questions(table())["count by"]
+    small, large = asked_of(question, Fraction(1, 100)), asked_of(question, 1)
+    facts = learned(*small, PEOPLE)
+    assert missing_facts(*asked_of(question, Fraction(1, 20)), facts) == ()  # five times as large: good enough
+    (wanted,) = missing_facts(*large, facts)
+    assert charge_of(wanted.plan.events).epsilon == pytest.approx(Fraction(10, 100), rel=1e-3)
+    facts |= {wanted.key: planted(wanted, PEOPLE)}
+    assert missing_facts(*large, facts) == ()
+    assert len(make_plan(*large, facts).learned) == 2

@@ -117,7 +117,8 @@ def _writable(column: ValueColumn, middle: Fraction) -> Fraction:
 def learned_range(column: ValueColumn, facts: Facts) -> tuple[Fraction, Fraction] | None:
     """Return the range that holds all values that are believed; None where a fact is missing.
 
-    It is what both profiles agree on: how large values are, and how far they are from their centre.
+    Distances from the centre decide, of which more is known. How large values are makes the range narrower where that
+    leaves no octave out in which a distance is believed.
     """
     found, middle = column.range(facts), column.middle(facts)
     if found is None or middle is None:
@@ -131,7 +132,8 @@ def learned_range(column: ValueColumn, facts: Facts) -> tuple[Fraction, Fraction
         span = span_in(rounds)
         if span.top is not None:
             centre, (down, up) = _writable(column, middle), span.range
-            low, high = max(low, centre + down), min(high, centre + up)
+            low = max(low, centre + down) if low <= centre + down / 2 else centre + down
+            high = min(high, centre + up) if high >= centre + up / 2 else centre + up
     return _wide_enough(low, high, column.own_step() or Fraction(0))
 
 

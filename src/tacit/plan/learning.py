@@ -53,6 +53,8 @@ PARTS = {
 AGAIN_SHARE = Fraction(25, 100)
 AGAIN_SHARE_OF_SIZES = Fraction(10, 100)
 CLEARLY_SMALLER = 0.75
+# A profile with so many times the noise that this call's own would have was learned by a far smaller call.
+POORER = 8
 SHARE_PARTS = 10**6
 # Profiles of the octaves of values.
 OF_VALUES = ("size", "distances")
@@ -213,17 +215,30 @@ def _rounds(needed: _Needed, epsilon: Fraction, unit: Fraction, again: Fraction,
     """
     subject = needed.subject
     parts = _parts_of(needed.kind, subject)
-    epsilons = [epsilon * _whole_parts(unit * part) for part in parts]
-    known: list[Fact] = []
+    first = [epsilon * _whole_parts(unit * part) for part in parts]
+    more = [epsilon * _whole_parts(again * part / sum(parts)) for part in parts]
+    epsilons, known = first, list[Fact]()
     while True:
         key = subject.key(len(known))
         yield WantedFact(key, needed.words, _learning_plan(needed, epsilons))
         if key not in facts:
             return
         known.append(facts[key])
-        epsilons = [epsilon * _whole_parts(again * part / sum(parts)) for part in parts]
-        if subject.key(len(known)) not in facts and not _should_repeat(needed, known, epsilons):
+        is_poor = _is_poor(needed, known, first)
+        epsilons = first if is_poor else more
+        if subject.key(len(known)) not in facts and not is_poor and not _should_repeat(needed, known, more):
             return
+
+
+def _is_poor(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction]) -> bool:
+    """Whether a profile has so much more noise than this call's own would have that it is worth learning again.
+
+    Not of sizes: a grid that changes would make all that was learned on it worthless.
+    """
+    if needed.kind not in ("counts", "sums"):
+        return False
+    reading = reading_of(known, 0, needed.subject.profiles[0].vector)
+    return reading.scale > POORER * needed.subject.grouping.moves / float(epsilons[0])
 
 
 def _whole_parts(share: Fraction) -> Fraction:
