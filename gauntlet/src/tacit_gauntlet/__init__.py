@@ -15,6 +15,8 @@ MODULES = (
     "tacit_gauntlet.learned.reuse",
     "tacit_gauntlet.learned.scaling",
     "tacit_gauntlet.learned.scaling_mutants",
+    "tacit_gauntlet.learned.vote_mutants",
+    "tacit_gauntlet.learned.votes",
     "tacit_gauntlet.ledger.counting",
     "tacit_gauntlet.ledger.damage",
     "tacit_gauntlet.ledger.disk",

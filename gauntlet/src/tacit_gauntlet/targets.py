@@ -220,6 +220,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "UNIT": "tacit.engine.relation:UNIT",
     "belongs_to_someone": "tacit.engine.relation:_belongs_to_someone",
     "bound_groups": "tacit.engine.relation:_bound_groups",
+    "weighed": "tacit.engine.relation:weighed",
     "bound_rows": "tacit.engine.relation:_bound_rows",
     "salted": "tacit.engine.relation:_salted",
     "ibis": "tacit.engine.relation:ibis",
