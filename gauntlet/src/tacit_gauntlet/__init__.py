@@ -11,6 +11,7 @@ MODULES = (
     "tacit_gauntlet.accounting.mutants",
     "tacit_gauntlet.learned.fact_mutants",
     "tacit_gauntlet.learned.keys",
+    "tacit_gauntlet.learned.notes",
     "tacit_gauntlet.learned.profiles",
     "tacit_gauntlet.learned.reuse",
     "tacit_gauntlet.learned.scaling",

@@ -259,6 +259,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     # session
     "Answered": "tacit.session:Answered",
     "SALT_BYTES": "tacit.session:SALT_BYTES",
+    "Session.release": "tacit.session:Session._release",
     "Session.learn one fact": "tacit.session:Session._learn",
     "Session.key of a fact": "tacit.session:Session._fact_key",
     "read_learn": "tacit.door.question:read_learn",

@@ -190,3 +190,48 @@ def learns_anyway() -> Iterator[None]:
 
     with planted("read_learn", usual):
         yield
+
+
+def _saying(what: Any) -> Any:
+    """Return an answering session that changes its plan by how many rows there are, after all was paid for."""
+
+    def answered(self: Any, *args: Any, **words: Any) -> Any:
+        found = original("Session.answer")(self, *args, **words)
+        rows = int(self.engine._source.table.count().execute())
+        return replace(found, plan=what(found.plan, rows))
+
+    return answered
+
+
+@mutant(
+    "how many rows there are, told in a note",
+    killed_by="Q31",
+    published="sizes of the data in notes, progress bars and query plans, exact and free",
+)
+@contextmanager
+def told_in_a_note() -> Iterator[None]:
+    def with_rows(plan: Any, rows: int) -> Any:
+        return replace(
+            plan, learned=tuple(replace(fact, words=f"{fact.words}, {rows} in all") for fact in plan.learned)
+        )
+
+    with planted("Session.answer", _saying(with_rows)):
+        yield
+
+
+@mutant(
+    "the share that was scaled away, by exact counts",
+    killed_by="Q31",
+    published="the fraction of clipped records reported from the data beside a private sum",
+)
+@contextmanager
+def exact_outlook() -> Iterator[None]:
+    def with_outlook(plan: Any, rows: int) -> Any:
+        vectors = tuple(
+            each if each.outlook is None else replace(each, outlook=replace(each.outlook, people=float(rows)))
+            for each in plan.scaling.vectors
+        )
+        return replace(plan, scaling=replace(plan.scaling, vectors=vectors))
+
+    with planted("Session.answer", _saying(with_outlook)):
+        yield

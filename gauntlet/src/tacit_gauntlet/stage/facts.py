@@ -3,7 +3,8 @@
 The planner takes facts as they come. Here they are the truth, or whatever somebody could have written into a ledger.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +17,7 @@ from tacit.privacy import GaussianNoise, LaplaceNoise, StaircaseNoise
 from tacit.release import release
 from tacit_gauntlet.stage.neighbours import Row, asked_of
 from tacit_gauntlet.stage.table import BUDGET, Question, Table
+from tacit_gauntlet.targets import planted, standing
 
 # what the functions below take and give
 WantedFact = fact_records.WantedFact
@@ -134,3 +136,20 @@ def _unlike(each: NoisyRelease) -> str:
         return "" if right else "Gaussian noise is not for what one unit moves"
     right = moves.l0 == 1 and event.sensitivity >= moves.linf
     return "" if right else "a staircase is not for what one unit moves"
+
+
+@contextmanager
+def noisy_numbers_kept(kept: list[Any], *, again: bool) -> Iterator[None]:
+    """Keep every noisy table that is released while open; or, `again`, release those that were kept, in their order."""
+    release_of = standing("Session.release")
+    left = iter(list(kept))
+
+    def releasing(session: Any, plan: Plan) -> Any:
+        noisy = release_of(session, plan)
+        if again:
+            return next(left)
+        kept.append(noisy)
+        return noisy
+
+    with planted("Session.release", releasing):
+        yield
