@@ -129,6 +129,22 @@ def test_a_fact_of_one_analyst_serves_every_other_but_one_with_a_budget_of_their
     assert [epsilon for epsilon, words in charges(table) if words] == [Fraction(1, 10), Fraction(1, 20)]
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "learn", "learns"),
+    [("0.2", None, False), (1, None, True), (1, "reuse", False), ("0.2", "fresh", True), ("0.2", "0.2", True)],
+)
+def test_a_filtered_question_of_small_epsilon_takes_the_facts_of_the_whole_table(book, epsilon, learn, learns):
+    table = orders(book)
+    by_item(table)
+    filtered = table.where("x < 3000").group_by("item", keys=ITEMS).count()
+    filtered.answer(epsilon=epsilon, learn=learn)
+    after = charges(table)[2:]
+    assert len([words for _, words in after if words]) == learns
+    assert sum(each for each, _ in after) == Fraction(epsilon)
+    filtered.answer(epsilon=epsilon)
+    assert charges(table)[2:] == after
+
+
 @pytest.mark.parametrize("share", ["0.3", 0.3, Fraction(3, 10)])
 def test_the_share_that_learns_can_be_said(book, share):
     table = orders(book)
