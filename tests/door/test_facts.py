@@ -1,11 +1,8 @@
 """What a question learns is paid for once, out of its own epsilon, and is free for whoever asks next."""
 
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
-import pandas as pd
 import pytest
 
 import tacit
@@ -13,37 +10,13 @@ from tacit.engine.engine import FAILED, Engine
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.session import Session
-
-ITEMS = ["a", "b", "c"]
-# 1,500 people: so many that their sizes are believed at the first try, but with probability 1e-40
-ROWS = pd.DataFrame({"who": [n % 1500 for n in range(6000)], "item": [ITEMS[n % 7 % 3] for n in range(6000)]})
-ROWS["x"] = range(6000)
-BUDGET = tacit.epsilon(10, delta=1e-6)
+from tests.door.orders import BUDGET, ITEMS, ROWS, by_item, charges, orders, spent
 
 
 @pytest.fixture
 def book():
     with open_ledger(":memory:") as opened:
         yield opened
-
-
-def orders(ledger, *, rows=ROWS, version=1, **declared):
-    usual = {"unit": "who", "name": "orders", "budget": BUDGET}
-    return tacit.table(rows, version=version, ledger=ledger, **(usual | declared))
-
-
-def by_item(table, **asked):
-    return table.group_by("item", keys=ITEMS).count().answer(**({"epsilon": 1} | asked))
-
-
-def spent(table):
-    return table.session.ledger.spent(table.session.registered).epsilon or 0
-
-
-def charges(table):
-    """The epsilon of every charge so far, in order, with the words of those that learned."""
-    entries = [entry.record for entry in table.session.ledger.entries() if entry.kind == "charge"]
-    return [(Fraction(each["epsilon"]), each.get("learns", {}).get("words")) for each in entries]
 
 
 # ---- what is charged -------------------------------------------------------------------------------------------------
@@ -391,86 +364,6 @@ def test_a_request_id_of_another_question_is_refused_before_anything_is_learned(
     with pytest.raises(InvalidParameter, match="another question"):
         table.where("x < 3000").group_by("item", keys=ITEMS).count().answer(epsilon=1, request_id="r1")
     assert len(charges(table)) == 2
-
-
-# ---- races -----------------------------------------------------------------------------------------------------------
-
-
-def test_two_who_learn_the_same_at_once_get_one_answer_and_pay_no_more_than_they_agreed_to(book, monkeypatch):
-    """Between the first one's charge for a fact and its answer, the second asks and is answered."""
-    first, second = orders(book), orders(book)
-    release, seen = Session._release, []
-
-    def interleaved(self, plan):
-        if not seen:
-            seen.append("the second")
-            seen.append(by_item(second))
-        return release(self, plan)
-
-    monkeypatch.setattr(Session, "_release", interleaved)
-    answer = by_item(first)
-    assert answer.to_dicts() == seen[1].to_dicts()
-    assert [epsilon for epsilon, _ in charges(first)] == [Fraction(1, 10), Fraction(1, 10), Fraction(9, 10)]
-    assert len(first.facts) == 1
-
-
-def test_one_who_asks_another_thing_meanwhile_goes_on_from_the_fact_that_was_stored_first(book, monkeypatch):
-    first, second = orders(book), orders(book)
-    release, seen = Session._release, []
-
-    def interleaved(self, plan):
-        if not seen:
-            seen.append("the second")
-            by_item(second, epsilon="0.5")
-        return release(self, plan)
-
-    monkeypatch.setattr(Session, "_release", interleaved)
-    by_item(first)
-    (known,) = first.facts
-    assert known.epsilon == Fraction(1, 20)
-    before = spent(first)
-    by_item(first)
-    by_item(second, epsilon="0.5")
-    assert spent(first) == before == Fraction(1, 10) + Fraction(9, 10) + Fraction(1, 2)
-
-
-ASKED = """
-import sys
-import pandas as pd
-import tacit
-items = ["a", "b", "c"]
-rows = pd.DataFrame({"who": [n % 1500 for n in range(6000)], "item": [items[n % 7 % 3] for n in range(6000)]})
-rows["x"] = range(6000)
-budget = tacit.epsilon(10, delta=1e-6)
-table = tacit.table(rows, unit="who", name="orders", version=1, ledger=sys.argv[1], budget=budget)
-print("ready", flush=True)
-sys.stdin.readline()
-print(table.group_by("item", keys=items).count().answer(epsilon=1).to_dicts(), flush=True)
-"""
-
-
-def test_two_processes_that_ask_the_same_at_once_pay_at_most_what_each_agreed_to(tmp_path):
-    """Whatever their order: one fact is kept, and the answer that was stored first is free from then on."""
-    path = tmp_path / "ledger.db"
-    with open_ledger(path) as made:
-        orders(made)
-    words = [sys.executable, "-c", ASKED, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen(words, **pipes) for _ in range(2)]
-    for each in running:
-        assert each.stdout.readline() == "ready\n"
-    for each in running:
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    said = [each.communicate()[0] for each in running]
-    with open_ledger(path) as after:
-        table = orders(after)
-        before = spent(table)
-        assert 1 <= before <= 2
-        assert len(table.facts) == 1
-        assert f"{by_item(table).to_dicts()}\n" in said
-        assert spent(table) == before
-        after.verify()
 
 
 # ---- privacy --------------------------------------------------------------------------------------------------------
