@@ -32,13 +32,14 @@ KEYS = {"found": {}, "listed": {"keys": ["b", None, "zz", "a"]}, "none": {"by": 
 def start_plan(keys, unit="id"):
     """Return a plan to start from: it depends on types alone, so that it serves every table of (id, g, x, y)."""
     unit = tacit.ROW if unit == "row" else unit
-    return question(as_table([]), {"n": count()}, unit=unit, **KEYS[keys]).plan(epsilon=1).plan
+    plan = question(as_table([]), {"n": count()}, unit=unit, **KEYS[keys]).plan(epsilon=1).plan
+    return replace(plan, totals=(), measured_totals=())
 
 
 def engine_of(rows, path, memory=1 << 16):
-    """Return an engine that takes this path, with so little memory that the patient path writes runs."""
+    """Return an engine that takes this path and no other, with so little memory that the patient path writes runs."""
     engine = Engine(open_source(rows if isinstance(rows, pa.Table) else as_table(rows), {}), path=path)
-    engine._memory = memory
+    engine._memory, engine._quick = memory, engine._on_path  # that the patient path would take over is not enough
     return engine
 
 

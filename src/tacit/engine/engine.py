@@ -196,7 +196,7 @@ class Engine:
                 exact_table = ExactTable(plan.public_keys or ((),), {})
             else:
                 exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
-            if plan.measured_totals:
+            if plan.scaling is None and plan.measured_totals:
                 found = totals_relation(plan, self._source.table, self._kinds, salt, listed)
                 exact_table = replace(exact_table, totals=totals_of(self._source.fetch(found), plan))
             for column in sorted({draw.column for draw in plan.quantiles}):
