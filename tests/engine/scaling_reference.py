@@ -92,6 +92,8 @@ def kept_and_cut(vector: Vector, cells: Sequence[Cell], added: Sequence[int]) ->
     most = min(vector.tail << vector.tail_shift, 1 << 62)
     kept = _clipped(sum(added), most)
     cut = _clipped(sum(before) - sum(added), most - abs(kept))
+    if vector.totals == "absolute":  # rows that were dropped may have cancelled others
+        cut = max(0, cut)
     return _towards_zero(kept, vector.tail_shift), _towards_zero(cut, vector.tail_shift)
 
 

@@ -204,6 +204,26 @@ def test_cells_have_the_same_integers_whatever_the_order_of_rows(path):
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("keys", ["found", "listed"])
+def test_where_the_kernel_stops_the_patient_path_goes_on_with_its_integers(keys):
+    """With bounds by hand too: what is dropped is what the kernel would have dropped."""
+    source = random.Random(4)
+    rows = [(source.randrange(9), source.choice(["a", "b", "c", None]), at % 50, 0.5 * at) for at in range(300)]
+    some = tuple(
+        Vector("centred", at, centre=MIDDLE + 9, shift=9, totals="signed", tail=99, tail_shift=9) for at in (0, 1)
+    )
+    scaled = scaled_plan(start_plan(keys), Scaling(2, some, ((0, 1),)), rows=3, groups=2)
+    dropped = totals_plan(start_plan(keys), some, rows=2, groups=2)
+    learned = profile_plan(start_plan(keys), [Profile(1, some[0]), Profile(2, some[1])])
+    kernel, stopped = (engine_of(rows, "kernel") for _ in range(2))
+    stopped._quick = lambda *_: None
+    stopped._memory = 1 << 16
+    for plan in (scaled, dropped):
+        assert found_sums(kernel, plan) == found_sums(stopped, plan)
+    assert found_people(kernel, learned) == found_people(stopped, learned)
+
+
 def limbs_of(numbers):
     """Return numbers of any size as the limbs that the patient path adds up, one column."""
     low, high = zip(*((number & ((1 << 20) - 1), number >> 20) for number in numbers), strict=True)

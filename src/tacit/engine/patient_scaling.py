@@ -141,7 +141,8 @@ class UnitTotals:
             most = vector.total_most
             kept = np.clip(sums[:, index], -most, most)
             room = most - np.abs(kept)
-            cut = np.clip(sums[:, len(self._vectors) + index], -room, room)
+            least = 0 if vector.totals == "absolute" else -room  # rows that were dropped may have cancelled others
+            cut = np.clip(sums[:, len(self._vectors) + index], least, room)
             self._kept[index] += sum(_towards_zero(kept, vector.tail_shift).tolist())
             self._cut[index] += sum(_towards_zero(cut, vector.tail_shift).tolist())
 

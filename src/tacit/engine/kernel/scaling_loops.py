@@ -438,7 +438,9 @@ def _add_totals(vectors: Vectors, vector: Any, room: Room, units: Any, totals: A
         before = room.before[vector, unit] if vectors.task == SCALED or room.is_cut[unit] else added
         kept = max(-tail, min(added, tail))
         rest = tail - abs(kept)
-        cut = max(-rest, min(before - added, rest))
+        # rows that are dropped may have cancelled others: what is added up without signs is still never negative
+        least = 0 if kind == ABSOLUTE else -rest
+        cut = max(least, min(before - added, rest))
         totals[0] += abs(kept) >> shift if kept >= 0 else -(abs(kept) >> shift)
         totals[1] += abs(cut) >> shift if cut >= 0 else -(abs(cut) >> shift)
         begin = room.ends[unit]
