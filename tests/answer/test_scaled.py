@@ -1,6 +1,7 @@
 """Scaled plans: groups are multiplied by what the totals measured, and intervals hold noise, anchor and cut."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from tacit.answer.anchors import anchors
 from tacit.answer.columns import noisy_columns
 from tacit.answer.noise_sums import law_bound, weighted_bound
+from tacit.forecast import plan_in_words
 from tacit.plan import CountRows, CountUnits, CountValues, Mean, Measured, Sum, Vector
 from tacit.plan.scaling import Outlook
+from tacit.privacy import StaircaseNoise
 from tacit.query import Column
 from tests.answer.scaled_plans import noisy_of, scaled_plan
 
@@ -182,3 +185,21 @@ def test_a_sum_beside_a_mean_is_count_times_mean():
     n, m, s = noisy_columns(plan, noisy, CONFIDENCE)
     assert n.values == (1250,)
     assert s.values[0] == pytest.approx(1250 * m.values[0], abs=1)
+
+
+def test_a_mean_of_the_whole_table_has_an_interval_under_staircase_noise_too():
+    plan = mean_plan([Mean("m", 1, 0)], groups=0)
+    plan = replace(plan, scaling=replace(plan.scaling, vectors=tuple(map(without_totals, plan.scaling.vectors))))
+    law = StaircaseNoise(epsilon=Fraction(6), sensitivity=Fraction(96), width=Fraction(9))
+    stairs = replace(plan.releases[1], noise="staircase", event=law)
+    plan = replace(plan, releases=(plan.releases[0], stairs), totals=())
+    column = column_of(plan, replace(noisy_of([[1000 * 16], [2000 * 8]]), keys=((),)))
+    # each noise is bounded at half the probability to miss; at the mean of 2 the rows' noise counts twice
+    reach = [law_bound(each.law, Fraction(975, 1000)) / fine for each, fine in zip(plan.releases, (16, 8), strict=True)]
+    assert column.values == (52.0,)
+    assert column.high[0] - 52 == pytest.approx((reach[1] + 2 * reach[0]) / 1000, rel=0.01)
+    assert plan_in_words(plan)
+
+
+def without_totals(vector):
+    return replace(vector, totals=None)

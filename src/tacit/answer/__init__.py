@@ -2,8 +2,8 @@
 
 from tacit.answer.answer import Answer, AnswerInfo, instead_words, loss_record, make_answer, threshold_words
 from tacit.answer.error_bars import mean_bounds, sum_levels
-from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound, weighted_bounds
-from tacit.answer.scaled import LOST_MORE, ScaledOutput, is_scaled
+from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
+from tacit.answer.scaled import LOST_MORE, ScaledOutput, is_scaled, noise_bounds
 from tacit.answer.text import html_lines
 
 __all__ = [
@@ -19,8 +19,8 @@ __all__ = [
     "make_answer",
     "mean_bounds",
     "nearest_bound",
+    "noise_bounds",
     "sum_levels",
     "threshold_words",
     "weighted_bound",
-    "weighted_bounds",
 ]

@@ -7,6 +7,7 @@ a convention, is in docs/proofs/corrected.md.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeGuard
@@ -121,10 +122,6 @@ class _Cells:
         """Every group's noisy number in steps."""
         return self.fine(index).astype(np.float64) / float(fine_per_step(self.vector(index)))
 
-    def scale(self, index: int) -> float:
-        """The scale of the noise in steps."""
-        return float(self.release(index).scale / fine_per_step(self.vector(index)))
-
     def noise(self, index: int) -> tuple[Floats, Floats]:
         """How far below and above a group's noisy number the kept one may be, in steps."""
         release, fine = self.release(index), float(fine_per_step(self.vector(index)))
@@ -143,18 +140,25 @@ class _Cells:
 
     def pair_bounds(self, one: int, two: int, weights: Floats) -> Floats:
         """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
-        scales = self.scale(one), self.scale(two)
-        return self.bounds([one, two], np.stack([np.ones_like(weights), np.abs(weights)], axis=1), scales)
+        noises = [(self.release(index), fine_per_step(self.vector(index))) for index in (one, two)]
+        return noise_bounds(noises, np.stack([np.ones_like(weights), np.abs(weights)], axis=1), self.confidence)
 
-    def bounds(self, indices: list[int], weights: Floats, scales: tuple[float, ...]) -> Floats:
-        """Return a bound on each weighted sum of noises, which are all of one kind and of these scales in steps."""
-        kind = self.release(indices[0]).summed
-        # as weights of one noise of scale 1; what whole fine steps add to continuous noise is added apart
-        sizes = weights * np.array(scales)[None, :]
-        units = weighted_bounds(kind, Fraction(1), sizes, self.confidence) - sizes.sum(axis=1)
-        fine = np.array([1 / float(fine_per_step(self.vector(index))) for index in indices])
-        found: Floats = units + weights @ fine
-        return found
+
+def noise_bounds(noises: Sequence[tuple[NoisyRelease, Fraction]], weights: Floats, confidence: Fraction) -> Floats:
+    """Return a bound on each weighted sum of one noise of each release, given with how many of its units a step is.
+
+    Noises of different kinds, as staircases are in a single group, are each bounded at a part of the probability to
+    miss.
+    """
+    fine = np.array([1 / float(per_step) for _, per_step in noises])
+    if len({release.noise for release, _ in noises}) > 1 or noises[0][0].noise == "staircase":
+        each = 1 - (1 - confidence) / len(noises)
+        reach = np.array([law_bound(release.law, each) for release, _ in noises])
+        return np.asarray(weights @ (reach * fine))
+    # as weights of one noise of scale 1; what whole units add to continuous noise is added apart
+    sizes = weights * (np.array([float(release.scale) for release, _ in noises]) * fine)[None, :]
+    units = weighted_bounds(noises[0][0].summed, Fraction(1), sizes, confidence) - sizes.sum(axis=1)
+    return np.asarray(units + weights @ fine)
 
 
 def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> NoisyColumn:
@@ -273,23 +277,25 @@ def _shift(index: int, counting: int, cells: _Cells) -> tuple[float, float]:
     sums, rows = cells.anchors[index].totals, cells.anchors[counting].totals
     if sums is None or rows is None:
         return 0.0, 0.0
-    least = FLOOR_SCALES * _totals_scale(counting, cells)
+    release, per_step = _totals_noise(counting, cells)
+    least = FLOOR_SCALES * float(release.scale / per_step)
     kept_rows = max(rows.kept, least)
     all_rows = kept_rows + max(rows.cut, 0.0)
     whole, kept = (sums.kept + sums.cut) / all_rows, sums.kept / kept_rows
     # what each of the four noises moves it by, to first order
     slopes = [1 / all_rows - 1 / kept_rows, 1 / all_rows, kept / kept_rows - whole / all_rows, whole / all_rows]
-    scales = [_totals_scale(index, cells)] * 2 + [_totals_scale(counting, cells)] * 2
-    off = cells.bounds([index] * 2 + [counting] * 2, np.abs(np.array([slopes])), tuple(scales))
+    noises = [_totals_noise(each, cells) for each in (index, index, counting, counting)]
+    off = noise_bounds(noises, np.abs(np.array([slopes])), cells.confidence)
     return whole - kept, float(off[0])
 
 
-def _totals_scale(index: int, cells: _Cells) -> float:
+def _totals_noise(index: int, cells: _Cells) -> tuple[NoisyRelease, Fraction]:
+    """Return the release of a vector's totals, and how many of its units a step is."""
     place = totals_index(cells.plan, index)
     if place is None:
-        return 0.0
+        raise ValueError("this vector has no totals")
     vector = cells.vector(index)
-    return float(cells.plan.totals[place].scale * 2**vector.tail_shift / fine_per_step(vector))
+    return cells.plan.totals[place], fine_per_step(vector) / 2**vector.tail_shift
 
 
 def _spread(index: int, counting: int, cells: _Cells) -> float:

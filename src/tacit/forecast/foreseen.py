@@ -6,13 +6,12 @@ privacy, and nothing reads a row.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from tacit.answer import LOST_MORE, ScaledOutput, law_bound, weighted_bound, weighted_bounds
+from tacit.answer import LOST_MORE, ScaledOutput, law_bound, noise_bounds, weighted_bound
 from tacit.plan import CountRows, CountValues, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector
 
 
@@ -204,10 +203,5 @@ class _Outlooks:
 
     def _pair(self, one: int, two: int, weight: float) -> float:
         """A bound on the noise of one vector plus a weight times that of another, in steps."""
-        releases = [self.plan.releases[index] for index in (one, two)]
-        sizes: Sequence[float] = [
-            float(release.scale) * self._fine(index) * times
-            for release, index, times in zip(releases, (one, two), (1.0, weight), strict=True)
-        ]
-        found = weighted_bounds(releases[0].summed, Fraction(1), np.array([sizes]), self.confidence)
-        return float(found[0]) - sum(sizes)
+        noises = [(self.plan.releases[index], Fraction(2) ** self.vector(index).shift) for index in (one, two)]
+        return float(noise_bounds(noises, np.array([[1.0, weight]]), self.confidence)[0])
