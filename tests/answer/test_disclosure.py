@@ -170,3 +170,12 @@ def test_a_range_that_was_learned_of_rows_says_who_may_be_beyond_it():
     assert learned == "Learned once for ε = 0.1 (entry 41), free from now on: how far gain is from its middle."
     assert line.startswith("gain: a value above 131,072 counts as 131,072, and one below 0 as 0; nobody is known to be")
     assert "(at most about 40 people)" in line
+
+
+def test_too_few_people_to_learn_from_are_told_of():
+    none = replace(ROWS, outlook=replace(OUTLOOK, people=0.0, mass=0.0), tail=1 << 8)
+    learned, *_, tail = answered((720, 2), vector=none).facts.notes
+    assert learned.endswith(
+        "Too few people were seen to tell bounds from: give rows_per_unit, or learn again with more ε."
+    )
+    assert "nobody counts for more than 1 row;" in tail

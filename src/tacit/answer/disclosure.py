@@ -152,12 +152,15 @@ def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
     words = sorted(dict.fromkeys(fact.words for fact in plan.learned), key=lambda each: not each.startswith("how many"))
     more = f", and {len(words) - 1} more" if len(words) > 1 else ""
     line = f"Learned once for ε = {spent}{where}, free from now on: {words[0]}{more}."
+    known = [each for each in vectors if "people" in each]
+    if known and not any(each["people"] for each in known):
+        return f"{line} Too few people were seen to tell bounds from: give rows_per_unit, or learn again with more ε."
     whole = next((each for each in vectors if each.get("people")), None)
     if whole is None or not plan.keys or plan.scaling is None:
         return line
     share = min(whole["people_scaled"] / whole["people"], 1.0)
-    full = f"{_full(whole)}; about {_percent(share)} have more, and count for less"
-    return f"{line} People count in full up to {full}."
+    more = f"about {_percent(share)} have more, and count for less" if share >= 5e-5 else "few or none have more"
+    return f"{line} People count in full up to {_full(whole)}; {more}."
 
 
 def _full(each: Record) -> str:
@@ -237,7 +240,8 @@ def _tail_line(vectors: Sequence[Record], shifted: Sequence[Record] = ()) -> str
 
 
 def _of(each: Record) -> str:
-    return str(each["of"]).replace("the sum of", "of")
+    words = str(each["of"]).replace("the sum of", "of")
+    return words.replace("rows", "row").replace("memberships", "membership") if each["most"] == 1 else words
 
 
 def _dropping_lines(plan: Plan, left_out: Sequence[Record]) -> tuple[str, ...]:

@@ -223,7 +223,10 @@ def _between(name: str, values: Wholes, low: Floats, high: Floats, column: Measu
     """
     step = Fraction(1) if column is None else column.step
     middle = values.astype(np.float64)
-    below, above = (_whole(np.maximum(each, 0.0)) for each in (middle - low, high - middle))
+    down, up = np.maximum(middle - low, 0.0), np.maximum(high - middle, 0.0)
+    is_even = np.abs(down - up) <= 1.0  # but for the rounding of the value both are the same, and stay so
+    half = (down + up) / 2
+    below, above = (_whole(np.where(is_even, half, each)) for each in (down, up))
     ends = combined((1, values), (-1, below)), combined((1, values), (1, above))
     return NoisyColumn(name, on_grid(values, step), *(on_grid(end, step) for end in ends))
 
