@@ -10,6 +10,7 @@ from fractions import Fraction
 from tacit.accounting import meaning_line
 from tacit.answer import ScaledOutput
 from tacit.forecast.foreseen import ForeseenError, error_by_hand, foreseen_error, nothing_is_believed
+from tacit.noise import warning
 from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector, WantedFact
 from tacit.privacy import Loss, show
 
@@ -31,7 +32,8 @@ def learning_in_words(plan: Plan, wanted: Sequence[WantedFact], loss: Loss) -> s
     ]
     if plan.unit is not None:
         lines.append(NULL_UNITS)
-    return "\n".join([*lines, f"Loss: {loss} for one unit.", f"Meaning: {meaning_line(loss)}."])
+    promise = [f"Loss: {loss} for one unit.", f"Meaning: {meaning_line(loss)}.", *warning(whole)]
+    return "\n".join([*lines, *promise])
 
 
 def learned_words(facts: Sequence[Fact]) -> str:
