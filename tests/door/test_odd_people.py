@@ -132,6 +132,6 @@ def test_dates_count_and_are_not_added_up():
 
 def test_learning_and_answering_cost_the_epsilon_of_the_call():
     table = opened(people(1000))
-    before = table.left.epsilon
+    before = table.left.laplace
     table.group_by("g", keys=[0, 1, 2, 3]).agg(n=tacit.count(), m=tacit.mean("x")).answer(epsilon=1, noise="laplace")
-    assert Fraction(99, 100) < before - table.left.epsilon <= Fraction(1)
+    assert Fraction(99, 100) < before - table.left.laplace <= Fraction(1)

@@ -28,6 +28,10 @@ from tacit.privacy import show
 from tacit.release import NoisyTable
 
 Record = dict[str, Any]
+TOO_FEW = (
+    "Too few people to learn bounds from at this ε: the caps are the least there are, and numbers may be far too low."
+    " Learn with more ε, or give what you know: rows_per_unit=, groups_per_unit=, between=."
+)
 # What a public number of rows is of, where bounds are given by hand.
 # At most about this many scales of noise are in a bin of a profile and not seen.
 UNSEEN = 3
@@ -61,11 +65,17 @@ def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
     if plan.scaling is None:
         return _dropping_lines(plan, record.get("left_out", []))
     vectors = record["scaled"]
-    lines = [_learned_line(plan, vectors)]
+    lines = [_learned_line(plan, vectors), TOO_FEW if is_unlearned(plan) else ""]
     lines += [_cut_line(each) for each in vectors if each["factor_high"] != 1.0 or each["foreseen"] != 1.0]
     lines += _shift_lines(record["shifted"])
     lines.append(_tail_line(vectors, record["shifted"]))
     return tuple(line for line in lines if line)
+
+
+def is_unlearned(plan: Plan) -> bool:
+    """Whether too few people are in a profile to read a cap off it, so that the cap is the least there is."""
+    outlooks = (vector.outlook for vector in plan.scaling.vectors) if plan.scaling is not None else ()
+    return any(outlook is not None and outlook.people <= 0 for outlook in outlooks)
 
 
 def _shown(plan: Plan) -> list[int]:
