@@ -16,7 +16,7 @@ from tacit.auditing.question_audit import audit_plan, audit_question
 from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all_and_alone
 from tacit.engine.engine import Engine, joined
 from tacit.engine.kernel import compiled
-from tacit.plan.plan import Sensitivity
+from tacit.plan.plan import Part, Sensitivity
 from tacit_gauntlet.frame.mutant import all_mutants
 from tacit_gauntlet.stage.statistic import FALSE_ALARM as ALPHA
 
@@ -270,3 +270,39 @@ def test_a_tenth_too_little_noise_in_a_question_is_found_at_full_size(name: str)
         (first,) = plan.releases
         short = replace(plan, releases=(replace(first, scale=first.scale * Fraction(9, 10)),))
         assert audit_plan(short, *words, draws=120_000, confidence=1 - ALPHA).result.violated
+
+
+LEARNED = {"rows_per_unit": None, "groups_per_unit": None, "columns": {"g": {"type": "text"}}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_units_scaled_into_learned_caps_move_cells_and_totals_no_farther_than_declared(neighbours):
+    keyed = table_of(**LEARNED, neighbours=neighbours).group_by("g", keys=["a", "b", "nowhere"])
+    question = keyed.agg(n=tacit.count(), m=tacit.mean("x"))
+    plan = question.plan(epsilon=1).plan
+    assert plan.scaling
+    found = replay(plan, question.session.declaration, question.query)
+    assert found.passed, str(found)
+    assert found.moved > 0
+
+
+def test_totals_that_one_unit_moves_too_far_are_seen():
+    question = table_of(**LEARNED).group_by("g", keys=["a", "b", "nowhere"]).count()
+    plan = question.plan(epsilon=1).plan
+    low = replace(plan.scaling.vectors[0], cap=1, shift=0, totals="absolute", tail=1, tail_shift=0)
+    narrow = Sensitivity(l0=2, l1=1, l2_squared=1, linf=1)
+    totals = replace(plan.releases[0], parts=(Part("kept", index=(0,)), Part("cut", index=(0,))), sensitivity=narrow)
+    plan = replace(plan, scaling=replace(plan.scaling, vectors=(low,)), totals=(totals,))
+    declaration = question.session.declaration
+    made = make_tables(declaration, question.query)
+
+    def found():
+        some = (None, "heavy, across groups", "heavy, in one group", "heavy, highest values in a usual group")
+        traces = {name: run_plan(plan, declaration, made.with_newcomer(name), path="sql") for name in some}
+        return [what for what in compare_traces(plan, traces).broken if "totals of what was kept and cut" in what]
+
+    gauntlet.load()
+    assert not found()
+    with next(bug for bug in all_mutants() if bug.name == "cut not clipped").plant():
+        assert found()

@@ -17,7 +17,7 @@ from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
 from tacit.engine import Engine, ExecutionPath
 from tacit.errors import EngineError
 from tacit.exact import UNITS, ExactTable, GroupedSteps
-from tacit.plan import Plan, QuantileDraw, Sensitivity
+from tacit.plan import NoisyRelease, Plan, QuantileDraw, Sensitivity
 from tacit.query import Query
 from tacit.release import NoisyTable, release
 from tacit.tables import Declaration, open_source
@@ -194,6 +194,9 @@ def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
     for place, each in enumerate(plan.releases):
         cells = [cells_of(plan, trace.exact, place) for trace in (before, after) if trace.exact is not None]
         found += [f"release {place}: {what}" for what in beyond(cells[0], cells[1], each.sensitivity)]
+    for each in plan.totals:
+        one, other = _totals(each, plan, before.exact), _totals(each, plan, after.exact)
+        found += [f"totals of what was kept and cut: {what}" for what in beyond(one, other, each.sensitivity)]
     for draw in plan.quantiles:
         found += _values_beyond(plan, before.exact, after.exact, draw)
     if plan.choice is not None:
@@ -213,7 +216,16 @@ def _others_moved(plan: Plan, crowd: Trace, own: Trace, both: Trace) -> list[str
         added = {cell: one.get(cell, 0) + other.get(cell, 0) for cell in one.keys() | other.keys()}
         if {cell: value for cell, value in added.items() if value} != total:
             found.append(f"release {place}: others' rows changed with the newcomer")
+    for each in plan.totals:
+        one, other, total = (_totals(each, plan, exact) for exact in (crowd.exact, own.exact, both.exact))
+        if any(one[part] + other[part] != total[part] for part in total):
+            found.append("totals of what was kept and cut: others' rows changed with the newcomer")
     return found
+
+
+def _totals(each: NoisyRelease, plan: Plan, exact: ExactTable) -> dict[tuple[Any, ...], int]:
+    """Return the exact totals of the whole table that one release adds noise to, by part."""
+    return {(part.kind,): exact.part(part, plan)[0] for part in each.parts}
 
 
 def cells_of(plan: Plan, exact: ExactTable, place: int) -> dict[tuple[Any, ...], int]:
