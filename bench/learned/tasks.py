@@ -25,6 +25,12 @@ class Task:
         return f"{self.table} by {self.by}"
 
 
+UNTOUCHED = (
+    Task("women", "idcode", "year", "hours", foreign=True),
+    Task("women", "idcode", "occ_code", "hours", foreign=True),
+    Task("insured", "zper", "plan", "mdvis", foreign=True),
+    Task("insured", "zper", "site", "mdvis", foreign=True),
+)
 PEERS = Task("zipf", "user_id", "item", "amount")
 COUNTS = (
     PEERS,
@@ -48,6 +54,7 @@ COUNTS = (
     Task("ratings", "userId", "genres", foreign=True),
     Task("seasons", "id", "team", foreign=True),
     Task("seasons", "id", "year", foreign=True),
+    *UNTOUCHED,
 )
 SUMS = (
     PEERS,
@@ -68,6 +75,7 @@ SUMS = (
     Task("ratings", "userId", "year", "rating", foreign=True),
     Task("seasons", "id", "team", "g", foreign=True),
     Task("seasons", "id", "year", "hr", foreign=True),
+    *UNTOUCHED,
 )
 MEANS = (
     PEERS,
