@@ -81,9 +81,15 @@ def test_counts_sums_and_means_are_answered(name):
     if name != "booleans":
         asked |= {"s": tacit.sum("x"), "m": tacit.mean("x")}
     assert is_whole_answer(table.group_by("g", keys=[0, 1, 2, 3]).agg(**asked).answer(epsilon=1))
-    assert is_whole_answer(table.agg(**asked).answer(epsilon=1))
-    found = table.group_by("g").agg(**asked).answer(epsilon=1)
-    assert is_whole_answer(found)
+    assert is_whole_answer(table.group_by("g").agg(**asked).answer(epsilon=1))
+
+
+@pytest.mark.parametrize(
+    "name", ["nobody", "one person with all rows", "infinite, not a number, missing", "huge floats"]
+)
+def test_one_number_is_answered(name):
+    asked = {"n": tacit.count(), "s": tacit.sum("x"), "m": tacit.mean("x"), "u": tacit.count_units()}
+    assert is_whole_answer(opened(TABLES[name]).agg(**asked).answer(epsilon=1))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +101,7 @@ def test_other_aggregates_are_answered(name):
     assert is_whole_answer(table.agg(v=tacit.std("x"), d=tacit.count_distinct("x")).answer(epsilon=1))
 
 
-@pytest.mark.parametrize("name", ["one person", "thirty people", "a heavy person in one group", "years"])
+@pytest.mark.parametrize("name", ["thirty people", "a heavy person in one group"])
 @pytest.mark.parametrize(
     "declared",
     [{"budget": tacit.epsilon(50)}, {"neighbours": "replace"}, {"budget": tacit.rho(20)}],
@@ -114,7 +120,6 @@ def test_other_promises_are_kept(name, declared):
 def test_rows_that_are_people_have_a_learned_range(name):
     table = opened(TABLES[name], unit=tacit.ROW)
     asked = {"n": tacit.count(), "s": tacit.sum("x"), "m": tacit.mean("x")}
-    assert is_whole_answer(table.agg(**asked).answer(epsilon=1))
     assert is_whole_answer(table.group_by("g", keys=[0, 1]).agg(**asked).answer(epsilon=1))
 
 
