@@ -15,7 +15,9 @@ from tacit.release import NoisyTable
 from tacit_gauntlet.stage.table import protected
 
 ROWS = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, 2, 3]})
-TABLE = protected(ROWS, columns={"x": {"between": (0, 10)}}, rows_per_unit=2, groups_per_unit=1)
+TABLE = protected(
+    ROWS, columns={"x": {"between": (0, 10)}}, rows_per_unit=2, groups_per_unit=1, most_rows_per_unit=None
+)
 ASKED = TABLE.group_by("g", keys=["a", "b"]).agg(n=tacit.count(), s=tacit.sum("x"), m=tacit.mean("x"))
 LEVEL = Fraction(95, 100)
 ROW_BINS = 8  # a row is 2^8 fine steps in a profile
