@@ -174,8 +174,6 @@ def test_a_range_that_was_learned_of_rows_says_who_may_be_beyond_it():
 
 def test_too_few_people_to_learn_from_are_told_of():
     none = replace(ROWS, outlook=replace(OUTLOOK, people=0.0, mass=0.0), tail=1 << 8)
-    learned, *_, tail = answered((720, 2), vector=none).facts.notes
-    assert learned.endswith(
-        "Too few people were seen to tell bounds from: give rows_per_unit, or learn again with more ε."
-    )
+    *said, tail = answered((720, 2), vector=none).facts.notes
+    assert any("Too few people to learn bounds from" in line for line in said)
     assert "nobody counts for more than 1 row;" in tail

@@ -32,9 +32,9 @@ TOO_FEW = (
     "Too few people to learn bounds from at this ε: the caps are the least there are, and numbers may be far too low."
     " Learn with more ε, or give what you know: rows_per_unit=, groups_per_unit=, between=."
 )
-# What a public number of rows is of, where bounds are given by hand.
 # At most about this many scales of noise are in a bin of a profile and not seen.
 UNSEEN = 3
+# What a public number of rows is of, where bounds are given by hand.
 ROWS_BY_HAND = Vector("rows", cap=0)
 
 
@@ -162,9 +162,6 @@ def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
     words = sorted(dict.fromkeys(fact.words for fact in plan.learned), key=lambda each: not each.startswith("how many"))
     more = f", and {len(words) - 1} more" if len(words) > 1 else ""
     line = f"Learned once for ε = {spent}{where}, free from now on: {words[0]}{more}."
-    known = [each for each in vectors if "people" in each]
-    if known and not any(each["people"] for each in known):
-        return f"{line} Too few people were seen to tell bounds from: give rows_per_unit, or learn again with more ε."
     whole = next((each for each in vectors if each.get("people")), None)
     if whole is None or not plan.keys or plan.scaling is None:
         return line
