@@ -5,15 +5,16 @@ A number that may have more than 64 bits is added up in limbs. Cells are written
 weight needs all of its cells before the first of them can be scaled. What follows is left to `patient_scaling.py`.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import IO, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engine.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up, append_records, mapped, private_file
+from tacit.engine.patient import NO_VALUE, SLICE_BYTES, RankedRows, added_up, append_records, private_file
 from tacit.plan import CELL_MOST, Vector
 from tacit.privacy import Words
 
@@ -142,10 +143,9 @@ class CellFile:
     def blocks(self) -> Iterator[CellBlock]:
         """Yield all cells, some at a time."""
         width = 2 + self._key + 2 * self._vectors
-        words = mapped(self._file, np.uint64).reshape(-1, width)
         step = max(1, SLICE_BYTES // (8 * width))
-        for start in range(0, len(words), step):
-            some = np.array(words[start : start + step])
+        for start in range(0, record_count(self._file, width), step):
+            some = read_records(self._file, width, start, step).view(np.uint64)
             numbers = np.ascontiguousarray(some[:, 2 + self._key :]).view(np.int64)
             unit = np.ascontiguousarray(some[:, 0]).view(np.int64)
             fine, before = numbers[:, : self._vectors], numbers[:, self._vectors :]
@@ -169,20 +169,30 @@ class UnitFile:
 
     def of(self, units: Whole) -> Whole:
         """Return the numbers of units, which come in rising order."""
-        known = mapped(self._file, np.int64).reshape(-1, self._columns)
         first, last = (int(units[0]), int(units[-1])) if len(units) else (0, -1)
-        return np.array(known[first : last + 1])[units - first]
-
-    def blocks(self) -> Iterator[Whole]:
-        """Yield the numbers of all units, some at a time."""
-        known = mapped(self._file, np.int64).reshape(-1, self._columns)
-        step = max(1, SLICE_BYTES // (8 * self._columns))
-        for start in range(0, len(known), step):
-            yield np.array(known[start : start + step])
+        return read_records(self._file, self._columns, first, last + 1 - first)[units - first]
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def record_count(file: IO[bytes], width: int) -> int:
+    """Return how many records of so many words a file holds."""
+    return file.seek(0, os.SEEK_END) // (8 * width)
+
+
+def read_records(file: IO[bytes], width: int, start: int, count: int) -> Whole:
+    """Return some records; they are read, and not mapped, so that no more than these take memory."""
+    count = max(0, min(count, record_count(file, width) - start))
+    found = np.empty((count, width), dtype=np.int64)
+    waiting, at = found.reshape(-1).view(np.uint8).data, 8 * width * start
+    while waiting.nbytes:
+        done = os.preadv(file.fileno(), [waiting], at)
+        if not done:
+            raise OSError("the file of records ended early")
+        waiting, at = waiting[done:], at + done
+    return found
 
 
 def split(numbers: Whole) -> Words:
