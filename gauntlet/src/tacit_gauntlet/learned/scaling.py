@@ -95,7 +95,7 @@ def scaled_by_itself(size: Size) -> Evidence:
             if size == "quick" and way == "sql" and norm == 2:
                 continue  # S32 has it, and making its SQL takes the time of all the rest
             without = _all_numbers(asked, crowd(), way)
-            for name in NUMEROUS if size == "quick" else PEOPLE:
+            for name in NUMEROUS if size == "quick" else NUMEROUS + HUGE:
                 newcomer = rows_of(PEOPLE[name], NEWCOMER)
                 alone = _all_numbers(asked, newcomer, way)
                 mixed = sorted(crowd() + newcomer, key=lambda row: (str(row[2]), str(row[1]), -row[0]))
@@ -129,7 +129,7 @@ def _not_in_full() -> list[str]:
 def kept_and_cut(size: Size) -> Evidence:
     """Under scaling, and under bounds by hand, where `plan.measured_totals` says of which vectors."""
     tries, broken, ways = 0, [], set[str]()
-    names = HUGE if size == "quick" else PEOPLE
+    names = HUGE if size == "quick" else NUMEROUS + HUGE
     for scaling in (*NORMS, None)[0 if size == "full" else 1 :]:
         vectors = [OPEN_ENDED, *(FEW if size == "quick" else (each for each in VECTORS if each.totals is not None))]
         comes, replaced = (_measuring(vectors, scaling, neighbours) for neighbours in NEIGHBOURS)
