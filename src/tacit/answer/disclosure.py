@@ -28,6 +28,7 @@ from tacit.privacy import show
 from tacit.release import NoisyTable
 
 Record = dict[str, Any]
+SUM_OF = "the sum of "
 TOO_FEW = (
     "Too few people to learn bounds from at this ε: the caps are the least there are, and numbers may be far too low."
     " Learn with more ε, or give what you know: rows_per_unit=, groups_per_unit=, between=."
@@ -134,7 +135,7 @@ def _name_of(vector: Vector, plan: Plan) -> str:
         "units": "memberships in groups",
         "counted": f"rows with {name}",
         "missing": f"rows without {name}",
-        "centred": f"the sum of {name}",
+        "centred": f"{SUM_OF}{name}",
     }
     return words.get(vector.kind, vector.kind)
 
@@ -172,11 +173,11 @@ def _learned_line(plan: Plan, vectors: Sequence[Record]) -> str:
 
 def _full(each: Record) -> str:
     """Return up to where people count in full: with the L2 norm, more in different groups than in one."""
+    if each["of"].startswith(SUM_OF):
+        of = each["of"].removeprefix(SUM_OF)
+        return f"about {_amount(each['cap'])} of {of}{'' if each['norm'] == 1 else ' in one group'}"
     size = each["cap"] if each["norm"] == 1 else each["cap"] ** 2
-    where = "" if each["norm"] == 1 else " in different groups"
-    return (
-        f"about {_amount(size)} {each['of']}{where}" if each["of"] != "rows" else f"about {_amount(size)} rows{where}"
-    )
+    return f"about {_amount(size)} {each['of']}{'' if each['norm'] == 1 else ' in different groups'}"
 
 
 def _cut_line(each: Record) -> str:
