@@ -24,9 +24,10 @@ FALSE_SLOPE = 1.5
 # The fullest bin is where a profile begins if it has this many noise scales: noise alone has such a bin in a profile
 # once in 10,000 profiles.
 CLEAR = 13.0
-# The same for the octaves of values, of which there are more: a false range once in 60 profiles of noise alone costs a
-# coarse grid and nothing else.
-CLEAR_VALUES = 9.0
+# The same for the octaves of values, of which there are more. The side of 0 with fewer people must be clearer still, or
+# be near the other: a side without anyone would otherwise stretch the grid by tens of octaves once in 6,000 profiles.
+CLEAR_VALUES = 13.0
+CLEAR_LESSER = 22.0
 # Inside a bin people are spread evenly by the logarithm of their size, over this many points.
 POINTS = 16
 # A tail that falls by less than 10 an octave, and does not rise before, goes on: its cap is doubled.
@@ -152,7 +153,9 @@ def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...]) -> Span:
     sides = [counts[:half], counts[half + 1 : 2 * half + 1]]
     tops = [believed_top(side, scale, start=half, clear=CLEAR_VALUES) for side in sides]
     fullest = [max(range(half), key=lambda place: side[place]) for side in sides]
-    clear = [side[place] > CLEAR_VALUES * scale for side, place in zip(sides, fullest, strict=True)]
+    most = [side[place] for side, place in zip(sides, fullest, strict=True)]
+    greater = 0 if most[0] >= most[1] else 1
+    clear = [most[side] > (CLEAR_VALUES if side == greater else CLEAR_LESSER) * scale for side in (0, 1)]
     if not any(clear):
         return Span(None, None)
     for side in (0, 1):
