@@ -139,9 +139,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("mutant", "norm"), [(mutant, norm) for mutant, norms in MUTANTS.items() for norm in norms], ids=str
-)
+@pytest.mark.parametrize(("mutant", "norm"), [(mutant, norm) for mutant, norms in MUTANTS.items() for norm in norms])
 def test_a_mutant_of_scaling_in_sql_goes_beyond_a_cap(monkeypatch, mutant, norm):
     mutant(monkeypatch)
     with pytest.raises(AssertionError):
