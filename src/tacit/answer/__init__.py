@@ -3,7 +3,7 @@
 from tacit.answer.answer import Answer, AnswerInfo, instead_words, loss_record, make_answer, threshold_words
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
-from tacit.answer.scaled import LOST_MORE, ScaledOutput, is_scaled, noise_bounds
+from tacit.answer.scaled_columns import LOST_MORE, ScaledOutput, is_scaled, noise_bounds
 from tacit.answer.text import html_lines
 
 __all__ = [

@@ -11,7 +11,7 @@ from typing import Literal, assert_never
 import numpy as np
 
 from tacit.answer.anchors import Anchor, anchors
-from tacit.answer.by_hand import anchor_by_hand, corrected
+from tacit.answer.dropped import anchor_by_hand, corrected
 from tacit.answer.error_bars import (
     mean_bounds,
     mean_intervals,
@@ -23,7 +23,7 @@ from tacit.answer.error_bars import (
 )
 from tacit.answer.moments import NoisyColumn, Number, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
-from tacit.answer.scaled import at_least, is_scaled, scaled_column
+from tacit.answer.scaled_columns import at_least, is_scaled, scaled_column
 from tacit.plan import (
     Correlation,
     CountDistinct,

@@ -11,7 +11,7 @@ from typing import Any
 
 from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
 from tacit.answer.columns import measured_cut
-from tacit.answer.scaled import is_scaled, mean_shift
+from tacit.answer.scaled_columns import is_scaled, mean_shift
 from tacit.plan import (
     UNBOUNDED,
     CountRows,

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from tacit.engine import arithmetic
 from tacit.engine.arithmetic import whole
-from tacit.engine.cells import (
+from tacit.engine.relation import UNIT, as_text, counted_rows
+from tacit.engine.unit_cells import (
     FIRST,
     KEPT,
     OverUnit,
@@ -28,7 +29,6 @@ from tacit.engine.cells import (
     with_coarse,
     with_lengths,
 )
-from tacit.engine.relation import UNIT, as_text, counted_rows
 from tacit.exact import UNITS, ExactTable, cut_name, kept_name, people_name, scaled_name
 from tacit.plan import BINS, LARGEST_LEAST, Plan, Scaling, Vector
 from tacit.query import Kind

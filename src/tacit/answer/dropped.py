@@ -15,7 +15,7 @@ import numpy as np
 from tacit.answer.anchors import Anchor, measured_anchor, sum_of_many
 from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.scaled import corrected_ends
+from tacit.answer.scaled_columns import corrected_ends
 from tacit.plan import CountRows, CountValues, Plan, PlannedOutput, Sum, whole_of
 from tacit.privacy import Floats, wholes
 from tacit.release import NoisyTable
