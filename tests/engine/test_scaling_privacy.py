@@ -13,7 +13,7 @@ import ibis
 import numpy as np
 import pytest
 
-from tacit.engine import arithmetic, cells, patient_cells, patient_scaling, scaled_relation
+from tacit.engine import arithmetic, patient_cells, patient_scaling, scaled_relation, unit_cells
 from tacit.plan import CELL_MOST, Profile, Scaling, Vector
 from tests.engine.exact import UNITS, as_table
 from tests.engine.scaled_plans import (
@@ -104,7 +104,7 @@ def weight_rounded_up(patched):
 
 
 def weight_of_each_cell_alone(patched):
-    patched.setattr(cells.OverUnit, "total", lambda _, value: value)
+    patched.setattr(unit_cells.OverUnit, "total", lambda _, value: value)
 
 
 def weight_of_the_first_vector_alone(patched):
@@ -244,7 +244,7 @@ def cut_clipped_at_the_whole_tail(patched):
 
 
 def totals_held_by_every_cell(patched):
-    patched.setattr(cells.OverUnit, "is_first", lambda _: ibis.literal(True))
+    patched.setattr(unit_cells.OverUnit, "is_first", lambda _: ibis.literal(True))
 
 
 @pytest.mark.parametrize("mutant", [cut_not_clipped, cut_clipped_at_the_whole_tail, totals_held_by_every_cell])

@@ -178,7 +178,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "sensitivity_of_totals": ("tacit.plan.scaled:sensitivity_of_totals", "tacit.plan.planner:sensitivity_of_totals"),
     "threshold_for_weights": "tacit.plan.scaled:threshold_for_weights",
     "key_weight": "tacit.plan.groups:key_weight",
-    "people of a profile": "tacit.plan.profiling:_people",
+    "people of a profile": "tacit.plan.known:_people",
     "Fact": "tacit.plan.facts:Fact",
     "Grouping.record": "tacit.plan.known:Grouping.record",
     "Grouping.moves": "tacit.plan.known:Grouping.moves",

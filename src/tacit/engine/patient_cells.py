@@ -1,4 +1,4 @@
-"""Cells of units from sorted rows, in memory that does not grow with the rows: what `cells.py` does in SQL.
+"""Cells of units from sorted rows, in memory that does not grow with the rows: what `unit_cells.py` does in SQL.
 
 The patient path uses it. Rows come sorted by unit and group, so that a cell is a run of rows and a unit a run of cells.
 A number that may have more than 64 bits is added up in limbs. Cells are written to a private file, since a unit's

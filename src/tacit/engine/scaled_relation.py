@@ -1,8 +1,8 @@
 """Translates plans that scale, that measure what bounding took, or that learn, into Ibis relations.
 
-What a unit adds to groups and to totals, or the bin that it is in, follows from all of its cells (`cells.py`), and from
-nothing else in the table. The integers are those of docs/proofs/scaling.md, the same on every path. All of it is exact
-and secret; `engine.py` runs it.
+What a unit adds to groups and to totals, or the bin that it is in, follows from all of its cells (`unit_cells.py`), and
+from nothing else in the table. The integers are those of docs/proofs/scaling.md, the same on every path. All of it is
+exact and secret; `engine.py` runs it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,10 +11,9 @@ from fractions import Fraction
 
 from tacit.plan.caps import ANCHOR_SHARES, EPSILON_MOST, Terms, Told, by_rank, outlook_of, tail_in_fine_steps
 from tacit.plan.facts import Fact, Facts, WantedFact
-from tacit.plan.known import Grouping, Subject, grouping_of, reading_of
+from tacit.plan.known import Grouping, Subject, grouping_of, profile_plan, reading_of
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import Spend
-from tacit.plan.profiling import profile_plan
 from tacit.plan.scaling import Vector
 from tacit.plan.vectors import count_subject
 from tacit.query import Query

@@ -1,4 +1,4 @@
-"""Known facts: what each is about, the key that it is found by, and what its noisy numbers tell.
+"""Known facts: what each is about, the key that it is found by, the plan that learns it, and what its numbers tell.
 
 A key has everything that a fact is about: whose rows, which of them, in which cells, which expression of which types on
 which grid. It never has an epsilon, a version or the name of an output, so that every later question finds it.
@@ -11,10 +11,11 @@ from fractions import Fraction
 
 from tacit.plan.facts import Fact, Facts
 from tacit.plan.groups import public_keys
-from tacit.plan.plan import KeyColumn, Measured, Spend
+from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
 from tacit.plan.profiles import Reading, Span, read_profile, span_of
-from tacit.plan.scaling import Profile, Vector
-from tacit.query import Expression, Query, Scalar, columns_of, type_of
+from tacit.plan.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
+from tacit.privacy import LaplaceNoise
+from tacit.query import Expression, PostProcessing, Query, Scalar, Value, columns_of, type_of
 from tacit.tables import Declaration, RowUnit
 
 # A call with at least this epsilon learns for its own WHERE; a smaller one takes what is known of all rows, if it is.
@@ -140,3 +141,49 @@ def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector, *, safe: fl
 def span_in(rounds: Sequence[Fact]) -> Span:
     """Return how far values are believed to go above and below 0."""
     return span_of(tuple((fact.parts[0], float(fact.scales[0])) for fact in rounds))
+
+
+# ---- The plans that learn profiles: their groups are bins, and a unit's cells are those of the question they are for.
+
+
+def profile_plan(subject: Subject, epsilons: Sequence[Fraction]) -> Plan:
+    """Return the plan that learns profiles: a unit is in one bin of each, and every bin gets Laplace noise.
+
+    Privacy: a unit changes one bin of a profile by 1; where it is replaced, two bins (docs/proofs/scaling.md).
+    """
+    grouping = subject.grouping
+    moves = grouping.moves
+    how_far = Sensitivity(l0=moves, l1=moves, l2_squared=moves, linf=1)
+    whole = sum(epsilons, Fraction(0))
+    declaration = grouping.declaration
+    bins = LARGEST_BINS if subject.profiles[0].norm == "largest" else BINS
+    return Plan(
+        table=declaration.name,
+        version=declaration.version,
+        unit=grouping.unit,
+        neighbours=declaration.neighbours,
+        where=grouping.where,
+        keys=(KeyColumn("bin", Value(0, "int"), "int"),),
+        public_keys=tuple((place,) for place in range(bins)),
+        rows_per_unit=UNBOUNDED,
+        groups_per_unit=UNBOUNDED,
+        measured=subject.measured,
+        products=(),
+        releases=tuple(_people(place, how_far, epsilon, whole) for place, epsilon in enumerate(epsilons)),
+        quantiles=(),
+        distincts=(),
+        choice=None,
+        threshold=None,
+        outputs=(),
+        columns=("bin",),
+        after=PostProcessing(),
+        spend=Spend(whole),
+        profiles=subject.profiles,
+        cells=Cells(grouping.keys, grouping.public_keys),
+    )
+
+
+def _people(place: int, how_far: Sensitivity, epsilon: Fraction, whole: Fraction) -> NoisyRelease:
+    scale = how_far.l1 / epsilon
+    event = LaplaceNoise(scale=scale, sensitivity=Fraction(how_far.l1))
+    return NoisyRelease((Part("people", index=(place,)),), how_far, epsilon / whole, "laplace", scale, event)

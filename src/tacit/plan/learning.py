@@ -14,10 +14,9 @@ from tacit.plan.choices import with_quantiles_of
 from tacit.plan.facts import Fact, Facts, WantedFact
 from tacit.plan.filled import distances_of, lacks_anything, ranged_columns
 from tacit.plan.filled_bounds import missing_bounds
-from tacit.plan.known import Grouping, KeyCount, Subject, grouping_of, key_counts, reading_of, span_in
+from tacit.plan.known import Grouping, KeyCount, Subject, grouping_of, key_counts, profile_plan, reading_of, span_in
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import hand_set_plan
-from tacit.plan.profiling import profile_plan
 from tacit.plan.vectors import (
     ValueColumn,
     count_subject,
