@@ -139,6 +139,11 @@ class Session:
         if before is not None:
             return before
         facts, learned, cost = self._learn_for(query, spend, learn, key, request_id, analyst)
+        if cost >= spend.epsilon:
+            raise InvalidParameter(
+                "what this request has learned before has taken all of this epsilon\nhint: give a larger epsilon, or"
+                " leave out request_id"
+            )
         left = replace(spend, epsilon=spend.epsilon - cost)
         with _explain_what_was_learned(learned):
             plan = plan_with_room(query, self.declaration, left, lambda plan: self._has_room(plan, analyst), facts)

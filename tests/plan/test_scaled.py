@@ -108,6 +108,17 @@ def test_whatever_was_learned_the_noise_hides_the_caps_and_the_cost_is_the_same(
         assert charge.delta <= plan.spend.delta_keys
 
 
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_of_found_keys_a_unit_in_one_group_may_be_replaced_by_one_in_another(neighbours):
+    """One group for each unit is not one group in all: two numbers move, and no staircase shows keys."""
+    found = questions(table(groups_per_unit=1, neighbours=neighbours))["found"]
+    for epsilon, noise in ((1, None), (1, "laplace"), (1, "gaussian"), (20, None)):
+        plan = plan_from(found, PEOPLE, epsilon=epsilon, noise=noise)
+        assert plan.groups_per_unit == 1
+        assert within(plan, neighbours == "replace")
+        assert {release.noise for release in plan.releases} <= {"laplace", "gaussian"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_planned_before_its_facts_are_known(name):
     question = questions(table())[name]
@@ -224,6 +235,17 @@ def test_a_bound_given_by_hand_is_applied_first_and_the_rest_is_scaled():
     (vector,) = plan.scaling.vectors
     assert vector.cap / 2**vector.shift <= 3 * 512
     assert plan_from(table(groups_per_unit=2).group_by("g", keys=["a", "b"]).count(), PEOPLE).groups_per_unit == 2
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(9, 10), Fraction(95, 100)])
+def test_further_rounds_leave_some_of_the_epsilon_however_large_the_share_to_learn_with(share):
+    by = table(budget=BUDGETS["pure"]).group_by("g", keys=["a", "b", "c"])
+    asked = asked_of(by.agg(s=tacit.sum("y"), n=tacit.count(), u=tacit.count_units()))
+    facts, cost = {}, Fraction(0)
+    while wanted := missing_facts(*asked, facts, share):
+        facts |= {each.key: planted(each, {}) for each in wanted}  # nothing is believed
+        cost += sum(charge_of(each.plan.events).epsilon for each in wanted)
+    assert cost < 1
 
 
 @pytest.mark.parametrize("name", ["all by", "found", "columns by"])

@@ -87,13 +87,14 @@ def needed_facts(
         unit = (RANGES_SHARE if learn is None else learn) / _parts_to_fill(query, grouping)
     else:
         return facts_by_hand(query, declaration, spend, facts, learn)
+    left = _left_for_more(learn)
     profiles = sum(each.kind in ("counts", "sums") for each in needed)
     sizes = sum(each.kind in OF_VALUES for each in needed)
     wanted: dict[str, WantedFact] = {}
     for each in needed:
         of_values = each.kind in OF_VALUES
         again = AGAIN_SHARE_OF_SIZES / max(sizes, 1) if of_values else AGAIN_SHARE / max(profiles, 1)
-        for fact in _rounds(each, spend.epsilon, unit, again, facts):
+        for fact in _rounds(each, spend.epsilon, unit, again * left, facts):
             wanted.setdefault(fact.key, fact)
     if is_scaled(query, declaration):
         for count in key_counts(grouping, facts, spend.epsilon):
@@ -109,6 +110,16 @@ def missing_facts(
 ) -> tuple[WantedFact, ...]:
     """Return what must be learned next; nothing where all is known, or nothing is needed."""
     return tuple(wanted for wanted in needed_facts(query, declaration, spend, facts, learn) if wanted.key not in facts)
+
+
+def _left_for_more(learn: Fraction | None) -> Fraction:
+    """Return which part of their usual shares further rounds have: all rounds together leave some of the epsilon.
+
+    Who learns ahead, with all of an epsilon, counts the rounds (`Session.learn`).
+    """
+    if learn is None or learn >= 1:
+        return Fraction(1)
+    return min(Fraction(1), (1 - learn) / 2 / (AGAIN_SHARE + AGAIN_SHARE_OF_SIZES))
 
 
 def _share(query: Query, learn: Fraction | None) -> Fraction:

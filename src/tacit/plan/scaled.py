@@ -78,6 +78,11 @@ class _Known:
         return min(self.declaration.groups_per_unit or KEYS_MOST, KEYS_MOST)
 
     @property
+    def is_one_number(self) -> bool:
+        """Whether all units are in one and the same group; of found keys, another unit's one group may be another."""
+        return not self.is_private and self.cells_most == 1
+
+    @property
     def public_rows(self) -> int | None:
         """How many rows the whole table has, where that is declared and all of them are asked about."""
         is_whole = self.wanted.grouping.where is None and not self.is_private
@@ -270,7 +275,7 @@ def _told(known: _Known, place: int, noise: NoiseKind) -> Told:
 
 
 def _terms(noise: NoiseKind, known: _Known, vector: WantedVector) -> Terms:
-    replaced, one = known.declaration.neighbours == "replace", known.cells_most == 1
+    replaced, one = known.declaration.neighbours == "replace", known.is_one_number
     signed = vector.role == "centred"
     spend = known.spend
     if noise == "laplace":
@@ -341,9 +346,10 @@ def _pieces(known: _Known, choice: _Choice, scaling: Scaling) -> tuple[list[Piec
     cells: list[Piece] = []
     totals: list[Piece] = []
     replaced = known.declaration.neighbours == "replace"
+    numbers = 1 if known.is_one_number else max(known.cells_most, 2)
     for place, (vector, cap) in enumerate(zip(scaling.vectors, choice.caps, strict=True)):
         share, anchor = choice.shares[place], Fraction(0) if cap is None else cap.anchor
-        how_far = sensitivity_of_vector(vector, norm=scaling.norm, replaced=replaced, cells=known.cells_most)
+        how_far = sensitivity_of_vector(vector, norm=scaling.norm, replaced=replaced, cells=numbers)
         cells.append(((Part("scaled", index=(place,)),), how_far, share * (1 - anchor)))
         if vector.totals is not None:
             parts = (Part("kept", index=(place,)), Part("cut", index=(place,)))
@@ -373,7 +379,8 @@ def sensitivity_of_vector(vector: Vector, *, norm: int, replaced: bool, cells: i
     """Return how far one unit can move a scaled vector over all groups, in fine steps.
 
     A unit's vector is within its cap, in the norm. Where one unit replaces another, both are: the two may differ by
-    twice the cap in L1. In L2 by twice the cap too, or by its √2-fold where no number is negative.
+    twice the cap in L1. In L2 by twice the cap too, or by its √2-fold where no number is negative. `cells` is 1 only
+    where there is a single group in all: one unit in one group may be replaced by another in another.
     """
     signed = vector.kind in ("centred", "product")
     one = vector.cap if norm == 1 else vector.cap * root_above(cells)
