@@ -10,7 +10,7 @@ import tacit
 from tacit.accounting import charge_of
 from tacit.errors import QueryRefused
 from tacit.plan import UNBOUNDED, make_plan, make_spend, missing_facts, needed_facts, question_key
-from tacit.privacy import GaussianNoise
+from tacit.privacy import SCALE_MAX, SCALE_MIN, GaussianNoise
 from tacit_gauntlet.stage.table import protected
 from tests.plan.learned import learned, planted, rows
 
@@ -235,6 +235,23 @@ def test_a_bound_given_by_hand_is_applied_first_and_the_rest_is_scaled():
     (vector,) = plan.scaling.vectors
     assert vector.cap / 2**vector.shift <= 3 * 512
     assert plan_from(table(groups_per_unit=2).group_by("g", keys=["a", "b"]).count(), PEOPLE).groups_per_unit == 2
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("epsilon", ["1e-30", "1e-20", "1e-15", "1e9", "1e20"])
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_learned(budget, epsilon):
+    """What is learned of people is drawn at any epsilon, or its plan is refused: nothing fails after its charge."""
+    for question in (table(budget=BUDGETS[budget]).count(), table(budget=BUDGETS[budget], rows_per_unit=3).count()):
+        asked = asked_of(question, epsilon)
+        words = ""
+        try:
+            facts = learned(*asked, PEOPLE)
+            made = [each.plan for each in needed_facts(*asked, facts)] + [make_plan(*asked, facts)]
+        except QueryRefused as refused:
+            words, made = str(refused), []
+        assert made or "epsilon is too small" in words
+        scales = [release.scale for plan in made for release in plan.releases if release.noise != "staircase"]
+        assert all(SCALE_MIN <= scale <= SCALE_MAX for scale in scales)
 
 
 @pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(9, 10), Fraction(95, 100)])

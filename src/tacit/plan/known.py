@@ -14,7 +14,7 @@ from tacit.plan.groups import public_keys
 from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
 from tacit.plan.profiles import Reading, Span, read_profile, span_of
 from tacit.plan.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
-from tacit.privacy import LaplaceNoise
+from tacit.plan.split import with_noise
 from tacit.query import Expression, PostProcessing, Query, Scalar, Value, columns_of, type_of
 from tacit.tables import Declaration, RowUnit
 
@@ -184,6 +184,6 @@ def profile_plan(subject: Subject, epsilons: Sequence[Fraction]) -> Plan:
 
 
 def _people(place: int, how_far: Sensitivity, epsilon: Fraction, whole: Fraction) -> NoisyRelease:
-    scale = how_far.l1 / epsilon
-    event = LaplaceNoise(scale=scale, sensitivity=Fraction(how_far.l1))
-    return NoisyRelease((Part("people", index=(place,)),), how_far, epsilon / whole, "laplace", scale, event)
+    parts = (Part("people", index=(place,)),)
+    (made,) = with_noise([(parts, how_far, epsilon / whole)], Spend(whole), "laplace")
+    return made

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from tacit.accounting import laplace_scale
 from tacit.plan.by_hand import facts_by_hand
 from tacit.plan.choices import with_quantiles_of
 from tacit.plan.facts import Fact, Facts, WantedFact
@@ -248,7 +249,7 @@ def _is_poor(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction
     if needed.kind not in ("counts", "sums"):
         return False
     reading = reading_of(known, 0, needed.subject.profiles[0].vector)
-    return reading.scale > POORER * needed.subject.grouping.moves / float(epsilons[0])
+    return reading.scale > POORER * _scale_at(epsilons[0], needed.subject)
 
 
 def _whole_parts(share: Fraction) -> Fraction:
@@ -266,7 +267,12 @@ def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fr
     else:
         reading = reading_of(known, 0, subject.profiles[0].vector)
         top, scale = reading.top, reading.scale
-    return top is None and subject.grouping.moves / float(epsilons[0]) <= CLEARLY_SMALLER * scale
+    return top is None and _scale_at(epsilons[0], subject) <= CLEARLY_SMALLER * scale
+
+
+def _scale_at(epsilon: Fraction, subject: Subject) -> float:
+    """Return the scale of the noise of a round: no epsilon makes it less than can be drawn."""
+    return float(laplace_scale(Fraction(subject.grouping.moves), epsilon))
 
 
 # ---- Plans.

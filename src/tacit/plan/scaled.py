@@ -193,7 +193,10 @@ def _chosen(known: _Known) -> _Choice:
 
 def _noises(spend: Spend) -> tuple[NoiseKind, ...]:
     if spend.delta_rho > 0:
-        return ("laplace", "gaussian") if spend.noise is None else (spend.noise,)
+        tiny = float(rho_within(min(spend.epsilon, EPSILON_MOST), spend.delta_rho)) == 0
+        if tiny and spend.noise == "gaussian":
+            raise QueryRefused("epsilon is too small: no Gaussian noise is that wide\nhint: give a larger epsilon")
+        return ("laplace", "gaussian") if spend.noise is None and not tiny else (spend.noise or "laplace",)
     if spend.noise == "gaussian":
         raise QueryRefused(
             "Gaussian noise needs a delta, but this budget is pure (delta = 0)\nhint: use noise='laplace', or"

@@ -305,6 +305,10 @@ def _laplace(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spe
 
 def _gaussian(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, rho: Fraction) -> NoisyRelease:
     """Noise that costs at most `rho`."""
+    if rho <= 0:
+        raise QueryRefused(
+            "epsilon is too small: no Gaussian noise is that wide\nhint: give a larger epsilon, or noise='laplace'"
+        )
     squared = Fraction(how_far.l2_squared)
     sigma = max(_root_up(squared / (2 * rho)), SCALE_MIN)
     scalar = how_far.l2_squared == 1
