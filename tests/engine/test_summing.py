@@ -240,7 +240,7 @@ def test_a_kernel_that_bounds_badly_is_caught(case, bug, monkeypatch):
             coding.TextCoder, "hashes", property(lambda coder: np.arange(coder._known[0] + 1, dtype="u8"))
         )
     elif bug == "bounds are trusted":
-        monkeypatch.setattr(kernel_path.summing, "Bounded", lambda salt, **_: Bounded(10**6, 10**6, salt))
+        monkeypatch.setattr(kernel_path.summing, "Bounded", lambda _rows, _groups, salt: Bounded(10**6, 10**6, salt))
     else:
         monkeypatch.setattr(
             coding.TextCoder, "hashes", property(lambda coder: np.zeros(coder._known[0] + 1, dtype="u8"))

@@ -24,6 +24,7 @@ def protected(size, *, delta=1e-6, groups=2):
         name="t",
         unit="id",
         rows_per_unit=2,
+        most_rows_per_unit=1,  # so that nothing is learned of what the bounds cut
         groups_per_unit=groups,
         columns=COLUMNS,
         budget=tacit.epsilon(size, delta=delta),

@@ -19,7 +19,8 @@ from tacit.plan.split import EVEN_LEAST, rounded_shares, standard_deviation
 def visits() -> Table:
     rows = pa.table({"id": [1, 2], "g": ["a", "b"], "x": [1, 2], "y": [0.5, 1.5]})
     return tacit.table(
-        rows, unit="id", budget=tacit.epsilon(100, delta="1e-6"), ledger=":memory:", rows_per_unit=3, groups_per_unit=2,
+        rows, unit="id", budget=tacit.epsilon(100, delta="1e-6"), ledger=":memory:",
+        rows_per_unit=3, groups_per_unit=2, most_rows_per_unit=1,
         columns={"x": {"between": (0, 100)}, "y": {"between": (-1, 1)}},
     )  # fmt: skip
 
@@ -104,8 +105,8 @@ def test_the_count_that_shows_private_keys_gets_no_less_than_the_others(visits: 
 def test_private_keys_get_the_noise_that_is_better_for_both_threshold_and_answers(groups: int, kind: str) -> None:
     rows = pa.table({"id": [1], "g": ["a"], "x": [1]})
     table = tacit.table(
-        rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:", rows_per_unit=2,
-        groups_per_unit=groups, columns={"x": {"between": (0, 100)}},
+        rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:",
+        rows_per_unit=2, most_rows_per_unit=1, groups_per_unit=groups, columns={"x": {"between": (0, 100)}},
     )  # fmt: skip
     question = table.group_by("g").mean("x")
 
@@ -121,8 +122,8 @@ def test_private_keys_get_the_noise_that_is_better_for_both_threshold_and_answer
 def test_a_unit_in_five_private_groups_gets_a_threshold_below_a_hundred() -> None:
     rows = pa.table({"id": [1], "g": ["a"], "x": [1]})
     table = tacit.table(
-        rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:", rows_per_unit=2,
-        groups_per_unit=5, columns={"x": {"between": (0, 100)}},
+        rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:",
+        rows_per_unit=2, most_rows_per_unit=1, groups_per_unit=5, columns={"x": {"between": (0, 100)}},
     )  # fmt: skip
     threshold = table.group_by("g").mean("x").plan(epsilon=1).plan.threshold
     assert threshold is not None
