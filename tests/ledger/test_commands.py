@@ -77,7 +77,14 @@ def test_a_budget_that_is_spent_admits_no_more(tacit, where):
 def test_a_charge_is_shown_as_its_answer_says_it(tacit, where):
     rows = pa.table({"id": list(range(600)), "g": [n % 2 for n in range(600)]})
     table = door_table(
-        rows, name="pay", unit="id", rows_per_unit=1, groups_per_unit=1, budget=epsilon(1, delta=1e-6), ledger=where
+        rows,
+        name="pay",
+        unit="id",
+        rows_per_unit=1,
+        groups_per_unit=1,
+        most_rows_per_unit=1,
+        budget=epsilon(1, delta=1e-6),
+        ledger=where,
     )
     with closing(table.session.ledger):
         spent = table.group_by("g").count().answer(epsilon=1).facts.loss["text"]

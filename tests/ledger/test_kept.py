@@ -113,4 +113,5 @@ def test_one_more_can_be_kept_in_the_same_way(tmp_path, tacit_home, monkeypatch)
     other = tmp_path / "other-home"
     monkeypatch.setenv("TACIT_HOME", str(other))
     with open_ledger(restore(tmp_path / "kept", other), create=False, clock=clock) as ledger:
-        assert ledger.verify().kinds["charge"] == len(QUESTIONS) + 5
+        kinds = ledger.verify().kinds
+        assert kinds["charge"] == len(QUESTIONS) + 5 + kinds["fact"]  # what is learned is charged too

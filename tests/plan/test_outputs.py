@@ -77,7 +77,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         assert {output.name for output in plan.outputs} <= set(answer.to_dicts()[0]) | {"rank"}
         for output in plan.outputs:
             error = target.expected_error(output, plan, Fraction(95, 100), rows=100.0)
-            assert (error is None) == (target.depends_on(output) == "data")
+            assert (error is None) == (target.depends_on(output, plan) == "data")
             assert target._largest(output, plan, target.Sizes(3, Fraction(3))) > 0
     assert seen == RECORDS
 
@@ -89,7 +89,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         columns.column_type,
         lambda output, plan: consistency._by_itself(output, plan, None),
         lambda output, plan: moments._widest(output, []),
-        lambda output, _: target.depends_on(output),
+        target.depends_on,
         lambda output, plan: target._largest(output, plan, target.Sizes(3, Fraction(3))),
         lambda output, plan: split._error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),
     ],

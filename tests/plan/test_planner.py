@@ -20,7 +20,7 @@ QUESTIONS = {
 # What each pass decides; nothing else changes in it.
 DECIDES = {
     "list_keys": {"public_keys"},
-    "bound_units": {"unit"},
+    "bound_units": {"unit", "query"},  # of people or of rows, for its quantiles
     "lay_out_parts": {"layout"},
     "bound_moves": {"sensitivities"},
     "measure_cut": {"cut"},
@@ -45,7 +45,6 @@ def test_each_pass_decides_its_own_and_leaves_the_rest(name):
         before = draft
     assert [step.__name__ for step in PASSES] == list(DECIDES)
     assert set.union(*DECIDES.values()) == {each.name for each in fields(Draft)} - {
-        "query",
         "declaration",
         "spend",
         "facts",

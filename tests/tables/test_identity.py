@@ -25,7 +25,9 @@ def path(request, tmp_path):
 
 
 def opened(path):
-    return tacit.table(path, unit="id", rows_per_unit=1, budget=tacit.epsilon(10), ledger=":memory:")
+    return tacit.table(
+        path, unit="id", rows_per_unit=1, most_rows_per_unit=1, budget=tacit.epsilon(10), ledger=":memory:"
+    )
 
 
 def spent(table):

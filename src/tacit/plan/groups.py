@@ -102,7 +102,7 @@ def key_weight(groups: int, *, shift: int = UNIT_SHIFT, cap: int = 1 << UNIT_SHI
     It is the vector `units` scaled into `cap`, in the integers of docs/proofs/scaling.md.
 
     >>> [key_weight(groups, norm=2) for groups in (1, 2, 4, 256)], [key_weight(groups, norm=1) for groups in (1, 2, 4)]
-    ([1024, 724, 512, 64], [1024, 512, 256])
+    ([1024, 723, 512, 64], [1024, 512, 256])
     """
     size = min(1 << shift, CELL_MOST) if shift >= 0 else 1 >> -shift
     if norm == 1:
