@@ -177,7 +177,8 @@ def _full(each: Record) -> str:
         of = each["of"].removeprefix(SUM_OF)
         return f"about {_amount(each['cap'])} of {of}{'' if each['norm'] == 1 else ' in one group'}"
     size = each["cap"] if each["norm"] == 1 else each["cap"] ** 2
-    return f"about {_amount(size)} {each['of']}{'' if each['norm'] == 1 else ' in different groups'}"
+    apart = each["norm"] != 1 and not each["of"].endswith("in groups")
+    return f"about {_amount(size)} {each['of']}{' in different groups' if apart else ''}"
 
 
 def _cut_line(each: Record) -> str:
