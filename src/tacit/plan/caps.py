@@ -20,7 +20,7 @@ from tacit.plan.scaling import CAP_BITS, Outlook
 # Of what is cut, this part is still wrong in a group after its correction: measured between 0.01 and 0.45 on many
 # tables, and more where little is kept (it grows by this power of the share that is). In means the groups' shifts are
 # alike, and it is less.
-MISMATCH = 1 / 8
+MISMATCH = 1 / 10
 MISMATCH_OF_MEANS = 1 / 8
 MISMATCH_POWER = 1 / 4
 # Errors are foreseen as if epsilon were at most this: one that is larger errs no less.
