@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check slow bench bench-peers gauntlet side-by-side reference format clean
+.PHONY: help demo test check slow cluster bench bench-peers gauntlet side-by-side reference format clean
 
 help:  ## list every target
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ demo: $(RUNTIME)  ## install what is needed and show what Tacit does
 	@$(BIN)/tacit demo
 
 test: $(TOOLS)  ## install the test tools and run the tests (10 to 17 minutes on 2 cores)
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/ruff format --check $(CODE)
@@ -31,13 +31,16 @@ check: $(TOOLS)  ## format, lint, types and the tidy rules
 	$(BIN)/python -m tests.house
 
 slow: $(TOOLS)  ## full sizes: every seed, kill and gauntlet case
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "slow or not slow" --hypothesis-profile=searching
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup -m "slow or not slow" --hypothesis-profile=searching
+
+cluster: $(TOOLS)  ## several machines on one: a Spark master, workers and drivers on loopback, killed at chosen moments (part of slow)
+	$(BIN)/python -m pytest -q -n 0 -m slow tests/engine/test_cluster.py
 
 bench: $(TOOLS) $(TABLES)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
 	$(BIN)/python bench/run.py $(ONLY)
 
 bench-peers: $(TOOLS)  ## ours beside nine other libraries, into docs/benchmarks.md (some subjects: ONLY="noise start")
-	-$(BIN)/python bench/peers/environments.py
+	$(if $(ONLY),,-$(BIN)/python bench/peers/environments.py)
 	$(BIN)/python bench/peers/run.py $(ONLY)
 
 gauntlet: $(TOOLS)  ## every published attack on this checkout, then every published bug planted in it

@@ -28,7 +28,7 @@ def results() -> Iterator[Ratio]:
         yield from _compared("SQLite", str(home / "ledger.db"), _bare_sqlite(home / "bare.db"))
         address = _postgres(stack)
         if address is not None:
-            from tests.ledger.postgres_server import fresh_schema
+            from tacit_gauntlet.stage.postgres_server import fresh_schema
 
             yield from _compared("PostgreSQL", fresh_schema(address), _bare_postgres(address, stack))
 
@@ -102,7 +102,7 @@ def _bare_postgres(address: str, stack: ExitStack) -> Call:
 
 
 def _postgres(stack: ExitStack) -> str | None:
-    from tests.ledger.postgres_server import server, server_programs
+    from tacit_gauntlet.stage.postgres_server import server, server_programs
 
     programs = server_programs()
     return None if programs is None else stack.enter_context(server(programs))

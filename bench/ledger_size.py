@@ -101,7 +101,7 @@ def _processor_time(job: Callable[[], object]) -> float:
 
 def _written_together(address: str) -> Ratio:
     """Charge by many processes on one PostgreSQL ledger and by one, and compare the time of a charge."""
-    from tests.ledger.postgres_server import fresh_schema
+    from tacit_gauntlet.stage.postgres_server import fresh_schema
 
     rates = {writers: [0.0] for writers in (WRITERS, 1)}
     for _ in range(3):

@@ -150,10 +150,10 @@ def median_ratio(
     return Ratio(name, median(all_ours), median(all_baseline), limit)
 
 
-def peak_bytes() -> int:
-    """Return the most memory this process has had so far.
+def peak_bytes(pid: int | str = "self") -> int:
+    """Return the most memory that a process has had so far: this one, unless another is named.
 
     Not ru_maxrss: a process begins with that of the one that started it, which may have had more.
     """
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))

@@ -33,8 +33,14 @@ def orders(rows: int, items: int, *, near: int | None = None) -> Iterator[Path]:
         yield path
 
 
-def write_orders(path: Path, rows: int, items: int, *, near: int | None = None) -> None:
-    """Write orders by a fixed rule: the same file each time; a person's items are so few and `near` each other."""
+def write_orders(path: Path, rows: int, items: int, *, near: int | None = None, huge: bool = False) -> None:
+    """Write orders by a fixed rule: the same file each time; a person's items are so few and `near` each other.
+
+    Of a `huge` table one person has half of the orders.
+    """
+    person = f"floor({rows // 10} * u * u * u * u)"
+    if huge:
+        person = f"CASE WHEN w % 2 = 0 THEN 0 ELSE {person} END"
     item = f"floor({items} * v)"
     if near is not None:
         first = f"CAST(hash(floor({rows // 10} * u * u * u * u)) % {items} AS BIGINT)"
@@ -48,7 +54,7 @@ def write_orders(path: Path, rows: int, items: int, *, near: int | None = None) 
                      SELECT (h & 4294967295) / 4294967296 AS u, ((h >> 32) & 262143) / 262144 AS v, h >> 50 AS w
                      FROM mixed
                  )
-            SELECT CAST(floor({rows // 10} * u * u * u * u) AS BIGINT) AS user_id,
+            SELECT CAST({person} AS BIGINT) AS user_id,
                    CAST({item} AS BIGINT) AS item,
                    (w % 10000) / 100 AS amount
             FROM parts

@@ -8,6 +8,7 @@ in the package come before any test's own settings, so both hold from the start.
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,24 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.mkdtemp(prefix="tacit-tests-")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     os.environ.update(TACIT_HOME=home, TACIT_KERNEL="off")
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = (
+        "0"  # its handlers end forks of a process that has talked to a Spark Connect
+    )
+
+
+@pytest.hookimpl(optionalhook=True, trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Have xdist see the groups: with `--dist loadgroup` it reads them at the end of a test's name.
+
+    xdist 3.8 writes the name to where pytest had it before 9.2, so its workers say names without groups, and each
+    worker would start a Spark of its own.
+    """
+    if not getattr(config.option, "loadgroup", False):
+        return
+    for item in items:
+        groups = sorted({str(mark.args[0]) for mark in item.iter_markers("xdist_group")})
+        if groups and not item.nodeid.endswith(f"@{'_'.join(groups)}"):
+            item._id = item.parent.id.child(f"{item.name}@{'_'.join(groups)}")
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +53,18 @@ def tacit_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TACIT_HOME", str(home))
     monkeypatch.setenv("TACIT_KERNEL", "off")
     return home
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL server; skips on a laptop without one, and fails in CI."""
+    from tacit_gauntlet.stage.postgres_server import server, server_programs
+
+    programs = server_programs()
+    if programs is None:
+        message = "PostgreSQL is not installed, so what uses it was not tested (apt-get install postgresql)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(message)
+        pytest.skip(message)
+    with server(programs) as address:
+        yield address

@@ -2,6 +2,8 @@
 
 - ```python blocks run in order in one namespace per page.
 - ```text output, right after one, is its exact output; ```text sample is its shape (same lines, numbers may differ).
+- ```sql blocks are asked statement by statement, split at `;`, with the function `ask` that the page defines in Python;
+  of ```sql refused every statement must be refused before anything is charged.
 - ```console blocks run each `$ tacit ...` line through the command line; `exit=3` in the info string is the exit code
   expected of the last one. With `output` or `sample` in the info string the lines below a command are compared too.
 Blocks of other kinds, and commands other than tacit's, are for reading only.
@@ -14,6 +16,7 @@ import shlex
 from dataclasses import dataclass
 
 from tacit.cli.app import main
+from tacit.errors import QueryRefused
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```\s*$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"[-−+]?\d[\d,]*(\.\d+)?(e[-+]?\d+)?")
@@ -56,6 +59,9 @@ def run_page(page: str) -> int:
                 raise PageError(f"line {block.line}: this output follows no python block")
             compare(shown, block.text, block, exactly="output" in block.words)
             shown = None
+        elif block.kind == "sql":
+            ran += run_sql(block, namespace)
+            shown = None
         elif block.kind == "console":
             ran += run_console(block)
             shown = None
@@ -71,6 +77,24 @@ def run_python(block: Block, namespace: dict[str, object]) -> str:
         # line numbers in a traceback are the page's
         exec(compile("\n" * block.line + block.text, "<page>", "exec"), namespace)
     return shown.getvalue()
+
+
+def run_sql(block: Block, namespace: dict[str, object]) -> int:
+    """Ask every statement of a block and return how many there were."""
+    ask = namespace.get("ask")
+    if not callable(ask):
+        raise PageError(f"line {block.line}: no python block above defines ask(text)")
+    statements = [text.strip() for text in re.sub(r"--[^\n]*", "", block.text).split(";") if text.strip()]
+    for text in statements:
+        try:
+            ask(text)
+        except QueryRefused as error:
+            if "refused" not in block.words:
+                raise PageError(f"line {block.line}: this is refused: {text}\n{error}") from error
+        else:
+            if "refused" in block.words:
+                raise PageError(f"line {block.line}: this is answered, and not refused: {text}")
+    return len(statements)
 
 
 def run_console(block: Block) -> int:

@@ -16,7 +16,7 @@ import tacit
 import tacit.local
 from tacit.cli.app import app
 from tacit.door import Catalog, PlanReport, Question, Table
-from tacit.tables.catalog import BUDGET_OPTIONS, TABLE_OPTIONS
+from tacit.tables.catalog import BUDGET_OPTIONS, PUBLIC_OPTIONS, TABLE_OPTIONS
 from tacit.tables.schema import FACTS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -36,14 +36,16 @@ answer = visits.group_by("ward").mean("days").answer(epsilon=1)
 SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
     "Opening tables": (
         "A table is declared once, by whoever holds the data; nothing is read from its rows.",
-        ["table", "catalog", "ROW", "TRYOUT", (Catalog, [])],
+        ["table", "public", "catalog", "ROW", "TRYOUT", (Catalog, ["public", "sql"])],
         "rows = tacit.table(frame, name='rows', unit=tacit.ROW, budget=tacit.epsilon(1), ledger=tacit.TRYOUT)",
     ),
     "A table": (
         "What `tacit.table` returns. Each step returns a new table or a question; nothing is read before `answer`.",
         [(Table, None)],
         'longer = visits.where("days >= 2").derive(weeks="days / 7").group_by("ward").mean("weeks", between=(0, 5))\n'
-        'ranking = visits.top("ward", 2)\ncommonest = visits.mode("ward")',
+        'ranking = visits.top("ward", 2)\ncommonest = visits.mode("ward")\n'
+        'floors = tacit.public(pd.DataFrame({"ward": ["A", "B"], "floor": [1, 2]}))\n'
+        'by_floor = visits.join(floors, on="ward").group_by("floor").count()',
     ),
     "Aggregates": (
         "For `agg`, which asks for several in one pass; the methods above of the same name ask for one.",
@@ -63,6 +65,11 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
         "Noisy numbers with intervals; all that is done with them is free.",
         [(tacit.Answer, None)],
         "rows = answer.to_dicts()\nframe_of_answers = answer.to_pandas()",
+    ),
+    "A server": (
+        "`tacit serve` answers over HTTP. Its tables have the methods of a table here, and `left` and `hold`.",
+        ["connect"],
+        "connecting = tacit.connect",
     ),
     "Losses and budgets": (
         "Exact values; a float means its shortest decimal.",
@@ -98,6 +105,7 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
             "InvalidParameter",
             "QueryRefused",
             "BudgetExceeded",
+            "NotAllowed",
             "LedgerError",
             "EngineError",
             "NoRandomness",
@@ -108,8 +116,9 @@ SUBJECTS: dict[str, tuple[str, list[Any], str]] = {
 
 # What a word means wherever it is an argument, an option or a key of tacit.toml.
 WORDS = {
-    "source": "where the rows are: a path or glob of Parquet or CSV files, `air.duckdb?table=flights`, a frame, "
-    "(a DuckDB connection, a table's name), or an Ibis table",
+    "source": "where the rows are: a path or glob of Parquet or CSV files, `air.duckdb?table=flights`, "
+    "`postgresql://host/db?table=clinic.visits`, a frame, (a DuckDB or PostgreSQL connection, a table's name), or an "
+    "Ibis table",
     "unit": "the column that says whose row it is: all rows with one value in it are protected together. `tacit.ROW` "
     "where each row is its own",
     "rows_per_unit": "a number: how many rows of one unit count in one group, at most; what is over is left out. "
@@ -126,16 +135,26 @@ WORDS = {
     "neighbours": "what is hidden: 'add-remove' (whether a unit is in the table) or 'replace' (which rows it has)",
     "columns": "what is public about columns, by name: `between`, `keys`, `type`, `step`",
     "population": "how many units there are, if that is public",
+    "spark": "the Spark session in which a table of Spark is read; a Spark Connect server's address needs none",
     "version": "a number you raise when the rows have changed: the same question is then asked anew. With it, and a "
     "name, a frame is known again after a restart; the last one where left out",
     "accept_large_delta": "take a budget though its δ is large for the population",
     "same_people_as": "the table whose people and budget these are",
+    "hold": "when answers leave: '2s' after asking, or 4 s, 8 s and so on, whatever happened after the charge, so that "
+    "the time tells nothing of the rows; at once where left out",
+    "url": "the address of a server that `tacit serve` runs; https, or http on this machine",
+    "token": "what shows the server who asks; the curator makes it",
+    "on": "the columns that are equal in both tables: a name, a list of names, or a dict where the names differ",
+    "how": "inner, left, semi or anti",
+    "most": "how many rows of a public table one row may match, at most; 1 where left out, and checked",
+    "tables": "further tables that the SELECT may name: protected ones of the same people, and public ones",
     "between": "the public range (low, high); values outside count as its ends. 'auto', or left out: it is learned",
     "other_between": "the public range of the second column",
     "step": "the public grid that values are rounded to; chosen where left out",
     "keys": "the public list of groups or values; those not listed are left out. Without a list keys are found "
     "privately, which takes a δ",
     "per_unit": "how many different values one unit brings, at most",
+    "dialect": "whose SQL a SELECT is, such as 'postgres' or 'bigquery'",
     "epsilon": "ε, the loss of the whole call, however many numbers it gives",
     "delta": "δ, the chance that the promise fails; left out in a question, its fair share of the budget's",
     "rho": "ρ of zero-concentrated privacy, in place of ε",
@@ -155,7 +174,7 @@ WORDS = {
     "monotone": "a unit moves all scores one way, as counts do; half the noise is then enough",
     "of": 'a column, or an expression of columns; of a quantile, `"people"` or `"rows"`',
     "column": "a column, or an expression of columns",
-    "other": "the second column",
+    "other": "the second column; of a join, the other table: one of the same people, or a public one",
     "fraction": "which quantile: 0.5 is the median",
     "fractions": "one quantile, or a list of them",
     "bins": "how many even bins, or their edges",
@@ -173,6 +192,8 @@ ENVIRONMENT = {
     "TACIT_MEMORY": "how much memory an answer may take, such as 4GB (half of the machine's)",
     "TACIT_KERNEL": "`off` leaves the compiled kernel out; answers are then computed in SQL",
     "TACIT_DEBUG": "any value: the command line shows the trace of an unexpected error, which may quote a row",
+    "TACIT_KEY_FILE": "the file of the signing key, for servers that share one ledger (in `TACIT_HOME`)",
+    "TACIT_TOKEN": "the token that `tacit ask --server` and `tacit plan --server` send",
     "XDG_STATE_HOME": "where `TACIT_HOME` is when it is not set",
     "XDG_CACHE_HOME": "where the compiled kernel is kept, if nobody else can change what is there (`~/.cache`, or "
     "a folder of your own among temporary files)",
@@ -320,6 +341,7 @@ def catalog_words() -> str:
     """Return what a tacit.toml may say."""
     tables = {f"`{word}`": WORDS[word] for word in TABLE_OPTIONS}
     budget = {f"`{word}`": WORDS[word] for word in BUDGET_OPTIONS}
+    public = {f"`{word}`": WORDS[word] for word in PUBLIC_OPTIONS}
     facts = {f"`{word}`": COLUMN_FACTS[word] for word in FACTS}
     sample = """```toml
 ledger = "ledger.db"                      # for all tables; the one in TACIT_HOME where left out
@@ -333,9 +355,22 @@ budget = { epsilon = 3, delta = 1e-6 }
 
 [tables.visits.columns.days]
 between = [0, 30]
+
+[tables.patients]                         # of the same people: one unit, one budget
+source = "patients.parquet"
+unit = "patient"
+same_people_as = "visits"
+
+[public.wards]                            # about nobody
+source = "wards.parquet"
 ```
 """
-    parts = (("`[tables.NAME]`", tables), ("`budget`", budget), ("`columns.NAME`", facts))
+    parts = (
+        ("`[tables.NAME]`", tables),
+        ("`budget`", budget),
+        ("`[public.NAME]`", public),
+        ("`columns.NAME`", facts),
+    )
     return "\n".join([sample, *(_table(f"in {where}", "meaning", said, code=False) for where, said in parts)])
 
 

@@ -26,13 +26,23 @@ class Asked:
     question: Question
 
     def tail_cap(self) -> float:
-        """Return how many rows nobody counts for more than: the plan that facts lead to says so."""
+        """Return what nobody counts for more than, in rows or in the value: the plan that facts lead to says so."""
+        plan = self._plan()
+        return _tail_cap(plan, plan.outputs[0].release)
+
+    def tail_caps_of_mean(self) -> tuple[float, float, float]:
+        """Return what nobody counts for more than in a mean: in rows, in sums about its centre, and this centre."""
+        plan = self._plan()
+        index = plan.outputs[0].release
+        vector = plan.scaling.vectors[index]
+        column = plan.measured[vector.column]
+        return _tail_cap(plan, vector.rows), _tail_cap(plan, index), float((column.low + vector.centre) * column.step)
+
+    def _plan(self) -> Any:
         plan = self.question.plan(epsilon=EPSILON).plan
         if plan.scaling is None:
             raise ValueError("this question was not answered by scaling")
-        vector = plan.scaling.vectors[0]
-        fine = vector.tail << vector.tail_shift if vector.totals else vector.cap
-        return fine * 2.0**-vector.shift
+        return plan
 
 
 def open_table(path: Path, unit: Any, **declared: Any) -> Table:
@@ -55,7 +65,7 @@ def ask_of(table: Table, by: str, keys: Sequence[Any], **aggregates: Any) -> Ask
     columns = {}
     for name in aggregates:
         columns |= {each: [row[each] for row in answer.rows] for each in (name, f"{name}_low", f"{name}_high")}
-        if name in answer.has_lower_ends:
+        if name in answer.lower_ends:
             columns[f"{name}_at_least"] = answer.at_least(name)
     return Asked({name: _floats(column)[order] for name, column in columns.items()}, question)
 
@@ -65,6 +75,15 @@ def ask_one(table: Table, **aggregate: Any) -> float:
     answer = table.agg(**aggregate).answer(epsilon=EPSILON)
     (name,) = aggregate
     return float(answer.rows[0][name])
+
+
+def _tail_cap(plan: Any, index: int) -> float:
+    vector = plan.scaling.vectors[index]
+    fine = float(vector.tail << vector.tail_shift if vector.tail else vector.cap)
+    if vector.totals == "signed":  # their tail may be below the tail cap
+        fine = max(fine, vector.outlook.tail_cap * 2.0**vector.shift)
+    step = float(plan.measured[vector.column].step) if vector.kind == "centred" else 1.0
+    return fine * 2.0**-vector.shift * step
 
 
 def _floats(column: Sequence[Any]) -> np.ndarray:

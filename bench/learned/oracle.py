@@ -4,6 +4,7 @@ A hand-set bound is (r, g): of a person's groups g are kept at random, and of th
 expected ones, by formula, with the noise that the product has at this loss, so they have no luck in them.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import pi, sqrt
 
@@ -12,11 +13,16 @@ from scipy.special import ndtr
 
 from bench.learned.tasks import Cells
 from tacit.accounting import rho_within
+from tacit.answer import weighted_bound
 
 ROWS = (1, 2, 3, 5, 8, 12, 20, 32, 50, 100, 200, 500, 1000)
 GROUPS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 50, 75, 100, 200, 500)
 RANGES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
+# Ends of ranges for standard deviations, as quantiles of the values, and bounds (rows, groups) for them.
+LOW_ENDS, HIGH_ENDS = (0.0, 0.01, 0.05), (0.9, 0.95, 0.99, 0.999, 1.0)
+STD_BOUNDS = ((1, 1), (1, 2), (1, 5), (1, 15), (3, 2), (3, 5), (20, 2), (50, 1), (200, 1))
 SIGMA = 1 / sqrt(2 * float(rho_within(Fraction(1), Fraction(1, 10**6))))
+CONFIDENCE = Fraction(95, 100)
 # The bound that the guides used to begin with: 5 groups, 2 rows in each.
 GUESS = (2, 5)
 
@@ -70,14 +76,23 @@ def best_sum(cells: Cells) -> float:
     return found
 
 
-def best_mean(cells: Cells) -> float:
-    """Return the mean error of means, of the larger groups, with the best bound and range for them.
+@dataclass(frozen=True)
+class Means:
+    """What the best bound and range give: which share of means is known at all, and the mean error of those."""
 
-    A mean is made of two parts, how far values are above the low end and below the high one, and each gets noise.
+    error: float
+    known: float
+
+
+def best_mean(cells: Cells) -> Means:
+    """Return how means of the larger groups come out with the best bound and range for them.
+
+    A mean is made of two parts, how far values are above the low end and below the high one, and each gets noise. The
+    bound is the one that errs least if every group has a mean; its error is then that of the groups that do have one.
     """
     counted = np.bincount(cells.cell, cells.counted).astype(float)
     truth, large, low = cells.means(), cells.large(), float(cells.values[cells.counted].min())
-    found = np.inf
+    least, found = np.inf, Means(np.inf, 0.0)
     for high in ranges(cells):
         if high <= low:
             continue
@@ -88,9 +103,63 @@ def best_mean(cells: Cells) -> float:
             mean = cells.by_group(clipped * share) / kept
             above = np.clip((mean - low) / (high - low), 0, 1)
             size = (high - low) * np.hypot(above, 1 - above) / kept
-            error = error_of((mean - truth)[large], rows, groups, np.maximum(size[large], 1e-300))
-            found = min(found, error)
+            off, size = (mean - truth)[large], np.maximum(size[large], 1e-300)
+            error = error_of(off, rows, groups, size)
+            if error < least:
+                least, known = error, are_known(kept[large], rows, groups)
+                found = Means(error_of(off[known], rows, groups, size[known]), float(known.mean()))
     return found
+
+
+def are_known(kept: np.ndarray, rows: int, groups: int) -> np.ndarray:
+    """Return which groups have a mean: their noisy rows, both parts' noise in them, are above twice its bound.
+
+    The noise that errs less is the one whose bound is lower. Half of all noise is below 0, so a group whose rows are
+    just at the end has a mean half of the time; how far from it others are changes little, and is left out.
+    """
+    laplace = weighted_bound("laplace", Fraction(rows * groups), (1.0, 1.0), CONFIDENCE)
+    gaussian = weighted_bound("gaussian", Fraction(rows * sqrt(groups) * SIGMA), (1.0, 1.0), CONFIDENCE)
+    return kept > 2 * min(laplace, gaussian)
+
+
+def best_std(cells: Cells) -> float:
+    """Return the mean error of standard deviations, of the larger groups, with the best bounds and range for them.
+
+    A variance is made of three parts of a range (docs/proofs/moments.md), and each gets noise. Which rows are kept is
+    luck, and is in the error, as if rows were picked one by one.
+    """
+    truth, large = cells.deviations(), cells.large()
+    values = cells.values[cells.counted]
+    found = np.inf
+    for low in np.unique(np.quantile(values, LOW_ENDS)):
+        for high in np.unique(np.quantile(values, HIGH_ENDS)):
+            if high <= low:
+                continue
+            above = np.clip(cells.values, low, high) - low
+            powers = [np.bincount(cells.cell, above**power * cells.counted) for power in range(5)]
+            for rows, groups in STD_BOUNDS:
+                share = np.minimum(1.0, rows / cells.rows) * np.minimum(1.0, groups / cells.cells_of_unit)
+                off, size = _std_errors(cells, powers, share, high - low, truth)
+                found = min(found, error_of(off[large], rows, groups, np.maximum(size[large], 1e-300)))
+    return found
+
+
+def _std_errors(
+    cells: Cells, powers: list[np.ndarray], share: np.ndarray, height: float, truth: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return how far off groups are by clipping and luck, and the noise on each for noise of 1 on its parts."""
+    kept = np.maximum(cells.by_group(powers[0] * share), 1e-9)
+    mean, square = (cells.by_group(powers[power] * share) / kept for power in (1, 2))
+    variance = np.maximum(square - mean**2, 0.0)
+    parts = np.stack([mean**2, mean**2 - mean * height, (height - mean) ** 2]) - variance
+    twice = 2 * np.maximum(np.sqrt(variance), 1e-9)
+    size = np.minimum(np.sqrt((parts**2).sum(axis=0)) / kept / twice, height)
+    # the sum of ((y - mean)² - variance)² over rows that are kept with a chance
+    lacks = mean**2 - variance
+    times = (lacks**2, -4 * mean * lacks, 4 * mean**2 + 2 * lacks, -4 * mean, np.ones_like(mean))
+    by_luck = sum(each * cells.by_group(power * share * (1 - share)) for each, power in zip(times, powers, strict=True))
+    luck = np.minimum(np.sqrt(np.maximum(by_luck, 0.0)) / kept / twice, height)
+    return np.hypot(np.sqrt(variance) - truth, luck), size
 
 
 def ranges(cells: Cells) -> list[float]:

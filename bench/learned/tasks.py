@@ -87,6 +87,20 @@ MEANS = (
 )
 
 
+SPREADS = (
+    Task("zipf", "user_id", "country", "amount"),
+    Task("retail", "customer", "month", "revenue"),
+    Task("flights", "tailnum", "month", "dep_delay", foreign=True),
+    Task("patients", "id", "test", "value", foreign=True),
+    Task("women", "idcode", "occ_code", "hours", foreign=True),
+)
+# Correlations of the value with another column of the same table.
+PAIRS = (
+    (Task("women", "idcode", "occ_code", "hours", foreign=True), "year"),
+    (Task("flights", "tailnum", "month", "dep_delay", foreign=True), "distance"),
+)
+
+
 @dataclass(frozen=True)
 class Number:
     """One number of a whole table: its rows, or the sum of a value, over people who have one or many."""
@@ -154,6 +168,12 @@ class Cells:
         """Return the mean of each group's values."""
         return self.by_group(self.sums()) / self.by_group(np.bincount(self.cell, self.counted))
 
+    def deviations(self) -> np.ndarray:
+        """Return the standard deviation of each group's values."""
+        away = (self.values - self.means()[self.group[self.cell]]) * self.counted
+        squares = self.by_group(np.bincount(self.cell, away**2))
+        return np.sqrt(squares / self.by_group(np.bincount(self.cell, self.counted)))
+
     def large(self) -> np.ndarray:
         """Return which groups have at least as many rows as the median one: where a mean means something."""
         rows = self.by_group(self.rows)
@@ -164,6 +184,27 @@ class Cells:
         sizes = np.bincount(self.unit, np.abs(of_cells), minlength=self.people)
         weights = np.minimum(1.0, most / np.maximum(sizes, 1e-300))
         return self.by_group(of_cells * weights[self.unit])
+
+    def means_up_to(self, rows_most: float, sums_most: float, centre: float) -> np.ndarray:
+        """Return the mean of each group where nobody counts for more, in rows and in sums about the centre."""
+        rows = np.bincount(self.cell, self.counted)
+        about = np.bincount(self.cell, (self.values - centre) * self.counted)
+        weights = np.ones(self.people)
+        for of_cells, most in (rows, rows_most), (about, sums_most):
+            sizes = np.bincount(self.unit, np.abs(of_cells), minlength=self.people)
+            weights = np.minimum(weights, most / np.maximum(sizes, 1e-300))
+        counted = self.by_group(rows * weights[self.unit])
+        return centre + self.by_group(about * weights[self.unit]) / np.maximum(counted, 1e-300)
+
+
+def correlations(task: Task, other: str, path: Path, keys: list[Any]) -> np.ndarray:
+    """Return the correlation of a task's value with another column, in each group."""
+    found = duckdb.sql(
+        f"SELECT {task.by} AS key, corr(CAST({task.value} AS DOUBLE), CAST({other} AS DOUBLE)) AS r FROM '{path}'"
+        f" WHERE {task.unit} IS NOT NULL GROUP BY ALL"
+    ).fetchall()
+    truth = dict(found)
+    return np.array([truth[key] for key in keys], dtype=float)
 
 
 def totals(number: Number, path: Path) -> np.ndarray:

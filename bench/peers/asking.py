@@ -30,6 +30,8 @@ class Said:
 def ask(python: str, script: str, *arguments: str, timeout: float = TIMEOUT, folder: Path | None = None) -> Said:
     """Run a script of this folder and return what it said; it is ended, with its children, when its time is over."""
     environment = {**os.environ, "PYSPARK_PYTHON": python, "PYTHONWARNINGS": "ignore"}
+    if python != our_python():
+        environment.pop("PYTHONPATH", None)  # a peer sees its own packages alone
     if folder is not None:
         environment["TACIT_HOME"] = str(folder / "home")
     started = subprocess.Popen(

@@ -109,11 +109,16 @@ def size(folder: Path) -> int:
 
 
 def run(command: list[str]) -> None:
-    """Run a command; NotInstalled with its last line where it fails."""
+    """Run a command; where it fails, its last line is shown here and NotInstalled says what failed.
+
+    That line may name hosts and folders of this machine, so it does not go on the page.
+    """
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     if ran.returncode:
         said = (ran.stderr.strip() or ran.stdout.strip() or "no message").splitlines()[-1]
-        raise NotInstalled(said[:200])
+        print(said, file=sys.stderr, flush=True)
+        known = "no version that is pinned is to be had for this Python" if "No matching distribution" in said else ""
+        raise NotInstalled(known or f"its installer ended with exit code {ran.returncode}")
 
 
 def main(wanted: list[str]) -> int:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-OURS = "tacit"
+OURS, OURS_ON_SPARK = "tacit", "tacit, on Spark"
 BASELINES = ("numpy", "duckdb", "duckdb, by person")
 # n is public there and floats fail the precision attack: not the promise that the others make
 OTHER_PROMISE = ("diffprivlib",)
@@ -11,6 +11,7 @@ NAMES = {
     "tacit": "Tacit",
     "tacit, with all that a table needs": "Tacit, with all that a table needs",
     "tacit, in SQL": "Tacit, in SQL",
+    "tacit, on Spark": "Tacit, on Spark",
     "opendp": "OpenDP",
     "smartnoise-sql": "SmartNoise",
     "pipeline-dp": "PipelineDP",

@@ -1,7 +1,9 @@
 """Bounds that a library finds by itself: `python learned.py LIBRARY FOLDER` prints errors where nobody declares one.
 
 Epsilon is 1 and delta 1e-6 for all that is found and answered. What a library cannot find itself it is told, and a note
-says so. The folder has `orders.parquet`, a million orders of 100,000 people by Zipf's law, and `truth.json`.
+says so. One that finds nothing is asked all the same, and what it does without a bound is put into words. The folder
+has `orders.parquet`, a million orders of 100,000 people by Zipf's law, `totals.json` of what each spent, and what is
+true, `truth.json`.
 """
 
 import json
@@ -11,9 +13,32 @@ import warnings
 from pathlib import Path
 
 EPSILON, DELTA = 1.0, 1e-6
-ANSWERS = {"tacit": 12, "pipeline-dp": 2, "python-dp": 12, "tmlt.analytics": 3}
-# As its documentation does it: half for the bounds.
+# library -> how often it answers
+ANSWERS = {
+    "tacit": 12,
+    "python-dp": 12,
+    "smartnoise-sql": 6,
+    "pipeline-dp": 2,
+    "tmlt.analytics": 3,
+    "opendp": 1,
+    "diffprivlib": 1,
+}
+# library -> what it is asked
+CASES = {
+    "tacit": ("count by item", "sum by item", "sum of all"),
+    "python-dp": ("sum of all",),
+    "smartnoise-sql": ("sum of all",),
+    "pipeline-dp": ("count by item",),
+    "tmlt.analytics": ("sum by item",),
+    "opendp": ("sum of all",),
+    "diffprivlib": ("sum of all",),
+}
+# Where a library leaves the division to its caller: half for the bounds, as python-dp does it by itself.
 HALF = EPSILON / 2
+
+
+class FindsNone(Exception):
+    """A library has no bounds of its own; the text says what it does where none is given."""
 
 
 def tacit(folder):
@@ -95,6 +120,63 @@ def python_dp(folder):
     return {("sum of all", "given each person's total; half of epsilon finds the range"): answer}
 
 
+def smartnoise_sql(folder):
+    """A function beside its SQL finds the range of one number a person, so it is given people's totals."""
+    import pandas as pd
+    import snsql
+    from snsql.sql._mechanisms.approx_bounds import approx_bounds
+
+    totals = json.loads((folder / "totals.json").read_text())
+    frame = pd.DataFrame({"total": totals})
+
+    def answer():
+        low, high = approx_bounds(totals, HALF)
+        column = {"type": "float", "lower": low, "upper": high}
+        facts = {"row_privacy": True, "censor_dims": False, "total": column}
+        privacy = snsql.Privacy(epsilon=HALF, delta=DELTA)
+        reader = snsql.from_connection(frame, privacy=privacy, metadata={"": {"bench": {"people": facts}}})
+        return {0: float(reader.execute("SELECT SUM(total) AS s FROM bench.people")[1][0])}
+
+    return {
+        ("sum of all", "given each person's total; half of epsilon finds the range, by a call beside the SQL"): answer
+    }
+
+
+def opendp(_):
+    """It refuses a sum of numbers whose range it is not told."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+
+    def answer():
+        numbers = dp.vector_domain(dp.atom_domain(T="i64"))
+        try:
+            dp.t.make_sum(numbers, dp.symmetric_distance())
+        except dp.OpenDPException as error:
+            raise FindsNone("finds none: a sum without a range is refused") from error
+        raise RuntimeError("a sum without a range was made")
+
+    return {("sum of all", "given each person's total"): answer}
+
+
+def diffprivlib(folder):
+    """It takes the smallest and the largest value of the data, which is not private, and warns."""
+    from diffprivlib import tools
+    from diffprivlib.utils import PrivacyLeakWarning
+
+    totals = json.loads((folder / "totals.json").read_text())
+
+    def answer():
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            tools.sum(totals, epsilon=EPSILON)
+        if any(issubclass(each.category, PrivacyLeakWarning) for each in told):
+            raise FindsNone("finds none that is private: it reads the range off the data, and warns")
+        raise RuntimeError("a sum without a range was answered without a warning")
+
+    return {("sum of all", "given each person's total"): answer}
+
+
 def tmlt_analytics(folder):
     """It finds the range of a column; how many items of a person count, and how many rows in each, it is told."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -105,6 +187,7 @@ def tmlt_analytics(folder):
         KeySet,
         MaxGroupsPerID,
         MaxRowsPerGroupPerID,
+        MaxRowsPerID,
         PureDPBudget,
         QueryBuilder,
         Session,
@@ -123,10 +206,10 @@ def tmlt_analytics(folder):
             dataframe=frame,
             protected_change=AddRowsWithID("user_id"),
         )
-        bounded = QueryBuilder("orders").enforce(MaxGroupsPerID("item", 5)).enforce(MaxRowsPerGroupPerID("item", 2))
-        whole = KeySet.from_dataframe(spark.createDataFrame(pd.DataFrame({"item": range(1000)})))
-        ends = session.evaluate(bounded.groupby(whole).get_bounds("amount"), PureDPBudget(HALF)).toPandas()
-        low, high = float(ends["amount_lower_bound"].min()), float(ends["amount_upper_bound"].max())
+        orders = QueryBuilder("orders")
+        ends = session.evaluate(orders.enforce(MaxRowsPerID(10)).get_bounds("amount"), PureDPBudget(HALF)).toPandas()
+        low, high = float(ends["amount_lower_bound"][0]), float(ends["amount_upper_bound"][0])
+        bounded = orders.enforce(MaxGroupsPerID("item", 5)).enforce(MaxRowsPerGroupPerID("item", 2))
         found = session.evaluate(bounded.groupby(keys).sum("amount", low, high, name="s"), PureDPBudget(HALF))
         return dict(zip(*(found.toPandas()[name] for name in ("item", "s")), strict=True))
 
@@ -134,7 +217,7 @@ def tmlt_analytics(folder):
 
 
 def main(library, folder):
-    """Print a record for each case; what fails is named by its class."""
+    """Print a record for each case; what fails is named by its class, and what finds no bound says so."""
     warnings.simplefilter("ignore")
     folder = Path(folder)
     truth = json.loads((folder / "truth.json").read_text())
@@ -148,6 +231,8 @@ def main(library, folder):
                 errors.append(sum(abs(given.get(int(key), 0.0) - value) for key, value in truth[case].items()))
             record["error"] = sum(errors) / len(errors) / len(truth[case])
             record["answers"] = len(errors)
+        except FindsNone as told:
+            record["failed"] = str(told)
         except Exception as error:  # noqa: BLE001  a peer's failure is a result too
             record["failed"] = type(error).__name__
             print(f"{case}: {error}", file=sys.stderr)

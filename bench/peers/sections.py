@@ -5,9 +5,24 @@ from pathlib import Path
 from typing import Any
 
 from bench.peers.charts import BASELINE_COLOUR, OURS_COLOUR, PEER_COLOUR, Bar, Panel, write_chart
-from bench.peers.figures import BASELINES, OTHER_PROMISE, OURS, Figures, at_least, name
+from bench.peers.figures import BASELINES, OTHER_PROMISE, OURS, OURS_ON_SPARK, Figures, at_least, name
+from bench.peers.learned import CASES
 from bench.peers.targets import targets
-from bench.peers.words import ACCOUNTING, BOUNDS, GROUPBY, HOW, KEYS, LINES, LOCAL, NOISE, ONE, REASONS, SIZE, START
+from bench.peers.words import (
+    ACCOUNTING,
+    BOUNDS,
+    GROUPBY,
+    HOW,
+    KEYS,
+    LINES,
+    LOCAL,
+    NOISE,
+    ON_SPARK,
+    ONE,
+    REASONS,
+    SIZE,
+    START,
+)
 from bench.run import seconds
 
 GROUPED = ("groupby6", "groupby7", "groupby7wide")
@@ -17,8 +32,8 @@ PERSON = "duckdb, by person"
 def all_sections(figures: Figures) -> Iterator[str]:
     """Yield the text of every section that has figures."""
     made = {
-        "groupby": groupby, "noise": noise, "one": one, "keys": keys, "bounds": bounds, "accounting": accounting,
-        "start": start, "lines": lines, "local": local,
+        "groupby": groupby, "spark7": on_spark, "noise": noise, "one": one, "keys": keys, "bounds": bounds,
+        "accounting": accounting, "start": start, "lines": lines, "local": local,
     }  # fmt: skip
     for subject, make in made.items():
         if any(figures.cases(each) for each in (GROUPED if subject == "groupby" else (subject,))):
@@ -64,6 +79,23 @@ def groupby(figures: Figures) -> Iterator[str]:
                 rows.append((name(record["library"]), shown(record, seconds), *against, memory_shown, record["note"]))
             yield f"### {case}\n"
             yield table(("", "time", "× Tacit's", "× DuckDB's by item and person", "memory", ""), rows) + "\n"
+
+
+def on_spark(figures: Figures) -> Iterator[str]:
+    """Seconds, processor seconds, times ours, and memory."""
+    yield ON_SPARK
+    for case in figures.cases("spark7"):
+        rows = []
+        for record in figures.all("spark7", case, "seconds"):
+            library, cells = record["library"], []
+            for quantity in ("seconds", "processor seconds"):
+                ours, took = (figures.value("spark7", case, each, quantity) for each in (OURS_ON_SPARK, library))
+                cells.append("–" if took is None else seconds(took))
+                cells.append("–" if took is None or not ours else f"{took / ours:.3g}")
+            memory = record["facts"].get("mebibytes")
+            rows.append((name(library), *cells, f"{memory / 1024:.1f} GiB" if memory else record["failed"]))
+        yield f"### {case}, on Spark\n"
+        yield table(("", "time", "× ours", "processor time", "× ours", "memory"), rows) + "\n"
 
 
 def noise(figures: Figures) -> Iterator[str]:
@@ -139,16 +171,19 @@ def keys(figures: Figures) -> Iterator[str]:
 def bounds(figures: Figures) -> Iterator[str]:
     """Errors where nobody declares a bound."""
     yield BOUNDS
-    for case in figures.cases("bounds"):
+    for case in sorted(figures.cases("bounds")):
         rows = [
             (
                 name(each["library"]),
                 shown(each, "{:,.0f}".format),
-                f"{each['facts'].get('answers', 0):.0f}",
+                f"{each['facts']['answers']:.0f}" if "answers" in each["facts"] else "",
                 each["note"],
             )
-            for each in figures.all("bounds", case, "error")
+            for each in sorted(figures.all("bounds", case, "error"), key=lambda each: each["value"] or float("inf"))
         ]
+        measured = {each["library"] for each in figures.all("bounds", case, "error")}
+        missing = [library for library, asked in CASES.items() if case in asked and library not in measured]
+        rows += [(name(library), "not measured yet", "", "") for library in missing]
         yield table((case, "mean absolute error", "answers", ""), rows) + "\n"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.peers.figures import OURS, Figures, name
+from bench.peers.figures import OURS, OURS_ON_SPARK, Figures, name
 
 GROUP_TARGETS = (
     ("groupby7", "10,000,000 rows, 1,000 public keys", "opendp", 30),
@@ -11,6 +11,7 @@ GROUP_TARGETS = (
     ("groupby7", "10,000,000 rows, 1,000 public keys", "pipeline-dp", 200),
     ("groupby6", "1,000,000 rows, 1,000 public keys", "opendp", 40),
 )
+ON_SPARK, ON_SPARK_TIMES = ("spark7", "10,000,000 rows, 1,000 public keys"), 8
 NOISES = ("Laplace", "discrete Laplace", "Gaussian", "discrete Gaussian")
 SCALES = (1, 10, 1000)
 NOISE_TIMES = 100
@@ -32,7 +33,7 @@ class Target:
 def targets(figures: Figures) -> list[Target]:
     """Return every target."""
     found: list[Target] = []
-    for part in (_grouped, _noise, _errors, _keys, _accounting, _import):
+    for part in (_grouped, _on_spark, _noise, _errors, _keys, _accounting, _import):
         found.extend(part(figures))
     return found
 
@@ -45,6 +46,17 @@ def _grouped(figures: Figures) -> Iterator[Target]:
             yield Target(label, wanted, "not measured", None)
         else:
             yield Target(label, wanted, f"{theirs / ours:.3g}×", theirs / ours >= times)
+
+
+def _on_spark(figures: Figures) -> Iterator[Target]:
+    """Processor seconds and the clock's: on a busy machine the clock counts what others do."""
+    for quantity, word in (("seconds", "time"), ("processor seconds", "processor time")):
+        ours, theirs = (figures.value(*ON_SPARK, library, quantity) for library in (OURS_ON_SPARK, "tmlt.analytics"))
+        label, wanted = f"on Spark, {ON_SPARK[1]}, {word} against Tumult", f"at least {ON_SPARK_TIMES}× faster"
+        if ours is None or theirs is None:
+            yield Target(label, wanted, "not measured", None)
+        else:
+            yield Target(label, wanted, f"{theirs / ours:.3g}×", theirs / ours >= ON_SPARK_TIMES)
 
 
 def _noise(figures: Figures) -> Iterator[Target]:

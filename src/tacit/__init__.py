@@ -3,6 +3,7 @@
 A map of all rooms, in the order of an answer:
 
 - `door` opens a table and takes a question. `cli` is the `tacit` command, which does the same in a terminal.
+- `server` takes questions over HTTP; `remote` asks there. `json_wire` is how they travel, `hold` when answers leave.
 - `tables` holds a table's declaration (what is protected, what is public) and its source of rows.
 - `query` reads SQL or Python into one tree.
 - `plan` decides bounds, sensitivities, noise and cost, from public facts only.
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from tacit.accounting import amplified, compose, explain, parallel, poisson_sample, shuffled
     from tacit.answer import Answer
     from tacit.auditing import audit, audit_question, bet_on
-    from tacit.door import Question, Table, catalog, table
+    from tacit.door import Question, Table, catalog, public, table
     from tacit.errors import (
         BudgetExceeded,
         EngineError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         LargeEpsilonWarning,
         LedgerError,
         NoRandomness,
+        NotAllowed,
         QueryRefused,
         TacitError,
     )
@@ -43,8 +45,10 @@ if TYPE_CHECKING:
     from tacit.ledger import TRYOUT
     from tacit.local import RandomizedResponse
     from tacit.noise import Gaussian, Laplace
+    from tacit.paying import release_estimate
     from tacit.privacy import epsilon, rho
     from tacit.query import (
+        col,
         correlation,
         count,
         count_distinct,
@@ -59,8 +63,8 @@ if TYPE_CHECKING:
         sum,
         variance,
     )
+    from tacit.remote import connect
     from tacit.selection import AboveThreshold, Exponential, NoisyMax, PermuteAndFlip, TopK
-    from tacit.session import release_estimate
     from tacit.tables import ROW
 
 __version__ = "0.1.0"
@@ -80,6 +84,7 @@ __all__ = [
     "LedgerError",
     "NoRandomness",
     "NoisyMax",
+    "NotAllowed",
     "PermuteAndFlip",
     "QueryRefused",
     "Question",
@@ -92,7 +97,9 @@ __all__ = [
     "audit_question",
     "bet_on",
     "catalog",
+    "col",
     "compose",
+    "connect",
     "correlation",
     "count",
     "count_distinct",
@@ -106,6 +113,7 @@ __all__ = [
     "min",
     "parallel",
     "poisson_sample",
+    "public",
     "quantile",
     "release_estimate",
     "rho",
@@ -131,6 +139,7 @@ _HOMES = {
     "LedgerError": "tacit.errors",
     "NoRandomness": "tacit.errors",
     "NoisyMax": "tacit.selection",
+    "NotAllowed": "tacit.errors",
     "PermuteAndFlip": "tacit.selection",
     "QueryRefused": "tacit.errors",
     "Question": "tacit.door",
@@ -145,7 +154,9 @@ _HOMES = {
     "audit_question": "tacit.auditing",
     "bet_on": "tacit.auditing",
     "catalog": "tacit.door",
+    "col": "tacit.query",
     "compose": "tacit.accounting",
+    "connect": "tacit.remote",
     "correlation": "tacit.query",
     "count": "tacit.query",
     "count_distinct": "tacit.query",
@@ -159,8 +170,9 @@ _HOMES = {
     "min": "tacit.query",
     "parallel": "tacit.accounting",
     "poisson_sample": "tacit.accounting",
+    "public": "tacit.door",
     "quantile": "tacit.query",
-    "release_estimate": "tacit.session",
+    "release_estimate": "tacit.paying",
     "rho": "tacit.privacy",
     "shuffled": "tacit.accounting",
     "std": "tacit.query",

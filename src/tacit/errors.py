@@ -56,6 +56,10 @@ class BudgetExceeded(TacitError):
     """The budget is too small for this charge. Ask with a smaller epsilon, or let the curator grant more."""
 
 
+class NotAllowed(TacitError):
+    """Whoever asks may not ask this: unknown, ended, an auditor, or of other tables. The curator can let them in."""
+
+
 class LedgerError(TacitError):
     """The ledger cannot be trusted or written, so nothing is answered. The message names the repair."""
 
@@ -107,13 +111,18 @@ OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 JOINERS = "\u200c\u200d"  # part of how words and pictures are written, and of nothing else
 
 
+def with_article(name: str) -> str:
+    """Return a name with the article that it is spoken with: a user_id, an id."""
+    return f"{'an' if name[:1].lower() in ('a', 'e', 'i', 'o') else 'a'} {name}"
+
+
 def printable(text: str, *, keeping: str = "") -> str:
     """Return a text with every character that a screen would obey written out, except those in `keeping`.
 
     >>> printable("a\\x1b[31mb"), printable("two\\nlines", keeping="\\n") == "two\\nlines"
     ('a\\\\x1b[31mb', True)
     """
-    if text.isprintable():
+    if text.isprintable() or (keeping and all(part.isprintable() for part in text.split(keeping))):
         return text
     return "".join(letter if letter in keeping else _written_out(letter) for letter in text)
 

@@ -8,25 +8,42 @@ session learns them and pays.
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, overload
 
-from tacit.errors import InvalidParameter, LedgerError, QueryRefused, printable
-from tacit.ledger import Receipt, StoredFact
+from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, QueryRefused, printable
+from tacit.ledger import Ledger, Receipt, StoredFact
 from tacit.plan import (
+    AT_MOST,
+    AT_MOST_OF_TABLE,
     Fact,
     Facts,
     Plan,
     Spend,
     WantedFact,
+    ceiling_keys,
     make_plan,
     missing_facts,
     plan_of_other_noise,
     question_key,
 )
 from tacit.privacy import Event, Number, decimal_meaning, from_text, show, to_text
-from tacit.query import Aggregate, Query, Value
+from tacit.query import (
+    Aggregate,
+    Join,
+    Marked,
+    PerUnit,
+    Query,
+    Relation,
+    RowWise,
+    Value,
+    name_of,
+    no_more_rows_than,
+    publics_of,
+    tables_of,
+)
 from tacit.release import NoisyTable
 from tacit.tables import Declaration
 
@@ -84,8 +101,19 @@ def _read_learn(learn: Learn) -> LearnChoice:
     return LearnChoice(share=share)
 
 
-def fact_text(wanted: WantedFact, noisy: NoisyTable) -> str:
-    """Return what was learned as text for the ledger."""
+def rows_in_words(relation: Relation | None, unit: str) -> str:
+    """Return which rows a fact is about, where they are not the table's own."""
+    if isinstance(relation, PerUnit):
+        return f" (of rows by {', '.join([unit, *(name_of(key.expression) for key in relation.keys)])})"
+    if isinstance(relation, RowWise | Marked):
+        return rows_in_words(relation.source, unit)
+    if isinstance(relation, Join):
+        return f" (joined with {', '.join([*publics_of(relation.right), *tables_of(relation.right)])})"
+    return ""
+
+
+def fact_text(wanted: WantedFact, noisy: NoisyTable, source: str) -> str:
+    """Return what was learned as text for the ledger; `source` tells the rows of the table that it was learned from."""
     record = {
         "format": FORMAT,
         "key": wanted.key,
@@ -93,6 +121,7 @@ def fact_text(wanted: WantedFact, noisy: NoisyTable) -> str:
         "parts": [part for release in noisy.parts for part in release],
         "scales": [to_text(release.scale) for release in wanted.plan.releases],
         "epsilon": to_text(wanted.plan.spend.epsilon),
+        "source": source,
     }
     return json.dumps(record, separators=(",", ":"))
 
@@ -111,6 +140,31 @@ def fact_from(text: str, receipt: Receipt) -> Fact:
         entry=receipt.number,
         time=receipt.time,
     )
+
+
+def source_of(mark: str) -> str:
+    """Return what tells the source of a table from others, in facts that are shown together."""
+    return hashlib.sha256(mark.encode()).hexdigest()
+
+
+def facts_at(ledger: Ledger, entries: Mapping[str, int]) -> dict[str, Fact]:
+    """Return facts by their keys, from the entries of the ledger that hold them."""
+    stored = {name: ledger.stored(number) for name, number in entries.items()}
+    return {
+        name: replace(fact_from(each.answer, each.receipt), key=name)
+        for name, each in stored.items()
+        if each is not None
+    }
+
+
+def without_limit(key: str) -> str:
+    """Return the key by which a fact is kept: what limits another is kept under its own."""
+    return key.removeprefix(AT_MOST_OF_TABLE).removeprefix(AT_MOST)
+
+
+def limits_rows_of(key: str, relation: Relation | None, table: str) -> bool:
+    """Return whether what is known of a table under this key limits the rows of a relation that is made from it."""
+    return key.startswith(AT_MOST_OF_TABLE) and relation is not None and no_more_rows_than(relation) == table
 
 
 def standing_in(wanted: WantedFact) -> Fact:
@@ -176,7 +230,19 @@ def missing_from(
         if not found:
             return missing
         facts |= found
+    _recall_ceilings(query, declaration, spend, facts, recall)
     return ()
+
+
+def _recall_ceilings(
+    query: Query, declaration: Declaration, spend: Spend, facts: dict[str, Fact], recall: Recall
+) -> None:
+    """Add to `facts` what is known of more rows than are asked about; nothing is learned for that."""
+    tried: set[str] = set()
+    while keys := [key for key in ceiling_keys(query, declaration, spend, facts) if key not in tried]:
+        tried |= set(keys)
+        known = {key: recall(key) for key in keys}
+        facts |= {key: fact for key, fact in known.items() if fact is not None}
 
 
 def _of_whole_table(
@@ -291,6 +357,7 @@ class KnownFact:
     version: int
     entry: int
     fact: Fact
+    source: str | None = None  # of which table's rows, and rows made from them; None: of those alone that know it
 
 
 class KnownFacts(Sequence[KnownFact]):
@@ -342,4 +409,20 @@ class KnownFacts(Sequence[KnownFact]):
 def _known(stored: StoredFact) -> KnownFact:
     receipt = stored.stored.receipt
     fact = fact_from(stored.stored.answer, receipt)
-    return KnownFact(stored.words, fact.epsilon, receipt.time, stored.version, receipt.number, fact)
+    source = json.loads(stored.stored.answer).get("source")
+    return KnownFact(stored.words, fact.epsilon, receipt.time, stored.version, receipt.number, fact, source)
+
+
+@contextmanager
+def explain_what_was_learned(learned: Sequence[Fact]) -> Iterator[None]:
+    """Say of a call that ends between learning and its own charge that what it learned is paid for, and kept."""
+    cost = sum((fact.epsilon for fact in learned), Fraction(0))
+    words = f"what this call learned first, for ε = {show(cost)}, is spent and kept: later questions use it free"
+    try:
+        yield
+    except KeyboardInterrupt as stopped:
+        if not learned or stopped.args:
+            raise
+        raise KeyboardInterrupt(f"interrupted after learning: {words}\nhint: ask again") from None
+    except BudgetExceeded as short:
+        raise (BudgetExceeded(f"{short}; {words}") if learned else short) from None

@@ -1,17 +1,24 @@
-"""`spend`, the one way to pay: reserve, run, commit. Whatever fails after the charge says one fixed sentence."""
+"""`spend`, the one way to pay: reserve, run, commit. Whatever fails after the charge says one fixed sentence.
 
+`release_estimate` pays with it for estimates from reports that people have sent.
+"""
+
+import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED
 from tacit.errors import NO_RANDOMNESS, EngineError, NoRandomness, TacitError
+from tacit.hold import past_the_charge, wait_to_write
 from tacit.ledger import Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
-from tacit.privacy import ApproximateLoss, Event, Loss
+from tacit.local import Collector, estimate_key, guarantee_of
+from tacit.privacy import ApproximateLoss, Event, Loss, Number
 
-log = logging.getLogger("tacit.curator")  # engine.engine says who hears it
+log = logging.getLogger("tacit.curator")  # engine/engine.py says who hears it
 
 Value = TypeVar("Value")
 
@@ -23,6 +30,41 @@ class Paid(Generic[Value]):
     value: Value
     receipt: Receipt
     free: bool
+
+
+@dataclass(frozen=True)
+class Said(Generic[Value]):
+    """What the record says of a question for people to read: its words, and its numbers as they leave.
+
+    Both are public: the words are the asker's own, and `show` makes its text of the released value alone.
+    """
+
+    words: str
+    show: Callable[[Value], str] | None = None
+
+    def shown(self, value: Value) -> str | None:
+        """Return a value's numbers as text; None where that fails, since the charge is made and the value kept."""
+        try:
+            return None if self.show is None else self.show(value)
+        except Exception as problem:  # noqa: BLE001 - whatever it is, the answer must be stored
+            log.error("answer not shown in the record: %s", type(problem).__name__)  # noqa: TRY400
+            return None
+
+
+_SENT: ContextVar[str | None] = ContextVar("tacit_sent", default=None)
+
+
+@contextmanager
+def sent_as(request: str) -> Iterator[None]:
+    """Keep a request as it was sent with the charge that is made for it inside, so that it can be asked again.
+
+    It is the asker's own text. What is learned on the way is charged without it.
+    """
+    before = _SENT.set(request)
+    try:
+        yield
+    finally:
+        _SENT.reset(before)
 
 
 def spend(
@@ -39,6 +81,7 @@ def spend(
     analyst: str | None = None,
     loss: Loss | None = None,
     learning: Learning | None = None,
+    said: Said[Value] | None = None,
 ) -> Paid[Value]:
     """Return what `run` releases, charged to a table's budget: reserve, run, commit. Nothing else spends a budget.
 
@@ -48,16 +91,31 @@ def spend(
     `run` reads secret values and returns a noisy one. It is called at most once, after the charge is durable. Any
     failure in it raises one fixed sentence, and the charge stands.
     `encode` writes the value as the text that the ledger keeps, and `decode` reads that text again.
-    `loss` is the charge to print if the user interrupts. `learning` makes the value a fact of the table.
+    `loss` is the charge to print if the user interrupts. `learning` makes the value a fact of the table. `said` is
+    kept with both, for people to read.
     """
     reserved = ledger.reserve(  # refuses here, before a row is read
-        table, events, asked=asked, question_key=key, request_id=request_id, analyst=analyst, learning=learning
+        table,
+        events,
+        asked=asked,
+        question_key=key,
+        request_id=request_id,
+        analyst=analyst,
+        learning=learning,
+        words=None if said is None else said.words,
+        sent=None if learning is not None else _SENT.get(),
     )
+    # a stored answer too leaves on the public clock: that it was stored is not to be seen
+    past_the_charge(is_new=not isinstance(reserved, StoredAnswer))
     if isinstance(reserved, StoredAnswer):
         return Paid(decode(reserved.answer), reserved.receipt, free=True)
     with _explain_if_interrupted(loss, reserved, request_id):
-        value = _run_after_charge(run)
-        receipt = reserved.commit(encode(value))  # stored before it leaves; no refund, even on failure
+        try:
+            value = _run_after_charge(run)
+        finally:
+            wait_to_write()  # the entry has a time, which is public
+        shown = None if said is None else said.shown(value)
+        receipt = reserved.commit(encode(value), shown)  # stored before it leaves; no refund, even on failure
     return Paid(value, receipt, free=False)
 
 
@@ -87,3 +145,35 @@ def _run_after_charge(run: Callable[[], Value]) -> Value:
     except Exception as problem:  # noqa: BLE001 - its text, and that it failed here, may depend on rows
         log.error("release failed: %s", type(problem).__name__)  # noqa: TRY400 - a traceback may quote a sum
     raise failure  # outside the except block: a chained exception would show the original failure
+
+
+def release_estimate(
+    collector: Collector,
+    ledger: Ledger,
+    table: RegisteredTable,
+    *,
+    delta: Number | None = None,
+    unlinkable: bool = False,
+    request_id: str | None = None,
+    analyst: str | None = None,
+) -> dict[str, Any]:
+    """Charge a table's budget for an estimate from reports, store it, and return it as plain values.
+
+    Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
+    the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
+    """
+    guarantee = guarantee_of(collector, delta=delta, unlinkable=unlinkable)
+    paid: Paid[dict[str, Any]] = spend(
+        ledger,
+        table,
+        guarantee.events,
+        key=estimate_key(collector, guarantee),
+        run=lambda: collector.estimate().to_dict(),
+        encode=json.dumps,
+        decode=json.loads,
+        request_id=request_id,
+        analyst=analyst,
+        loss=guarantee.loss,
+        said=Said("an estimate from reports that people perturbed themselves"),
+    )
+    return paid.value

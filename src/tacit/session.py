@@ -1,25 +1,17 @@
 """The story of every answer: plan, charge, read, add noise, record, answer.
 
-Whatever is paid for out of a budget goes through `spend` (paying.py): answers, what is learned for them, and estimates
-from reports that people have sent.
+Whatever is paid for out of a budget goes through `spend` (paying.py): answers, and what is learned for them.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from tacit.engine import Engine
-from tacit.errors import (
-    BudgetExceeded,
-    DeadRequest,
-    InvalidParameter,
-    LedgerError,
-    QueryRefused,
-)
+from tacit.engine import Engine, Stored, derived_source, open_engine
+from tacit.errors import DeadRequest, InvalidParameter, LedgerError, QueryRefused
+from tacit.hold import past_the_charge
 from tacit.learned import (
     ALL,
     USUAL,
@@ -31,17 +23,22 @@ from tacit.learned import (
     basis_of,
     can_plan,
     events_of,
+    explain_what_was_learned,
     fact_from,
     fact_text,
+    facts_at,
+    limits_rows_of,
     missing_from,
     plan_on,
     refuse_where_unknown,
     request_of_fact,
+    rows_in_words,
+    source_of,
+    without_limit,
 )
 from tacit.ledger import Fit, Learning, Ledger, Receipt, RegisteredTable
-from tacit.local import Collector, estimate_key, guarantee_of
 from tacit.noise import fresh_bytes
-from tacit.paying import Paid, spend
+from tacit.paying import Paid, Said, spend
 from tacit.plan import (
     NO_FACTS,
     Fact,
@@ -54,45 +51,14 @@ from tacit.plan import (
     plan_with_room,
     question_key,
 )
-from tacit.privacy import ApproximateLoss, Event, Loss, Number, show
-from tacit.query import Query
+from tacit.privacy import ApproximateLoss, Event, Loss
+from tacit.query import Query, Relation, TableRows, question_text, relation_lines, relation_mark, tables_of
 from tacit.release import NoisyTable, basis_in, joined, release, stamp_in
-from tacit.tables import Declaration
+from tacit.tables import Declaration, PublicTable
 
 SALT_BYTES = 16
 
 Value = TypeVar("Value")
-
-
-def release_estimate(
-    collector: Collector,
-    ledger: Ledger,
-    table: RegisteredTable,
-    *,
-    delta: Number | None = None,
-    unlinkable: bool = False,
-    request_id: str | None = None,
-    analyst: str | None = None,
-) -> dict[str, Any]:
-    """Charge a table's budget for an estimate from reports, store it, and return it as plain values.
-
-    Privacy: charged the local epsilon of one person's reports, times their cap; with `delta` and `unlinkable` reports,
-    the smaller loss that shuffling gives. It adds to whatever else the ledger holds about the same people.
-    """
-    guarantee = guarantee_of(collector, delta=delta, unlinkable=unlinkable)
-    paid: Paid[dict[str, Any]] = spend(
-        ledger,
-        table,
-        guarantee.events,
-        key=estimate_key(collector, guarantee),
-        run=lambda: collector.estimate().to_dict(),
-        encode=json.dumps,
-        decode=json.loads,
-        request_id=request_id,
-        analyst=analyst,
-        loss=guarantee.loss,
-    )
-    return paid.value
 
 
 @dataclass(frozen=True)
@@ -108,6 +74,33 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """The tables that a table may be joined with: sessions of protected ones by name, and public ones by digest."""
+
+    sessions: "Mapping[str, Session]"
+    publics: Mapping[str, PublicTable]
+
+    def and_also(self, other: "Session | PublicTable | Beside") -> "Beside":
+        """Return these tables with further ones; two protected tables of one name are refused."""
+        if isinstance(other, PublicTable):
+            return replace(self, publics={**self.publics, other.digest: other})
+        if isinstance(other, Beside):
+            more = replace(self, publics={**self.publics, **other.publics})
+            for each in other.sessions.values():
+                more = more.and_also(each)
+            return more
+        table = other.base or other
+        name = table.declaration.name
+        more = self.and_also(other.beside)
+        if name in more.sessions and more.sessions[name].engine.source is not table.engine.source:
+            raise InvalidParameter(f"two different tables are named '{name}'\nhint: open one with another name=")
+        return replace(more, sessions={**more.sessions, name: table})
+
+
+ALONE = Beside({}, {})
+
+
+@dataclass(frozen=True)
 class Session:
     """A protected table with its engine and its ledger: the only way from a question about rows to an answer."""
 
@@ -118,6 +111,54 @@ class Session:
     # Frames have no stable identity: a random mark keeps answers about one frame from being reused for another.
     source_mark: str = ""
     notices: tuple[str, ...] = ()  # printed with every answer about this table
+    relation: Relation | None = None  # the rows that it is about, where they are not the table's own
+    base: "Session | None" = None  # then the session of the table itself
+    beside: Beside = ALONE  # the tables that the relation reads beside it
+    hold: Fraction | None = None  # the public clock's ticks, in seconds; None: answers leave when they are ready
+
+    def about(self, relation: Relation | None, beside: Beside | None = None) -> "Session":
+        """Return a session about a relation of this table: the same people, budget and ledger, and rows of its own.
+
+        `declaration` is then the relation's. Answers and facts have keys of their own, by what the relation is, and by
+        what is declared of the other tables in it: they must be about the same people.
+        """
+        base = self.base or self
+        if relation is None or isinstance(relation, TableRows):
+            return base
+        beside = self.beside if beside is None else beside
+        others = [beside.sessions[name] for name in dict.fromkeys(tables_of(relation)) if name != base.declaration.name]
+        for other in others:
+            base.refuse_other_people(other)
+        sessions = [base, *others]
+        stored = Stored(
+            {each.declaration.name: each.engine.source for each in sessions},
+            {each.declaration.name: each.declaration for each in sessions},
+            beside.publics,
+        )
+        marks = [f"{each.registered.id} {each.registered.declaration_hash} {each.source_mark}" for each in others]
+        return replace(
+            base,
+            declaration=stored.declaration(relation),
+            engine=open_engine(derived_source(relation, stored)),
+            source_mark=" ".join([base.source_mark, relation_mark(relation), *marks]),
+            registered=replace(base.registered, beside=tuple(each.registered.id for each in others)),
+            notices=tuple(dict.fromkeys(notice for each in sessions for notice in each.notices)),
+            relation=relation,
+            base=base,
+            beside=beside,
+            hold=max((each.hold for each in sessions if each.hold is not None), default=None),
+        )
+
+    def refuse_other_people(self, other: "Session") -> None:
+        """Refuse to join a table whose budget is not this one's: what is learned would be charged to one of the two."""
+        if (self.ledger.id, self.registered.cohort) == (other.ledger.id, other.registered.cohort):
+            return
+        mine, theirs = self.declaration.name, other.declaration.name
+        raise QueryRefused(
+            f"'{mine}' and '{theirs}' have budgets of their own, and a question about both is charged to one"
+            f"\nhint: if they are about the same people, declare that: same_people_as='{mine}' for '{theirs}', in the"
+            f" same ledger"
+        )
 
     def answer(
         self,
@@ -127,14 +168,17 @@ class Session:
         request_id: str | None,
         analyst: str | None,
         learn: LearnChoice = USUAL,
+        show: Callable[[Plan, NoisyTable], str] | None = None,
     ) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back.
 
-        What the question needs to know and nobody has paid for is learned first, for a part of its epsilon.
+        What nobody has paid for yet is learned first, for a part of its epsilon. The record keeps what `show` makes.
         """
+        self.ledger.require_may_ask(self.registered, analyst)
+        said = self.words(query), show
         plan, key = self._identity(query, spend, request_id, analyst)
         if plan is not None and not needed_facts(query, self.declaration, spend, NO_FACTS):
-            return self._pay(plan, key, request_id, analyst)
+            return self._pay(plan, key, request_id, analyst, said=said)
         before, is_taken = self._answered_before(query, spend, plan, key, request_id, analyst)
         if before is not None:
             return before
@@ -145,10 +189,10 @@ class Session:
                 " leave out request_id"
             )
         left = replace(spend, epsilon=spend.epsilon - cost)
-        with _explain_what_was_learned(learned):
+        with explain_what_was_learned(learned):
             plan = plan_with_room(query, self.declaration, left, lambda plan: self._has_room(plan, analyst), facts)
             answered = self._pay(
-                plan, f"{key} {question_key(plan)}" if is_taken else key, request_id, analyst, facts, learned
+                plan, f"{key} {question_key(plan)}" if is_taken else key, request_id, analyst, facts, learned, said
             )
         if answered.free and not is_taken:  # somebody else has asked the same meanwhile: theirs has a plan of its own
             return self._answered_before(query, spend, plan, key, request_id, analyst)[0] or answered
@@ -157,10 +201,8 @@ class Session:
     def _identity(
         self, query: Query, spend: Spend, request_id: str | None, analyst: str | None
     ) -> tuple[Plan | None, str]:
-        """Return the plan of a question from what is declared alone, if there is one, and the key it is found by.
-
-        What is learned changes plans, and must not change whether a question was asked before.
-        """
+        """Return the plan of a question from what is declared alone, if there is one, and the key it is found by."""
+        # what is learned changes plans, and must not change whether a question was asked before
         try:
             plan = self._plan_to_answer(query, spend, request_id, analyst)
         except QueryRefused:
@@ -171,12 +213,13 @@ class Session:
 
     def learn(self, query: Query, *, spend: Spend, again: bool, analyst: str | None) -> KnownFacts:
         """Return what was learned ahead of a question, for at most epsilon; with `again` also what is known already."""
+        self.ledger.require_may_ask(self.registered, analyst)
         known: dict[str, Fact] = {}
         learned: list[int] = []
         left = spend.epsilon
 
         def recall(key: str) -> Fact | None:
-            return known.get(key) if again else self._recall_fact(key, analyst)
+            return known.get(key) if again else self.recall_fact(key, analyst)
 
         _, wanted = all_missing(query, self.declaration, spend, ALL, recall)
         if wanted:
@@ -195,10 +238,10 @@ class Session:
         return self.facts(analyst).only(lambda each: each.entry in learned)
 
     def facts(self, analyst: str | None = None) -> KnownFacts:
-        """Return what is known of this table and free for every question."""
+        """Return what is known of this table, and of rows made from its own: free for every question."""
         known = KnownFacts(self.ledger.facts(self.registered, analyst))
-        # a frame without a name and a version knows what was learned of itself alone
-        return known.only(lambda each: self._recall_fact(each.fact.key, analyst) == each.fact)
+        mark = source_of(self.source_mark) if self.relation is None else ""
+        return known.only(lambda each: each.source == mark or self.recall_fact(each.fact.key, analyst) == each.fact)
 
     def _pay(
         self,
@@ -208,23 +251,31 @@ class Session:
         analyst: str | None,
         facts: Facts = NO_FACTS,
         learned: tuple[Fact, ...] = (),
+        said: tuple[str, Callable[[Plan, NoisyTable], str] | None] = ("", None),
     ) -> Answered:
         """Return the answer that a plan gives, charged under its key."""
-        stamp, basis = self._stamp(), basis_of(plan, facts, learned) if facts else None
+        words, show = said
+        stamp, basis = self.stamp(), basis_of(plan, facts, learned) if facts else None
         paid = self.spend(
             plan.events,
             key=key,
-            run=lambda: (self._release(plan), stamp),
+            run=lambda: (self.release(plan), stamp),
             encode=lambda released: released[0].to_json(stamp=released[1], basis=basis),
             decode=lambda stored: (NoisyTable.from_json(stored), stamp_in(stored)),
             asked=plan.asked,
             request_id=request_id,
             analyst=analyst,
             loss=plan.loss,
+            said=Said(words, None if show is None else lambda released: show(plan, released[0])),
         )
         noisy, before = paid.value
         has_changed = None if not paid.free or before is None or stamp is None else before != stamp
         return Answered(plan, noisy, paid.receipt, paid.free, has_changed, learned)
+
+    def words(self, query: Query) -> str:
+        """Return a question in words, with what its joins are."""
+        unit = self.declaration.unit if isinstance(self.declaration.unit, str) else None
+        return "\n".join([question_text(query, unit), *(relation_lines(self.relation) if self.relation else ())])
 
     def _answered_before(
         self,
@@ -241,29 +292,21 @@ class Session:
         """
         self.engine.refuse_changes()
         stored = self.ledger.recall(
-            self.registered, question_key=self._key(key), request_id=request_id, analyst=analyst
+            self.registered, question_key=self.key_of(key), request_id=request_id, analyst=analyst
         )
         if stored is None:
             return None, False
+        past_the_charge()
         basis = basis_in(stored.answer)
-        facts = {} if basis is None else self._facts_at(basis["facts"])
+        facts = {} if basis is None else facts_at(self.ledger, basis["facts"])
         plan = declared if basis is None else plan_on(basis, query, self.declaration, spend, facts)
         if plan is None:
             return None, True
-        stamp, before = self._stamp(), stamp_in(stored.answer)
+        stamp, before = self.stamp(), stamp_in(stored.answer)
         has_changed = None if before is None or stamp is None else before != stamp
         learned = tuple(fact for fact in facts.values() if basis is not None and fact.entry in basis["learned"])
         noisy = NoisyTable.from_json(stored.answer)
         return Answered(plan, noisy, stored.receipt, True, has_changed, learned), True
-
-    def _facts_at(self, entries: Mapping[str, int]) -> dict[str, Fact]:
-        """Return facts by their keys, from the entries of the ledger that hold them."""
-        stored = {name: self.ledger.stored(number) for name, number in entries.items()}
-        return {
-            name: replace(fact_from(each.answer, each.receipt), key=name)
-            for name, each in stored.items()
-            if each is not None
-        }
 
     def _learn_for(
         self, query: Query, spend: Spend, learn: LearnChoice, key: str, request_id: str | None, analyst: str | None
@@ -276,15 +319,21 @@ class Session:
                 foreseen.plan.events,
                 beside=foreseen.beside,
                 asked=foreseen.plan.asked,
-                question_key=self._key(key),
+                question_key=self.key_of(key),
                 analyst=analyst,
             )
+        return self.learn_missing(query, spend, learn, request_id, analyst)
+
+    def learn_missing(
+        self, query: Query, spend: Spend, learn: LearnChoice, request_id: str | None, analyst: str | None
+    ) -> tuple[dict[str, Fact], tuple[Fact, ...], Fraction]:
+        """Return the same, each fact charged for as it is learned; whether there is room for all is the caller's."""
         facts: dict[str, Fact] = {}
         learned: list[Fact] = []
         cost = Fraction(0)
 
         def recall(key: str) -> Fact | None:
-            return self._recall_fact(key, analyst)
+            return self.recall_fact(key, analyst)
 
         while missing := missing_from(query, self.declaration, spend, learn, facts, recall):
             if not learn.allowed:  # the plan that was foreseen does without
@@ -303,11 +352,12 @@ class Session:
     ) -> tuple[Fact, bool]:
         """Return a fact, charged for, and whether it was; of two that are learned at once, the first is the fact."""
         plan = wanted.plan
+        wanted = replace(wanted, words=wanted.words + rows_in_words(self.relation, plan.unit or ""))
         paid = self.spend(
             plan.events,
             key=wanted.key,
-            run=lambda: self._release(plan),
-            encode=lambda noisy: fact_text(wanted, noisy),
+            run=lambda: self.release(plan),
+            encode=lambda noisy: fact_text(wanted, noisy, source_of((self.base or self).source_mark)),
             decode=lambda _: NoisyTable((), ()),
             asked=plan.asked,
             request_id=None if request_id is None else request_of_fact(request_id, wanted.key),
@@ -315,14 +365,20 @@ class Session:
             loss=plan.loss,
             learning=Learning(wanted.words, again=again),
         )
-        fact = self._recall_fact(wanted.key, analyst)
+        fact = self.recall_fact(wanted.key, analyst)
         if fact is None:
             raise LedgerError("what was learned is not in the ledger any more\nhint: run tacit ledger verify")
         return fact, not paid.free
 
-    def _recall_fact(self, key: str, analyst: str | None) -> Fact | None:
-        stored = self.ledger.recall(self.registered, question_key=self._fact_key(key), analyst=analyst, is_fact=True)
-        return None if stored is None else fact_from(stored.answer, stored.receipt)
+    def recall_fact(self, key: str, analyst: str | None) -> Fact | None:
+        """Return a fact that was paid for; what limits it may be known of the table that its rows are made from."""
+        about = self._fact_key(without_limit(key))
+        stored = self.ledger.recall(self.registered, question_key=about, analyst=analyst, is_fact=True)
+        if stored is not None:
+            return replace(fact_from(stored.answer, stored.receipt), key=key)
+        if self.base is None or not limits_rows_of(key, self.relation, self.base.declaration.name):
+            return None
+        return self.base.recall_fact(key, analyst)
 
     def _paid(self, fact: Fact, request_id: str, analyst: str | None) -> bool:
         """Return whether a fact was charged by an earlier attempt at a request."""
@@ -342,6 +398,7 @@ class Session:
         analyst: str | None = None,
         loss: Loss | None = None,
         learning: Learning | None = None,
+        said: Said[Value] | None = None,
     ) -> Paid[Value]:
         """Return what `run` releases of this table, charged to its budget: the function `spend` says what each is.
 
@@ -352,7 +409,7 @@ class Session:
             self.ledger,
             self.registered,
             events,
-            key=self._key(key) if learning is None else self._fact_key(key),
+            key=self.key_of(key) if learning is None else self._fact_key(key),
             run=run,
             encode=encode,
             decode=decode,
@@ -361,6 +418,7 @@ class Session:
             analyst=analyst,
             loss=loss,
             learning=learning,
+            said=said,
         )
 
     def plan(self, query: Query, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL) -> Foreseen:
@@ -368,7 +426,7 @@ class Session:
 
         It does not tell whether the question was asked before, which may be somebody else's to know.
         """
-        facts, wanted = all_missing(query, self.declaration, spend, learn, lambda key: self._recall_fact(key, analyst))
+        facts, wanted = all_missing(query, self.declaration, spend, learn, lambda key: self.recall_fact(key, analyst))
         known = {key: fact for key, fact in facts.items() if fact.entry}
         if wanted and not learn.allowed:
             refuse_where_unknown(query, self.declaration, spend, known)
@@ -414,21 +472,22 @@ class Session:
         return self.ledger.admits(self.registered, plan.events, asked=plan.asked, analyst=analyst, beside=beside)
 
     def _is_answered(self, plan: Plan, request_id: str | None, analyst: str | None) -> bool:
-        key = self._key(question_key(plan))
+        key = self.key_of(question_key(plan))
         stored = self.ledger.recall(self.registered, question_key=key, request_id=request_id, analyst=analyst)
         return stored is not None
 
-    def _stamp(self) -> str | None:
-        """Return what tells, later, whether the source's files were written since; nothing can be read off it."""
+    def stamp(self) -> str | None:
+        """Return what tells later whether the source's files were written since; nothing can be read off it."""
         stamp = self.engine.stamp()
-        return None if stamp is None else hashlib.sha256(f"{self.ledger.id} {stamp}".encode()).hexdigest()
+        return None if stamp is None else source_of(f"{self.ledger.id} {stamp}")
 
-    def _release(self, plan: Plan) -> NoisyTable:
-        with closing(self.engine.parts(plan, fresh_bytes(SALT_BYTES).hex())) as exact:  # bounded, still secret
+    def release(self, plan: Plan) -> NoisyTable:
+        salt = fresh_bytes(SALT_BYTES).hex()
+        with self.engine.moment(), closing(self.engine.parts(plan, salt)) as exact:  # bounded, still secret
             noisy = joined([release(plan, part) for part in exact])  # noise enters here and nowhere else
-        return noisy.with_texts(self.engine.texts(plan, noisy.keys))
+            return noisy.with_texts(self.engine.texts(plan, noisy.keys))
 
-    def _key(self, asked: str) -> str:
+    def key_of(self, asked: str) -> str:
         """Return the key of an answer: the question, the whole declaration (types too), and the source."""
         return f"{asked}:{self.registered.declaration_hash}:{self.source_mark}"
 
@@ -438,18 +497,3 @@ class Session:
         What else is declared may change, and so may the version: a fact is a start for both.
         """
         return f"{about}:{self.source_mark}"
-
-
-@contextmanager
-def _explain_what_was_learned(learned: Sequence[Fact]) -> Iterator[None]:
-    """Say of a call that ends between learning and its own charge that what it learned is paid for, and kept."""
-    cost = sum((fact.epsilon for fact in learned), Fraction(0))
-    words = f"what this call learned first, for ε = {show(cost)}, is spent and kept: later questions use it free"
-    try:
-        yield
-    except KeyboardInterrupt as stopped:
-        if not learned or stopped.args:
-            raise
-        raise KeyboardInterrupt(f"interrupted after learning: {words}\nhint: ask again") from None
-    except BudgetExceeded as short:
-        raise (BudgetExceeded(f"{short}; {words}") if learned else short) from None

@@ -3,8 +3,8 @@
 from fractions import Fraction
 
 from tacit.plan import Measured, NoisyRelease, Part, Plan, Scaling, Sensitivity, Spend
+from tacit.plan.bounds.scaling import UNBOUNDED
 from tacit.plan.plan import KeyColumn
-from tacit.plan.scaling import UNBOUNDED
 from tacit.privacy import GaussianNoise, LaplaceNoise
 from tacit.query import Column, PostProcessing
 from tacit.release import NoisyTable

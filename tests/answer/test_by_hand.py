@@ -7,10 +7,12 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.answer.bounds_words import bounds_lines
 from tacit.answer.columns import noisy_columns
+from tacit.answer.disclosure import bounds_record
 from tacit.plan import Plan, make_plan, make_spend
-from tacit.plan.by_hand import cut_by_hand, facts_by_hand
-from tacit.plan.facts import NO_FACTS, Fact
+from tacit.plan.bounds.by_hand import cut_by_hand, facts_by_hand
+from tacit.plan.bounds.facts import NO_FACTS, Fact
 from tacit.release import NoisyTable
 from tacit_gauntlet.stage.table import protected
 
@@ -23,13 +25,14 @@ LEVEL = Fraction(95, 100)
 ROW_BINS = 8  # a row is 2^8 fine steps in a profile
 
 
-def planned(people: dict[int, int], **changes: object) -> Plan:
-    """Return the plan where a profile told that so many people have 2^octave rows."""
+def planned(people: dict[int, int], *, epsilon: object = 1, **changes: object) -> Plan:
+    """Return the plan where a profile told that so many people have 2^octave rows, with the noise of this epsilon."""
     query, declaration = ASKED.query, replace(ASKED.session.declaration, **changes)
-    spend = make_spend(1, None, None, ASKED.session.registered.budget)
+    spend = make_spend(epsilon, None, None, ASKED.session.registered.budget)  # type: ignore[arg-type]
     (wanted,) = facts_by_hand(query, declaration, spend, NO_FACTS, None)
     bins = tuple(people.get(place - ROW_BINS, 0) for place in range(64))
-    fact = Fact(wanted.key, wanted.words, (bins,), (Fraction(20),), Fraction(1, 20))
+    (scale,) = (release.scale for release in wanted.plan.releases)
+    fact = Fact(wanted.key, wanted.words, (bins,), (scale,), wanted.plan.spend.epsilon)
     return make_plan(query, declaration, spend, {wanted.key: fact})
 
 
@@ -54,13 +57,13 @@ def test_groups_are_scaled_to_the_measured_total_and_means_are_not() -> None:
     for column, kept in ((n, (60_000, 40_000)), (s, (300_000, 80_000))):
         for low, value, high, before in zip(column.low, column.values, column.high, kept, strict=True):
             assert low < before < value < high  # a group may have lost none
-            assert high - value >= (value - before) / 2  # or half as many again
+            assert high - value >= value - before  # or twice as many as the others
 
 
 def test_one_unit_moves_the_totals_by_the_tail_cap_and_the_call_costs_what_it_says() -> None:
     plan = planned({0: 10_000, 4: 3_000})
     (vector,), (totals,) = plan.measured_totals, plan.totals
-    assert vector.tail << vector.tail_shift >= 32  # the top octave that is believed ends there
+    assert vector.tail << vector.tail_shift >= 31  # the top octave that is believed ends there
     assert totals.sensitivity.l1 == vector.tail
     assert sum((each.share for each in (*plan.releases, *plan.totals)), Fraction(0)) == 1
     replaced = planned({0: 10_000, 4: 3_000}, neighbours="replace")
@@ -73,6 +76,54 @@ def test_nothing_is_measured_where_nobody_is_known_to_be_beyond_the_bounds(peopl
     assert plan.totals == plan.measured_totals == ()
     n, _, _ = noisy_columns(plan, released(plan, (6, 4), (30, 8), None), LEVEL)
     assert n.values == (6, 4)
+
+
+def lines_of(plan: Plan, totals: tuple[int, int] | None) -> tuple[str, ...]:
+    noisy = released(plan, (600, 400), (3_000, 800), totals)
+    return bounds_lines(plan, bounds_record(plan, noisy, LEVEL))
+
+
+def tail_of(plan: Plan) -> int:
+    (vector,) = plan.measured_totals
+    return vector.tail << vector.tail_shift
+
+
+def test_a_small_epsilon_learns_with_more_of_itself() -> None:
+    shares = []
+    for epsilon in (Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(3)):
+        spend = make_spend(epsilon, None, None, ASKED.session.registered.budget)
+        (wanted,) = facts_by_hand(ASKED.query, ASKED.session.declaration, spend, NO_FACTS, None)
+        shares.append(wanted.plan.spend.epsilon / epsilon)
+    assert shares == [Fraction(1, 5), Fraction(1, 10), Fraction(1, 20), Fraction(1, 20)]
+
+
+def test_at_a_small_epsilon_a_tail_cap_allows_for_people_who_were_not_seen_and_the_answer_says_so() -> None:
+    """2,500 people with 1 to 3 rows; 300 more, with 40 rows each, are below what the profile can see."""
+    people = {0: 1_500, 1: 1_000, 5: 300}
+    plan = planned(people, epsilon="0.05")
+    assert tail_of(plan) == 4 * 3
+    assert any("known coarsely" in line for line in lines_of(plan, (900, 300)))
+    sharp = planned(people, epsilon=3)
+    assert tail_of(sharp) == 63
+    assert not any("coarsely" in line for line in lines_of(sharp, (900_000, 300_000)))
+
+
+def test_a_tail_cap_is_doubled_where_some_were_missed_and_the_totals_stay_sharp() -> None:
+    """At ε = 0.5 a profile may miss 60 people in a bin: of 5,000, and of 100,000, of whom that is next to nobody."""
+    assert tail_of(planned({0: 3_000, 1: 2_000}, epsilon="0.5")) == 8 * 3
+    assert tail_of(planned({0: 300, 1: 200, 9: 4_000}, epsilon="0.5")) == 8 * 1023
+    assert tail_of(planned({0: 60_000, 1: 40_000}, epsilon="0.5")) == 3
+    few_rows = planned({0: 3_000, 6: 300}, epsilon="0.5")  # doubled, the noise would be a good part of all rows
+    assert tail_of(few_rows) == 127
+
+
+def test_where_nobody_is_seen_the_answer_says_that_what_is_left_out_is_not_known() -> None:
+    for plan in (planned({}, epsilon="0.05"), planned({0: 400}, epsilon="0.05")):
+        assert plan.totals == ()
+        assert any("Too few people were seen at this ε to tell" in line for line in lines_of(plan, None))
+    seen = planned({0: 100_000})
+    assert seen.totals == ()
+    assert not any("Too few people" in line for line in lines_of(seen, None))
 
 
 def test_a_public_number_of_rows_is_a_free_anchor() -> None:

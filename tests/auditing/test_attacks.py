@@ -58,7 +58,7 @@ def test_other_questions_are_charged_until_the_budget_ends(averaged):
 def test_a_record_that_is_not_kept_is_caught(monkeypatch):
     """The planted bug draws fresh noise for a question asked again, and charges it again."""
     keys = iter(range(10**6))
-    monkeypatch.setattr(Session, "_key", lambda self, plan: str(next(keys)))
+    monkeypatch.setattr(Session, "key_of", lambda self, plan: str(next(keys)))
     with pytest.raises(BudgetExceeded):
         average(repeats=10)
 

@@ -14,7 +14,7 @@ import tacit_gauntlet as gauntlet
 from tacit.auditing.neighbours import make_tables
 from tacit.auditing.question_audit import audit_plan, audit_question
 from tacit.auditing.replay import compare_traces, replay, run_plan, trace_all_and_alone
-from tacit.engine.engine import Engine, joined
+from tacit.engine.embedded import EmbeddedEngine, joined
 from tacit.engine.kernel import compiled
 from tacit.plan.plan import Part, Sensitivity
 from tacit_gauntlet.frame.mutant import all_mutants
@@ -129,13 +129,13 @@ def test_heavy_units_use_all_of_what_is_declared(joint):
 @contextmanager
 def engine_that(change):
     """Run every plan and then `change(exact, newcomer)`; the first run is that of the crowd alone."""
-    honest, runs = Engine._aggregate, count()
+    honest, runs = EmbeddedEngine._aggregate, count()
 
     def aggregate(self, plan, salt):
         yield change(joined(list(honest(self, plan, salt))), next(runs) > 0)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Engine, "_aggregate", aggregate)
+        patch.setattr(EmbeddedEngine, "_aggregate", aggregate)
         yield
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tacit.auditing import run_selftest, selftest
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.errors import InvalidParameter
 from tacit.ledger import Ledger
 from tacit.noise import ThresholdTable, bits
@@ -71,7 +72,7 @@ def ties_to_the_left(patch):
 
 
 def path_off_by_one(path):
-    class Wrong(selftest.Engine):
+    class Wrong(EmbeddedEngine):
         def path_of(self, plan, *, again=False):
             return "kernel"
 
@@ -82,10 +83,10 @@ def path_off_by_one(path):
                 right.sums[name] = [int(value) + 1 for value in right.sums[name]]
             return right
 
-    trusted = selftest.Engine
+    trusted = EmbeddedEngine
 
     def plant(patch):
-        patch.setattr(selftest, "Engine", Wrong)
+        patch.setattr(selftest, "open_engine", Wrong)
         patch.setattr(selftest, "interpreted_kernel", lambda: nullcontext(True))
 
     return plant
@@ -95,11 +96,11 @@ def kernel_not_loaded(patch):
     """The kernel is said to be there, and SQL stands in for it when it cannot be loaded."""
     answers = iter(["kernel", "sql"])
 
-    class Standing(selftest.Engine):
+    class Standing(EmbeddedEngine):
         def path_of(self, plan, *, again=False):
             return "sql" if self._path == "kernel" else self._path or next(answers)
 
-    patch.setattr(selftest, "Engine", Standing)
+    patch.setattr(selftest, "open_engine", Standing)
 
 
 def everything_fits(patch):

@@ -1,11 +1,13 @@
 """The page beside the peers is made from the results alone, and says what they say; no peer is needed here."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bench.learned import tables
 from bench.peers import environments, page, sections
 from bench.peers.asking import ask, our_python, reason
 from bench.peers.charts import Bar, Panel, chart
@@ -169,3 +171,33 @@ def test_what_a_process_prints_last_is_what_it_says(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("print('noise'); print('{\"x\": 1.5}')")
     assert ask(our_python(), str(script), timeout=600).facts == {"x": 1.5}
+
+
+def test_what_an_installer_says_of_its_hosts_stays_off_the_page(capsys):
+    said = "import sys; sys.exit('cannot reach https://packages.example/simple')"
+    with pytest.raises(environments.NotInstalled) as told:
+        environments.run([our_python(), "-c", said])
+    assert "example" not in str(told.value)
+    assert "packages.example" in capsys.readouterr().err
+
+
+def test_a_peer_that_is_not_installed_is_named_in_each_table_that_it_would_be_in(monkeypatch):
+    def missing(name):
+        raise environments.NotInstalled("its installer ended with exit code 1")
+
+    monkeypatch.setattr(environments, "environment", missing)
+    monkeypatch.setattr("bench.peers.subjects.write_undeclared", lambda _: None)
+    found = [asdict(each) for each in SUBJECTS["bounds"](["pipeline-dp", "opendp"])]
+    assert [(each["case"], each["library"]) for each in found] == [
+        ("count by item", "pipeline-dp"),
+        ("sum of all", "opendp"),
+    ]
+    text = "".join(sections.bounds(Figures(found)))
+    assert "| PipelineDP | not installed: its installer ended with exit code 1 |  |  |" in text
+
+
+def test_a_table_that_is_not_here_says_where_it_is_published(monkeypatch, tmp_path):
+    monkeypatch.delenv(tables.DATA, raising=False)
+    for name in ("retail", "adult"):
+        with pytest.raises(tables.NoTable, match=r"TACIT_BENCH_DATA names no folder that has .* Repository"):
+            tables.write(name, tmp_path)

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.ledger.home import default_ledger, open_ledger
-from tacit.tables import source
+from tacit.tables import formats
 from tacit.tables.source import Source
 
 BOUNDS = ("--unit", "patient", "--rows-per-unit", 1, "--groups-per-unit", 1, "--most-rows-per-unit", 1)
@@ -193,7 +193,7 @@ def test_what_a_select_adds_up_can_be_given_a_range_by_name(tacit_command, visit
 def test_only_a_sum_or_mean_has_a_range(tacit_command, visits):
     ran = tacit_command("ask", visits, COUNT, *BOUNDS, *BUDGET, "--epsilon", 1, "--between", "n=0:30")
     assert ran.code == 2
-    assert "no sum or mean" in ran.err
+    assert "nor a sum or mean" in ran.err
 
 
 def test_a_consistent_answer_has_no_negative_count(tacit_command, visits):
@@ -207,13 +207,13 @@ def test_a_consistent_answer_has_no_negative_count(tacit_command, visits):
 
 
 def test_one_command_opens_its_table_once(tacit_command, visits, monkeypatch):
-    opened, from_files = [], source._from_files
+    opened, from_files = [], formats._from_files
 
     def counted(*given):
         opened.append(given)
         return from_files(*given)
 
-    monkeypatch.setattr(source, "_from_files", counted)
+    monkeypatch.setattr(formats, "_from_files", counted)
     ran = tacit_command("ask", visits, BY_WARD, *BOUNDS, *BUDGET, "--between", "days=0:10", "--epsilon", 1)
     assert (ran.code, len(opened)) == (0, 1)
 

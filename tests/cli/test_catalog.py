@@ -189,7 +189,7 @@ def test_trying_out_at_the_command_line_keeps_nothing(tacit_command):
 
 def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch):
     from tacit.door import Question
-    from tacit.engine.engine import Engine
+    from tacit.engine.embedded import EmbeddedEngine
 
     def stop(*_, **__):
         raise KeyboardInterrupt
@@ -199,7 +199,7 @@ def test_an_interrupt_says_whether_the_charge_stands(tacit_command, monkeypatch)
         early.setattr(Question, "answer", stop)
         ran = tacit_command(*asked)
         assert (ran.code, "nothing was charged" in ran.err) == (130, True)
-    monkeypatch.setattr(Engine, "parts", stop)
+    monkeypatch.setattr(EmbeddedEngine, "parts", stop)
     ran = tacit_command(*asked)
     assert (ran.code, "ε = 1 is spent" in ran.err) == (4, True)
 

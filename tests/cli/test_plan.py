@@ -39,12 +39,12 @@ def test_trying_a_budget_writes_no_ledger(tacit_command, visits):
 
 
 def test_a_plan_reads_no_row(tacit_command, visits, monkeypatch):
-    from tacit.engine.engine import Engine
+    from tacit.engine.embedded import EmbeddedEngine
 
     def fail(*_):
         raise AssertionError("a row was read")
 
-    monkeypatch.setattr(Engine, "aggregate", fail)
+    monkeypatch.setattr(EmbeddedEngine, "aggregate", fail)
     assert tacit_command("plan", visits, BY_WARD, *WORDS, *BUDGET, "--epsilon", 1).code == 0
 
 

@@ -94,8 +94,8 @@ def test_another_type_of_a_column_is_another_question(tmp_path: Path) -> None:
     as_int = asked(str(tmp_path / "t.csv"), ledger=ledger, columns={"x": {"type": "int"}}).count("x").answer(1)
     assert again.facts.free
     assert not as_int.facts.free
-    assert abs(as_text.to_dicts()[0]["x"] - 1000) < 50
-    assert abs(as_int.to_dicts()[0]["x"] - 500) < 50
+    assert abs(as_text.to_dicts()[0]["count_x"] - 1000) < 50
+    assert abs(as_int.to_dicts()[0]["count_x"] - 500) < 50
 
 
 def test_ids_that_are_one_number_are_one_unit(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_an_answer_says_that_its_rows_were_picked_by_noise():
         ("ORDER BY n", False),
         ("HAVING g <> 'a'", False),
         ("ORDER BY g LIMIT 2", False),
-        ("HAVING n > 10", True),
+        ("HAVING n > -20", True),
         ("HAVING g = 'a' OR n > 10", True),
         ("ORDER BY n DESC LIMIT 2", True),
     ):
@@ -172,7 +172,7 @@ def test_columns_named_like_keywords_or_like_ours_are_columns():
             f"SELECT {quoted}, COUNT(*) AS n, AVG({quoted}) AS m FROM t GROUP BY {quoted}", between={"m": (0, 2)}
         )
         (row,) = asked.answer(epsilon=50).to_dicts()
-        assert abs(row["n"] - 40) < 5
+        assert abs(row["n"] - 40) < 35  # at this epsilon more has a chance below 1e-20
         assert (
             table.where(f"{quoted} = 1")
             .derive(total=f"{quoted} + 1")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.engine.engine import Engine
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.errors import BudgetExceeded, DeadRequest
 from tacit.ledger.home import open_ledger
 from tacit.privacy.loss import epsilon
@@ -128,7 +128,7 @@ def test_a_dead_request_stays_dead_whichever_noise_has_room(spent_by_addition, m
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Engine, "parts", stopped)
+        patch.setattr(EmbeddedEngine, "parts", stopped)
         with pytest.raises(KeyboardInterrupt):
             table.count().answer(epsilon="0.3", request_id="r")
     with pytest.raises(DeadRequest):

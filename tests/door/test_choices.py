@@ -218,4 +218,4 @@ def test_counts_of_different_values_keep_company_with_others() -> None:
 
 def test_private_keys_have_their_different_values() -> None:
     found = table(ROWS).group_by("city").count_distinct("k").answer(epsilon=3000).to_dicts()
-    assert [(row["city"], row["k"]) for row in found] == [(city, 5) for city in CITIES]
+    assert [(row["city"], row["count_distinct_k"]) for row in found] == [(city, 5) for city in CITIES]

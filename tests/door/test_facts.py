@@ -3,10 +3,12 @@
 from dataclasses import replace
 from fractions import Fraction
 
+import pandas as pd
 import pytest
 
 import tacit
-from tacit.engine.engine import FAILED, Engine
+from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import FAILED
 from tacit.errors import BudgetExceeded, DeadRequest, EngineError, InvalidParameter, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.session import Session
@@ -36,13 +38,13 @@ def test_the_first_question_learns_for_a_part_of_its_epsilon_and_the_rest_answer
 def test_a_second_try_at_learning_is_a_part_of_the_same_epsilon(book, monkeypatch):
     """What the first try tells is nobody at all, as if noise had hidden them."""
     table = orders(book)
-    release = Session._release
+    release = Session.release
 
     def nobody(self, plan):
         noisy = release(self, plan)
         return replace(noisy, parts=(((0,) * 64,),) * len(noisy.parts)) if plan.profiles else noisy
 
-    monkeypatch.setattr(Session, "_release", nobody)
+    monkeypatch.setattr(Session, "release", nobody)
     by_item(table)
     assert sum(epsilon for epsilon, _ in charges(table)) == 1
     assert len([words for _, words in charges(table) if words]) > 1
@@ -172,7 +174,7 @@ def test_the_whole_budget_may_be_asked_for_at_once(book):
 
 def test_a_plan_says_what_would_be_learned_charges_nothing_and_reads_no_row(book, monkeypatch):
     table = orders(book)
-    monkeypatch.setattr(Engine, "parts", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(EmbeddedEngine, "parts", lambda *_: pytest.fail("a row was read"))
     question = table.group_by("item", keys=ITEMS).count()
     report = question.plan(epsilon=1)
     assert [each.plan.spend.epsilon for each in report.wanted] == [Fraction(1, 10)]
@@ -287,8 +289,8 @@ def test_a_frame_without_a_version_knows_only_what_was_learned_of_itself(book):
 
 
 def failing(error, *, after):
-    """Return `Session._release` that fails once it has been called so many times."""
-    calls, release = [], Session._release
+    """Return `Session.release` that fails once it has been called so many times."""
+    calls, release = [], Session.release
 
     def run(self, plan):
         calls.append(plan)
@@ -303,7 +305,7 @@ def failing(error, *, after):
 def test_a_failure_after_a_charge_says_the_fixed_words(book, monkeypatch, after, entries):
     table = orders(book)
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_release", failing(ValueError("row 17"), after=after))
+        patch.setattr(Session, "release", failing(ValueError("row 17"), after=after))
         with pytest.raises(EngineError) as failed:
             by_item(table)
     assert str(failed.value) == FAILED
@@ -312,7 +314,7 @@ def test_a_failure_after_a_charge_says_the_fixed_words(book, monkeypatch, after,
 
 def test_an_interrupt_after_a_charge_says_what_is_spent(book, monkeypatch):
     table = orders(book)
-    monkeypatch.setattr(Session, "_release", failing(KeyboardInterrupt(), after=0))
+    monkeypatch.setattr(Session, "release", failing(KeyboardInterrupt(), after=0))
     with pytest.raises(KeyboardInterrupt, match=r"ε = 0\.1 is spent \(entry \d+\)"):
         by_item(table)
 
@@ -350,7 +352,7 @@ def test_a_request_that_failed_after_learning_pays_the_rest_of_its_epsilon_alone
 def test_a_request_whose_fact_was_charged_and_not_stored_is_dead(book, monkeypatch):
     table = orders(book)
     with monkeypatch.context() as patch:
-        patch.setattr(Session, "_release", failing(ValueError("x"), after=0))
+        patch.setattr(Session, "release", failing(ValueError("x"), after=0))
         with pytest.raises(EngineError):
             by_item(table, request_id="r1")
     with pytest.raises(DeadRequest):
@@ -382,7 +384,7 @@ def test_absurd_facts_change_no_loss(book, absurd, monkeypatch):
     """A cap is whatever the facts say; the noise is made for it, and the charge is the same to the last digit."""
     table = orders(book)
     question = table.group_by("item", keys=ITEMS).count()
-    recall = Session._recall_fact
+    recall = Session.recall_fact
 
     def lie(self, key, analyst):
         found = recall(self, key, analyst)
@@ -393,7 +395,7 @@ def test_absurd_facts_change_no_loss(book, absurd, monkeypatch):
 
     by_item(table)
     honest = question.plan(epsilon=1, noise="laplace")
-    monkeypatch.setattr(Session, "_recall_fact", lie)
+    monkeypatch.setattr(Session, "recall_fact", lie)
     lied = question.plan(epsilon=1, noise="laplace")
     assert epsilon_of(honest) == epsilon_of(lied) == 1
     before = spent(table)
@@ -405,3 +407,69 @@ def epsilon_of(report):
     """What the events of a plan and of all that it would learn cost, from their noise alone."""
     events = [*report.plan.events, *(event for each in report.wanted for event in each.plan.events)]
     return sum(event.sensitivity / event.scale for event in events)
+
+
+def test_few_people_behind_a_filter_are_taken_to_be_as_large_as_all(book, monkeypatch):
+    """Of the rows that are asked about nothing is seen: the cap is then that of the whole table, not one row."""
+    table = orders(book)
+    release = Session.release
+
+    def nobody(self, plan):
+        noisy = release(self, plan)
+        hidden = plan.profiles and plan.where is not None
+        return replace(noisy, parts=(((0,) * 64,),) * len(noisy.parts)) if hidden else noisy
+
+    monkeypatch.setattr(Session, "release", nobody)
+    question = table.where("x >= 0").count()
+    answer = question.answer(epsilon=1)
+    assert sum(epsilon for epsilon, _ in charges(table)) == 1
+    words = [words for _, words in charges(table) if words]
+    assert any("asked about" in each for each in words)
+    assert any("asked about" not in each for each in words)
+    assert not any("Too few people" in line for line in answer.facts.notes)
+    assert "free from now on: how many rows a who has" in str(answer)
+    said = "they are taken to be as large as those of all rows"
+    assert said in str(answer)
+    assert said in str(question.plan(epsilon=1))
+    assert question.answer(epsilon=1).to_dicts() == answer.to_dicts(), "a stored answer finds its facts again"
+    assert spent(table) == 1
+    small = table.where("x >= 0").agg(m=tacit.mean("x"))
+    small.answer(epsilon=1)
+    told = [words for _, words in charges(table)[len(words) + 1 :] if words]
+    assert all("asked about" in each or "how many" not in each for each in told), "a mean does with low caps"
+    assert said not in str(table.count().answer(epsilon=1))
+
+
+def test_what_is_learned_of_rows_by_unit_is_among_the_facts_of_the_table(book):
+    table = orders(book)
+    table.sql("SELECT AVG(n) AS n FROM (SELECT who, COUNT(*) AS n FROM orders GROUP BY who)").answer(epsilon=1)
+    assert [each.words for each in table.facts][0] == "how large COUNT(*) is (of rows by who)"
+    assert "how large COUNT(*) is (of rows by who)" in str(table.facts)
+
+
+def test_another_frame_of_that_name_does_not_show_them(book):
+    first, second = (tacit.table(ROWS, unit="who", name="orders", budget=BUDGET, ledger=book) for _ in range(2))
+    first.per_unit(n=tacit.count()).mean("n").answer(epsilon=1)
+    assert len(first.facts) > 0
+    assert len(second.facts) == 0
+
+
+def test_counts_of_one_unit_are_not_taken_to_be_negative(book):
+    answer = (
+        orders(book)
+        .sql("SELECT AVG(n) AS n FROM (SELECT who, COUNT(DISTINCT x) AS n FROM orders GROUP BY who)")
+        .answer(epsilon=1)
+    )
+    (line,) = (note for note in answer.facts.notes if note.startswith("Values count as if within "))
+    low = line.removeprefix("Values count as if within ").split(" to ")[0]
+    assert float(low.replace(",", "")) >= 0
+
+
+def test_a_join_with_a_public_table_knows_how_many_rows_people_have(book):
+    """What the table's own question learned limits what is believed of the joined rows, which are no more."""
+    table = orders(book)
+    table.count().answer(epsilon=5)
+    kinds = tacit.public(pd.DataFrame({"item": ITEMS, "kind": ["k", "k", "l"]}), name="kinds")
+    answer = table.join(kinds, on="item").where("x < 40").group_by("kind").count().answer(epsilon="0.5")
+    (rows,) = answer.facts.bounds["scaled"]
+    assert rows["most"] <= 7, "everybody has 4 rows, but for a fact that is wrong once in 10,000"

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import duckdb
 import ibis
 import pandas as pd
 import polars as pl
@@ -30,7 +31,7 @@ def test_a_folder_named_like_a_partition_is_no_column_of_a_csv(tmp_path):
     table = tacit.table(
         folder / "h.csv", unit=tacit.ROW, name="t", ledger=":memory:", budget=tacit.epsilon(10**6), columns=columns
     )
-    assert table.sum("x").answer(epsilon=10**5).to_dicts()[0]["x"] == 1225
+    assert table.sum("x").answer(epsilon=10**5).to_dicts()[0]["sum_x"] == 1225
 
 
 class _Bytes:
@@ -72,7 +73,7 @@ def test_a_cell_whose_own_comparison_fails_is_null():
     table = tacit.table(
         odd, unit="id", rows_per_unit=1, groups_per_unit=1, name="t", ledger=":memory:", budget=tacit.epsilon(10**6)
     )
-    assert table.count("c").answer(epsilon=10**5).to_dicts()[0]["c"] in (1, 2)
+    assert table.count("c").answer(epsilon=10**5).to_dicts()[0]["count_c"] in (1, 2)
 
 
 def test_an_ibis_table_of_another_engine_is_refused_before_it_could_be_charged():
@@ -80,3 +81,21 @@ def test_an_ibis_table_of_another_engine_is_refused_before_it_could_be_charged()
     backend.create_table("v", pa.table({"id": [1], "x": [5]}))
     with pytest.raises(tacit.QueryRefused, match="to_pyarrow"):
         tacit.table(backend.table("v"), unit="id", name="t", ledger=":memory:", budget=tacit.epsilon(1))
+
+
+@pytest.mark.parametrize("name", ["self", "exprs", "by", "having", "metrics", "cls", "predicates"])
+def test_a_column_may_have_the_name_of_an_argument(tmp_path, name):
+    """Names that are arguments somewhere inside: in joins, in rows by unit, and in a DuckDB database."""
+    rows = pa.table({"id": [n // 2 for n in range(40)], name: ["a", "b"] * 20, "x": [1] * 40})
+    with duckdb.connect(tmp_path / "own.duckdb") as own:
+        own.register("rows", rows)
+        own.execute("CREATE TABLE t AS SELECT * FROM rows")
+    wards = tacit.public(pa.table({name: ["a", "b"], "floor": [1, 2]}), name="wards")
+    words = {"unit": "id", "rows_per_unit": 2, "groups_per_unit": 2, "name": "t", "budget": tacit.epsilon(10**6)}
+    for source in (rows, f"{tmp_path / 'own.duckdb'}?table=t"):
+        table = tacit.table(source, **words, ledger=":memory:")
+        joined = table.join(wards, on=name).group_by("floor", keys=[1, 2]).count()
+        assert [row["count"] for row in joined.answer(epsilon=10**4, learn=False).to_dicts()] == [20, 20]
+    quoted = f'"{name}"'
+    sql = f"SELECT SUM({quoted}) AS s FROM (SELECT id, COUNT(*) AS {quoted} FROM t GROUP BY id)"
+    assert table.sql(sql, between={"s": (0, 9)}).answer(epsilon=10**4).to_dicts()[0]["s"] == 40

@@ -101,6 +101,24 @@ def test_other_aggregates_are_answered(name):
     assert is_whole_answer(table.agg(v=tacit.std("x"), d=tacit.count_distinct("x")).answer(epsilon=1))
 
 
+MOMENTS = {
+    "v": tacit.variance("x"),
+    "s": tacit.std("x"),
+    "c": tacit.covariance("x", "g"),
+    "r": tacit.correlation("g", "x"),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["one person with all rows", "infinite, not a number, missing", "huge floats", "decimals"],
+)
+def test_spreads_of_whoever_is_there_are_answered(name):
+    table = opened(TABLES[name])
+    assert is_whole_answer(table.group_by("g", keys=[0, 1, 2, 3]).agg(**MOMENTS).answer(epsilon=1))
+    assert is_whole_answer(table.agg(s=tacit.std("x")).answer(epsilon=1))
+
+
 @pytest.mark.parametrize("name", ["thirty people", "a heavy person in one group"])
 @pytest.mark.parametrize(
     "declared",

@@ -20,7 +20,7 @@ def book():
 def test_two_who_learn_the_same_at_once_get_one_answer_and_pay_no_more_than_they_agreed_to(book, monkeypatch):
     """Between the first one's charge for a fact and its answer, the second asks and is answered."""
     first, second = orders(book), orders(book)
-    release, seen = Session._release, []
+    release, seen = Session.release, []
 
     def interleaved(self, plan):
         if not seen:
@@ -28,7 +28,7 @@ def test_two_who_learn_the_same_at_once_get_one_answer_and_pay_no_more_than_they
             seen.append(by_item(second))
         return release(self, plan)
 
-    monkeypatch.setattr(Session, "_release", interleaved)
+    monkeypatch.setattr(Session, "release", interleaved)
     answer = by_item(first)
     assert answer.to_dicts() == seen[1].to_dicts()
     assert [epsilon for epsilon, _ in charges(first)] == [Fraction(1, 10), Fraction(1, 10), Fraction(9, 10)]
@@ -37,7 +37,7 @@ def test_two_who_learn_the_same_at_once_get_one_answer_and_pay_no_more_than_they
 
 def test_one_who_asks_another_thing_meanwhile_goes_on_from_the_fact_that_was_stored_first(book, monkeypatch):
     first, second = orders(book), orders(book)
-    release, seen = Session._release, []
+    release, seen = Session.release, []
 
     def interleaved(self, plan):
         if not seen:
@@ -45,7 +45,7 @@ def test_one_who_asks_another_thing_meanwhile_goes_on_from_the_fact_that_was_sto
             by_item(second, epsilon="0.5")
         return release(self, plan)
 
-    monkeypatch.setattr(Session, "_release", interleaved)
+    monkeypatch.setattr(Session, "release", interleaved)
     by_item(first)
     (known,) = first.facts
     assert known.epsilon == Fraction(1, 20)

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.engine.engine import FAILED, Engine
+from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import FAILED
 from tacit.errors import (
     NO_RANDOMNESS,
     BudgetExceeded,
@@ -42,13 +43,13 @@ def spent_elsewhere(path):
 
 def test_the_charge_is_durable_before_the_engine_is_called(ledger_file, monkeypatch):
     table = protected(ROWS, ledger=ledger_file)
-    seen, parts = [], Engine.parts
+    seen, parts = [], EmbeddedEngine.parts
 
     def spy(self, plan, salt):
         seen.append(spent_elsewhere(ledger_file))
         return parts(self, plan, salt)
 
-    monkeypatch.setattr(Engine, "parts", spy)
+    monkeypatch.setattr(EmbeddedEngine, "parts", spy)
     table.count().answer(epsilon=1)
     assert seen == [1]
 
@@ -71,7 +72,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
     table = protected(ROWS, budget=epsilon(10))
     expected: type[Exception] = EngineError
     if broken == "engine":
-        monkeypatch.setattr(Engine, "_aggregate", lambda *_: 1 / 0)
+        monkeypatch.setattr(EmbeddedEngine, "_aggregate", lambda *_: 1 / 0)
     elif broken == "noise":
         monkeypatch.setattr(noisy, "_add_noise", lambda *_: 1 / 0)
     else:
@@ -93,7 +94,7 @@ def test_whatever_fails_after_the_charge_leaves_it(broken, monkeypatch):
 
 def test_a_refused_question_reads_nothing(monkeypatch):
     table = protected(ROWS, budget=epsilon(1))
-    monkeypatch.setattr(Engine, "parts", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(EmbeddedEngine, "parts", lambda *_: pytest.fail("a row was read"))
     with pytest.raises(BudgetExceeded):
         table.count().answer(epsilon=2)
     assert table.session.ledger.spent(table.session.registered).epsilon == 0
@@ -101,7 +102,7 @@ def test_a_refused_question_reads_nothing(monkeypatch):
 
 def test_planning_reads_and_charges_nothing(monkeypatch):
     table = protected(ROWS)
-    monkeypatch.setattr(Engine, "parts", lambda *_: pytest.fail("a row was read"))
+    monkeypatch.setattr(EmbeddedEngine, "parts", lambda *_: pytest.fail("a row was read"))
     text = str(table.group_by("g").mean("x", between=(0, 50)).plan(epsilon=1))
     assert "L1 200" in text or "L1 " in text
     assert table.session.ledger.spent(table.session.registered).epsilon == 0
@@ -109,13 +110,13 @@ def test_planning_reads_and_charges_nothing(monkeypatch):
 
 def test_every_answer_draws_a_salt_of_its_own(monkeypatch):
     table = protected(ROWS)
-    salts, parts = [], Engine.parts
+    salts, parts = [], EmbeddedEngine.parts
 
     def spy(self, plan, salt):
         salts.append(salt)
         return parts(self, plan, salt)
 
-    monkeypatch.setattr(Engine, "parts", spy)
+    monkeypatch.setattr(EmbeddedEngine, "parts", spy)
     for spend in (1, 2, 3):
         table.count().answer(epsilon=spend)
     assert len(set(salts)) == 3

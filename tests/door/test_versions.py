@@ -158,7 +158,7 @@ def test_a_ledger_of_its_own_for_what_the_ledger_knows_says_that_it_is_not_charg
 def test_an_answer_without_a_group_says_so_and_what_to_do():
     table = tacit.table(rows(3), name="t", ledger=tacit.TRYOUT, **WORDS)
     asked = table.group_by("k").count().answer(epsilon=1)
-    assert "No group is shown: none had a noisy count of units of" in str(asked)
+    assert "No group is shown: none has about " in str(asked)
     assert "keys=[...]" in asked._repr_html_()
     none = table.sql("SELECT k, COUNT(*) AS n FROM t GROUP BY k HAVING n < 0").answer(epsilon=150)
     assert "No row is left after HAVING" in str(none)

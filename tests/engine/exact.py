@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 import tacit
-from tacit.engine.engine import Engine
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.exact import ExactTable
 from tacit.query.frame import count, count_units, mean
 from tacit.query.frame import sum as sum_of
@@ -49,16 +49,16 @@ YS = [None, float("nan"), float("-inf"), -5.0, -0.0, 0.3, 4.999, 1e300]
 @contextmanager
 def on_path(path, *, or_patient=False):
     """Answer on this path inside; that the patient one would take over is not enough, unless said."""
-    quick = Engine._quick
+    quick = EmbeddedEngine._quick
     if not or_patient:
-        Engine._quick = Engine._on_path
+        EmbeddedEngine._quick = EmbeddedEngine._on_path
     before = os.environ.pop("TACIT_KERNEL", None)
     if path == "sql":
         os.environ["TACIT_KERNEL"] = "off"
     try:
         yield
     finally:
-        Engine._quick = quick
+        EmbeddedEngine._quick = quick
         os.environ.pop("TACIT_KERNEL", None)
         if before is not None:
             os.environ["TACIT_KERNEL"] = before

@@ -8,7 +8,7 @@ from functools import cache
 import pyarrow as pa
 
 import tacit
-from tacit.engine.engine import Engine
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.prepared import listed_keys
 from tacit.engine.relation import GROUP_ORDER, ROW_ORDER, UNIT, counted_rows, with_orders
 from tacit.engine.scaled_relation import question_of_profiles
@@ -38,7 +38,7 @@ def start_plan(keys, unit="id"):
 
 def engine_of(rows, path, memory=1 << 16):
     """Return an engine that takes this path and no other, with so little memory that the patient path writes runs."""
-    engine = Engine(open_source(rows if isinstance(rows, pa.Table) else as_table(rows), {}), path=path)
+    engine = EmbeddedEngine(open_source(rows if isinstance(rows, pa.Table) else as_table(rows), {}), path=path)
     engine._memory = 1 << 28 if path == "kernel" else memory
     engine._quick = engine._on_path  # that the patient path would take over is not enough
     return engine
@@ -135,10 +135,6 @@ def cell_of(rows, vector):
     columns = list(zip(*rows, strict=True)) if rows and rows[0] else []
     known = [[value for value in column if value is not None] for column in columns]
     values = [(len(column), sum(column)) for column in known]
-    if vector.kind == "product":
-        pairs = [(row[vector.column], row[vector.other]) for row in rows]
-        centred = [(x - vector.centre) * (y - vector.other_centre) for x, y in pairs if None not in (x, y)]
-        values[vector.column] = (len(centred), sum(centred))
     return reference.Cell(len(rows), tuple(values))
 
 

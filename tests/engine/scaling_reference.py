@@ -1,14 +1,14 @@
 """The integers of scaling, in plain Python: what every execution path must give (docs/proofs/scaling.md).
 
 A unit is given by its cells: for each group its rows, and for each measured column (counted, total), total being in
-steps above the column's low end. Products have (counted, total) too, total being the sum of the centred products.
+steps above the column's low end.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import frexp, isinf, isnan, isqrt
 
-from tacit.plan.scaling import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Profile, Scaling, Vector
+from tacit.plan.bounds.scaling import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Profile, Scaling, Vector
 
 ONE = 1 << WEIGHT_BITS
 
@@ -18,7 +18,7 @@ class Cell:
     """One unit's rows in one group."""
 
     rows: int
-    values: tuple[tuple[int, int], ...] = ()  # (counted, total) of each measured column, then of each product
+    values: tuple[tuple[int, int], ...] = ()  # (counted, total) of each measured column
 
 
 def fine(vector: Vector, cell: Cell) -> int:
@@ -39,9 +39,7 @@ def _steps(vector: Vector, cell: Cell) -> int:
         return counted
     if vector.kind == "missing":
         return cell.rows - counted
-    if vector.kind == "centred":
-        return total - vector.centre * counted
-    return total  # a product: the rows' products were centred one by one
+    return total - vector.centre * counted
 
 
 def length(values: Sequence[int], norm: int) -> int:

@@ -6,18 +6,18 @@ import traceback
 import pyarrow as pa
 import pytest
 
-from tacit.engine.engine import FAILED, Engine
+from tacit.engine.engine import FAILED
 from tacit.errors import EngineError, QueryRefused
 from tacit_gauntlet.stage.table import exact_table
 
 ROWS = pa.table({"id": range(60), "g": ["abc"[place % 3] for place in range(60)], "x": range(60)})
 
 
-def failing(monkeypatch, problem):
+def failing(monkeypatch, question, problem):
     def fail(*_):
         raise problem
 
-    monkeypatch.setattr(Engine, "_aggregate", fail)
+    monkeypatch.setattr(type(question.session.engine), "_aggregate", fail)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def failing(monkeypatch, problem):
 )
 def test_whatever_fails_says_one_fixed_thing(engine, monkeypatch, everyones_log, capfd, curators_log, problem):
     question = engine(ROWS).count()
-    failing(monkeypatch, problem)
+    failing(monkeypatch, question, problem)
     with pytest.raises(EngineError) as failed:
         exact_table(question)
     assert str(failed.value) == FAILED
@@ -38,7 +38,7 @@ def test_whatever_fails_says_one_fixed_thing(engine, monkeypatch, everyones_log,
 
 def test_ctrl_c_is_not_swallowed(engine, monkeypatch):
     question = engine(ROWS).count()
-    failing(monkeypatch, KeyboardInterrupt())
+    failing(monkeypatch, question, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         exact_table(question)
 

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.engine import external_sort, patient_path
-from tacit.engine.engine import Engine
+from tacit.engine import external_sort
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.external_sort import SortedRecords
+from tacit.engine.patience import patient_path
 from tacit.query.frame import count, count_distinct, count_units, mean, median, quantile
 from tests.engine.exact import KEYS, SALT, UNITS, XS, YS, as_table, on_path, question
 
@@ -21,7 +22,7 @@ def tables_of(asked, *, path, salt=SALT, patient=False, memory=LITTLE):
     plan, engine = asked.plan(epsilon=1).plan, asked.session.engine
     with on_path(path), pytest.MonkeyPatch.context() as patched:
         if patient:
-            patched.setattr(Engine, "_quick", lambda *_: None)
+            patched.setattr(EmbeddedEngine, "_quick", lambda *_: None)
             patched.setattr(engine, "_memory", memory)
         exact = engine.aggregate(plan, salt)
     found = {}
@@ -101,7 +102,7 @@ def test_words_are_equal_and_ordered_as_the_cells_are(kind):
 
 
 def test_found_groups_come_in_parts_and_every_part_is_released(monkeypatch):
-    monkeypatch.setattr(Engine, "_quick", lambda *_: None)
+    monkeypatch.setattr(EmbeddedEngine, "_quick", lambda *_: None)
     monkeypatch.setattr(patient_path, "GROUPS_SHARE", 1 << 40)
     asked = question(as_table([(n, f"g{n % 900}", 1, 0.0) for n in range(9000)]), {"n": count()}, groups_per_unit=1)
     parts = list(asked.session.engine.parts(asked.plan(epsilon=500).plan, SALT))

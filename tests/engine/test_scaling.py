@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine import arithmetic, patient_cells, patient_scaling
+from tacit.engine import arithmetic
+from tacit.engine.patience import patient_cells, patient_scaling
 from tacit.plan import CELL_MOST, UNBOUNDED, Profile, Scaling, Vector
 from tacit.tables.connection import our_connection
 from tests.engine import scaling_reference as reference
@@ -49,14 +50,12 @@ TOTALS = ["absolute", "signed"]
 
 @st.composite
 def vectors(draw, totals=(None, *TOTALS)):
-    kind = draw(st.sampled_from(["rows", "units", "counted", "missing", "centred", "centred", "product"]))
+    kind = draw(st.sampled_from(["rows", "units", "counted", "missing", "centred", "centred"]))
     near = st.integers(MIDDLE - 5, MIDDLE + 5)
     return Vector(
         kind,
         column=None if kind in ("rows", "units") else draw(st.integers(0, 1)),
-        other=draw(st.integers(0, 1)) if kind == "product" else None,
-        centre=draw(st.one_of(near, st.just(0))) if kind in ("centred", "product") else 0,
-        other_centre=draw(near) if kind == "product" else 0,
+        centre=draw(st.one_of(near, st.just(0))) if kind == "centred" else 0,
         shift=draw(st.sampled_from([0, 3, 15, 19, 37, 38, 39, 70, -1, -9, -33, -200])),
         cap=draw(st.sampled_from([0, 1, 1000, 1024, 1 << 20, (1 << 20) + 1, CELL_MOST])),
         totals=draw(st.sampled_from(totals)),

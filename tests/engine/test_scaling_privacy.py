@@ -13,7 +13,8 @@ import ibis
 import numpy as np
 import pytest
 
-from tacit.engine import arithmetic, patient_cells, patient_scaling, scaled_relation, unit_cells
+from tacit.engine import arithmetic, scaled_relation, unit_cells
+from tacit.engine.patience import patient_cells, patient_scaling
 from tacit.plan import CELL_MOST, Profile, Scaling, Vector
 from tests.engine.exact import UNITS, as_table
 from tests.engine.scaled_plans import (

@@ -17,7 +17,8 @@ import pytest
 
 import tacit
 from tacit import memory as spill
-from tacit.engine.engine import FAILED, Engine
+from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import FAILED
 from tacit.engine.kernel.coding import OverMemory
 from tacit.engine.kernel.summing import Bounded, Columns, Runs, sum_batches
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
@@ -79,8 +80,8 @@ def test_a_disk_that_is_full_fails_in_one_message_its_class_is_the_curators_and_
     monkeypatch, curators_log, capfd
 ):
     monkeypatch.setattr("tacit.engine.kernel.summing.HELD_SHARE", 1 << 60)
-    monkeypatch.setattr("tacit.engine.patient_path.ROWS_SHARE", 1 << 60)
-    monkeypatch.setattr("tacit.engine.engine.refuse_without_folder", lambda: None)  # there was room a moment ago
+    monkeypatch.setattr("tacit.engine.patience.patient_path.ROWS_SHARE", 1 << 60)
+    monkeypatch.setattr("tacit.engine.embedded.refuse_without_folder", lambda: None)  # there was room a moment ago
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: open("/dev/full", "wb", buffering=0))  # noqa: SIM115
     asked = question(as_table([(n, "a", 1, 0.0) for n in range(1000)]))
     book, registered = asked.session.ledger, asked.session.registered
@@ -158,7 +159,7 @@ def test_where_warnings_are_errors_the_patient_path_answers_and_warns_of_nothing
         budget=tacit.epsilon(10, delta=1e-6),
         ledger=":memory:",
     )
-    monkeypatch.setattr(Engine, "_quick", lambda *_: None)
+    monkeypatch.setattr(EmbeddedEngine, "_quick", lambda *_: None)
     found = table.group_by("g").agg(n=count(), m=mean("x"), q=median("x"))
     listed = table.group_by("g", keys=["a"]).agg(d=count_distinct("x", per_unit=1))
     with warnings.catch_warnings():

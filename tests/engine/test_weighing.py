@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tacit.engine import weighing
-from tacit.engine.engine import Engine
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.plan import UNIT_WEIGHT
 from tacit.query.frame import count_units, median, quantile
 from tests.engine.exact import SALT, as_table, on_path, question
@@ -31,7 +31,7 @@ def weights_of(asked, *, patient=False, salt=SALT):
     plan, engine = asked.plan(epsilon=1).plan, asked.session.engine
     with on_path("sql"), pytest.MonkeyPatch.context() as patched:
         if patient:
-            patched.setattr(Engine, "_quick", lambda *_: None)
+            patched.setattr(EmbeddedEngine, "_quick", lambda *_: None)
             patched.setattr(engine, "_memory", LITTLE)
         exact = engine.aggregate(plan, salt)
     (column,) = plan.weighed

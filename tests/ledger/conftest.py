@@ -1,6 +1,5 @@
 """Every ledger test runs on every store: SQLite in a file, and PostgreSQL on a server the tests start themselves."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,20 +8,7 @@ import pytest
 from tacit.ledger import Ledger, RegisteredTable, open_ledger
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION
-from tests.ledger.postgres_server import fresh_schema, server, server_programs
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The address of a PostgreSQL server; skips on a laptop without one, and fails in CI."""
-    programs = server_programs()
-    if programs is None:
-        message = "PostgreSQL is not installed, so the ledger was not tested on it (apt-get install postgresql)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
-    with server(programs) as address:
-        yield address
+from tacit_gauntlet.stage.postgres_server import fresh_schema
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

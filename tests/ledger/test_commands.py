@@ -89,7 +89,7 @@ def test_a_charge_is_shown_as_its_answer_says_it(tacit, where):
     with closing(table.session.ledger):
         spent = table.group_by("g").count().answer(epsilon=1).facts.loss["text"]
     assert "δ = " in spent
-    assert f"pay {spent}\n" in tacit("ledger", "show", "--ledger", where)
+    assert f"pay {spent}: SELECT g" in tacit("ledger", "show", "--ledger", where)
 
 
 def test_grant_by_period_and_in_rho(tacit, place):

@@ -10,8 +10,8 @@ from tacit.errors import BudgetExceeded, LedgerError
 from tacit.ledger import open_ledger
 from tacit.ledger.group_commit import PendingWrite
 from tacit_gauntlet.stage.ledger import TENTH, ask, charge, register
+from tacit_gauntlet.stage.postgres_server import fresh_schema
 from tacit_gauntlet.stage.racing import gather, run_together
-from tests.ledger.postgres_server import fresh_schema
 
 
 def interrupted(draft):

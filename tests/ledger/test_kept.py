@@ -48,7 +48,10 @@ def test_a_question_asked_before_is_free_and_has_the_same_numbers(ledger, kept, 
     ask, words = QUESTIONS[question]
     answer = ask(visits(ledger)).answer(**words)
     assert answer.facts.free
-    assert answer.to_dicts() == kept["answers"][question]
+    # unnamed aggregates have longer names since: mean_pay was pay
+    assert [list(row.values()) for row in answer.to_dicts()] == [
+        list(row.values()) for row in kept["answers"][question]
+    ]
     assert ledger.length() == kept["entries"]
 
 

@@ -14,7 +14,7 @@ from tacit.errors import BudgetExceeded
 from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy.loss import epsilon
 from tacit.privacy.number import show
-from tacit.query.sql import parse_query
+from tacit.query.sql.questions import parse_query
 from tacit.tables.schema import ColumnFacts, Declaration
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "composition.md"

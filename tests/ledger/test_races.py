@@ -11,8 +11,8 @@ from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage import racing as races
 from tacit_gauntlet.stage.ledger import TENTH, again, ask, charge, in_child, in_children, register
+from tacit_gauntlet.stage.postgres_server import fresh_schema
 from tacit_gauntlet.stage.racing import answer_until_killed, invariant_faults
-from tests.ledger.postgres_server import fresh_schema
 
 
 @pytest.mark.parametrize("switch", races.SWITCHES)
@@ -125,6 +125,22 @@ def test_a_killed_process_leaves_its_charges_and_nothing_torn(where):
         lines, _ = in_child(lambda pipe, turn=turn: answer_until_killed(where, turn, pipe))
         faults, spent = invariant_faults(where, lines, spent)
         assert faults == []
+
+
+def test_a_charge_that_arrives_while_the_ledger_is_checked_is_no_fault(where, monkeypatch):
+    """As the last statement of a killed client does, where a busy server comes to it late."""
+    with open_ledger(where) as ledger, open_ledger(where) as killed:
+        register(ledger, epsilon(1000))
+        late = iter(["late"])
+        read = ledger.spent
+
+        def spent(table):
+            for question in late:
+                charge(killed, again(killed), question)
+            return read(table)
+
+        monkeypatch.setattr(ledger, "spent", spent)
+        assert races._invariant_faults(ledger, [], 0) == ([], 2)
 
 
 def test_two_servers_with_the_same_key_share_one_ledger(where):

@@ -8,13 +8,13 @@ import pytest
 
 from tacit.errors import LedgerError
 from tacit.ledger import chain, open_ledger
-from tacit.ledger.anchor import Anchor, anchored_at
+from tacit.ledger.elsewhere.anchor import Anchor, anchored_at
 from tacit.ledger.entry import Account, account_text
 from tacit.ledger.state import BUCKET_MAX, Pieces, State, place_of, whole_state
 from tacit.ledger.store import NotAsSigned, Rows
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION, TENTH, ask, charge
-from tests.ledger.postgres_server import fresh_schema
+from tacit_gauntlet.stage.postgres_server import fresh_schema
 from tests.ledger.test_verify import behind_its_back
 
 NOTHING = account_text(Account())

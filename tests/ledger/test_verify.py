@@ -7,9 +7,9 @@ from fractions import Fraction
 import psycopg
 import pytest
 
-from tacit.cli.ledger import line
 from tacit.errors import LedgerError
 from tacit.ledger import open_ledger
+from tacit.ledger.reading import entry_line
 from tacit.ledger.sqlite import connect_to_file
 from tacit.ledger.verify import Replay
 from tacit.privacy.loss import epsilon
@@ -160,7 +160,7 @@ def test_an_entry_that_was_never_written_is_named_whoever_signed_it(tmp_path, bo
         with pytest.raises(LedgerError, match="entry 2 cannot be read"):
             ledger.verify()
         try:
-            text = line(list(ledger.entries())[1], {})
+            text = entry_line(list(ledger.entries())[1], {})
         except LedgerError as error:
             text = str(error)
     assert "cannot be read" in text or "override" in text

@@ -27,9 +27,9 @@ def test_quantiles_of_people_learn_a_range_at_most():
     ranged = {"between": (0, 9)}
     assert words_learned(table().median("y", **ranged)) == []
     assert words_learned(table().group_by("g", keys=KEYS).median("y", **ranged)) == []
-    assert words_learned(table().group_by("g").median("y", **ranged)) == ["how many groups a id has, in all and by g"]
+    assert words_learned(table().group_by("g").median("y", **ranged)) == ["how many groups an id has, in all and by g"]
     assert words_learned(table().median("y"))[0] == "how large y is"
-    assert words_learned(table().median("y", of="rows", **ranged)) == ["how many rows a id has"]
+    assert words_learned(table().median("y", of="rows", **ranged)) == ["how many rows an id has"]
 
 
 def test_quantiles_of_people_stay_so_when_bounds_for_others_are_filled_in():
@@ -42,7 +42,7 @@ def test_quantiles_of_people_stay_so_when_bounds_for_others_are_filled_in():
 
 def test_a_count_of_different_values_learns_how_many_a_unit_has():
     question = table().agg(d=tacit.count_distinct("g"))
-    assert words_learned(question) == ["how many different values of g a id has"]
+    assert words_learned(question) == ["how many different values of g an id has"]
     asked = asked_of(question)
     (wanted,) = missing_facts(*asked, {})
     assert [key.expression.name for key in wanted.plan.cells.keys] == ["g"]
@@ -83,8 +83,8 @@ def visits():
 def test_with_unit_and_budget_alone_every_kind_of_question_is_answered(visits):
     """The ranges are so much wider than the noise that a false alarm has a chance below 1e-9."""
     for asked, columns in (
-        (visits.median("days"), {"days": (4, 7)}),
-        (visits.group_by("ward").median("days"), {"days": (2, 11)}),
+        (visits.median("days"), {"median_days": (4, 7)}),
+        (visits.group_by("ward").median("days"), {"median_days": (2, 11)}),
         (visits.agg(kinds=tacit.count_distinct("ward")), {"kinds": (-60, 70)}),
         (visits.top("ward", 2), {}),
         (visits.mode("ward"), {}),
@@ -100,7 +100,7 @@ def test_what_is_bounded_by_learned_numbers_is_said(visits):
     assert "different values of ward" in str(visits.agg(kinds=tacit.count_distinct("ward")).answer(epsilon=2))
     by_ward = str(visits.group_by("ward").median("days").answer(epsilon=2))
     assert "A person counts in at most" in by_ward
-    assert "days is of people: each person counts once, shared evenly by its groups and rows." in by_ward
+    assert "median_days is of people: each person counts once, shared evenly by its groups and rows." in by_ward
 
 
 def test_what_bounds_on_rows_leave_out_is_not_said_of_quantiles_of_people(visits):

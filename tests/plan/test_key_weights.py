@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.plan import groups as groups_page
+from tacit.plan.bounds.scaling import Scaling, Vector
 from tacit.plan.groups import UNIT_SHIFT, key_weight, threshold_for_weights
-from tacit.plan.scaling import Scaling, Vector
 from tests.engine.scaling_reference import Cell, contributions
 
 mpmath.mp.dps = 60

@@ -10,7 +10,7 @@ import pytest
 import tacit
 from tacit.answer import columns, consistency, moments
 from tacit.answer.panel import STARTS_AT_ZERO
-from tacit.forecast import target
+from tacit.forecast import solving, target
 from tacit.plan import split
 from tacit.plan.outputs import DEGREES, FAMILIES, Family, PlannedOutput, Ranking, planned
 from tacit.query.nodes import Aggregate, AggregateKind, Column, Output
@@ -53,7 +53,7 @@ def test_every_kind_has_a_family_and_every_family_of_columns_its_degrees():
 
 
 def test_every_kind_with_numbers_is_drawn():
-    assert set(STARTS_AT_ZERO) == set(KINDS) - {"top"}
+    assert set(STARTS_AT_ZERO) == {*KINDS, "computed"} - {"top"}
 
 
 def test_every_kind_becomes_one_record_and_every_record_comes_of_a_kind():
@@ -78,7 +78,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         for output in plan.outputs:
             error = target.expected_error(output, plan, Fraction(95, 100), rows=100.0)
             assert (error is None) == (target.depends_on(output, plan) == "data")
-            assert target._largest(output, plan, target.Sizes(3, Fraction(3))) > 0
+            assert solving._largest(output, plan, solving.Sizes(3, Fraction(3))) > 0
     assert seen == RECORDS
 
 
@@ -90,7 +90,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         lambda output, plan: consistency._by_itself(output, plan, None),
         lambda output, plan: moments._widest(output, []),
         target.depends_on,
-        lambda output, plan: target._largest(output, plan, target.Sizes(3, Fraction(3))),
+        lambda output, plan: solving._largest(output, plan, solving.Sizes(3, Fraction(3))),
         lambda output, plan: split._error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),
     ],
 )

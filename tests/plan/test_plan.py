@@ -9,7 +9,18 @@ import tacit
 from tacit.plan.plan import Plan, question_key
 
 # what is done with the noisy integers, what they are called and what caps were read off does not make another question
-AFTERWARDS = {"outputs", "columns", "after", "spend", "instead_of", "learned", "public_rows"}
+AFTERWARDS = {
+    "outputs",
+    "columns",
+    "after",
+    "spend",
+    "instead_of",
+    "learned",
+    "public_rows",
+    "cut_is_unknown",
+    "learned_ranges",
+    "most_rows",
+}
 
 
 @pytest.fixture

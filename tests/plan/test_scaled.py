@@ -10,6 +10,7 @@ import tacit
 from tacit.accounting import charge_of
 from tacit.errors import QueryRefused
 from tacit.plan import UNBOUNDED, make_plan, make_spend, missing_facts, needed_facts, question_key
+from tacit.plan.bounds.scaling import CELL_MOST
 from tacit.privacy import SCALE_MAX, SCALE_MIN, GaussianNoise
 from tacit_gauntlet.stage.table import protected
 from tests.plan.learned import learned, planted, rows
@@ -48,6 +49,9 @@ def questions(asked):
         "texts": asked.agg(t=tacit.count("g"), u=tacit.count_units(), n=tacit.count()),
         "found": asked.group_by("g").agg(n=tacit.count(), m=tacit.mean("y"), u=tacit.count_units()),
         "ranged by": by.agg(m=tacit.mean("y", between=(0, 50)), s=tacit.sum("x", between=(3, 9))),
+        "spread": asked.std("y"),
+        "spread by": by.agg(v=tacit.variance("x", between=(0, 9)), n=tacit.count(), m=tacit.mean("x")),
+        "pair by": by.agg(c=tacit.covariance("x", "y"), r=tacit.correlation("y", "x"), s=tacit.std("y")),
     }
 
 
@@ -135,11 +139,17 @@ def test_a_bound_given_by_hand_drops_rows_and_wants_to_know_how_many():
 
 
 def test_learning_costs_its_share_and_knows_only_l1_under_a_pure_budget():
-    for name, share in (("count by", Fraction(10, 100)), ("count", Fraction(20, 100))):
+    for name, share in (("count by", Fraction(10, 100)), ("count", Fraction(19, 100))):
         (wanted,) = missing_facts(*asked_of(questions(table())[name]), {})
         assert charge_of(wanted.plan.events).epsilon == share
         (wanted,) = missing_facts(*asked_of(questions(table())[name]), {}, Fraction(1, 2))
         assert charge_of(wanted.plan.events).epsilon == Fraction(1, 2)
+    asked, facts, spent = asked_of(questions(table())["sum"]), {}, []
+    while wanted := missing_facts(*asked, facts):
+        spent += [charge_of(each.plan.events).epsilon for each in wanted]
+        facts |= {each.key: planted(each, PEOPLE) for each in wanted}
+    assert Fraction(2099, 10_000) < sum(spent) <= Fraction(21, 100)
+    assert spent[0] == pytest.approx(sum(spent) / 11, rel=1e-3)  # a sum's size needs little
     (wanted,) = missing_facts(*asked_of(questions(table(budget=BUDGETS["pure"]))["count by"]), {})
     assert [profile.norm for profile in wanted.plan.profiles] == [1]
 
@@ -196,26 +206,98 @@ def test_people_with_few_rows_are_counted_whole_and_those_with_many_are_scaled()
     cap = vector.cap / 2**vector.shift
     assert 2 <= cap <= 64
     assert 0.3 < vector.outlook.kept < 1
-    assert vector.tail << vector.tail_shift == 512 << vector.shift  # the top edge of the bin that holds 300 rows
+    assert vector.tail << vector.tail_shift == 511 << vector.shift  # the last size of the bin that holds 300 rows
     assert vector.outlook.people == pytest.approx(35_700, rel=0.01)
 
 
 def test_without_groups_the_cap_is_the_tail_cap_and_no_totals_are_paid_for():
     (vector,) = (plan := plan_from(questions(table())["count"], PEOPLE)).scaling.vectors
-    assert vector.cap / 2**vector.shift == 512
+    assert vector.cap / 2**vector.shift == 511
     assert plan.totals == ()
+
+
+def plan_of_mean(people, groups=3):
+    question = table().group_by("g", keys=[f"{n}" for n in range(groups)]).mean("y")
+    asked, facts = asked_of(question), {}
+    while wanted := missing_facts(*asked, facts):
+        facts |= {
+            each.key: planted(
+                each, people["rows" if "many" in each.words else "sums" if "far" in each.words else "size"]
+            )
+            for each in wanted
+        }
+    return make_plan(*asked, facts)
+
+
+def test_where_each_person_has_one_row_a_mean_is_cut_by_nothing_and_its_rows_cost_little():
+    few_are_far = {8: 29_000, 22: 1_000}
+    plan = plan_of_mean({"rows": rows({1: 30_000}), "sums": few_are_far, "size": {64 + 5: 30_000}})
+    counted, sums = plan.scaling.vectors
+    assert counted.cap == 1 << counted.shift
+    assert sums.cap / 2**sums.shift > 2**22.5
+    assert plan.totals == ()
+    loss = {
+        release.parts[0].index[0]: float(vector.cap / release.scale)
+        for vector, release in zip(plan.scaling.vectors, plan.releases, strict=True)
+    }
+    assert loss[0] < loss[1] / 2
+
+
+def test_a_mean_is_cut_by_rows_and_hardly_by_values_and_where_many_tell_it_what_is_cut_is_measured():
+    people = rows({1: 20_000, 10: 10_000, 100: 3_000, 1000: 200})
+    sums = {place + 12: count for place, count in people.items()}  # 2^12 steps a row
+    plan = plan_of_mean({"rows": people, "sums": sums, "size": {64 + 5: 33_000}}, groups=300)
+    counted, summed = plan.scaling.vectors
+    (totals,) = plan.totals
+    assert (counted.totals, summed.totals, totals.parts[0].index) == (None, "signed", (1,))
+    # their tail is lower than the tail cap, since few people have more; bars are about the tail cap
+    tail = summed.tail * 2.0 ** (summed.tail_shift - summed.shift)
+    assert tail < summed.outlook.tail_cap
+    assert 0 < summed.outlook.beyond_totals < summed.outlook.mass / 4
+    assert counted.outlook.kept < 0.9
+    a_row = 2.0 ** (12 + 8)  # a bin of sums is in steps, and one of rows in 2^-8 rows
+    assert summed.cap / 2**summed.shift > 1.5 * a_row * counted.cap / 2**counted.shift
+    assert all(vector.tail for vector in plan.scaling.vectors)  # the tail cap is told of
+
+
+def test_what_is_learned_on_a_grid_waits_until_the_size_of_values_is_known():
+    asked, facts = asked_of(table().group_by("g", keys=["a", "b", "c"]).mean("y")), {}
+    (size,) = missing_facts(*asked, facts)
+    facts[size.key] = planted(size, {})
+    (again,) = missing_facts(*asked, facts)
+    assert again.words == size.words
+    facts[again.key] = planted(again, {64 + 5: 30_000})
+    assert len(missing_facts(*asked, facts)) == 1  # the centre
 
 
 def test_rows_serve_a_mean_where_nobody_is_known_to_lack_a_value():
     question = questions(table())["all by"]
     asked = asked_of(question)
-    facts = {}
+    facts, lacking = {}, {}
     while wanted := missing_facts(*asked, facts):
         facts |= {each.key: planted(each, {} if "missing" in each.words else PEOPLE) for each in wanted}
+        lacking = {each.key: each for each in wanted if "missing" in each.words} or lacking
     rows_vector, sums = (plan := make_plan(*asked, facts)).scaling.vectors
     assert (rows_vector.kind, sums.kind, sums.rows) == ("rows", "centred", 0)
     assert plan.scaling.together == ((0, 1),)
-    assert make_plan(*asked, learned(*asked, PEOPLE)).scaling.together == ((0,), (1, 2))
+    some, many = ({key: planted(each, {38: n}) for key, each in lacking.items()} for n in (1_000, 5_000))
+    assert make_plan(*asked, facts | some).scaling.together == ((0, 1),)
+    assert make_plan(*asked, facts | many).scaling.together == ((0,), (1, 2))
+
+
+def test_people_who_lack_a_value_are_in_one_bin_whatever_the_groups_so_that_few_are_told_from_many():
+    found = []
+    for keys in (["a", "b"], ["a", "b", "c"]):
+        question = table().group_by("g", keys=keys).agg(n=tacit.count(), m=tacit.mean("x"))
+        asked, facts = asked_of(question), {}
+        while wanted := missing_facts(*asked, facts):
+            found += [each for each in wanted if "missing" in each.words]
+            facts |= {each.key: planted(each, PEOPLE) for each in wanted}
+    first, second = found
+    assert first.key == second.key
+    (profile,) = first.plan.profiles
+    assert first.plan.cells.keys == ()
+    assert min(7 << profile.vector.shift, CELL_MOST) == 1 << profile.vector.shift  # of one as of seven values
 
 
 def test_what_is_known_without_where_serves_a_small_call_and_a_large_one_learns_its_own():

@@ -128,3 +128,23 @@ def test_a_unit_in_five_private_groups_gets_a_threshold_below_a_hundred() -> Non
     threshold = table.group_by("g").mean("x").plan(epsilon=1).plan.threshold
     assert threshold is not None
     assert threshold.least < 100  # Laplace noise, which strays less, would need 156
+
+
+@pytest.mark.filterwarnings("ignore::tacit.LargeEpsilonWarning")
+@pytest.mark.parametrize("far", [1, 2, 64, 10**6, 2**40])
+def test_every_epsilon_is_answered_at_once_or_refused_before_the_charge(far: int) -> None:
+    rows = pa.table({"id": [1, 2], "x": [1, 2]})
+    for power in (-9, -5, -2, 0, 1, 3, 6, 12, 15):
+        epsilon = Fraction(10) ** power
+        table = tacit.table(
+            rows, unit="id", budget=tacit.epsilon(10**15), ledger=":memory:", rows_per_unit=far, groups_per_unit=1
+        )
+        before = str(table.left)
+        if far / epsilon > 2**56:
+            with pytest.raises(tacit.QueryRefused, match="wider than the sampler can draw"):
+                table.count().answer(epsilon=epsilon)
+            assert str(table.left) == before
+            continue
+        (release,) = table.count().plan(epsilon=epsilon).plan.releases
+        assert (pure_epsilon(release.event) or Fraction(0)) <= epsilon
+        assert len(table.count().answer(epsilon=epsilon).rows) == 1

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tacit.query.catalogue import FUNCTIONS
+from tacit.query.language.catalogue import FUNCTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "functions.md"
 START, END = "<!-- the catalogue -->\n", "<!-- end of the catalogue -->\n"

@@ -29,6 +29,7 @@ def visits():
         unit="id",
         rows_per_unit=1,
         groups_per_unit=1,
+        most_rows_per_unit=1,  # so nothing is learned or measured of it, and no count scaled
         budget=tacit.epsilon(10_000, delta=1e-6),
         ledger=":memory:",
     )

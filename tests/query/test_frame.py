@@ -11,22 +11,25 @@ import pyarrow as pa
 import pytest
 
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.query import frame, sql
+from tacit.query import frame
 from tacit.query.frame import (
     Frame,
     add_derived,
     add_keys,
     add_where,
+    correlation,
     count,
     count_units,
     make_query,
     mean,
+    median,
     quantile,
     read_public_keys,
 )
 from tacit.query.frame import sum as total
 from tacit.query.nodes import Aggregate, Call, Column, Key, Value
-from tacit.query.sql import parse_query
+from tacit.query.sql import statement
+from tacit.query.sql.questions import parse_query
 from tests.query.test_sql import VISITS
 from tests.tidy_rules import imported_names
 
@@ -34,8 +37,8 @@ START = Frame(VISITS)
 
 
 def test_neither_door_imports_the_other():
-    assert not [module for module in imports_of(frame) if module.startswith(sql.__name__ + ".")]
-    assert not [module for module in imports_of(sql) if module.startswith(frame.__name__ + ".")]
+    assert not [module for module in imports_of(frame) if module.startswith(statement.__name__ + ".")]
+    assert not [module for module in imports_of(statement) if module.startswith(frame.__name__ + ".")]
 
 
 def imports_of(module):
@@ -58,13 +61,19 @@ def test_both_doors_give_equal_trees():
     assert python == sql
 
 
-def test_default_names_are_sqls():
-    for asked, text in [
-        (count(), "COUNT(*)"),
-        (mean("days"), "AVG(days)"),
-        (count_units(), "COUNT(DISTINCT patient_id)"),
+def test_default_names_are_of_the_word_that_was_used():
+    for asked, python, text, sql in [
+        (count(), "count", "COUNT(*)", "count"),
+        (count("age"), "count_age", "COUNT(age)", "count_age"),
+        (mean("days"), "mean_days", "AVG(days)", "avg_days"),
+        (mean("days + 1"), "mean", "AVG(days + 1)", "avg"),
+        (count_units(), "count_units", "COUNT(DISTINCT patient_id)", "count_distinct_patient_id"),
+        (median("days"), "median_days", "MEDIAN(days)", "median_days"),
+        (quantile("days", 0.9), "days_p90", "QUANTILE(days, 0.9)", "days_p90"),
+        (correlation("age", "days"), "correlation_age_days", "CORR(age, days)", "corr_age_days"),
     ]:
-        assert make_query(START, [asked]) == parse_query(f"SELECT {text} FROM visits", VISITS)
+        assert make_query(START, [asked]).columns == (python,)
+        assert parse_query(f"SELECT {text} FROM visits", VISITS).columns == (sql,)
 
 
 def test_ranges_and_steps_are_read_as_written():

@@ -2,8 +2,8 @@
 
 import re
 
-from tacit.query import catalogue
-from tacit.query.catalogue import FUNCTIONS
+from tacit.query.language import catalogue
+from tacit.query.language.catalogue import FUNCTIONS
 from tests.query.functions_page import PAGE, table, with_table
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.query.nodes import Aggregate, Call, Column, Key, Ordering, Output, PostProcessing, Value
-from tacit.query.parse import parse_expression
-from tacit.query.sql import parse_query
+from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.questions import parse_query
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
 
 VISITS = Declaration(
@@ -63,7 +63,7 @@ def test_the_whole_question():
     )
     assert asked.where == expression("age >= 18 AND age <= 65")
     assert asked.after == PostProcessing(
-        having=Call(">", (Column("n"), Value(10, "int"))), order=(Ordering("stay", descending=True),), limit=5
+        having=Call(">", (Column("n"), Value(10, "int"))), order=(Ordering(Column("stay"), descending=True),), limit=5
     )
     assert asked.columns == ("ward", "n", "people", "stay")
 
@@ -142,7 +142,8 @@ def test_columns_named_like_keywords_or_in_capitals_are_found():
 
 def test_default_names():
     asked = query("SELECT COUNT(*), SUM(days), COUNT(age), COUNT(DISTINCT patient_id), SUM(age + 1) FROM visits")
-    assert [output.name for output in asked.outputs] == ["count", "days", "age", "count_units", "sum"]
+    names = ["count", "sum_days", "count_age", "count_distinct_patient_id", "sum"]
+    assert [output.name for output in asked.outputs] == names
 
 
 def test_keys_may_be_expressions_positions_and_hidden():
@@ -151,6 +152,17 @@ def test_keys_may_be_expressions_positions_and_hidden():
     assert asked.columns == ("w", "digit", "count")
     same = query("SELECT LOWER(ward) AS w, COUNT(*) FROM visits GROUP BY LOWER(ward)")
     assert same.keys == (Key("w", Call("lower", (Column("ward"),))),)
+
+
+def test_what_has_no_name_gets_one_of_its_words():
+    asked = query("SELECT YEAR(day), LOWER(ward), COUNT(*), ROUND(AVG(age), 1), AVG(age + 1), AVG(age + 2) FROM visits "
+        "GROUP BY 1, 2")  # fmt: skip
+    assert asked.columns == ("year_day", "lower_ward", "count", "round_avg_age_1", "avg", "avg_2")
+    hidden = query("SELECT COUNT(*) FROM visits GROUP BY YEAR(day) HAVING AVG(age) > 3")
+    assert [key.name for key in hidden.keys] == ["year_day"]
+    assert {output.name for output in hidden.outputs} == {"count", "AVG(age)"}
+    taken = query("SELECT LOWER(ward) AS ward, COUNT(*) FROM visits GROUP BY LOWER(ward)")
+    assert taken.columns == ("ward", "count")
 
 
 def test_every_row_its_own_unit():
@@ -170,48 +182,56 @@ def test_every_row_its_own_unit():
         ("SELECT COUNT(*)\nFROM visits\nWHERE  agee > 1", "(line 3, column 8)\nhint: did you mean 'age'?"),
         ("SELECT COUNT(*) FROM visit", "no table 'visit' here (line 1, column 22)\nhint: the table is 'visits'"),
         ("SELECT * FROM visits", "* is not in the language (line 1, column 8)\nhint: name columns"),
-        ("SELECT COUNT(*) FROM visits JOIN b USING (x)", "a second table is not in the language"),
-        ("SELECT SUM(age) / COUNT(*) AS m FROM visits", "SUM(x) / COUNT(x) is AVG(x)"),
-        ("SELECT SUM(AVG(age)) AS m FROM visits", "ask for each aggregate as a column of its own"),
+        ("SELECT COUNT(*) FROM visits JOIN b USING (x)", "there is no table 'b' here"),
+        ("SELECT SUM(AVG(age)) AS m FROM visits", "AVG inside another aggregate, a key or a filter is not"),
+        ("SELECT SUM(AVG(age)) AS m FROM visits", "SUM(AVG(x)) OVER () adds up the rows of the answer"),
         (
-            "SELECT MODE(age) FROM visits",
-            "the function MODE is not in the language (line 1, column 8)\nhint: the aggregates are",
+            "SELECT KURTOSIS(age) FROM visits",
+            "the function KURTOSIS is not in the language (line 1, column 8)\nhint: the aggregates are",
         ),
+        ("SELECT COUNT(*) FROM visits WHERE MODE(ward) = 'A'", "the function MODE is not in the language"),
+        ("SELECT SUM((SELECT COUNT(*) FROM visits)) FROM visits", "a SELECT inside another is not in the language"),
+        ("SELECT (SELECT ward FROM visits GROUP BY ward) FROM visits", "must be one aggregate, without GROUP BY"),
+        ("SELECT (SELECT COUNT(*), SUM(age) FROM visits) FROM visits", "must be one aggregate, without GROUP BY"),
         ("SELECT COUNT(DISTINCT ward, days) FROM visits", "takes one expression"),
         (
             "SELECT ward, COUNT(*) FROM visits",
-            "'ward' is in the SELECT, but it is not an aggregate and not in the GROUP BY (line 1",
+            "'ward' is neither inside an aggregate nor in the GROUP BY (line 1, column 8)\nhint: GROUP BY ward",
         ),
-        ("SELECT ward, COUNT(ward) FROM visits GROUP BY ward", "two columns 'ward'\nhint: give them different names"),
+        ("SELECT age + COUNT(*) AS n FROM visits GROUP BY ward", "'age' is neither inside an aggregate nor"),
+        ("SELECT COUNT(*) AS n FROM visits GROUP BY ward ORDER BY age", "'age' is neither inside an aggregate nor"),
+        ("SELECT COUNT(*) AS n, AVG(age) AS n FROM visits", "two columns 'n'\nhint: give them different names"),
         ("SELECT COUNT(*) AS n, SUM(age) AS n_low FROM visits", "two columns 'n_low'"),
-        ("SELECT ward FROM visits GROUP BY ward", "no aggregate\nhint: add one, e.g. COUNT(*)"),
-        (
-            "SELECT LOWER(ward) AS ward, COUNT(*) FROM visits GROUP BY LOWER(ward)",
-            "the key 'ward' is an expression, but a column has the same name",
-        ),
-        ("SELECT LOWER(ward), COUNT(*) FROM visits GROUP BY 1", "needs a name (line 1, column 8)\nhint: write AS"),
         ("SELECT COUNT(*) AS n FROM visits HAVING m > 1", "'m' is not a column of the answer"),
-        ("SELECT COUNT(*) AS n FROM visits HAVING SUM(age) > 1", "this aggregate is not in the SELECT"),
+        ("SELECT COUNT(*) AS n FROM visits HAVING RANK() OVER (ORDER BY n) = 1", "HAVING is before windows (OVER)"),
+        ("SELECT COUNT(*) AS n FROM visits QUALIFY n + 1", "QUALIFY n + 1 is not a condition"),
+        ("SELECT ROW_NUMBER() OVER () AS r FROM visits", "no aggregate and no GROUP BY: single rows are never shown"),
+        ("SELECT 1 AS one FROM visits", "no aggregate and no GROUP BY: single rows are never shown"),
+        ("SELECT RANK() OVER () AS r FROM visits", "RANK needs an order\nhint: write RANK() OVER (ORDER BY n DESC)"),
+        ("SELECT NTILE(0) OVER (ORDER BY COUNT(*)) AS r FROM visits", "NTILE takes a whole constant from 1"),
+        ("SELECT SUM(SUM(COUNT(*)) OVER ()) OVER () AS r FROM visits", "a window inside a window is not in the"),
+        ("SELECT SUM(COUNT(*)) OVER w AS r FROM visits", "there is no window 'w'"),
         (
-            "SELECT COUNT(*) AS n FROM visits HAVING n % 2 = 0",
-            "HAVING (n % 2) = 0 uses a function that works only on rows",
+            "SELECT SUM(COUNT(*)) OVER (ORDER BY ward RANGE BETWEEN 1 PRECEDING AND CURRENT ROW) AS r FROM visits "
+            "GROUP BY ward",
+            "a frame is of ROWS here",
         ),
-        ("SELECT COUNT(*) AS n FROM visits ORDER BY n + 1", "ORDER BY takes columns of the answer"),
+        ("SELECT MEDIAN(COUNT(*)) OVER () AS r FROM visits", "this function has no window (OVER)"),
+        ("SELECT COUNT(*) FROM visits WHERE RANK() OVER (ORDER BY age) = 1", "windows are over the answer's rows"),
         (
-            "SELECT COUNT(*) AS n FROM visits ORDER BY n NULLS FIRST",
-            "NULLS FIRST is not in the language (line 1, column 43)\nhint: NULL comes last",
+            "SELECT DISTINCT ON (ward) ward, COUNT(*) FROM visits GROUP BY ward",
+            "DISTINCT ON (ward) is not in the language",
         ),
         ("SELECT COUNT(*) AS n FROM visits ORDER BY 3", "no column 3"),
         ("SELECT COUNT(*) FROM visits LIMIT -1", "LIMIT takes a whole number"),
-        ("SELECT COUNT(*) FROM visits LIMIT 5 OFFSET 2", "OFFSET is not in the language"),
+        ("SELECT COUNT(*) FROM visits LIMIT 5 OFFSET -2", "OFFSET takes a whole number"),
         ("SELECT COUNT(*) FROM visits WHERE age", "age is an int; a filter must be true or false"),
         (
             "SELECT SUM(ward) FROM visits",
             "a text: ward\nhint: if it holds numbers (a CSV file's columns are text), declare it",
         ),
         ("SELECT SUM(LOWER(ward)) FROM visits", "hint: if it holds numbers, CAST(x AS FLOAT) reads them"),
-        ("SELECT COUNT(*) * 2 FROM visits", "COUNT as a part of an expression is not in the language"),
-        ("SELECT COUNT(*) FROM visits WHERE AVG(age) > 2", "AVG as a part of an expression is not in the language"),
+        ("SELECT COUNT(*) FROM visits WHERE AVG(age) > 2", "AVG inside another aggregate, a key or a filter is not"),
         ('SELECT COUNT(*) FROM visits WHERE ward = "Xyz"', "hint: text goes in single quotes; there are "),
         ("SELECT COUNT(*) FROM visits WHERE ward = Xyz", "; text goes in single quotes"),
         ("SELECT COUNT(NULL) FROM visits", "count of a constant does not depend on the rows"),
@@ -241,15 +261,12 @@ def test_a_refusal_says_what_where_and_the_way_out(text, said):
         ("days % 2 = 0", "% needs whole numbers\nhint: CAST(x AS INT) % 10"),
         ("LOWER(age) = 'a'", "needs text, but has an int"),
         ("CAST(days AS TEXT) = 'a'", "a float cannot become a text\nhint: CAST to text takes"),
-        ("CAST(days AS DECIMAL(4, 2)) > 0", "a float cannot become a decimal"),
-        ("CAST(ward AS DECIMAL) > 0", "DECIMAL(digits, scale)"),
+        ("CAST(days AS DECIMAL(30, 20)) > 0", "a float cannot become a decimal"),
         ("CAST(ward AS VARCHAR(3)) = 'a'", "CAST does not know this type"),
         ("CAST(cost AS DECIMAL(39, 2)) > 0", "a decimal has 1 to 38 digits"),
         ("cost * cost * cost * cost > 0", "can need 40 digits, 8 after the point; the limits are 38 and 37"),
         ("ward LIKE sex", "a LIKE pattern must be a constant"),
         ("ward LIKE 'a!' ESCAPE '!'", "ends in its escape"),
-        ("ward ILIKE 'a%'", "LOWER(x) LIKE 'a%'"),
-        ("ward NOT ILIKE 'a%'", "LOWER(x) LIKE 'a%'"),
         ("ward || age = 'x'", "needs text, but has an int"),
         ("LEAST(age) = 1", "LEAST(a, b) compares values of one row; MIN(x) compares rows"),
         ("LEAST(age, ward) = 1", "mixes an int with a text"),
@@ -265,7 +282,7 @@ def test_a_refusal_says_what_where_and_the_way_out(text, said):
         ("EXTRACT(EPOCH FROM day) = 1", "the units are year, isoyear, quarter"),
         ("HOUR(day) = 1", "a date has no time of day"),
         ("YEAR(ward) = 1", "CAST(x AS DATE) reads text"),
-        ("WEEK(day, 1) = 1", "has a part (mode) that is not in the language"),
+        ("WEEK(day, 1) = 1", "WEEK with 1 is not in the language"),
         ("DATE_DIFF(day, day) = 1", "DATE_DIFF('day', a, b)"),
         ("DATEDIFF(ward, day, day) = 1", "DATE_DIFF('day', a, b)"),
         ("DATE_DIFF('decade', day, day) = 1", "the units are year, quarter, month"),
@@ -276,12 +293,12 @@ def test_a_refusal_says_what_where_and_the_way_out(text, said):
         ("day + INTERVAL 10000 YEAR > day", "fits in the years 1 to 9999"),
         ("age + INTERVAL 1 DAY > day", "needs dates or timestamps, but has an int"),
         ("DATE_ADD(day, INTERVAL 1 DAY) > day", "hint: x + INTERVAL 3 DAY"),
-        ("DAYOFWEEK(day) = 1", "EXTRACT(DOW FROM x), Sunday being 0"),
         ("CONCAT(ward, " + ", ".join(["ward"] * 100) + ") = 'x'", "more than 100 times as long as the row's own"),
         ("REPLACE(REPLACE(ward, 'a', 'bbbbbbbbbbb'), 'b', 'cccccccccc') = 'x'", "100 times as long"),
-        ("insured IS TRUE", "IS takes only NULL"),
-        ("age // 2 = 1", ""),
-        ("sqrt(age) > 1", "the function SQRT is not in the language (line 1, column 1)"),
+        ("cbrt(age) > 1", "the function CBRT is not in the language (line 1, column 1)"),
+        ("age ^ 2 > 1", "POWER(x, 2)"),
+        ("age IS 3", "IS takes NULL, TRUE or FALSE"),
+        ("cost // 2 = 1", "// needs whole numbers"),
         (
             "patient_id = 7",
             "'patient_id' is the unit, and a question about it would single out one person (line 1, column 1)",

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from sqlglot import exp
 
 from tacit.engine.expression import to_ibis
-from tacit.query.catalogue import FUNCTIONS, written_forms
 from tacit.query.check import check, type_of
 from tacit.query.kind import TEXT, value_of
+from tacit.query.language.catalogue import FUNCTIONS, written_forms
 from tacit.query.nodes import Aggregate, Call, Column, Output, Query, columns_of, functions_of
-from tacit.query.parse import parse_expression
-from tacit.query.sql_text import show
+from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.sql_text import show
 from tacit.query.typecheck import canonical, kind_of
 from tacit_gauntlet.stage import cells
 from tacit_gauntlet.stage.cells import same_cell

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import combinations
 from math import exp
 
 import numpy as np
@@ -228,6 +229,42 @@ def test_a_million_ties_give_the_tied_value() -> None:
     targets = tuple(Target(Fraction(tenth, 10), reach=500) for tenth in range(1, 10))
     found = drawn([5] * 1_000_000, targets, 1000)
     assert found[:, :, 0].tolist() == [[5, 5, 5]] * 9
+
+
+# of two equal rows: every pair and triple of these is that value, at an epsilon at which no draw errs
+FRACTIONS = [Fraction(*pair) for pair in ((0, 1), (1, 20), (1, 10), (1, 3), (9, 10), (19, 20), (1, 1))]
+
+
+def of_two_ties(targets: tuple[Target, ...]) -> set[int]:
+    rows, places = copies([3, 3], 20)
+    large = Rate(Fraction(10**4), 1)
+    found = draw_quantiles(rows, targets, **places, height=32, rate=large, ends_rate=large)
+    return set(found[:, 1].ravel().tolist())
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_quantiles_drawn_one_inside_the_other_are_the_tied_value_however_few_rows_tie(count: int) -> None:
+    """A draw misses the value only where another sub-step is drawn: at this epsilon with a chance below exp(-400)."""
+    for fractions in combinations(FRACTIONS, count):
+        targets = tuple(Target(each, int(each in (0, 1))) for each in fractions)
+        assert of_two_ties(targets) == {3}, fractions
+
+
+def test_rows_at_the_point_drawn_given_to_the_other_side_would_leave_none_for_the_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The mutant. It shows a value in 20 draws but for a chance of (1/8)^20 or so."""
+    cuts = quantile._cuts
+    monkeypatch.setattr(quantile, "_cuts", lambda parts, at, *, own_below: cuts(parts, at, own_below=not own_below))
+    assert of_two_ties((Target(Fraction(0), 1), Target(Fraction(1, 10)))) != {3}
+    assert of_two_ties((Target(Fraction(9, 10)), Target(Fraction(1), 1))) != {3}
+
+
+@pytest.mark.parametrize("own_below", [False, True])
+def test_a_row_is_on_one_side_of_a_split(own_below: bool) -> None:
+    """What a level may cost rests on it: a row on both sides would count twice (docs/proofs/quantiles.md)."""
+    cut = quantile._cuts(parts_of([1, 3, 3, 5], 9), np.array([3]), own_below=own_below)
+    assert cut.tolist() == [3 if own_below else 1]
 
 
 def test_no_rows_give_points_of_the_range_and_intervals_of_all_of_it() -> None:

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
+from tacit.tables import CatalogEntry, without_password
 
 GOOD = """\
 ledger = "ledger.db"
@@ -83,3 +84,21 @@ def test_a_number_too_long_to_read_is_refused(folder, number):
     (folder / "tacit.toml").write_text(GOOD.replace("epsilon = 3", f"epsilon = {number}"))
     with pytest.raises(tacit.TacitError, match=r"too long|digits"):
         tacit.catalog(folder / "tacit.toml")
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("visits.parquet", "visits.parquet"),
+        ("air.duckdb?table=flights", "air.duckdb?table=flights"),
+        ("postgresql://me:p/w@rd@host:5432/db?table=t", "postgresql://me@host:5432/db?table=t"),
+        ("postgresql://me@host/db?password=x&table=t&sslpassword=y", "postgresql://me@host/db?table=t"),
+        ("postgresql://host:5432/db?table=t", "postgresql://host:5432/db?table=t"),
+        ("sc://host:443/;token=x;use_ssl=true;x-key=y?table=t", "sc://host:443/;use_ssl=true?table=t"),
+    ],
+)
+def test_a_password_in_an_address_is_not_shown(source, shown):
+    assert without_password(source) == shown
+    entry = CatalogEntry("t", source, {})
+    assert entry.shown == shown
+    assert "p/w@rd" not in repr(entry)

@@ -139,7 +139,7 @@ ALIKE = {
 def test_both_ways_to_read_parquet_have_the_same_types_and_cells(name, tmp_path):
     path = held_in(tmp_path, ALIKE[name])
     connection = protected(path).session.engine._source.backend.con
-    native, handed = (f"SELECT c FROM {view}" for view in (parquet.NATIVE, "protected"))
+    native, handed = (f"SELECT c FROM {view}" for view in (f"{parquet.NATIVE}_protected", "protected"))
     assert connection.execute(f"DESCRIBE {native}").fetchall() == connection.execute(f"DESCRIBE {handed}").fetchall()
     assert connection.execute(native).fetchall() == connection.execute(handed).fetchall()
 
@@ -166,7 +166,7 @@ def test_old_times_are_read_without_the_engine(tmp_path):
     rows = pa.table({"id": [1, 2], "c": pa.array([10**15, None]).view(pa.timestamp("us"))})
     pq.write_table(rows, tmp_path / "t.parquet", use_deprecated_int96_timestamps=True)
     table = protected(str(tmp_path / "t.parquet"))
-    assert "c" not in table.session.engine._source.files.by_engine
+    assert "c" not in table.session.engine._source.files[0].by_engine
     assert exact_table(table.where("c > TIMESTAMP '2001-01-01 00:00:00'").count()).sums["rows"] == [1]
 
 

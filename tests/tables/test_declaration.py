@@ -57,7 +57,7 @@ def test_a_range_of_a_question_may_be_auto():
     left_open = make_query(frame, {"total": language.sum("amount")})
     assert make_query(frame, {"total": language.sum("amount", between="auto")}) == left_open
     given = make_query(frame, {"total": language.sum("amount", between=(0, 5))})
-    assert with_ranges(given, {"total": "auto"}) == left_open
+    assert with_ranges(given, {"total": "auto"}, frame.declaration) == left_open
 
 
 def test_a_catalog_takes_the_same_words(tmp_path: Any):

@@ -122,7 +122,7 @@ def test_opening_reads_no_row(monkeypatch, tmp_path):
         ("missing.parquet", "no file at"),
         ("missing*.csv", "no file at"),
         (5, "a int cannot be opened as a table"),
-        (("a", "b"), "DuckDB connection"),
+        (("a", "b"), "DuckDB or PostgreSQL connection"),
     ],
 )
 def test_what_is_no_source_is_refused(source, words):

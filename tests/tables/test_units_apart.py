@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.engine.engine import Engine, joined
+from tacit.engine.embedded import EmbeddedEngine, joined
 from tacit.errors import QueryRefused
 from tacit_gauntlet.stage.table import SALT, exact_cells, plan_of, protected
 
@@ -48,8 +48,8 @@ def test_every_id_is_a_person_on_the_quick_path_and_on_the_patient_one(kind, ask
     table = protected(stored(kind, TAKEN[kind]))
     question = table.count_units() if asked == "units" else table.count_distinct("x", per_unit=1)
     plan, source = plan_of(question), question.session.engine._source
-    patient = joined(list(Engine(source)._patient(plan, SALT, "sql")))
-    assert patient.sums == Engine(source, path="sql")._on_path(plan, SALT, "sql").sums
+    patient = joined(list(EmbeddedEngine(source)._patient(plan, SALT, "sql")))
+    assert patient.sums == EmbeddedEngine(source, path="sql")._on_path(plan, SALT, "sql").sums
     assert patient.sums == (
         {"rows": [2 * len(TAKEN[kind])], "units": [len(TAKEN[kind])]} if asked == "units" else {"distinct_0": [1]}
     )

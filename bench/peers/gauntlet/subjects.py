@@ -33,7 +33,7 @@ def tacit_subject():
     def total(rows, bounds, epsilon, whole):
         words = {} if bounds is None else {"between": bounds}
         (row,) = protected(rows, whole).sum("x", **words).answer(epsilon=epsilon).to_dicts()
-        return row["x"]
+        return row["sum_x"]
 
     def budget(amount, charge):
         path = Path(tempfile.mkdtemp()) / "ledger.db"

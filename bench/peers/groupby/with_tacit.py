@@ -23,9 +23,13 @@ TABLES = {}
 
 
 def answer(asked):
-    """Answer once more, from the file; a question asked again would be free, so epsilon is a hair off."""
-    found = opened(asked).sql(QUESTION).answer(epsilon=EPSILON - next(TURNS) / 10**9, delta=DELTA)
-    frame = found.to_arrow()
+    """Answer once more, from the file."""
+    return told(opened(asked).sql(QUESTION))
+
+
+def told(question):
+    """Return what gives the columns of an answer; a question asked again would be free, so epsilon is a hair off."""
+    frame = question.answer(epsilon=EPSILON - next(TURNS) / 10**9, delta=DELTA).to_arrow()
     return lambda: columns(*(frame[name].to_pylist() for name in ("item", "n", "total", "mean")))
 
 
@@ -33,19 +37,23 @@ def opened(asked):
     """Return the protected table, declared once."""
     place = asked["path"], asked["public"]
     if place not in TABLES:
-        keys = {"item": {"keys": range(asked["items"])}} if asked["public"] else {}
-        TABLES[place] = tacit.table(
-            asked["path"],
-            unit="user_id",
-            name="orders",
-            budget=tacit.epsilon(1000, delta=1e-3),  # for many repeats, each of which gets epsilon 1, delta 1e-6
-            accept_large_delta=True,
-            ledger=Path(asked["path"]).parent / f"ledger-{os.getpid()}-{len(TABLES)}.db",
-            rows_per_unit=ROWS_PER_ITEM,
-            groups_per_unit=ITEMS_PER_PERSON,
-            columns={"amount": {"between": (LOW, HIGH)}, **keys},
-        )
+        TABLES[place] = tacit.table(asked["path"], **declared(asked, len(TABLES)))
     return TABLES[place]
+
+
+def declared(asked, number):
+    """Return what is declared of the table, wherever its rows are; each table has a ledger of its own."""
+    keys = {"item": {"keys": range(asked["items"])}} if asked["public"] else {}
+    return {
+        "unit": "user_id",
+        "name": "orders",
+        "budget": tacit.epsilon(1000, delta=1e-3),  # for many repeats, each of which gets epsilon 1, delta 1e-6
+        "accept_large_delta": True,
+        "ledger": Path(asked["path"]).parent / f"ledger-{os.getpid()}-{number}.db",
+        "rows_per_unit": ROWS_PER_ITEM,
+        "groups_per_unit": ITEMS_PER_PERSON,
+        "columns": {"amount": {"between": (LOW, HIGH)}, **keys},
+    }
 
 
 def warm_up(asked):

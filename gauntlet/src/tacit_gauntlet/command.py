@@ -26,7 +26,10 @@ Say = Callable[[str, str], None]
 def gauntlet(
     *,
     engine: Annotated[
-        str, typer.Option(help="The path rows are read by: duckdb (in SQL) or kernel (compiled loops).")
+        str,
+        typer.Option(
+            help="Where rows are: duckdb (read in SQL), kernel (in compiled loops), postgres or spark, started here."
+        ),
     ] = "duckdb",
     case: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this case, or a letter for all of its; repeatable.")

@@ -7,7 +7,7 @@ floats, rounded outwards.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tacit.answer.noise_sums import law_bound, weighted_bound
@@ -18,7 +18,13 @@ from tacit.release import NoisyTable
 FLOOR_SCALES = 4
 # A factor that may be larger than this is as good as unknown.
 FACTOR_MOST = 1e9
+# Where totals tell little, no more than so many times what facts foretell is taken to be cut.
+FORETOLD_MOST = 3.0
 ROUNDS = 60
+# By how much more than the average a group may have lost, as a part of it: a convention (docs/proofs/corrected.md). At
+# least so much; where little is cut, it is of few people, and groups differ by up to so much more; and by up to so much
+# more again, the more of what was cut is of people who are in one group alone.
+LOST_MORE, LOST_UNEVENLY, LOST_ALONE = 0.5, 1.25, 1.0
 # Public rows are those of the listed groups unless there are more of them than foreseen by this factor.
 LIST_MOST = Fraction(3, 2)
 
@@ -46,16 +52,17 @@ class Anchor:
     foreseen: float = 1.0
     totals: Totals | None = None
     public_total: int | None = None
-
-    @property
-    def error(self) -> float:
-        """How far off the factor may be, on the side where it may be further off."""
-        return max(self.high - float(self.factor), float(self.factor) - self.low)
+    alone: float = 0.0  # how far what was cut is of people in one group (`Outlook.alone`)
 
     @property
     def cut_most(self) -> float:
         """The most that can have been cut from any one group, in steps: all that was cut from all of them."""
         return math.inf if self.totals is None else max(self.totals.cut, 0.0) + self.totals.error
+
+
+def lost_more(kept: float, alone: float) -> float:
+    """Return by how much more than the average a group may have lost, as a part of it, where this share was kept."""
+    return LOST_MORE + LOST_UNEVENLY * min(max(kept, 0.0), 1.0) + LOST_ALONE * alone
 
 
 def vectors_of(plan: Plan) -> tuple[Vector, ...]:
@@ -78,6 +85,8 @@ def anchors(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[Anchor
             found.append(measured_anchor(vector, plan.totals[measured], kept, cut, confidence))
         else:
             found.append(_unmeasured(vector, index, plan, noisy, confidence))
+        if vector.outlook is not None:
+            found[-1] = replace(found[-1], alone=vector.outlook.alone)
     return tuple(found)
 
 
@@ -111,11 +120,11 @@ def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, 
 
 
 def _within_facts(vector: Vector, factor: float, high: float) -> float:
-    """Return the upper end of a factor: where the totals tell little, at most twice the cut that facts foretell."""
+    """Return the upper end of a factor: where the totals tell little, about what facts foretell and half of it more."""
     outlook = vector.outlook
     if high <= 2 * factor or outlook is None or outlook.mass <= 0 or outlook.kept <= 0:
         return high
-    return min(high, max(2 * factor, 2 / min(outlook.kept, 1.0) - 1))
+    return min(high, max(2 * factor, 1 + FORETOLD_MOST * (1 / min(outlook.kept, 1.0) - 1)))
 
 
 def _ratio_ends(kept: int, cut: int, off: Callable[[float], float]) -> tuple[float, float]:

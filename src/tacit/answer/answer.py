@@ -6,29 +6,37 @@ columns is in `columns.py`, and printing is in `text.py`.
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any, overload
 
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
+from tacit.answer.bounds_words import bounds_lines, is_of_people, learned_line, named
 from tacit.answer.columns import column_type, lower_ends, noisy_columns
+from tacit.answer.computed import COMPUTED, PLACE, ColumnsAt, computed_notes, shown_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
-from tacit.answer.disclosure import bounds_lines, bounds_record, is_of_people
+from tacit.answer.disclosure import bounds_record
+from tacit.answer.moments import NoisyColumn
 from tacit.answer.text import html_table, text_table
 from tacit.errors import InvalidParameter, json_text
 from tacit.plan import Plan, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
-from tacit.query import PostProcessing, apply_postprocessing, picks_by_noise
+from tacit.query import PostProcessing, apply_postprocessing, columns_of, picks_by_noise
 from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
 PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
-# How the rows of an answer name its lower ends: no column of a question can be called that.
+MORE = "Spend more epsilon, ask fewer numbers at once, or group more coarsely."
+# A correlation whose interval is this wide is not told at all: there are no others.
+ANYTHING = 1.9
+# How the rows of a view name their lower ends: no column of a question can be called that.
 AT_LEAST = "\x00at least"
 ARROW_TYPES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -98,6 +106,7 @@ class AnswerInfo:
     receipt: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     bounds: Mapping[str, Any] = field(default_factory=dict)  # what was learned and scaled, as `disclosure.py` has it
+    is_public: bool = False  # nothing was read for it, or ever charged
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,7 +124,7 @@ class Answer:
     facts: AnswerInfo
     kinds: Mapping[str, str] = field(default_factory=dict)  # what each aggregate is, e.g. count or mean
     certify: Callable[[], Mapping[str, Any]] | None = field(default=None, compare=False)
-    has_lower_ends: frozenset[str] = frozenset()  # the aggregates that `at_least` is for
+    lower_ends: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # what `at_least` gives, by aggregate
 
     def __str__(self) -> str:
         return text_table(self)
@@ -160,13 +169,13 @@ class Answer:
         holds for the whole table, not only up to what a unit may count for, and fails at half the probability that the
         interval may: at a confidence of 95 %, in one row of 40.
         """
-        if name not in self.has_lower_ends:
-            known = ", ".join(sorted(self.has_lower_ends)) or "none here"
+        if name not in self.lower_ends:
+            known = ", ".join(sorted(self.lower_ends)) or "none here"
             raise InvalidParameter(
                 f"'{name}' has no lower end that holds whatever the rows are; these have: {known}"
                 "\nhint: it is for counts, and for sums of a column with a range that begins at 0, as between=(0, 100)"
             )
-        return [row[name + AT_LEAST] for row in self.rows]
+        return list(self.lower_ends[name])
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return one dict for each row."""
@@ -174,8 +183,7 @@ class Answer:
 
     def to_arrow(self) -> pa.Table:
         """Return an Arrow table, typed by the question."""
-        rows = self.rows if isinstance(self.rows, Rows) else None
-        columns = [rows.column(name) if rows else [row[name] for row in self.rows] for name in self.names]
+        columns = [_column(self.rows, name) for name in self.names]
         arrays = [_array(column, self.types[name]) for name, column in zip(self.names, columns, strict=True)]
         return pa.table(dict(zip(self.names, arrays, strict=True)))
 
@@ -240,9 +248,63 @@ def make_answer(
     certify: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Answer:
     """Return the answer made from noisy integers, after HAVING, ORDER BY and LIMIT: post-processing only."""
-    columns = noisy_columns(plan, noisy, facts.confidence)
-    lower = lower_ends(plan, noisy, facts.confidence)
-    columns = made_consistent(plan, columns) if consistent else columns
+
+    @cache
+    def columns_at(confidence: Fraction) -> list[NoisyColumn]:
+        found = noisy_columns(plan, noisy, confidence)
+        return made_consistent(plan, found) if consistent else found
+
+    released = released_view(plan, noisy, columns_at(facts.confidence), facts.confidence)
+    if after.shown:
+        outputs = [output.name for output in plan.outputs]
+        view = computed_view(outputs, after, released, columns_at, facts.confidence)
+    else:
+        kept = released.rows if after == PostProcessing() else apply_postprocessing(released.rows, after)
+        view = replace(released, rows=kept)
+    bounds = bounds_record(plan, noisy, facts.confidence)
+    notes = (
+        (*_empty(plan, noisy), *filter(None, [learned_line(plan)]))
+        if not view.rows
+        else (*unknown_notes(view), *bounds_lines(plan, bounds), *question_notes(plan, after), *view.notes)
+    )
+    closing = (*notes, *facts.notes, *((CONSISTENT,) if consistent else ()), *notices)
+    stated = replace(facts, notes=closing, bounds=bounds)
+    return answer_of(view, plan.columns, stated, certify)
+
+
+@dataclass(frozen=True)
+class View:
+    """The rows of an answer, what its columns are, and which of them have an end that holds whatever the rows are."""
+
+    rows: Sequence[Row]
+    types: Mapping[str, str]
+    kinds: Mapping[str, str]
+    lower: frozenset[str]
+    notes: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # the columns that people asked for, without the ends of intervals
+
+
+def answer_of(
+    view: View, columns: tuple[str, ...], facts: AnswerInfo, certify: Callable[[], Mapping[str, Any]] | None
+) -> Answer:
+    """Return the answer whose rows are a view's, with the columns that were asked for and the ends of their intervals.
+
+    What else the view carries from row to row is in no row of an answer.
+    """
+    kinds = tuple(view.kinds)
+    lower = {name: _column(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
+    shown = Answer((), columns, view.types, kinds, facts).names
+    rows = Rows({name: _column(view.rows, name) for name in shown})
+    return Answer(rows, columns, view.types, kinds, facts, view.kinds, certify, lower)
+
+
+def _column(rows: Sequence[Row], name: str) -> Sequence[Any]:
+    return rows.column(name) if isinstance(rows, Rows) else [row[name] for row in rows]
+
+
+def released_view(plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn], confidence: Fraction) -> View:
+    """Return all keys and outputs of a plan, each output with its interval."""
+    lower = lower_ends(plan, noisy, confidence)
     types: dict[str, str] = {key.name: key.type for key in plan.keys}
     named: dict[str, Sequence[Any]] = {name: [key[at] for key in noisy.keys] for at, name in enumerate(types)}
     for output, column in zip(plan.outputs, columns, strict=True):
@@ -251,26 +313,52 @@ def make_answer(
             types[column.name + end] = kind
             named[column.name + end] = values
     named |= {name + AT_LEAST: values for name, values in lower.items()}
-    rows = Rows(named)
-    shown = rows if after == PostProcessing() else apply_postprocessing(rows, after)
-    bounds = bounds_record(plan, noisy, facts.confidence)
-    notes = (*bounds_lines(plan, bounds), *_notes(plan, after), *_empty(plan, noisy, shown), *facts.notes)
-    kinds = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
-    stated = replace(facts, notes=(*notes, *((CONSISTENT,) if consistent else ()), *notices), bounds=bounds)
-    return Answer(shown, plan.columns, types, tuple(kinds), stated, kinds, certify, frozenset(lower))
+    kinds: dict[str, str] = {output.name: output.kind for output in plan.outputs if not isinstance(output, Ranking)}
+    return View(Rows(named), types, kinds, frozenset(lower), shown=plan.columns)
 
 
-def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
+def computed_view(
+    outputs: Sequence[str], after: PostProcessing, released: View, columns_at: ColumnsAt, confidence: Fraction
+) -> View:
+    """Return what is shown of an answer, computed from what was released."""
+    rows = [row | {PLACE: at} for at, row in enumerate(map(dict, released.rows))]
+    kept = apply_postprocessing(rows, after)
+    columns = shown_columns(after, rows, kept, outputs, columns_at, confidence)
+    named: dict[str, Sequence[Any]] = {}
+    types: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    lower: set[str] = set()
+    for column in columns:
+        named[column.name] = column.values
+        types[column.name] = released.types[column.output] if column.output else column.type
+        if column.low is None or column.high is None:
+            continue
+        named |= {f"{column.name}_low": column.low, f"{column.name}_high": column.high}
+        types |= dict.fromkeys((f"{column.name}_low", f"{column.name}_high"), types[column.name])
+        kinds[column.name] = released.kinds[column.output] if column.output else COMPUTED
+        if column.output in released.lower:
+            named[column.name + AT_LEAST] = [row[f"{column.output}{AT_LEAST}"] for row in kept]
+            lower.add(column.name)
+    drawn = {
+        shown.name: sum(released.kinds[name] == "quantile" for name in columns_of(shown.expression) if name in outputs)
+        for shown in after.shown
+    }
+    notes = computed_notes(columns, drawn, confidence)
+    shown = tuple(each.name for each in columns)
+    return View(Rows(named), types, kinds, frozenset(lower), tuple(notes), shown)
+
+
+def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
     """Return the notes that follow from the question alone, and not from rows."""
     notes = []
     if plan.threshold is not None:
-        what, least = threshold_words(plan)
-        notes.append(f"Groups are shown where the {what} is at least {least}; others may exist.")
+        windows = " Windows are computed over the groups that are shown." if after.windows else ""
+        notes.append(f"Groups of fewer than {_about_shown(plan)} are hidden.{windows}")
     if plan.weighed:
         names = [output.name for output in plan.outputs if is_of_people(output, plan)]
         each = "its groups and rows" if plan.keys else "its rows"
         verb = "is" if len(names) == 1 else "are"
-        notes.append(f"{', '.join(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
+        notes.append(f"{named(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
     if plan.instead_of is not None:
         notes.append(instead_words(plan))
     if picks_by_noise(after, [output.name for output in plan.outputs]):
@@ -278,17 +366,44 @@ def _notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _empty(plan: Plan, noisy: NoisyTable, shown: Sequence[Any]) -> tuple[str, ...]:
+def unknown_notes(view: View) -> tuple[str, ...]:
+    """Return what to do about numbers that cannot be told, or that may be anything; noise alone decides which."""
+    names = [name for name in view.kinds if name in view.shown and view.kinds[name] != COMPUTED]
+    untold = [name for name in names if any(row[name] is None for row in view.rows)]
+    vague = [
+        name
+        for name in names
+        if view.kinds[name] == "correlation"
+        and any(row[name] is not None and row[f"{name}_high"] - row[f"{name}_low"] >= ANYTHING for row in view.rows)
+    ]
+    notes = []
+    if untold:
+        where = "" if len(view.rows) == 1 else " where there is a –"
+        notes.append(f"Too few people to tell {', '.join(untold)}{where}. {MORE}")
+    if vague:
+        where = "" if len(view.rows) == 1 else " in some rows"
+        notes.append(f"{', '.join(vague)} may be anything{where}: the noise is as large as what it is made of. {MORE}")
+    return tuple(notes)
+
+
+def _about_shown(plan: Plan) -> str:
+    """Return about how many people a group has to have to be shown."""
+    who = "rows" if plan.unit is None else "people"
+    _, least = threshold_words(plan)
+    if plan.threshold is None or plan.scaling is None or plan.threshold.release >= len(plan.scaling.vectors):
+        return f"about {least} {who}"
+    weight = "1/√g" if plan.scaling.norm == 2 else "1/g"
+    return f"about {math.ceil(float(least)):,} people (who is in g groups counts {weight} in each)"
+
+
+def _empty(plan: Plan, noisy: NoisyTable) -> tuple[str, ...]:
     """Return why no row is shown; an empty answer is an outcome of the noise like any other."""
-    if len(shown):
-        return ()
     if not noisy.keys and plan.threshold is not None:
-        what, least = threshold_words(plan)
         return (
-            f"No group is shown: none had a {what} of {least} or more. Group more "
-            "coarsely, spend more epsilon or delta, or list the groups if they are public: keys=[...], or --keys.",
+            f"No group is shown: none has {_about_shown(plan)}. Group more coarsely, spend more epsilon or delta, or "
+            "list the groups if they are public: keys=[...], or --keys.",
         )
-    return ("No row is left after HAVING and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
+    return ("No row is left after HAVING, QUALIFY and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
 
 
 def threshold_words(plan: Plan) -> tuple[str, str]:
@@ -337,8 +452,11 @@ def _array(values: Sequence[Any], kind: str) -> pa.Array:
         return pa.array([None if v is None else float(v) for v in values], pa.float64())
 
 
+_RUN_BY_SPREADSHEETS = "=+-@\t\r\n＝＋－＠"  # the last four are the wide forms, which some read as the others
+
+
 def _defused(value: Any) -> Any:
-    return "'" + value if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+    return "'" + value if isinstance(value, str) and value[:1] in _RUN_BY_SPREADSHEETS and value else value
 
 
 def _written(text: str, path: str | Path | None) -> str:

@@ -24,6 +24,7 @@ from tacit.answer.error_bars import (
 from tacit.answer.moments import NoisyColumn, Number, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
 from tacit.answer.scaled_columns import at_least, is_scaled, scaled_column
+from tacit.answer.scaled_moments import is_scaled_moment, scaled_moment_column
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -50,16 +51,21 @@ from tacit.release import NoisyTable
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
     """Return every output of the plan, in its order."""
     found = anchors(plan, noisy, confidence)
-    columns = [
-        scaled_column(output, plan, noisy, found, confidence)
-        if is_scaled(output, plan)
-        else _column(output, plan, noisy, confidence)
-        for output in plan.outputs
-    ]
+    columns = [_any_column(output, plan, noisy, found, confidence) for output in plan.outputs]
     anchor = measured_cut(plan, noisy, confidence)
     if anchor is None:
         return columns
     return [corrected(output, each, plan, anchor) for output, each in zip(plan.outputs, columns, strict=True)]
+
+
+def _any_column(
+    output: PlannedOutput, plan: Plan, noisy: NoisyTable, found: tuple[Anchor, ...], confidence: Fraction
+) -> NoisyColumn:
+    if is_scaled_moment(output, plan):
+        return scaled_moment_column(output, plan, noisy, confidence)
+    if is_scaled(output, plan):
+        return scaled_column(output, plan, noisy, found, confidence)
+    return _column(output, plan, noisy, confidence)
 
 
 def measured_cut(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Anchor | None:
@@ -67,6 +73,9 @@ def measured_cut(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Anchor 
     if plan.scaling is not None or (not plan.measured_totals and plan.public_rows is None):
         return None
     rows = next((output for output in plan.outputs if isinstance(output, CountRows)), None)
+    means = [output for output in plan.outputs if isinstance(output, Mean)]
+    if means and len(means) == len(plan.outputs):  # each tells how many rows it is of
+        rows = CountRows("rows", means[0].release)
     counts = None if rows is None else (rows, _column(rows, plan, noisy, confidence))
     return anchor_by_hand(plan, noisy, counts, confidence)
 

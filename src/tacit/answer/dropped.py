@@ -2,8 +2,9 @@
 
 A bound by hand drops rows. Where the plan has totals of what was kept and cut, or the number of rows is public, every
 group's count and sum is multiplied by one factor, and its interval allows for the error of the factor and for a group
-that lost none of its rows, or half as many again as the others (docs/proofs/corrected.md). Means are of what was kept,
-and counts of units are not corrected: the totals are of rows.
+that lost none of its rows, or twice as many as the others (docs/proofs/corrected.md). Means are of what was kept:
+their intervals allow for rows left out that differ from those. Counts of units are not corrected: the totals are of
+rows.
 """
 
 import math
@@ -16,9 +17,13 @@ from tacit.answer.anchors import Anchor, measured_anchor, sum_of_many
 from tacit.answer.error_bars import on_grid
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.scaled_columns import corrected_ends
-from tacit.plan import CountRows, CountValues, Plan, PlannedOutput, Sum, whole_of
+from tacit.plan import CountRows, CountValues, Mean, Plan, PlannedOutput, Sum, whole_of
 from tacit.privacy import Floats, wholes
 from tacit.release import NoisyTable
+
+# The mean of the rows that were left out is taken to differ from that of those kept by no more than this part of the
+# way to the nearer end of the range: a convention that held on tables with heavy people (docs/decisions.md).
+LEFT_OUT_DIFFERS = 0.5
 
 
 def anchor_by_hand(
@@ -48,7 +53,9 @@ def _of_public_rows(rows: int, output: CountRows, column: NoisyColumn, plan: Pla
 
 
 def corrected(output: PlannedOutput, column: NoisyColumn, plan: Plan, anchor: Anchor) -> NoisyColumn:
-    """Return a count of rows or a sum, scaled back; any other column as it is."""
+    """Return a count or a sum scaled back, and a mean whose bar has what the rows left out may do; others as is."""
+    if isinstance(output, Mean):
+        return _with_left_out(output, column, plan, anchor)
     if not isinstance(output, CountRows | CountValues | Sum):
         return column
     values, low, high = (np.array(ends, dtype=np.float64) for ends in (column.values, column.low, column.high))
@@ -63,6 +70,20 @@ def corrected(output: PlannedOutput, column: NoisyColumn, plan: Plan, anchor: An
     # dropping only lowers a count, so that its lower end holds as it is
     bottom = low if not isinstance(output, Sum) and (plan.keys or math.isinf(anchor.high)) else ends[0]
     return _ended(column, output, plan, values * float(anchor.factor), bottom, ends[1])
+
+
+def _with_left_out(output: Mean, column: NoisyColumn, plan: Plan, anchor: Anchor) -> NoisyColumn:
+    """Return a mean of what was kept, its interval widened by what as many rows as were left out may move it."""
+    measured = plan.measured[output.column]
+    share = 1.0 if math.isinf(anchor.high) else 1 - 1 / anchor.high
+    least, most = float(measured.low * measured.step), float(measured.high * measured.step)
+    low, high = [], []
+    for value, bottom, top in zip(column.values, column.low, column.high, strict=True):
+        near = 0.0 if value is None else max(min(value - least, most - value), 0.0)
+        moved = LEFT_OUT_DIFFERS * share * near
+        low.append(bottom if bottom is None else min(bottom, max(bottom - moved, least)))
+        high.append(top if top is None else max(top, min(top + moved, most)))
+    return replace(column, low=tuple(low), high=tuple(high))
 
 
 def _row_size(output: CountRows | CountValues | Sum, plan: Plan) -> float:

@@ -38,6 +38,7 @@ STARTS_AT_ZERO: Mapping[str, bool] = {
     "covariance": False,
     "correlation": False,
     "quantile": False,
+    "computed": False,
 }
 QUANTILE = re.compile(r"(?P<stem>.+)_p(?P<percent>\d+(?:_\d+)?)")
 

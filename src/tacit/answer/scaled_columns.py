@@ -14,9 +14,20 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tacit.answer.anchors import FLOOR_SCALES, Anchor, anchors, fine_per_step, totals_index, vectors_of
+from tacit.answer.anchors import (
+    FACTOR_MOST,
+    FLOOR_SCALES,
+    Anchor,
+    Totals,
+    anchors,
+    fine_per_step,
+    lost_more,
+    totals_index,
+    vectors_of,
+)
 from tacit.answer.error_bars import on_grid, shown_count_reach
 from tacit.answer.moments import NoisyColumn
+from tacit.answer.moved_means import moved_by_scaling
 from tacit.answer.noise_sums import law_bound, weighted_bounds
 from tacit.plan import (
     CountRows,
@@ -37,8 +48,12 @@ ScaledOutput = CountRows | CountValues | CountUnits | Sum | Mean
 # A cell of these kinds is never negative, whatever the rows.
 NEVER_NEGATIVE = ("rows", "units", "counted", "missing")
 NARROWINGS = 4
-# By how much more than the average a group may have lost: a convention (docs/proofs/corrected.md).
-LOST_MORE = 0.5
+# A shift from totals that do not have all of what was cut is made where it is so many times as large as it may be off.
+SURELY = 2.0
+# By which part of it the share of rows that facts foretell to be cut may be wrong: a convention too.
+FORETOLD_OFF = 1 / 4
+# Errors that are off together are tried in this many proportions: the largest product is met within 1 part in 5,000.
+ANGLES = 49
 # Distances from a threshold are told apart by this share of a unit, so that few of them are computed.
 UNIT_PARTS = 8
 
@@ -93,8 +108,8 @@ def mean_shift(output: Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction
     """Return what a mean is shifted by in all groups, and how far off that may be, in the column's own unit."""
     cells = _Cells(plan, noisy, anchors(plan, noisy, confidence), confidence)
     step = float(plan.measured[output.column].step)
-    shift, off = _shift(output.release, _counting(output.release, cells), cells)
-    return shift * step, off * step
+    shift = _shift(output.release, _counting(output.release, cells), cells)
+    return shift.made * step, shift.off * step
 
 
 @dataclass(frozen=True)
@@ -167,7 +182,14 @@ def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> Noi
     times = anchor.factor / fine_per_step(vector)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
     kept = cells.steps(index)
-    low, high = corrected_ends(kept, cells.noise(index), anchor, hidden=_hidden(index, cells, kept))
+    luck = 0.0 if vector.outlook is None else vector.outlook.luck
+    low, high = corrected_ends(
+        kept,
+        cells.noise(index),
+        anchor,
+        hidden=_hidden(index, cells, kept),
+        other=luck * np.sqrt(anchor.foreseen * np.abs(kept)),
+    )
     if never_negative(cells.plan, index):  # the lower end is a theorem
         low = np.minimum(kept - cells.noise(index)[0], values.astype(np.float64))
     return _between(name, values, low, high, column)
@@ -184,28 +206,37 @@ def corrected_ends(
 ) -> tuple[Floats, Floats]:
     """Return the ends of what groups have, from what was kept of them and how far below and above it may be.
 
-    Towards 0 the interval ends where a group lost nothing. Away from 0 it ends where a group lost half as much again
-    as the average; noise and the error of the factor are added as squares. `hidden` is what cancels in a group on
-    average, of which any share may have been cut; `other` is any further error of the corrected number. The one group
-    that `is_whole` lost what was measured, and neither less nor more.
+    Towards 0 the interval ends where a group lost nothing. Away from 0 it ends where a group lost as much more than the
+    average as `lost_more` says; noise and the errors of the factor are off together, as squares. `hidden` is what
+    cancels in a group on average, of which any share may have been cut; `other` is any further error of the corrected
+    number. The one group that `is_whole` lost what was measured, and neither less nor more.
     """
-    down, up = noise
     if math.isinf(anchor.high):  # the totals are too small for a factor: any group may have lost all that was cut
         most = anchor.cut_most if math.isfinite(anchor.cut_most) else np.abs(kept)
-        return kept - down - most - other, kept + up + most + other
-    factor, lost = float(anchor.factor), 0.0 if is_whole else anchor.foreseen - 1
-    far = (anchor.error * kept) ** 2 + (LOST_MORE * lost * kept) ** 2 + (lost * hidden) ** 2 + np.square(other)
+        return kept - noise[0] - most - other, kept + noise[1] + most + other
     # where no factor was measured, a group may still have lost what is foreseen
-    beyond = (anchor.foreseen - factor) * kept
-    aside = np.sqrt((lost * hidden) ** 2 + np.square(other))
+    factor, lost = anchor.foreseen, 0.0 if is_whole else anchor.foreseen - 1
+    more = math.hypot(anchor.high - float(anchor.factor), lost_more(1 / factor, anchor.alone) * lost)
+    aside = np.hypot(lost * hidden, other)
 
-    def outer(reach: Floats, sign: int) -> Floats:
-        away = factor * kept + np.where(sign * kept > 0, beyond, 0.0) + sign * np.sqrt((factor * reach) ** 2 + far)
-        nearer = kept + sign * reach  # across 0 the noise itself is scaled up
-        towards = np.where(sign * nearer > 0, factor * nearer, nearer) + sign * aside
-        return np.asarray(np.where((sign * kept > 0) | is_whole, away, towards))
+    def outer(sign: int, reach: Floats) -> Floats:
+        ahead = sign * kept
+        far = largest_products(ahead, reach, factor, more)
+        if is_whole:
+            middle, near = factor * ahead, largest_products(ahead, reach, factor, anchor.low - factor)
+        else:
+            middle, near = np.where(ahead > 0, factor * ahead, ahead), ahead + reach
+        return np.asarray(sign * (middle + np.hypot(np.maximum(far, near) - middle, aside)))
 
-    return outer(down, -1), outer(up, 1)
+    return outer(-1, noise[0]), outer(1, noise[1])
+
+
+def largest_products(kept: Floats, reach: Floats, factor: float, off: float) -> Floats:
+    """Return the largest (kept + a·reach)·(factor + b·off) of all a and b that are not negative, with a² + b² = 1."""
+    found = np.full_like(kept, -math.inf)
+    for angle in np.linspace(0.0, math.pi / 2, ANGLES).tolist():
+        found = np.maximum(found, (kept + math.cos(angle) * reach) * (factor + math.sin(angle) * off))
+    return found
 
 
 def _hidden(index: int, cells: _Cells, kept: Floats) -> float:
@@ -247,7 +278,7 @@ class _Means:
     known: Flags  # whether there are enough rows for their noise
     noise: Floats
     shift: float  # what is added to every group's mean
-    other: float  # how far off it may be beside the noise: shift and spread
+    other: Floats  # how far off it may be beside the noise: shift and spread
 
 
 def _means(index: int, cells: _Cells) -> _Means:
@@ -264,8 +295,9 @@ def _means(index: int, cells: _Cells) -> _Means:
     for _ in range(NARROWINGS):
         noise = cells.pair_bounds(index, counting, size) / safe
         size = np.minimum(size, np.abs(kept) + noise)
-    shift, off = _shift(index, counting, cells)
-    return _Means(rows, kept, known, noise, shift, math.hypot(off, shift, _spread(index, counting, cells)))
+    shift = _shift(index, counting, cells)
+    moved = _moved(index, counting, cells, np.maximum(safe, reach), shift)
+    return _Means(rows, kept, known, noise, shift.made, np.hypot(shift.most, moved))
 
 
 def _counting(index: int, cells: _Cells) -> int:
@@ -275,11 +307,27 @@ def _counting(index: int, cells: _Cells) -> int:
     return counting
 
 
-def _shift(index: int, counting: int, cells: _Cells) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _Shift:
+    """How far the mean of the whole table is from that of what was kept of it, in steps."""
+
+    made: float = 0.0  # what all means are shifted by
+    measured: float = 0.0
+    off: float = 0.0  # how far off the measured one may be
+
+    @property
+    def most(self) -> float:
+        """How far a group may be off where it is shifted as all are, though it should be not at all, or by twice."""
+        return math.hypot(self.measured, self.off)
+
+
+def _shift(index: int, counting: int, cells: _Cells) -> _Shift:
     """Return the mean of the whole table less the mean of what was kept of it, and how far off that may be."""
     sums, rows = cells.anchors[index].totals, cells.anchors[counting].totals
-    if sums is None or rows is None:
-        return 0.0, 0.0
+    if sums is None:
+        return _Shift()
+    if rows is None:
+        return _shift_by_facts(sums, index, counting, cells)
     release, per_step = _totals_noise(counting, cells)
     least = FLOOR_SCALES * float(release.scale / per_step)
     kept_rows = max(rows.kept, least)
@@ -289,7 +337,30 @@ def _shift(index: int, counting: int, cells: _Cells) -> tuple[float, float]:
     slopes = [1 / all_rows - 1 / kept_rows, 1 / all_rows, kept / kept_rows - whole / all_rows, whole / all_rows]
     noises = [_totals_noise(each, cells) for each in (index, index, counting, counting)]
     off = noise_bounds(noises, np.abs(np.array([slopes])), cells.confidence)
-    return whole - kept, float(off[0])
+    return _Shift(whole - kept, whole - kept, float(off[0]))
+
+
+def _shift_by_facts(sums: Totals, index: int, counting: int, cells: _Cells) -> _Shift:
+    """Return the shift where the sums have totals and the rows have none: which share of them was cut, facts foretell.
+
+    A shift that may as well be none is not made, and neither is one from totals whose tail is below the tail cap: what
+    people have beyond it is missing from what was cut, always on one side. It is in the bars either way.
+    """
+    of_sums, of_rows = cells.vector(index).outlook, cells.vector(counting).outlook
+    if of_sums is None or of_rows is None or of_rows.mass <= 0:
+        return _Shift()
+    share = 1 - min(max(of_rows.kept, 0.0), 1.0)
+    seen = float(np.sum(cells.steps(counting)))
+    kept = float(np.sum(cells.steps(index))) / max(seen, 1.0)
+    # where all groups are shown, they tell how many rows there are, better than facts do
+    listed = cells.plan.threshold is None and 0 < share < 1 and seen > 0
+    all_rows = max(seen / (1 - share), 1.0) if listed else of_rows.mass
+    measured = sums.cut / all_rows - share * kept
+    off = math.hypot(sums.error / all_rows, of_sums.beyond_totals / all_rows, FORETOLD_OFF * share * kept)
+    is_made = abs(measured) > off
+    if of_sums.beyond_totals > 0:
+        is_made = abs(measured) > SURELY * off and sums.cut * measured > 0
+    return _Shift(measured if is_made else 0.0, measured, off)
 
 
 def _totals_noise(index: int, cells: _Cells) -> tuple[NoisyRelease, Fraction]:
@@ -301,15 +372,16 @@ def _totals_noise(index: int, cells: _Cells) -> tuple[NoisyRelease, Fraction]:
     return cells.plan.totals[place], fine_per_step(vector) / 2**vector.tail_shift
 
 
-def _spread(index: int, counting: int, cells: _Cells) -> float:
-    """Return how far from the others a group's mean may have been moved by scaling, as the facts foretell it.
-
-    That is the share of the centred sums that is scaled away, times how far rows are from the centre on average.
-    """
-    of_sums, of_rows = cells.vector(index).outlook, cells.vector(counting).outlook
-    if of_sums is None or of_rows is None or not cells.plan.keys or of_rows.mass <= 0:
-        return 0.0
-    return (1 - min(max(of_sums.kept, 0.0), 1.0)) * of_sums.mass / of_rows.mass
+def _moved(index: int, counting: int, cells: _Cells, rows: Floats, shift: _Shift) -> Floats:
+    """Return how far from the others a group's mean may have been moved, from what was kept of its rows."""
+    of_rows = cells.vector(counting).outlook
+    if of_rows is None:
+        return np.zeros_like(rows)
+    all_rows = rows / min(max(of_rows.kept, 1 / FACTOR_MOST), 1.0)
+    measured = None if cells.anchors[index].totals is None else shift.most
+    return moved_by_scaling(
+        cells.vector(index), cells.vector(counting), all_rows, measured, by_luck=bool(cells.plan.keys)
+    )
 
 
 def _mean(output: Mean, cells: _Cells) -> NoisyColumn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import json
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
@@ -43,6 +44,36 @@ def text_table(answer: Answer) -> str:
     return "\n".join([*lines, *closing_lines(answer)]).strip("\n")
 
 
+# What a ledger keeps of an answer for people to read: so many rows, and so much of a cell.
+ROWS_KEPT = 1000
+CELL_KEPT = 200
+
+
+def kept_text(answer: Answer) -> str:
+    """Return the shown columns and cells of an answer, the ± among them, as a text that `kept_lines` reads."""
+    head, body = cells(answer)
+    rows = [[cell[:CELL_KEPT] for cell in row] for row in body[:ROWS_KEPT]]
+    columns = [[name[:CELL_KEPT], right] for name, right in head]
+    more = max(0, len(body) - ROWS_KEPT)
+    return json.dumps({"columns": columns, "rows": rows, "more": more}, ensure_ascii=False, separators=(",", ":"))
+
+
+def kept_lines(text: str) -> list[str]:
+    """Return a table, line by line, from what `kept_text` wrote; a text of anyone else's may be refused."""
+    kept = json.loads(text)
+    columns, rows = [(str(name), bool(right)) for name, right in kept["columns"]], kept["rows"]
+    cut = [[printable(str(cell)) for cell in row] for row in rows]
+    widths = [max(map(len, [name, *column])) for (name, _), *column in zip(columns, *cut, strict=True)]
+
+    def line(row: list[str]) -> str:
+        placed = zip(row, widths, columns, strict=True)
+        return "   ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, (_, right) in placed)
+
+    lines = [line([printable(name) for name, _ in columns]), *map(line, cut)]
+    more = [f"… and {int(kept['more']):,} more rows"] if kept["more"] else []
+    return [*(each.rstrip() for each in lines), *more]
+
+
 def html_table(answer: Answer) -> str:
     """Return the answer as an HTML table, every cell escaped."""
     head, body = cells(answer)
@@ -80,6 +111,8 @@ def closing_lines(answer: Answer) -> list[str]:
 
 def _answered(facts: AnswerInfo) -> str:
     """Return when it was answered and from which version of the table; an answer without a receipt has no time."""
+    if facts.is_public:
+        return "all of it is public"
     time = str(facts.receipt.get("time", ""))[:16].replace("T", " ")
     return f"answered {time} UTC, from version {facts.version}" if time else "this question was already answered"
 
@@ -97,6 +130,8 @@ def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
         head.append((key_text(name), True))
         head.append((f"± {percent}", True))
         shown = [_value_and_bar(row[name], row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
+        if answer.kinds.get(name) == "computed":  # NULL as the expression says, and no want of people
+            shown = [(value, "" if value == "–" else bar) for value, bar in shown]
         columns.append([value for value, _ in shown])
         columns.append([bar for _, bar in shown])
     return head, [list(row) for row in zip(*columns, strict=True)]
@@ -116,6 +151,8 @@ def key_text(value: Any) -> str:
 def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:
     if value is None:
         return "–", "not enough people"
+    if low is None or high is None:
+        return _number_text(value, _digits(abs(value) / 100)), "not known"
     digits = _digits(max(high - value, value - low))
     number = _number_text(value, digits)
     if abs((high - value) - (value - low)) <= 1e-9 * max(abs(high - low), 1e-300):

@@ -93,7 +93,7 @@ def audit_question(
     >>> tacit.audit_question(table.count(), epsilon=1, draws=2_000).violated
     False
     """
-    plan = question.plan(epsilon, delta, noise=noise).plan
+    plan = question.plan(epsilon, delta, noise=noise).only_plan
     return audit_plan(
         plan, question.session.declaration, question.query, draws=draws, confidence=confidence_meaning(confidence)
     )

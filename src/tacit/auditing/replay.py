@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from tacit.auditing.neighbours import MadeTables, make_tables, written_facts
-from tacit.engine import Engine, ExecutionPath
+from tacit.engine import ExecutionPath, open_engine
 from tacit.errors import EngineError
 from tacit.exact import UNITS, ExactTable, GroupedSteps
 from tacit.plan import NoisyRelease, Plan, QuantileDraw, Sensitivity
@@ -113,7 +113,7 @@ def _all_tables(made: MadeTables) -> dict[str | None, pa.Table]:
 
 def _trace_tables(plan: Plan, declaration: Declaration, tables: Mapping[Any, pa.Table]) -> dict[Any, Trace]:
     """Return the runs of a plan on tables, all on the path that questions of the first would take now."""
-    path = Engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan, again=True)
+    path = open_engine(open_source(next(iter(tables.values())), written_facts(declaration))).path_of(plan, again=True)
     return {name: run_plan(plan, declaration, table, path=path) for name, table in tables.items()}
 
 
@@ -159,7 +159,7 @@ def run_plan(plan: Plan, declaration: Declaration, table: pa.Table, *, path: Exe
     logger = logging.getLogger("tacit")
     logger.addHandler(heard)
     try:
-        exact = Engine(open_source(table, written_facts(declaration)), path=path).aggregate(plan, SALT)
+        exact = open_engine(open_source(table, written_facts(declaration)), path=path).aggregate(plan, SALT)
         return Trace(exact, release(plan, exact), failed=False, logged=tuple(heard.lines))
     except EngineError:
         return Trace(None, None, failed=True, logged=tuple(heard.lines))

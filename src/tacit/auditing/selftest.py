@@ -18,7 +18,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from tacit.engine import Engine, ExecutionPath, interpreted_kernel
+from tacit.engine import Engine, ExecutionPath, interpreted_kernel, open_engine
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, SelfTestFailed
 from tacit.exact import ExactTable
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, open_ledger
@@ -242,7 +242,7 @@ def _question() -> tuple[Plan, Callable[[ExecutionPath | None], Engine]]:
     asked = {"n": count(), "people": count_units(), "age": mean("age"), "score": mean("score")}
     query = make_query(add_keys(Frame(declared), ["ward"], ["north", "south", "west"]), asked)
     plan = make_plan(query, declared, Spend(Fraction(1)))
-    return plan, lambda path: Engine(source, path=path)
+    return plan, lambda path: open_engine(source, path=path)
 
 
 def _sums(exact: ExactTable) -> dict[str, list[int]]:

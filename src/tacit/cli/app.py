@@ -16,9 +16,23 @@ from typing import Annotated, Any
 import typer
 
 import tacit
-from tacit.cli import ask, attack, audit, budget, catalog, demo, explain, learn, ledger, local, selftest
+from tacit.cli import (
+    ask,
+    attack,
+    audit,
+    budget,
+    catalog,
+    demo,
+    explain,
+    learn,
+    ledger,
+    local,
+    people,
+    selftest,
+)
 from tacit.cli.outside import Commands
 from tacit.cli.screen import say
+from tacit.cli.servers import mcp, serve
 from tacit.errors import BudgetExceeded, EngineError, LargeEpsilonWarning, NoRandomness, SelfTestFailed, TacitError
 
 GARBAGE_AFTER = 100_000
@@ -47,8 +61,11 @@ app.command(name="plan")(ask.plan)
 app.command(name="learn")(learn.learn)
 app.command(name="facts")(learn.facts)
 app.add_typer(budget.app, name="budget")
+app.add_typer(people.app, name="people")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(local.app, name="local")
+app.command(name="serve")(serve.serve)
+app.command(name="mcp")(mcp.mcp)
 app.command(name="certificate")(ledger.certificate)
 app.command(name="explain")(explain.explain)
 app.command(name="tradeoff")(explain.tradeoff)

@@ -13,6 +13,7 @@ import typer
 
 from tacit.cli.options import FORMATS, AskOptions, open_question, opening, plan_question, spending, with_options
 from tacit.cli.screen import check_plot, say, working
+from tacit.cli.servers.asking_servers import ask_server, plan_server
 from tacit.errors import InvalidParameter, json_text
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ def ask(options: AskOptions) -> None:
     `tacit ask pay.parquet "SELECT state, AVG(income) FROM pay GROUP BY state" --unit person_id --budget 3 --delta 1e-6
     --epsilon 1`
 
+    Of a table on a server, with the token in $TACIT_TOKEN:
+
+    `tacit ask visits "SELECT COUNT(*) FROM visits" --epsilon 1 --server https://data.example.org`
+
     How much one person may count for is learned by the first question, for a part of its epsilon, and kept.
 
     Exit codes: 0 answered, 2 refused, 3 the budget has no room, 4 charged and then failed.
@@ -54,16 +59,19 @@ def ask(options: AskOptions) -> None:
 
 def _asked(options: AskOptions) -> "Answer":
     with working("working"):
+        if options.server is not None:
+            return ask_server(options)
         opened = opening()
         plan_question(options, opened)  # a budget is for life: it is not declared by a question that is refused
-        return open_question(options, opened, to_plan=False).answer(
+        question = open_question(options, opened, to_plan=False)
+        return question.answer(
             delta=options.call_delta,
             request_id=options.request_id,
             analyst=options.analyst,
             noise=options.noise,
             confidence=options.confidence,
             learn=options.may_learn,
-            **(spending(options) | ({"consistent": True} if options.consistent else {})),
+            **(spending(options, question) | ({"consistent": True} if options.consistent else {})),
         )
 
 
@@ -125,7 +133,7 @@ def plan(options: AskOptions) -> None:
         raise InvalidParameter("a plan is text and has no rows\nhint: --format table or --format json")
     if options.plot is not None:
         raise InvalidParameter("a plan has no numbers to draw\nhint: --plot belongs to tacit ask")
-    report = plan_question(options, opening())
+    report = plan_question(options, opening()) if options.server is None else plan_server(options)
     text = str(report)
     if options.format == "json":
         text = json_text({"plan": text.splitlines(), "loss": str(report.loss)})

@@ -150,10 +150,14 @@ def audit_ask(options: AskOptions) -> None:
     with working("auditing"):
         question = open_question(options, to_plan=True)
         plan = question.plan(
-            delta=options.call_delta, noise=options.noise, confidence=options.confidence, **spending(options)
+            delta=options.call_delta, noise=options.noise, confidence=options.confidence, **spending(options, question)
         )
         found = audit_plan(
-            plan.plan, question.session.declaration, question.query, draws=None, confidence=confidence_meaning(SURE)
+            plan.only_plan,
+            question.session.declaration,
+            question.query,
+            draws=None,
+            confidence=confidence_meaning(SURE),
         )
     if options.plot is not None:
         found.plot(options.plot)

@@ -1,10 +1,11 @@
-"""`tacit budget`: what each table may lose, what is spent and what is left; `tacit budget grant` changes it."""
+"""`tacit budget`: what each table may lose, what is spent and left; `grant` and `revoke` change it, for the record."""
 
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tacit.cli.books import ServerAddress, connected
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
@@ -56,6 +57,7 @@ def grant(
     ] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
     ledger: LedgerPath = None,
+    server: ServerAddress = None,
 ) -> None:
     """Set a budget from now on, with the curator's key and for the record; what was spent stays spent.
 
@@ -65,6 +67,13 @@ def grant(
     from tacit.privacy import large_words
 
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
+    if server is not None:
+        if population is not None or accept_large_delta:
+            raise InvalidParameter(
+                "these options are given where the ledger is, and not with --server\nhint: leave them out"
+            )
+        say(connected(server).grant(table, loss, analyst=analyst, period=period, reason=reason))
+        return
     with open_ledger(ledger or context.obj, create=False) as opened:
         given = opened.grant(
             table,
@@ -77,11 +86,59 @@ def grant(
         )
         granted = opened.table(table)
         statuses = () if granted is None or analyst == "*" else opened.budget_status(granted, analyst)
+        unknown = analyst not in (None, "*") and opened.has_people() and opened.person(analyst) is None
         left = "".join(f"; left: {one.words_left}" for one in statuses if one.budget == given)
     large = large_words(getattr(loss, "epsilon", Fraction(0)))
     if large is not None:
         say(f"tacit: warning: {large}", err=True)
     say(f"{table}: {given} from now on{left}")
+    if unknown:
+        say(f"tacit: '{analyst}' is not among this ledger's people yet: tacit people add {analyst}", err=True)
+
+
+@app.command()
+def revoke(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="The table's name.")],
+    *,
+    analyst: Annotated[str | None, typer.Option(metavar="NAME", help="Of one analyst; '*' for each.")] = None,
+    period: Annotated[str | None, typer.Option(metavar="P", help="The one per day, month or year.")] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    ledger: LedgerPath = None,
+    server: ServerAddress = None,
+) -> None:
+    """Let nothing more be spent under a budget, from now on and for the record; `grant` sets it anew.
+
+    Example: `tacit budget revoke pay --analyst ben --reason "ben has left"`
+    """
+    from tacit.ledger import open_ledger
+
+    if server is not None:
+        say(connected(server).revoke(table, analyst=analyst, period=period, reason=reason))
+        return
+    with open_ledger(ledger or context.obj, create=False) as opened:
+        closed = opened.revoke(table, analyst=analyst, period=period, reason=reason)
+    say(f"{table}: {closed}, from now on; what was spent stays spent")
+
+
+@app.command(name="list")
+def list_grants(context: typer.Context, *, ledger: LedgerPath = None) -> None:
+    """List every budget that was declared, granted or revoked, in order, with its reason.
+
+    Example: `tacit budget list`
+    """
+    from tacit.ledger import budget_from, open_ledger
+
+    with open_ledger(ledger or context.obj, create=False) as opened:
+        names: dict[str, list[str]] = {}
+        for table in opened.tables():
+            names.setdefault(table.cohort, []).append(table.name)
+        for entry in opened.entries():
+            if entry.kind == "budget":
+                given = budget_from(entry.record)
+                whose = ", ".join(sorted(names.get(given.cohort, ["?"])))
+                about = f"{whose}: {given}  {entry.record['reason']}".rstrip()
+                say(f"{entry.number:>7}  {entry.record['time'][:19]}  {about}")
 
 
 def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":

@@ -59,7 +59,7 @@ class TableDraft:
 
 def init(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, a glob, or a.duckdb?table=t.")
+        str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, a glob, a.duckdb?table=t, or an address.")
     ],
     *,
     name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.")] = None,
@@ -101,7 +101,7 @@ def init(
     types = dict(named(type, "--type", "age=int"))
     kinds, stem = _schema(source, types)
     draft = TableDraft(
-        source=os.path.relpath(source, Path(output).resolve().parent),
+        source=_kept(source, Path(output)),
         name=name or stem,
         kinds=kinds,
         unit=unit,
@@ -116,6 +116,13 @@ def init(
     before = _existing(Path(output), draft.name)
     check(draft)
     _write(ask_for_rest(draft) if asking and sys.stdin.isatty() else draft, before, output)
+
+
+def _kept(source: str, output: Path) -> str:
+    """Return a source as the catalog names it: a path from its own folder, an address without its password."""
+    from tacit.tables import without_password
+
+    return without_password(source) if "://" in source else os.path.relpath(source, output.resolve().parent)
 
 
 def check(draft: TableDraft) -> None:
@@ -328,6 +335,10 @@ def tables(
         if file.ledger is not None and "://" in file.ledger:
             raise  # a ledger at an address must exist
         shown = [describe(entry, None) for entry in file.tables.values()]
+    shown += [
+        f"{entry.name}: {entry.shown}\n  public:    protected tables may be joined with it"
+        for entry in file.public.values()
+    ]
     say("\n\n".join(shown))
     if any(MISTAKEN in each for each in shown):
         raise typer.Exit(2)
@@ -340,14 +351,18 @@ def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     options = entry.options
     unit = "each row" if options["unit"] is tacit.ROW else f"all rows of one {options['unit']}"
     lines = [
-        f"{entry.name}: {entry.source}",
+        f"{entry.name}: {entry.shown}",
         f"  protected: {unit}; neighbours: {options.get('neighbours', 'add-remove')}",
         f"  bounds:    {_bounds(options)}",
     ]
     public = [text for column, facts in options["columns"].items() if (text := _facts(column, facts))]
     if public:
         lines.append(f"  public:    {'; '.join(public)}")
-    lines.append(f"  budget:    {_budget(entry, ledger)}")
+    shared = options.get("same_people_as")
+    budget = _budget(entry, ledger)
+    lines.append(
+        f"  budget:    {budget if shared is None else f'that of {shared}, whose people it is about: {budget}'}"
+    )
     mistake = _mistake(entry)
     return "\n".join([*lines, f"{MISTAKEN}{mistake}"] if mistake else lines)
 
@@ -385,6 +400,8 @@ def _budget(entry: "CatalogEntry", ledger: "Ledger | None") -> str:
     table = None if ledger is None else known_table(ledger, entry.name)
     if table is None or ledger is None:
         declared = entry.options.get("budget")
+        if declared is None and entry.options.get("same_people_as") is not None:
+            return "nothing asked yet"
         return "not set, and the first question needs one" if declared is None else f"{declared}, nothing asked yet"
     left = ledger.left(table)
     return f"{table.budget}; left: {left}"

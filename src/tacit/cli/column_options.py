@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tacit.cli.options import AskOptions
     from tacit.door import Table
     from tacit.ledger import Ledger, RegisteredTable
-    from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, Source
+    from tacit.tables import CatalogEntry, CatalogFile, ColumnFacts, PublicTable, Source
 
 
 def read_ends(name: str, written: str) -> tuple[str, str]:
@@ -53,6 +53,13 @@ def named(written: Iterable[str] | None, option: str, example: str) -> list[tupl
             raise InvalidParameter(f"{option} names '{column}' twice\nhint: name it once, e.g. {option} {example}")
         pairs.append((column, value))
     return pairs
+
+
+def read_matches(text: str) -> int:
+    """Return how many rows of a public table one row may match."""
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise InvalidParameter("--most must be TABLE=N, with a whole number of at least 1\nhint: --most wards=2")
+    return int(text)
 
 
 def column_kinds(source: Source, columns: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -94,6 +101,16 @@ class FoundEntry:
     entry: CatalogEntry
     file: CatalogFile
 
+    def named(self, options: AskOptions) -> tuple[list[str], list[str]]:
+        """Return the catalog's other protected tables that the SELECT names, and its public ones."""
+        from tacit.query import tables_named
+
+        if (not self.file.public and len(self.file.tables) == 1) or not options.sql:
+            return [], []
+        names = {name.lower() for name in tables_named(options.sql, options.dialect)}
+        others = [name for name in self.file.tables if name.lower() in names and name != self.entry.name]
+        return others, [name for name in self.file.public if name.lower() in names]
+
 
 def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     """Return the catalog's table of that name; None where there is no catalog, or the name is a file's."""
@@ -112,21 +129,43 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
 def open_entry(found: FoundEntry, options: AskOptions, opened: Callable[[Any], Source], *, to_plan: bool) -> Table:
     """Return the catalog's table, after checking that the command line does not contradict it."""
     import tacit
+    from tacit.door import refuse_unapplied_people
 
     entry, file = found.entry, found.file
     _check_agreement(found, options)
-    forgets = options.try_out or (to_plan and not is_known(file.ledger, entry.name))
-    declared_options = dict(entry.options)
-    if forgets:
-        declared_options.pop("same_people_as", None)  # such a ledger knows no other table
+    named = [entry.name, *found.named(options)[0]]
+    forgets = options.try_out or (to_plan and not all(is_known(file.ledger, name) for name in named))
+    ledger: Any = MEMORY if forgets else file.ledger
+    first = entry.options.get("same_people_as")
+    if isinstance(first, str) and first in file.tables:  # whose budget it has must be known to the ledger
+        people = file.tables[first]
+        ledger = tacit.table(opened(people.source), name=first, ledger=ledger, **people.options).session.ledger
     try:
-        table = tacit.table(
-            opened(entry.source), name=entry.name, ledger=MEMORY if forgets else file.ledger, **declared_options
-        )
+        table = tacit.table(opened(entry.source), name=entry.name, ledger=ledger, **entry.options)
     except (InvalidParameter, QueryRefused) as problem:
         raise type(problem)(f"{file.path}, [tables.{entry.name}]: {problem}") from None
+    if not forgets:
+        refuse_unapplied_people(file, table)
     _check_columns(found, table.frame.declaration.columns, options)
     return table
+
+
+def open_others(
+    found: FoundEntry, table: Table, options: AskOptions, opened: Callable[[Any], Source]
+) -> tuple[list[Table | PublicTable], dict[str, int]]:
+    """Return the catalog's other tables that the SELECT names, and how many matches a row may have in public ones."""
+    import tacit
+
+    file = found.file
+    names, publics = found.named(options)
+    others: list[Table | PublicTable] = []
+    for name in names:
+        entry = file.tables[name]
+        others.append(tacit.table(opened(entry.source), name=name, ledger=table.session.ledger, **entry.options))
+    for name in publics:
+        entry = file.public[name]
+        others.append(tacit.public(entry.source, name=name, columns=entry.options["columns"]))
+    return others, {name: file.public[name].options["most"] for name in publics}
 
 
 def known_table(ledger: Ledger, name: str) -> RegisteredTable | None:

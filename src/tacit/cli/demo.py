@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -81,6 +82,7 @@ guessed = tacit.table("visits.parquet", unit="patient_id",
 guessed.group_by("ward").count().answer(epsilon=1, learn=False)    # a bound that nobody checks"""
 ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
 NEXT = """\
+tacit demo --serve                       the same in a browser, as an analyst and as a curator
 tacit demo --keep visits.parquet         keeps the made-up table, to ask it yourself:
 tacit plan visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" \\
       --unit patient_id --budget 2 --delta 1e-6 --epsilon 1
@@ -93,16 +95,23 @@ def demo(
     keep: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the made-up table here too, to ask it yourself.")
     ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Open it in the browser: an analyst and a curator, signed in by links.")
+    ] = False,
+    port: Annotated[int, typer.Option(metavar="N", help="With --serve: the port; 0 is any that is free.")] = 8765,
 ) -> None:
     """Show what Tacit does, on made-up data, in a few seconds.
 
-    Example: `tacit demo`
+    Example: `tacit demo`, or `tacit demo --serve` for the browser
     """
     with own_folder() as folder:
         path = folder / "visits.parquet"
         write_visits(path)
         if keep is not None:
             keep_table(path, keep)
+        if serve:
+            serve_visits(folder, port)
+            return
         visits = show_table(path)
         by_ward = show_plan(visits)
         show_answer(by_ward, path)
@@ -110,6 +119,30 @@ def demo(
         show_sql(visits)
         show_end(visits)
     say("Try next", NEXT)
+
+
+CATALOG = """\
+ledger = "ledger.db"
+
+[tables.visits]
+source = "visits.parquet"
+unit = "patient_id"
+budget = { epsilon = 5, delta = 0.000001 }
+hold = "1s"
+"""
+
+
+def serve_visits(folder: Path, port: int) -> None:
+    """Serve the made-up table on this machine, with a curator and an analyst; whoever has a link is signed in."""
+    from tacit.cli.servers.serve import listen_at, open_desk
+
+    (folder / "tacit.toml").write_text(CATALOG, encoding="utf-8")
+    desk = open_desk(folder / "tacit.toml", Fraction(1), 8, sources=(folder,))
+    ledger = desk.ledger
+    for name, role in (("ada", "curator"), ("ben", "analyst")):
+        ledger.add_person(name, role=role, reason="tacit demo --serve")
+    tokens = {name: ledger.new_token(name, reason="tacit demo --serve") for name in ("ada", "ben")}
+    listen_at(desk, port, folder, tokens)
 
 
 def show_table(path: Path) -> "Table":

@@ -4,21 +4,24 @@ Anyone who has a certificate's file can verify it, without the ledger.
 """
 
 import json
+from collections import deque
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.books import ServerAddress, connected, opened_book
 from tacit.cli.budget import LedgerPath
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from tacit.ledger import Entry, RegisteredTable
+    from tacit.ledger import Entry, Ledger, RegisteredTable
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
@@ -31,23 +34,33 @@ def ledger_command() -> None:
 
 @app.command()
 def show(
+    number: Annotated[int | None, typer.Argument(metavar="[N]", help="One entry, in full.")] = None,
     *,
     last: Annotated[int, typer.Option("--last", metavar="N", help="How many entries, from the end.")] = 20,
     ledger: LedgerPath = None,
+    server: ServerAddress = None,
 ) -> None:
-    """Show the last entries, one line each.
+    """Show the last entries, one line each; or one in full: the question, the numbers as released, and the cost.
 
-    Example: `tacit ledger show --last 5`
+    Example: `tacit ledger show --last 5`, then `tacit ledger show 12`
     """
-    from tacit.ledger import open_ledger
+    from tacit.ledger import entry_line, open_ledger
 
     if last < 1:
         raise InvalidParameter("--last must be at least 1")
+    if server is not None:
+        lines = connected(server).entry_lines(1 if number is None else number)
+        for line in deque(lines, last) if number is None else islice(lines, 1):
+            say(line)
+        return
     with open_ledger(ledger, create=False) as opened:
         tables = {table.id: table for table in opened.tables()}
+        if number is not None:
+            say("\n".join(in_full(opened, number, tables)))
+            return
         first = max(1, opened.length() - last + 1)
         for entry in opened.entries(first):
-            say(line(entry, tables))
+            say(entry_line(entry, tables))
 
 
 @app.command()
@@ -63,6 +76,8 @@ def verify(*, ledger: LedgerPath = None) -> None:
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
     say(f"whole: {found.entries:,} entries ({kinds})")
     say(f"head {found.hash}, signed by {found.key}")
+    for number, key in reversed(found.keys_before):
+        say(f"until entry {number} signed by {key}")
 
 
 @app.command()
@@ -70,6 +85,7 @@ def export(
     *,
     output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
     ledger: LedgerPath = None,
+    server: ServerAddress = None,
 ) -> None:
     """Write every entry as a line of JSON, with its number and hashes.
 
@@ -78,13 +94,75 @@ def export(
     from tacit.ledger import BEGINNING, open_ledger
 
     with ExitStack() as stack:
-        opened = stack.enter_context(open_ledger(ledger, create=False))
         target = None if output is None else stack.enter_context(Path(output).open("w", encoding="utf-8"))
+        if server is not None:
+            for found in connected(server).entry_records():
+                row = {name: found[name] for name in ("number", "previous", "hash", "body")}
+                typer.echo(json.dumps(row), file=target)
+            return
+        opened = stack.enter_context(open_ledger(ledger, create=False))
         previous = BEGINNING
         for entry in opened.entries():
             row = {"number": entry.number, "previous": previous, "hash": entry.hash, "body": entry.body}
             typer.echo(json.dumps(row), file=target)
             previous = entry.hash
+
+
+@app.command()
+def backup(
+    file: Annotated[str, typer.Argument(help="Where to: a new file, or a PostgreSQL schema that has no ledger.")],
+    *,
+    ledger: LedgerPath = None,
+) -> None:
+    """Copy the whole ledger, verified, into a new file; answers go on meanwhile. The signing key is not in it.
+
+    Example: `tacit ledger backup ledger-2026-11-16.db`
+    """
+    from tacit.ledger import back_up
+
+    say(f"copied and verified: {back_up(ledger, file).entries:,} entries, with the hashes of tokens, to {file}")
+
+
+@app.command()
+def restore(
+    file: Annotated[str, typer.Argument(help="The backup.")],
+    *,
+    ledger: LedgerPath = None,
+) -> None:
+    """Copy a backup to where there is no ledger; it is verified before and after.
+
+    Where this machine has answered since, the copy is behind, and is used only after `tacit ledger accept`.
+
+    Example: `tacit ledger restore ledger-2026-11-16.db --ledger ledger.db`
+    """
+    from tacit.ledger import restore as restored
+
+    say(f"restored and verified: {restored(file, ledger).entries:,} entries")
+
+
+@app.command(name="change-key")
+def change_key(
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")],
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where to write the new key, if not in its place in $TACIT_HOME.")
+    ] = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Sign the ledger with a fresh key from here on: an entry, signed by the old key, names the new one.
+
+    Old certificates still verify, with the old key's name. Give the new key to every machine that answers from this
+    ledger, and publish its name.
+
+    Example: `tacit ledger change-key --reason "the yearly change"`
+    """
+    from tacit.ledger import change_key as changed
+    from tacit.ledger import open_ledger
+
+    with open_ledger(ledger, create=False) as opened:
+        old, new, kept = changed(opened, reason, output)
+        say(f"signed by {new} from entry {opened.length()} on, and by {old} before")
+    say(f"tacit: the old key is still at {kept}: remove it once no other ledger is signed by it", err=True)
 
 
 @app.command()
@@ -126,54 +204,81 @@ def clock(
         say(f"set to the clock at entry {opened.length()}, for the record")
 
 
-def line(entry: "Entry", tables: "Mapping[str, RegisteredTable]") -> str:
-    """Return one entry as a line: number, time, kind, and what it is about."""
+def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable]") -> list[str]:
+    """Return one entry as lines; of a charge or an answer: who asked what, the numbers as they left, and the cost."""
+    from tacit.ledger import cost_words, entry_line
+
+    entry = ledger.entry(number)
+    if entry is None:
+        raise InvalidParameter(f"this ledger has no entry {number}: it has {ledger.length():,}")
+    lines = [entry_line(entry, tables).strip(), f"hash {entry.hash}"]
+    if entry.kind not in {"charge", "answer"}:
+        return lines
+    charge = entry if entry.kind == "charge" else next(ledger.entries(entry.record["charge"]))
+    answer = entry if entry.kind == "answer" else ledger.answer_of(charge.number)
+    if charge is not entry:
+        lines += [entry_line(charge, tables).strip()]
+    elif answer is not None:
+        lines += [entry_line(answer, tables).strip()]
+    table = tables.get(charge.record["table"])
+    record = charge.record
+    shown = None if answer is None else answer.record.get("as_shown")
+    lines += ["", *question_lines(record.get("about"), shown)] if "learns" not in record else []
+    if answer is None:
+        lines.append("no answer was stored: the charge stands")
+    lines += ["", f"spent: {cost_words(record, table)}; in the ledger's sums: {_sums(record)}"]
+    learned = _learned_first(ledger, answer)
+    if learned:
+        entries = ", ".join(str(each.number) for each in learned)
+        more = ", ".join(cost_words(each.record, table) for each in learned)
+        lines.append(
+            f"and for what the same call learned first: {more} (entries {entries}){_together(charge, learned)}"
+        )
+    if table is not None:
+        lines.append(f"left now: {ledger.left(table, record['analyst'])}")
+    return lines
+
+
+def _learned_first(ledger: "Ledger", answer: "Entry | None") -> "list[Entry]":
+    """Return the charges for what the call of an answer has learned first: it was asked for as one amount."""
+    from tacit.release import basis_in
+
     try:
-        about = _about(entry.kind, entry.record, tables)
-    except (KeyError, TypeError, ValueError, AttributeError):  # a ledger from elsewhere may hold anything
-        about = "(cannot be read)"
-    kind = "learned" if entry.kind == "fact" else entry.kind
-    return f"{entry.number:>7}  {entry.record['time'][:19]}  {kind:8}  {about}"
+        basis = None if answer is None else basis_in(answer.record["answer"])
+        answers = [next(ledger.entries(int(number))) for number in (basis or {}).get("learned", ())]
+        return [next(ledger.entries(int(each.record["charge"]))) for each in answers]
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration):  # an answer of another kind
+        return []
 
 
-def _about(kind: str, record: dict[str, Any], tables: "Mapping[str, RegisteredTable]") -> str:
-    if kind in {"charge", "answer", "refusal"}:
-        table = tables.get(record["table"])
-        name = "?" if table is None else table.name
-        if kind == "answer":
-            return f"{name} for charge {record['charge']}"
-        who = f" by {record['analyst']}" if record["analyst"] else ""
-        why = f" to learn {record['learns']['words']}" if "learns" in record else ""
-        return f"{name}{who} {_cost(record, table)}{why}"
-    if kind == "fact":
-        table = tables.get(record["table"])
-        only = f" (for {record['analyst']} alone)" if record["analyst"] else ""
-        return f"{'?' if table is None else table.name} in answer {record['answer']}{only}: {record['words']}"
-    if kind == "budget":
-        whose = sorted(table.name for table in tables.values() if table.cohort == record["people"])
-        return f"{', '.join(whose)} {_budget(record)} {record['reason']}".strip()
-    if kind == "table":
-        return f"{record['name']} version {record['version']}"
-    return str(record["reason"] if kind in {"override", "clock"} else record["ledger"])
-
-
-def _cost(record: dict[str, Any], table: "RegisteredTable | None") -> str:
-    """Return a charge in the words of its answer, as the table's budget counts; bare amounts where there is none."""
-    from tacit.accounting import rule_of
-    from tacit.ledger import charge_from, spent_words
+def _together(charge: "Entry", learned: "Sequence[Entry]") -> str:
+    """Return what a call was asked for as one epsilon, where all of it has one."""
     from tacit.privacy import from_text, show
 
-    if table is not None:
-        return spent_words(charge_from(record), rule_of(table.budget))
-    main = ("ε", record["epsilon"]) if record["epsilon"] is not None else ("ρ", record["rho"])
-    parts = [main] + ([("δ", record["delta"])] if record["delta"] != "0" else [])
-    return ", ".join(f"{sign} = {show(from_text(amount))}" for sign, amount in parts)
+    amounts = [each.record["epsilon"] for each in (charge, *learned)]
+    return "" if None in amounts else f"; together ε = {show(sum(map(from_text, amounts), from_text('0')))}"
 
 
-def _budget(record: dict[str, Any]) -> str:
-    from tacit.ledger import budget_from
+def question_lines(words: str | None, shown: str | None) -> list[str]:
+    """Return a question's words and its numbers with their error bars; of older entries, that they are not kept."""
+    from tacit.answer import kept_lines
 
-    return str(budget_from(record))
+    lines = ["asked: not kept in words by the version that wrote it"] if words is None else [f"asked: {words}"]
+    if shown is None:
+        return lines
+    try:
+        return [*lines, *kept_lines(shown)]
+    except (KeyError, TypeError, ValueError):  # signed by its ledger's key, and still somebody else's
+        return [*lines, "(its numbers cannot be read)"]
+
+
+def _sums(record: dict[str, Any]) -> str:
+    """Return what a charge adds to each of the ledger's sums."""
+    from tacit.privacy import from_text, show
+
+    signs = {"epsilon": "ε", "rho": "ρ", "delta": "δ of thresholds", "delta_noise": "δ of noise"}
+    found = {sign: from_text(record[name]) for name, sign in signs.items() if record[name] is not None}
+    return ", ".join(f"{sign} = {show(amount)}" for sign, amount in found.items() if amount)
 
 
 CERTIFICATE_BYTES_MAX = 1 << 28
@@ -190,6 +295,7 @@ def certificate(
     ] = False,
     output: Annotated[str | None, typer.Option(metavar="FILE", help="Where to; without it, to the screen.")] = None,
     ledger: LedgerPath = None,
+    server: ServerAddress = None,
 ) -> None:
     """Write the certificate of an answer as JSON, or verify one, without the ledger.
 
@@ -204,9 +310,9 @@ def certificate(
         return
     if not (what.isdecimal() and len(what) <= 18) or file is not None:
         raise InvalidParameter("give the number of an answer, or verify and a file\nhint: tacit certificate 12")
-    from tacit.ledger import deployment, open_ledger, to_yaml
+    from tacit.ledger import deployment, to_yaml
 
-    with open_ledger(ledger, create=False) as opened:
+    with opened_book(ledger, server) as opened:
         record = opened.certificate(int(what))
     text = to_yaml(deployment(record)) if registry else json.dumps(record, indent=2)
     if output is None:
@@ -236,4 +342,5 @@ def verified(path: Path) -> str:
         f"table {found['table']['name']} version {found['table']['version']}, unit {found['unit']}, "
         f"neighbours {found['neighbours']}\n"
         f"loss {cost}; {found['software']}; signed by {found['key']} (compare it with the curator's)"
+        + "".join(f"\n{each}" for each in ["", *question_lines(found.get("question"), found.get("shown"))])
     )

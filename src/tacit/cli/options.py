@@ -17,9 +17,11 @@ from tacit.cli.column_options import (
     find_entry,
     named,
     open_entry,
+    open_others,
     read_bound_option,
     read_ends,
     read_key_list,
+    read_matches,
 )
 from tacit.errors import InvalidParameter, QueryRefused
 
@@ -47,7 +49,8 @@ class AskOptions:
         str,
         typer.Argument(
             metavar="TABLE|SOURCE",
-            help="A table of the tacit.toml; or a Parquet or CSV file, a quoted glob, or air.duckdb?table=NAME.",
+            help="A table of the tacit.toml; or a Parquet or CSV file, a quoted glob, air.duckdb?table=NAME, or"
+            " 'postgresql://host/db?table=SCHEMA.NAME'.",
         ),
     ]
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; FROM names the table, or the file's stem.")]
@@ -253,6 +256,31 @@ class AskOptions:
         """The delta of this call; None if --delta is the budget's delta, of which the call takes a share."""
         return self.delta if self.budget is None else None
 
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Ask a server's table, by name; the token is in $TACIT_TOKEN. What is declared, is declared there.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    dialect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Whose SQL the SELECT is, e.g. postgres, bigquery, spark; functions mean what the catalogue says.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = None
+    most: Annotated[
+        Repeated,
+        typer.Option(
+            metavar="TABLE=N",
+            help="How many rows of a public table one row may match in a JOIN; 1 if not said. Can be repeated.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = None
+
 
 def with_options(command: Callable[[AskOptions], None]) -> Callable[..., None]:
     """Return the command with every field of `AskOptions` as an argument or option of its own, as typer reads them."""
@@ -277,8 +305,28 @@ def open_question(options: AskOptions, opened: "Opened | None" = None, *, to_pla
 
     To plan, a table that the ledger does not know is declared in a ledger in memory, so that nothing is written.
     """
-    table, ranges = open_table(options, opened or opening(), to_plan=to_plan)
-    return table.sql(options.sql, between=ranges)
+    import tacit
+
+    if options.server is not None:
+        raise InvalidParameter(
+            "--server is for ask and plan: an audit is of rows that are here\nhint: leave out --server"
+        )
+    opened = opened or opening()
+    entry = find_entry(options.source, options.catalog)
+    if entry is not None and is_of_public_facts(options.sql):
+        return tacit.catalog(str(entry.file.path)).sql(options.sql)
+    table, ranges = open_table(options, opened, to_plan=to_plan)
+    others, most = ([], {}) if entry is None else open_others(entry, table, options, opened)
+    for name, number in named(options.most, "--most", "wards=2"):
+        most[name] = read_matches(number)
+    return table.sql(options.sql, between=ranges, dialect=options.dialect, tables=others, most=most)
+
+
+def is_of_public_facts(text: str) -> bool:
+    """Return whether a statement asks for public facts, which are free: SHOW TABLES, DESCRIBE t."""
+    from tacit.door import asked_of_public_facts
+
+    return asked_of_public_facts(text) is not None
 
 
 def open_table(options: AskOptions, opened: "Opened", *, to_plan: bool) -> "tuple[Table, dict[str, tuple[str, str]]]":
@@ -340,12 +388,14 @@ def plan_question(options: AskOptions, opened: "Opened") -> "PlanReport":
         noise=options.noise,
         confidence=options.confidence,
         learn=options.may_learn,
-        **spending(options),
+        **spending(options, question),
     )
 
 
-def spending(options: AskOptions) -> dict[str, Any]:
-    """Return what the call may cost: its epsilon, or the error it must stay within."""
+def spending(options: AskOptions, question: "Question | None") -> dict[str, Any]:
+    """Return what the call may cost: its epsilon, or the error it must stay within; nothing where it is free."""
+    if options.epsilon is None and options.error is None and question is not None and question.is_free:
+        return {}
     if (options.epsilon is None) == (options.error is None):
         raise InvalidParameter(
             "give --epsilon (the cost of the call) or --error (the error to keep)\nhint: --epsilon 1, or --error 2%"

@@ -4,23 +4,36 @@ It builds questions. `question.py` plans and answers them; the language itself i
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self, cast, overload
 
 from tacit import query as language
+from tacit.answer import Summary
+from tacit.door.describing import (
+    Description,
+    asked_of_public_facts,
+    described,
+    described_as_asked,
+    summary_asked,
+)
+from tacit.door.listed_keys import listed_question
 from tacit.door.question import Question, what_is_left
-from tacit.errors import QueryRefused, printable
+from tacit.door.united_question import compound_question
+from tacit.door.verbs import Verbs
+from tacit.errors import InvalidParameter, QueryRefused, printable
+from tacit.hold import holding
 from tacit.learned import KnownFacts
 from tacit.ledger import Left
 from tacit.plan import make_spend
-from tacit.privacy import Number
-from tacit.query import AggregateSpec, Frame, QuantileOf, binned, parse_query, ranked
-from tacit.session import Session
+from tacit.privacy import Number, decimal_meaning, whole
+from tacit.query import AggregateSpec, Frame, Query, Relation, TableRows
+from tacit.session import ALONE, Beside, Session
+from tacit.tables import PublicTable
 
 
 @dataclass(frozen=True, repr=False)
-class Table:
+class Table(Verbs[Question]):
     """A protected table, perhaps filtered and grouped: ask it for a count, a sum, a mean, or several at once.
 
     Every step returns a new one; nothing is read until `.answer()`.
@@ -29,131 +42,93 @@ class Table:
     session: Session
     frame: Frame
 
-    def where(self, condition: str) -> "Table":
-        """Return the table's rows where a condition holds, e.g. "age >= 18 AND ward = 'A'"."""
-        return Table(self.session, language.add_where(self.frame, condition))
+    def _with(self, frame: Frame) -> Self:
+        return replace(self, frame=frame)
 
-    def derive(self, **expressions: str) -> "Table":
-        """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
-        return Table(self.session, language.add_derived(self.frame, expressions))
+    def _question(self, query: Query) -> Question:
+        return Question(self.session, query)
 
-    def group_by(self, *names: str, keys: Any = None) -> "Table":
-        """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame."""
-        return Table(self.session, language.add_keys(self.frame, names, keys))
+    def join(self, other: "Table | PublicTable", *, on: Any, how: str = "inner", most: int = 1) -> "Table":
+        """Return this table's rows beside the rows of another that match them.
 
-    def agg(self, **aggregates: AggregateSpec) -> Question:
-        """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days"))."""
-        return Question(self.session, language.make_query(self.frame, aggregates))
-
-    def count(self, column: str | None = None) -> Question:
-        """Return the question how many rows; with a column, how many have a value there."""
-        return self._one(language.count(column))
-
-    def count_units(self) -> Question:
-        """Return the question how many units."""
-        return self._one(language.count_units())
-
-    def sum(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
-        """Return the question for the sum of a column; `between` is its public range where none is declared."""
-        return self._one(language.sum(column, between=between, step=step))
-
-    def mean(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
-        """Return the question for the mean of a column; `between` is its public range where none is declared."""
-        return self._one(language.mean(column, between=between, step=step))
-
-    def variance(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
-        """Return the question for the variance of a column."""
-        return self._one(language.variance(column, between=between, step=step))
-
-    def std(self, column: str, *, between: Any = None, step: Number | None = None) -> Question:
-        """Return the question for the standard deviation of a column."""
-        return self._one(language.std(column, between=between, step=step))
-
-    def median(
-        self, column: str, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
-    ) -> Question:
-        """Return the question for the median of a column, of people or of rows; its interval is paid for with it."""
-        return self._one(language.median(column, between=between, step=step, of=of))
-
-    def quantile(
-        self,
-        column: str,
-        fractions: Any,
-        *,
-        between: Any = None,
-        step: Number | None = None,
-        of: QuantileOf | None = None,
-    ) -> Question:
-        """Return the question for one quantile, named as the column, or for a list of them, named e.g. days_p90."""
-        ask = partial(language.quantile, column, between=between, step=step, of=of)
-        if not isinstance(fractions, list | tuple):
-            return self._one(ask(fractions))
-        return self.agg(**{language.quantile_name(column, fraction): ask(fraction) for fraction in fractions})
-
-    def min(
-        self, column: str, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
-    ) -> Question:
-        """Return the question for about the least value of a column: a low quantile."""
-        return self._one(language.min(column, between=between, step=step, of=of))
-
-    def max(
-        self, column: str, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
-    ) -> Question:
-        """Return the question for about the greatest value of a column: a high quantile."""
-        return self._one(language.max(column, between=between, step=step, of=of))
-
-    def covariance(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
-        """Return the question for the covariance of two columns."""
-        asked = language.covariance(column, other, between=between, other_between=other_between)
-        return self.agg(covariance=asked)
-
-    def correlation(self, column: str, other: str, *, between: Any = None, other_between: Any = None) -> Question:
-        """Return the question for the correlation of two columns."""
-        asked = language.correlation(column, other, between=between, other_between=other_between)
-        return self.agg(correlation=asked)
-
-    def count_distinct(self, column: str, *, per_unit: int | None = None) -> Question:
-        """Return the question how many distinct values a column has; each unit counts for at most `per_unit` values."""
-        return self._one(language.count_distinct(column, per_unit=per_unit))
-
-    def histogram(self, column: str, bins: Any, *, between: Any = None) -> Question:
-        """Return the question how many rows fall in each bin; `bins` is a number of equal bins, or a list of edges.
-
-        A bin is named by its lower end and reaches up to the next. Values outside the edges count in the first or the
-        last bin.
+        Another protected table is about the same people (`same_people_as`) and joined on the unit; a public one
+        (`tacit.public`) on anything, where a row has at most `most` matches. `on` names the columns that are equal, in
+        a dict where their names differ; other columns that both have are then called "visits.day" and "wards.day".
+        `how` is "inner", "left" (rows without a match stay), "semi" or "anti" (rows with or without a match, alone).
         """
-        return Question(self.session, binned(self.frame, column, bins, between))
+        if isinstance(other, PublicTable):
+            right, beside = language.public_side(other), self.session.beside.and_also(other)
+        elif isinstance(other, Table):
+            right = language.frame_side(other.frame, _relation(other.session))
+            beside = self.session.beside.and_also(other.session)
+        else:
+            raise InvalidParameter(
+                f"a {type(other).__name__} cannot be joined\nhint: open it first: tacit.public(frame) if no person is"
+                " in it, tacit.table(frame, same_people_as=...) if it is about the same people"
+            )
+        left = language.frame_side(self.frame, _relation(self.session))
+        relation, frame = language.joined_frame(left, right, self.frame.tables or {}, on, how, most)
+        return Table(self.session.about(relation, beside.and_also(self.session)), frame)
 
-    def top(self, column: str, k: int, *, keys: Any = None) -> Question:
-        """Return the question for the k most common values of a column: those that most units have.
+    def per_unit(self, **aggregates: AggregateSpec) -> "Table":
+        """Return a table with one row for each unit, or for each unit and group, aggregated from its rows alone.
 
-        A unit counts once for each value it has, however many of its rows have it. Of public keys only their order is
-        chosen, which costs far less than counts, and every value of a unit counts. Keys that are found are shown with
-        their counts, and a unit counts for at most `groups_per_unit` of its values, picked at random.
+        visits.per_unit(n=tacit.count(), longest=tacit.max("days")).mean("n") is how often people come: each counts
+        once. Aggregates are count, count_distinct, sum, mean, min and max, exact and secret until they are asked about.
         """
-        return Question(self.session, ranked(self.frame, column, k, keys))
-
-    def mode(self, column: str, *, keys: Any = None) -> Question:
-        """Return the question for the mode of people: the value that most units have, as `top` counts them.
-
-        It is not the mode of rows: a unit with a hundred rows of one value counts once for it. Where each row is its
-        own unit, the two are the same.
-        """
-        return self.top(column, 1, keys=keys)
+        relation, frame = language.per_unit(self.frame, _relation(self.session), aggregates)
+        return Table(self.session.about(relation), frame)
 
     def sql(
-        self, text: str, *, between: Mapping[str, Any] | None = None, per_unit: Mapping[str, int] | None = None
+        self,
+        text: str,
+        *,
+        between: Mapping[str, Any] | None = None,
+        per_unit: Mapping[str, int] | None = None,
+        dialect: str | None = None,
+        tables: "Sequence[Table | PublicTable]" = (),
+        most: Mapping[str, int] | None = None,
     ) -> Question:
-        """Return the question a SELECT asks; FROM names this table.
+        """Return the question a SELECT asks; FROM names this table, and JOIN those in `tables`. DESCRIBE is free.
 
-        `between` gives the public range of what an aggregate adds up, by its name in the SELECT, where no column has
-        one: sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}). `per_unit` gives the
-        bound of a COUNT(DISTINCT x), by its name.
+        `between` gives public ranges of columns, or of what an aggregate adds up, by its name in the SELECT:
+        sql("SELECT SUM(price * pieces) AS spent FROM orders", between={"spent": (0, 1000)}), or {"price": (0, 100),
+        "pieces": (0, 10)}. `per_unit` gives the bound of a COUNT(DISTINCT x), by its name. `dialect` names the engine
+        whose SQL it is, such as "postgres" or "bigquery"; functions mean what the catalogue says. `most` says how many
+        rows of a public table one row may match, by the table's name.
         """
+        if (asked := asked_of_public_facts(text)) is not None:
+            declared = [self.frame.declaration, *(each.frame.declaration for each in tables if isinstance(each, Table))]
+            publics = {each.name: each for each in tables if isinstance(each, PublicTable)}
+            facts = described_as_asked(asked, {each.name: each for each in declared}, publics)
+            return cast(Question, facts)  # it has a plan and an answer too: itself
+        if self.session.relation is not None:
+            raise QueryRefused(
+                "sql asks stored tables, and this one is joined already\nhint: write the JOIN into the SELECT:"
+                " visits.sql('SELECT ... FROM visits JOIN wards USING (ward)', tables=[wards])"
+            )
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
-        query = language.with_bounds(parse_query(text, self.frame.declaration), {} if per_unit is None else per_unit)
-        return Question(self.session, language.with_ranges(query, {} if between is None else between))
+        if not isinstance(tables, list | tuple):
+            raise InvalidParameter("tables must be a list\nhint: tables=[patients, tacit.public(wards)]")
+        known, beside = _named_tables((self, *tables), {} if most is None else most)
+        ranges = {} if between is None else between
+        bounds = {} if per_unit is None else per_unit
+
+        def session_of(query: Query, *, alone: bool = False) -> tuple[Session, Query]:
+            bounded = language.with_bounds(query, bounds if alone else _about(bounds, query))
+            session = beside.sessions[language.tables_of(query.relation)[0] if query.relation else query.table]
+            session = session.about(query.relation, beside)
+            own = ranges if alone else _about(ranges, query, session)
+            return session, language.with_ranges(bounded, own, session.declaration)
+
+        read = language.parse_question(text, self.frame.declaration, dialect, known[1:])
+        if isinstance(read, Query):
+            session, query = session_of(read, alone=True)
+            listed = language.listed_keys(query, session.declaration)
+            return Question(session, query) if listed is None else listed_question(session, query, listed)
+        alone = len(read.branches) == 1 and not read.branches[0].asides
+        return compound_question(read, partial(session_of, alone=alone))
 
     def learn(
         self,
@@ -173,7 +148,46 @@ class Table:
         asked = {f"of {column}": language.mean(column) for column in columns} | {"rows": language.count()}
         query = language.make_query(grouped.frame, asked)
         spend = make_spend(epsilon, None, None, self.session.registered.budget)
-        return self.session.learn(query, spend=spend, again=again, analyst=analyst)
+        with holding(self.session.hold):
+            return self.session.learn(query, spend=spend, again=again, analyst=analyst)
+
+    @overload
+    def describe(self, epsilon: None = None) -> Description: ...
+    @overload
+    def describe(
+        self,
+        epsilon: Number,
+        delta: Number | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        analyst: str | None = None,
+        confidence: Number = 0.95,
+    ) -> Summary: ...
+    def describe(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        analyst: str | None = None,
+        confidence: Number = 0.95,
+    ) -> Description | Summary:
+        """Return what is public about the table, for free; with an epsilon, a private summary of its numbers.
+
+        The summary has each column's count, mean, standard deviation and quartiles, every one with its ±. It is one
+        question, charged as a whole: of few columns it tells more. With little epsilon for each it leaves out the
+        standard deviation, and a number that could be nearly anything is called too vague.
+        """
+        if epsilon is None:
+            return described(self.frame.declaration)
+        if self.frame.keys:
+            raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
+        given = decimal_meaning(epsilon, name="epsilon")
+        asked, learn = summary_asked(self.frame, columns, given)
+        question = Question(self.session, language.make_query(self.frame, asked))
+        answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn)
+        facts = self.frame.declaration.columns.items()
+        return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
 
     @property
     def facts(self) -> KnownFacts:
@@ -185,13 +199,43 @@ class Table:
         """How much may still be spent; it prints as text, and has the amounts as exact numbers."""
         return what_is_left(self.session, None)
 
-    def _one(self, asked: AggregateSpec) -> Question:
-        return Question(self.session, language.make_query(self.frame, [asked]))
-
-    def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
-        return sorted(name for name in dir(type(self)) if not name.startswith("_"))
-
     def __repr__(self) -> str:
         declared = self.frame.declaration
         budget = self.session.registered.budget
         return printable(f"<protected table '{declared.name}', unit {declared.unit}, budget {budget}>")
+
+
+def _relation(session: Session) -> Relation:
+    return session.relation or TableRows(session.declaration.name)
+
+
+def _named_tables(
+    tables: "Sequence[Table | PublicTable]", most: Mapping[str, int]
+) -> tuple[list[language.NamedRows], Beside]:
+    """Return tables as the names that a SELECT may use, and as what a session may be joined with."""
+    if not isinstance(most, Mapping):
+        raise InvalidParameter("most must be a dict from a public table's name to a number\nhint: most={'wards': 2}")
+    known: list[language.NamedRows] = []
+    beside = ALONE
+    for table in tables:
+        if isinstance(table, PublicTable):
+            side, more = language.public_side(table), beside.and_also(table)
+        elif isinstance(table, Table) and table.frame == Frame(table.frame.declaration):
+            side = language.Side(_relation(table.session), table.frame.declaration)
+            more = beside.and_also(table.session)
+        else:
+            raise InvalidParameter("tables must be whole tables\nhint: tables=[patients, tacit.public(wards)]")
+        if any(side.name.lower() == each.name.lower() for each in known):
+            raise InvalidParameter(f"two tables are named '{side.name}'\nhint: open one of them with another name=")
+        known.append(language.NamedRows(side.name, side, whole(most.get(side.name, 1), name="most")))
+        beside = more
+    unknown = [name for name in most if name not in {each.name for each in known}]
+    if unknown:
+        raise InvalidParameter(f"most names '{unknown[0]}', but no table here has that name\nhint: most={{'wards': 2}}")
+    return known, beside
+
+
+def _about(given: Mapping[str, Any], query: Query, session: Session | None = None) -> dict[str, Any]:
+    """Return what is given for the outputs, or the columns, of one SELECT of several."""
+    names = {output.name for output in query.outputs} | set(session.declaration.columns if session else ())
+    return {name: value for name, value in given.items() if name in names}

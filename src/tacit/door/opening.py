@@ -6,17 +6,21 @@ no row. Asking is left to `asking.py` and `question.py`.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
+from inspect import signature
 from os import PathLike
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tacit.door.asking import Table
-from tacit.door.question import warn_if_large
-from tacit.engine import Engine
+from tacit.door.describing import Description, asked_of_public_facts, described_as_asked
+from tacit.door.question import Question, warn_if_large
+from tacit.engine import open_engine, read_public
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, did_you_mean
+from tacit.hold import Hold, read_hold
 from tacit.ledger import MEMORY, Ledger, RegisteredTable, TryOut, has_default_ledger, open_ledger
 from tacit.noise import fresh_bytes
 from tacit.privacy import Loss, whole
-from tacit.query import Frame, key_value, kind_of_column
+from tacit.query import Frame, key_value, kind_of_column, tables_named
 from tacit.session import Session
 from tacit.tables import (
     FILE_NAME,
@@ -25,6 +29,7 @@ from tacit.tables import (
     ColumnFacts,
     Declaration,
     Neighbours,
+    PublicTable,
     RowUnit,
     Source,
     open_source,
@@ -61,20 +66,22 @@ def table(
     version: int | None = None,
     accept_large_delta: bool = False,
     same_people_as: str | None = None,
+    hold: Hold | None = None,
+    spark: Any = None,
 ) -> Table:
     """Return a protected table to ask questions of.
 
-    `source` is a path or glob of Parquet or CSV files, a table of a DuckDB file ('air.duckdb?table=flights'), a pandas,
-    Polars or Arrow frame, (a DuckDB connection, a table's name), or an Ibis table. `unit` is the column that says whose
-    row it is, or `tacit.ROW`. `budget` is what may ever be learned, e.g. tacit.epsilon(3, delta=1e-6); a table that is
-    new to the ledger needs one. `columns` declares what is public:
-    {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}, "id": {"type": "text"}}.
-    What a unit may count for, and ranges, are learned when a question needs them, for a part of its epsilon. A number
-    in `rows_per_unit` or `groups_per_unit` is a bound by hand: what is over it is dropped. `rows` is how many there
-    are, `most_rows_per_unit` the most that any unit can have, if public. `version` says which state of the data it is:
-    raise it when rows were added, so that questions are asked anew. A frame is known after a restart by its `name`
-    and `version`. `ledger` is where charges are kept, $TACIT_HOME/ledger.db if left out; tacit.TRYOUT keeps nothing.
+    `source` is a path or glob of Parquet or CSV files, a table of a DuckDB file ('air.duckdb?table=flights'), of
+    PostgreSQL ('postgresql://host/db?table=clinic.visits') or of Spark ('spark://catalog.schema.table' with `spark`, a
+    session; 'sc://host:15002?table=…'), a pandas, Polars or Arrow frame, (a DuckDB or PostgreSQL connection, a table's
+    name), or an Ibis table. `unit` is the column that says whose row it is, or `tacit.ROW`. `budget` is what may ever
+    be learned, e.g. tacit.epsilon(3, delta=1e-6), for one new to the ledger. `columns` declares what is public, such as
+    {"age": {"between": (0, 120)}, "ward": {"keys": ["A", "B"]}}. Bounds are learned when needed; a number in
+    `rows_per_unit` or `groups_per_unit` drops what is over it. `rows` and `most_rows_per_unit` are given if public.
+    Raise `version` when rows were added; with `name`, a frame is known after a restart. `ledger` keeps the charges;
+    `hold` is when answers leave.
     """
+    held = read_hold(hold)
     opened, declaration = declared(
         source,
         unit=unit,
@@ -87,11 +94,10 @@ def table(
         rows=rows,
         most_rows_per_unit=most_rows_per_unit,
         version=version,
+        spark=spark,
     )
-    warn_if_large(getattr(budget, "epsilon", None))
-    book = ledger if isinstance(ledger, Ledger) else open_ledger(_ledger_address(ledger))
-    if version is None:
-        declaration = replace(declaration, version=book.version_of(declaration.name) or 1)
+    book = _book(ledger, budget)
+    declaration = declaration if version is not None else _at_last_version(declaration, book)
     registered = book.register(
         name=declaration.name,
         declaration=declaration.public_record(),
@@ -102,8 +108,7 @@ def table(
         accept_large_delta=accept_large_delta,
         same_people_as=same_people_as,
     )
-    is_declared = name is not None and version is not None
-    return Table(_session(opened, declaration, registered, book, is_declared=is_declared), Frame(declaration))
+    return _asked_as(opened, declaration, registered, book, held, is_declared=None not in (name, version))
 
 
 def declared(
@@ -119,9 +124,10 @@ def declared(
     rows: int | None = None,
     most_rows_per_unit: int | None = None,
     version: int | None = None,
+    spark: Any = None,
 ) -> tuple[Source, Declaration]:
     """Return a source and what is declared of it, held against its schema; no row is read and no ledger is opened."""
-    opened = open_source(source, read_columns(columns))
+    opened = open_source(source, read_columns(columns), spark=spark)
     return opened, Declaration(
         name=_table_name(opened.stem if name is None else name),
         unit=_unit(unit, opened),
@@ -138,6 +144,22 @@ def declared(
     )
 
 
+def public(
+    source: Any, *, name: str | None = None, columns: Mapping[str, Mapping[str, Any]] | None = None
+) -> PublicTable:
+    """Return a table that is not secret, to join protected tables with: wards, airports, a calendar.
+
+    `source` and `columns` are what `tacit.table` takes. It is read here, whole, and nothing in it is protected. A
+    column's range is that of its rows, and a column of few values has them as its public keys, unless declared.
+
+    `visits.join(tacit.public("wards.parquet"), on="ward")`
+    """
+    opened = open_source(source, read_columns(columns))
+    named = _table_name(opened.stem if name is None else name)
+    checked = {column: _with_checked_keys(column, known) for column, known in opened.columns.items()}
+    return read_public(replace(opened, columns=checked), named)
+
+
 def catalog(path: str = FILE_NAME) -> "Catalog":
     """Return the tables a curator declared in a tacit.toml, each opened when it is first used.
 
@@ -146,20 +168,98 @@ def catalog(path: str = FILE_NAME) -> "Catalog":
     return Catalog(read_catalog(path))
 
 
-class Catalog(Mapping[str, Table]):
-    """The tables of a tacit.toml, by name."""
+def refuse_unapplied_people(file: CatalogFile, opened: Table) -> None:
+    """Refuse a catalog that names people whom its ledger knows nothing of: everyone could ask."""
+    if file.people and not opened.session.ledger.has_people():
+        raise QueryRefused(
+            f"{file.path} says who may ask, and its ledger does not know it yet, so nothing is asked"
+            "\nhint: have the curator write it into the ledger: tacit people apply"
+        )
 
-    def __init__(self, file: CatalogFile) -> None:
+
+class Catalog(Mapping[str, Table]):
+    """The tables of a tacit.toml, by name; `sql` asks any of them, and joins them."""
+
+    def __init__(self, file: CatalogFile, ledger: Ledger | None = None) -> None:
         self.file = file
+        self._ledger = ledger  # one that is open already, in place of the file's own
         self._opened: dict[str, Table] = {}
+        self._public: dict[str, PublicTable] = {}
 
     def __getitem__(self, name: str) -> Table:
         if name not in self._opened:
             entry = self.file.tables.get(name)
             if entry is None:
                 raise QueryRefused(f"{self.file.path} has no table '{name}'{did_you_mean(name, self.file.tables)}")
-            self._opened[name] = table(entry.source, name=name, ledger=self.file.ledger, **entry.options)
+            other = entry.options.get("same_people_as")
+            if isinstance(other, str) and other in self.file.tables:
+                self[other]  # whose budget it has must be known to the ledger
+            ledger = self.file.ledger if self._ledger is None else self._ledger
+            opened = table(entry.source, name=name, ledger=ledger, **entry.options)
+            refuse_unapplied_people(self.file, opened)
+            self._opened[name] = opened
         return self._opened[name]
+
+    def public(self, name: str) -> PublicTable:
+        """Return a public table of the catalog, read when it is first used."""
+        if name not in self._public:
+            entry = self.file.public.get(name)
+            if entry is None:
+                raise QueryRefused(
+                    f"{self.file.path} has no public table '{name}'{did_you_mean(name, self.file.public)}"
+                )
+            self._public[name] = public(entry.source, name=name, columns=entry.options["columns"])
+        return self._public[name]
+
+    def sql(
+        self,
+        text: str,
+        *,
+        between: Mapping[str, Any] | None = None,
+        per_unit: Mapping[str, int] | None = None,
+        dialect: str | None = None,
+        most: Mapping[str, int] | None = None,
+    ) -> Question:
+        """Return the question a SELECT asks about tables of the catalog, as `Table.sql` does.
+
+        `catalog.sql("SELECT COUNT(*) FROM visits JOIN patients USING (patient_id) WHERE age >= 65")`
+        """
+        if (asked := asked_of_public_facts(text)) is not None:
+            return cast(Question, self._described(asked))
+        first, others, known = self.named(text, dialect)
+        wanted = known | dict({} if most is None else most)
+        return first.sql(text, between=between, per_unit=per_unit, dialect=dialect, tables=others, most=wanted)
+
+    def _described(self, asked: tuple[str, str | None]) -> Description:
+        """Return the public facts that a statement asks for; no ledger is opened for it, and no protected row read."""
+        _, name = asked
+        wanted = [] if name is None else [each for each in (*self, *self.file.public) if each.lower() == name.lower()]
+        if not wanted and name is not None:
+            raise QueryRefused(f"{self.file.path} has no table '{name}'{did_you_mean(name, self.file.tables)}")
+        tables = {each: self._declared(each) for each in (wanted or self) if each in self.file.tables}
+        publics = {each: self.public(each) for each in (wanted or self.file.public) if each in self.file.public}
+        return described_as_asked(asked, tables, publics)
+
+    def _declared(self, name: str) -> Declaration:
+        entry = self.file.tables[name]
+        known = {each: value for each, value in entry.options.items() if each in signature(declared).parameters}
+        return declared(entry.source, name=name, **known)[1]
+
+    def named(self, text: str, dialect: str | None = None) -> "tuple[Table, list[Table | PublicTable], dict[str, int]]":
+        """Return the tables that a SELECT names: a protected one, and all others, with the matches in public ones."""
+        names = {name.lower() for name in tables_named(text, dialect)}
+        protected = [name for name in self.file.tables if name.lower() in names]
+        if not protected:
+            raise QueryRefused(
+                f"the SELECT names no protected table of {self.file.path}\nhint: its tables are {', '.join(self)}"
+            )
+        publics = [entry for name, entry in self.file.public.items() if name.lower() in names]
+        others: list[Table | PublicTable] = [self[name] for name in protected[1:]]
+        others += [self.public(entry.name) for entry in publics]
+        return self[protected[0]], others, {entry.name: entry.options["most"] for entry in publics}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.file.tables
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.file.tables)
@@ -168,21 +268,34 @@ class Catalog(Mapping[str, Table]):
         return len(self.file.tables)
 
     def __dir__(self) -> list[str]:  # what Tab offers
-        return ["get", "items", "keys", "values"]
+        return ["get", "items", "keys", "public", "sql", "values"]
 
     def __repr__(self) -> str:
-        return f"<catalog {self.file.path}: {', '.join(self)}>"
+        publics = f"; public: {', '.join(self.file.public)}" if self.file.public else ""
+        return f"<catalog {self.file.path}: {', '.join(self)}{publics}>"
 
 
-def _session(
-    opened: Source, declaration: Declaration, registered: RegisteredTable, book: Ledger, *, is_declared: bool
-) -> Session:
-    """Return the session of a table; a frame that is not declared by name and version gets a mark of its own."""
+def _at_last_version(declaration: Declaration, book: Ledger) -> Declaration:
+    """Return a declaration with the version under which the ledger knows the table."""
+    return replace(declaration, version=book.version_of(declaration.name) or 1)
+
+
+def _asked_as(
+    opened: Source,
+    declaration: Declaration,
+    registered: RegisteredTable,
+    book: Ledger,
+    held: Fraction | None,
+    *,
+    is_declared: bool,
+) -> Table:
+    """Return the handle of a table; a frame that is not declared by name and version gets a mark of its own."""
     is_frame = opened.identity is None
     mark = "" if not is_frame else DECLARED if is_declared else fresh_bytes(MARK_BYTES).hex()
     forgotten = (FORGOTTEN,) if is_frame and not is_declared and book.durable else ()
     notices = _outside_of_budgets(opened, declaration.name, book) + forgotten
-    return Session(declaration, registered, Engine(opened), book, mark, notices)
+    session = Session(declaration, registered, open_engine(opened), book, mark, notices, hold=held)
+    return Table(session, Frame(declaration))
 
 
 def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, ...]:
@@ -205,6 +318,12 @@ def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, .
         f"The ledger in use knows this as '{known}': what is answered here is not charged there, though it is "
         "learned of the same people.",
     )
+
+
+def _book(ledger: Any, budget: Loss | None) -> Ledger:
+    """Return the open ledger that charges go to; warn of a budget that gives little protection."""
+    warn_if_large(getattr(budget, "epsilon", None))
+    return ledger if isinstance(ledger, Ledger) else open_ledger(_ledger_address(ledger))
 
 
 def _ledger_address(ledger: object) -> str | PathLike[str] | None:

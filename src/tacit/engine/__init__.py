@@ -1,11 +1,18 @@
 """Engines: read rows and add up exact, bounded integers. They never see noise."""
 
-from tacit.engine.engine import FAILED, Engine, ExecutionPath
-from tacit.engine.kernel.compiled import interpreted_kernel
+from tacit.engine.derived import Stored, derived_source
+from tacit.engine.engine import FAILED, Engine, ExecutionPath, open_engine
+from tacit.engine.joining import read_public
+from tacit.engine.kernel.compiled import interpreted_kernel, warm_up
 
 __all__ = [
     "FAILED",
     "Engine",
     "ExecutionPath",
+    "Stored",
+    "derived_source",
     "interpreted_kernel",
+    "open_engine",
+    "read_public",
+    "warm_up",
 ]

@@ -4,7 +4,7 @@ No conversion can fail on a row: a cell that does not fit becomes NULL. The func
 `translations.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import ibis
@@ -48,6 +48,11 @@ class Cell:
         zero = ibis.literal("0").cast("float64")
         value = ibis.cases((self.value.isnan(), ibis.null("float64")), else_=self.value + zero)
         return Cell(value, self.kind)
+
+
+def under_names(values: Mapping[str, ir.Value]) -> list[ir.Value]:
+    """Return values under names, for Ibis to select: as keyword arguments, a column called 'self' would be another."""
+    return [value.name(name) for name, value in values.items()]
 
 
 def type_name(kind: Kind) -> str:

@@ -1,56 +1,20 @@
-"""Runs a plan on a source and returns its exact table; every failure inside gives the analyst one fixed message.
+"""`Engine`: what runs a plan where its rows are; every failure inside gives the analyst one fixed message.
 
-There are four execution paths: the kernel, the row path, SQL and the patient path. When one of the quick paths stops,
-for any reason, the patient path takes over. It gives the same integers, and its memory does not grow with the rows. An
-engine's own error text may quote a cell, and whether it fails may depend on a cell. So neither leaves this module: the
-curator's log gets the class of the error and nothing else.
+With one salt every engine gives the same integers for the same rows and path. `open_engine` picks the engine by the
+source; nothing outside this room knows which one it is. An engine's own error text may quote a cell, and whether it
+fails may depend on a cell. So neither leaves an engine: the curator's log gets the class of the error and nothing else.
 """
 
 import errno
 import logging
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol, TypeVar
 
-import ibis.expr.types as ir
-import pyarrow as pa
-
-from tacit.engine import patient_path
-from tacit.engine.expression import read_column
-from tacit.engine.kernel import compiled, kernel_path, row_path
-from tacit.engine.patient_records import Orders
-from tacit.engine.prepared import PreparedRelations, listed_keys
-from tacit.engine.relation import (
-    DIGEST_BYTES,
-    KEY_PLACE,
-    counted_rows,
-    distinct_relation,
-    exact_relation,
-    texts_relation,
-    values_relation,
-    with_distinct,
-    with_values,
-)
-from tacit.engine.scaled_relation import (
-    profile_relation,
-    profile_table,
-    question_of_profiles,
-    scaled_names,
-    scaled_relation,
-    total_names,
-    totals_of,
-    totals_relation,
-    with_totals_apart,
-)
 from tacit.errors import EngineError
-from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
-from tacit.memory import memory_limit, refuse_without_folder, spill_folder
+from tacit.exact import ExactTable
 from tacit.plan import Plan
-from tacit.query import Scalar, kind_of_column
-from tacit.tables import Source, to_scalar
+from tacit.tables import Source
 
 # The class of an error may depend on rows. So records go only to handlers that the curator added to this very logger.
 log = logging.getLogger("tacit.curator")
@@ -62,246 +26,69 @@ FAILED = (
     "\nhint: the curator's log has the kind of error; ask the curator"
 )
 
-
 ExecutionPath = Literal["kernel", "rows", "sql", "patient"]
 Found = TypeVar("Found")
 
-# Tables may share a connection, and a connection can read only one result at a time: one lock for each connection.
-_turns: WeakKeyDictionary[Any, threading.Lock] = WeakKeyDictionary()
-_giving_turns = threading.Lock()
 
+class Engine(Protocol):
+    """Answers plans about one source, exactly and in secret."""
 
-class Engine:
-    """Answers plans about one source, exactly and in secret.
-
-    A given `path` is always used, even if the kernel is compiled meanwhile: runs that are compared must keep the same
-    rows.
-    """
-
-    def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
-        self._source = source
-        self._path = path
-        self._kinds = {
-            name: kind_of_column(name, facts) for name, facts in source.columns.items() if facts.type != "other"
-        }
-        for name, kind in self._kinds.items():
-            read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
-        self._memory = memory_limit()
-        self._prepared = PreparedRelations(source)
-        with _giving_turns:
-            self._turn = _turns.setdefault(source.backend.con, threading.Lock())
-        self._again = False
+    @property
+    def source(self) -> Source:
+        """The source that it reads; relations of several tables are derived from theirs."""
 
     def refuse_changes(self) -> None:
-        """Refuse if the source changed since it was opened, or if there is no folder for spilled rows; reads no row."""
-        self._source.refuse_changes()
-        refuse_without_folder()
+        """Refuse before the charge if the source changed since it was opened, or cannot be read now; reads no row."""
 
     def stamp(self) -> str | None:
-        """Return a text that changes when the source's files are written; None if it has no files. Reads no row."""
-        return self._source.stamp()
+        """Return a text that changes when the source is written; None where nothing tells. Reads no row."""
+
+    def moment(self) -> AbstractContextManager[None]:
+        """Hold what is read inside to the rows of one moment; one question at a time reads."""
 
     def aggregate(self, plan: Plan, salt: str) -> ExactTable:
-        """Return each group's exact sums, every unit bounded; one question of a connection at a time."""
-        return joined(list(self.parts(plan, salt)))
+        """Return each group's exact sums, every unit bounded."""
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
-        """Yield each group's exact sums: nearly always one table, but several if memory is short and keys are found."""
-        with self._turn:
-            failed: list[Exception] = []
-            yield from _noticing(partial(self._aggregate, plan, salt), failed)
-        if failed:
-            raise EngineError(FAILED)  # out here, where the engine's own error is not its context
+        """Yield the same in one table, or in several of different groups."""
 
     def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
         """Return the long texts of released keys, by digest; until then a key has a digest instead of a long text."""
-        found: dict[str, str] = {}
-        with self._turn:
-            failed: list[Exception] = []
-            for texts in _noticing(partial(self._long_texts, plan, keys), failed):
-                found |= texts
-        if failed:
-            raise EngineError(FAILED)
-        return found
-
-    def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
-        path = self._taken(plan)
-        exact_table = None if path == "patient" else self._quick(plan, salt, path)
-        if exact_table is not None:
-            yield exact_table
-        else:
-            yield from self._patient(plan, salt, path)
-
-    def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
-        for index, key in enumerate(plan.keys):
-            if key.type == "text" and plan.public_keys is None:
-                digests = sorted({each[index] for each in keys if _is_digest(each[index])})
-                try:
-                    texts = self._texts(self._source, plan, index, digests)
-                except Exception as problem:  # noqa: BLE001 - these rows may need more memory than the engine has
-                    log.info("looking up texts stopped: %s", _class_and_code(problem))
-                    texts = self._texts(self._source.streaming(), plan, index, digests)
-                yield texts
-
-    def _texts(self, source: Source, plan: Plan, index: int, digests: list[str]) -> dict[str, str]:
-        """Look up texts by digest; where they do not fit memory together, look up half of them at a time."""
-        if not digests:
-            return {}
-        relation = texts_relation(plan, index, source.table, self._kinds, digests)
-        try:
-            table = source.fetch(relation)
-        except Exception:
-            if len(digests) == 1:
-                raise
-            half = len(digests) // 2
-            return self._texts(source, plan, index, digests[:half]) | self._texts(source, plan, index, digests[half:])
-        return dict(zip(table.column("digest").to_pylist(), table.column("text").to_pylist(), strict=True))
-
-    def _quick(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable | None:
-        """Return the exact table of a quick path, or None if the path stops."""
-        try:
-            return self._on_path(plan, salt, path)
-        except Exception as problem:  # noqa: BLE001 - for any reason, the patient path takes over
-            log.info("the %s path stopped: %s", path, _class_and_code(problem))
-            return None
-
-    def _patient(self, plan: Plan, salt: str, path: ExecutionPath) -> Iterator[ExactTable]:
-        orders: Orders = "kernel" if path == "kernel" else "sql"
-        source = self._source.streaming()
-        asked = patient_path.PatientQuestion(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
-        with source.with_table(listed_keys(question_of_profiles(plan) if plan.profiles else plan)) as listed:
-            yield from patient_path.exact_tables(asked, listed)
-
-    def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:
-        if path == "kernel":
-            read = kernel_path.by_cells(plan)
-            asked = self._prepared.get(read, "kernel", partial(self._kernel_relation, read))
-            return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
-        if path == "rows":
-            asked = self._prepared.get(plan, "rows", partial(self._rows, plan))
-            return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
-        if plan.profiles:
-            with self._source.with_table(listed_keys(question_of_profiles(plan))) as listed:
-                found = profile_relation(plan, self._source.table, self._kinds, listed)
-                return profile_table(self._source.fetch(found), plan)
-        kept = plan.unit is None and not (
-            plan.quantiles or plan.distincts or plan.scaling or plan.totals
-        )  # then the prepared relation already holds the keys
-        with self._source.with_table(None if kept else listed_keys(plan)) as listed:
-            if plan.scaling is not None:
-                found = scaled_relation(plan, self._source.table, self._kinds, salt, listed)
-                exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
-                exact_table = with_totals_apart(exact_table, plan)
-            elif plan.sums_nothing:
-                exact_table = ExactTable(plan.public_keys or ((),), {})
-            else:
-                exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
-            if plan.scaling is None and plan.measured_totals:
-                found = totals_relation(plan, self._source.table, self._kinds, salt, listed)
-                exact_table = replace(exact_table, totals=totals_of(self._source.fetch(found), plan))
-            for column in sorted({draw.column for draw in plan.quantiles}):
-                values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
-                exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
-            for index in range(len(plan.distincts)):
-                counts = distinct_relation(plan, index, self._source.table, self._kinds, salt, listed)
-                exact_table = with_distinct(exact_table, index, self._source.fetch(counts), plan)
-        return exact_table
-
-    def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
-        def relation(listed: ir.Table | None) -> tuple[ir.Table, None]:
-            return exact_relation(plan, self._source.table, self._kinds, salt, listed), None
-
-        if plan.unit is not None:  # then the relation contains the salt, so it cannot be prepared
-            return self._source.fetch(relation(listed)[0])
-        asked = self._prepared.get(plan, "each row", relation)
-        return self._source.fetch(asked.relation, asked.sql)
-
-    def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.KernelColumns]:
-        joined = None if kernel_path.looks_up_keys(plan) else listed
-        return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
-
-    def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.RowColumns]:
-        rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
-        return row_path.relation_of(plan, rows)
 
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
-        """Return the path that this plan would take now: it depends on public facts, and on whether loops are compiled.
-
-        Loading the loops takes half a second. With contribution bounding that pays off at the first question; without
-        it, from the second question on. `again` asks for the path of a second question.
-        """
-        if self._path is not None:
-            return self._path
-        if kernel_path.supports(plan, self._source):
-            return "kernel" if compiled.is_ready() else "sql"
-        if row_path.supports(plan) and (again or self._again or compiled.is_loaded()):
-            return "rows" if compiled.is_ready() else "sql"
-        return "sql"
-
-    def _taken(self, plan: Plan) -> ExecutionPath:
-        """Return the path that this plan takes; load the loops if it needs them, or start compiling them."""
-        path = self.path_of(plan)
-        if self._path is None and (kernel_path.supports(plan, self._source) or row_path.supports(plan)):
-            self._again = True
-            compiled.start()  # does nothing once they are compiled
-        return path if path in ("sql", "patient") or compiled.load() else "sql"
+        """Return the path that a plan would take now, or as a second question; it depends on public facts alone."""
 
 
-def joined(parts: Sequence[ExactTable]) -> ExactTable:
-    """Return the groups of several tables as one table."""
-    if len(parts) == 1:
-        return parts[0]
-    keys = [key for part in parts for key in part.keys]
-    names, drawn = {name for part in parts for name in part.sums}, {index for part in parts for index in part.values}
-    sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
-    values = {index: GroupedSteps.together(part.values[index] for part in parts) for index in drawn}
-    totals = {name: total for part in parts for name, total in part.totals.items()}
-    return ExactTable(keys, sums, values, totals)
+def open_engine(source: Source, *, path: ExecutionPath | None = None) -> Engine:
+    """Return the engine of a source: the embedded one, or that of the cluster which has the rows.
+
+    A given `path` is always used.
+    """
+    if source.elsewhere is not None:
+        from tacit.engine.spark import SparkEngine  # only who has rows in Spark has pyspark
+
+        return SparkEngine(source, path=path)
+    from tacit.engine.embedded import EmbeddedEngine  # it needs what is above
+
+    return EmbeddedEngine(source, path=path)
 
 
-def _noticing(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> Iterator[Found]:
+def recording(find: Callable[[], Iterable[Found]], failed: list[Exception]) -> Iterator[Found]:
     """Yield from `find`; an exception ends it, goes into `failed`, and is logged for the curator by its class."""
     try:
         yield from find()
     except Exception as problem:  # noqa: BLE001 - whatever it is, the analyst learns only that it failed
         failed.append(problem)
-        log.error("engine failed: %s", _class_and_code(problem))  # noqa: TRY400 - a traceback may quote a cell
+        log.error("engine failed: %s", class_and_code(problem))  # noqa: TRY400 - a traceback may quote a cell
 
 
-def _is_digest(part: Any) -> bool:
-    """Whether a text is the digest of a longer one: no other text that leaves the engine has DIGEST_BYTES bytes."""
-    return isinstance(part, str) and len(part.encode()) == DIGEST_BYTES
+def raise_if_failed(failed: list[Exception]) -> None:
+    """Raise the fixed words if anything failed: outside of `recording`, so that the error is not their context."""
+    if failed:
+        raise EngineError(FAILED)
 
 
-def _class_and_code(problem: Exception) -> str:
+def class_and_code(problem: Exception) -> str:
     """Return the error's class and, for an error of the operating system, its code: all that the curator may see."""
     code = errno.errorcode.get(problem.errno or 0) if isinstance(problem, OSError) else None
     return " ".join(filter(None, (type(problem).__name__, code)))
-
-
-def _table_of(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
-    """Return fetched sums by group."""
-    return (_found_groups if plan.public_keys is None else _listed_groups)(found, plan, names)
-
-
-def _found_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
-    columns = [found.column(key_name(index)).to_pylist() for index in range(len(plan.keys))]
-    keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
-    return ExactTable(keys, {name: _integers(found, name) for name in names})
-
-
-def _listed_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
-    """Every listed key, in the order of the list; a key without rows has zeros."""
-    listed = plan.public_keys or ((),)
-    places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
-    sums = {}
-    for name in names:
-        column = [0] * len(listed)
-        for index, value in zip(places, _integers(found, name), strict=True):
-            column[index] = value
-        sums[name] = column
-    return ExactTable(listed, sums)
-
-
-def _integers(found: pa.Table, name: str) -> list[int]:
-    return [0 if text is None else int(text) for text in found.column(name).to_pylist()]

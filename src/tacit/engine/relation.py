@@ -83,14 +83,14 @@ def counted_rows(
     """
     conditions = []
     if plan.unit is not None:
-        conditions.append(_belongs_to_someone(_unit(table, plan.unit, kinds)))
+        conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
     if plan.where is not None:
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
     columns = {key_name(index): leaving(to_ibis(key.expression, kept, kinds)) for index, key in enumerate(plan.keys)}
     keys = list(columns)
     if plan.unit is not None:
-        columns[UNIT] = _unit(kept, plan.unit, kinds)
+        columns[UNIT] = unit_value(kept, plan.unit, kinds)
     for index, column in enumerate(plan.measured):
         if column.counts_only:
             value = to_ibis(column.expression, kept, kinds)
@@ -104,8 +104,9 @@ def counted_rows(
     if not columns:
         columns["one"] = ibis.literal(1, "int8")
     rows = kept.select(**columns)
-    first = len(plan.measured)
-    rows = rows.mutate(**{value_name(at): _product(rows, each) for at, each in enumerate(plan.products, first)})
+    if plan.products:
+        first = len(plan.measured)
+        rows = rows.mutate(**{value_name(at): _product(rows, each) for at, each in enumerate(plan.products, first)})
     if listed is None:
         return rows, keys
     matches = [rows[key].identical_to(leaving(listed[listed_name(at)])) for at, key in enumerate(keys)]
@@ -143,13 +144,14 @@ def _nan_as_null(value: ir.Value) -> ir.Value:
     return ibis.cases((value.isnan(), ibis.null(value.type())), else_=value) if value.type().is_floating() else value
 
 
-def _unit(table: ir.Table, name: str, kinds: Mapping[str, Kind]) -> ir.Value:
+def unit_value(table: ir.Table, name: str, kinds: Mapping[str, Kind]) -> ir.Value:
     """Return the unit as its declared type reads it: ids that are equal as numbers are one unit."""
     unit = read_unit(table, name, kinds[name]) if name in kinds else table[name]
     return leaving(in_hex(unit) if unit.type().is_binary() else unit)
 
 
-def _belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
+def belongs_to_someone(unit: ir.Value) -> ir.BooleanValue:
+    """Return whether a unit's value is somebody's: NULL and NaN are nobody's."""
     known = unit.notnull()
     return known & ~unit.isnan() if isinstance(unit, ir.FloatingValue) else known
 
@@ -233,6 +235,11 @@ def group_order(rows: ir.Table, keys: list[str], salt: str) -> ir.IntegerValue:
 def row_order(rows: ir.Table, keys: list[str], values: list[str], salt: str) -> ir.IntegerValue:
     """Return the order in which a unit's rows of one group are kept."""
     return _salted(rows, [UNIT, *keys, *values], salt)
+
+
+def salted_units(unit: ir.Value, salt: str) -> ir.IntegerValue:
+    """Return a hash of each unit, equal where the engine takes units for equal: it says which part rows are in."""
+    return ibis.struct({"parts": ibis.literal(salt), UNIT: unit}).hash().hash()
 
 
 def _salted(rows: ir.Table, names: list[str], salt: str) -> ir.IntegerValue:

@@ -20,6 +20,7 @@ import ibis.expr.types as ir
 from ibis.common.annotations import attribute
 
 from tacit.engine.conversion import CASTS, Cell, TranslatedCall, nothing, settle_int, type_name, widen
+from tacit.engine.math_translations import MATHS
 from tacit.query import (
     BOOL,
     DIGITS_MAX,
@@ -441,6 +442,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "*": Translation(_product, takes_raw=True),
     "/": Translation(_quotient, takes_raw=True),
     "%": Translation(_remainder),
+    **{name: Translation(run) for name, run in MATHS.items()},
     "negate": Translation(_negation, takes_raw=True),
     "case": Translation(_case, takes_raw=True),
     "coalesce": Translation(lambda call: ibis.coalesce(*call.values(call.kind))),

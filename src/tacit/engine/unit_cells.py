@@ -20,8 +20,6 @@ from tacit.plan import UNBOUNDED, Plan, Vector
 # Whether a cell's group is kept, and whether the cell is the one that holds its unit's totals: a kept one.
 KEPT, FIRST = "kept", "first"
 _ROW_KEPT = "row_kept"
-# One row's product of two columns is within 64 bits.
-PRODUCT_MOST = 1 << 62
 
 
 def fine_name(index: int) -> str:
@@ -101,7 +99,7 @@ def unbounded_cells(
     shifts: dict[str, int] = {}
     steps: dict[str, ir.Value] = {}
     for index, vector in enumerate(vectors):
-        of_row = whole(1) if vector.kind == "units" else _row_steps(vector, plan, rows)
+        of_row = whole(1) if vector.kind == "units" else _row_steps(vector, rows)
         if _ROW_KEPT in rows.columns:
             steps[before_name(index)], shifts[before_name(index)] = of_row, vector.shift
             of_row = ibis.cases((rows[_ROW_KEPT], of_row), else_=whole(0))
@@ -121,7 +119,7 @@ def unbounded_cells(
 _NAMES = (fine_name, before_name)
 
 
-def _row_steps(vector: Vector, plan: Plan, rows: ir.Table) -> ir.IntegerValue:
+def _row_steps(vector: Vector, rows: ir.Table) -> ir.IntegerValue:
     """Return what one row adds to its cell, in steps: a number of 64 bits."""
     if vector.kind == "rows":
         return whole(1)
@@ -133,21 +131,9 @@ def _row_steps(vector: Vector, plan: Plan, rows: ir.Table) -> ir.IntegerValue:
     about = value - whole(vector.centre)
     if vector.kind == "centred":
         return about.fill_null(whole(0))
-    if vector.kind == "product":
-        _refuse_wide(vector, plan)
-        return (about * (rows[value_name(vector.other or 0)] - whole(vector.other_centre))).fill_null(whole(0))
     if vector.kind == "units":
         raise ValueError("a unit counts once in a cell, whatever its rows")
     assert_never(vector.kind)
-
-
-def _refuse_wide(vector: Vector, plan: Plan) -> None:
-    sizes = [
-        max(abs(centre), abs(plan.measured[column or 0].height - centre))
-        for column, centre in ((vector.column, vector.centre), (vector.other, vector.other_centre))
-    ]
-    if sizes[0] * sizes[1] >= PRODUCT_MOST:
-        raise ValueError("the plan's product of two columns does not fit 64 bits")
 
 
 def with_lengths(cells: ir.Table, norms: Mapping[int, Literal[1, 2]], over: OverUnit) -> ir.Table:

@@ -13,7 +13,7 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 
-from tacit.engine.patient import NO_VALUE, Beginnings, added_up, numbered
+from tacit.engine.patience.patient import NO_VALUE, Beginnings, added_up, numbered
 from tacit.plan import UNIT_WEIGHT
 from tacit.privacy import Flags, Integers, Words
 

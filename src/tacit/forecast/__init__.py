@@ -2,7 +2,7 @@
 
 from tacit.forecast.plan_text import plan_in_words
 from tacit.forecast.scaled_text import learning_in_words
-from tacit.forecast.target import Solved, Wanted, group_rows, solve_epsilon
+from tacit.forecast.solving import Solved, Wanted, group_rows, solve_epsilon
 from tacit.forecast.tradeoffs import tradeoff
 
 __all__ = [

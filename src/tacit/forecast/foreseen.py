@@ -11,8 +11,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from tacit.answer import LOST_MORE, ScaledOutput, law_bound, noise_bounds, weighted_bound
+from tacit.answer import (
+    LEFT_OUT_DIFFERS,
+    ScaledOutput,
+    law_bound,
+    lost_more,
+    moved_by_scaling,
+    noise_bounds,
+    weighted_bound,
+)
 from tacit.plan import CountRows, CountValues, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector
+
+# Errors that are off together are tried in this many proportions.
+ANGLES = 49
 
 
 @dataclass(frozen=True)
@@ -23,11 +34,18 @@ class ForeseenError:
     total: float = 0.0  # the error of the measured totals: the same in all groups, in proportion
     scaling: float = 0.0  # what a group may have lost more or less than the others
     size: float | None = None  # of a group, in the output's unit or, for means, in rows; None: not known
+    is_scaled_up: bool = False  # noise, total and scaling multiply: a count or sum is what was kept times a factor
 
     @property
     def whole(self) -> float:
         """All of it together."""
-        return math.hypot(self.noise, self.total, self.scaling)
+        shared = math.hypot(self.total, self.scaling)
+        if not self.is_scaled_up or not self.size:
+            return math.hypot(self.noise, shared)
+        # the largest (size + a·noise)·(1 + b·shared/size) with a² + b² = 1, less the size
+        angles = np.linspace(0.0, math.pi / 2, ANGLES)
+        a, b = np.cos(angles), np.sin(angles)
+        return float(np.max(a * self.noise + b * shared + a * b * self.noise * (shared / self.size)))
 
     @property
     def is_hopeless(self) -> bool:
@@ -51,11 +69,12 @@ def foreseen_error(
 def error_by_hand(
     output: PlannedOutput, plan: Plan, noise: float, confidence: Fraction = Fraction(95, 100), size: float | None = None
 ) -> ForeseenError | None:
-    """Return the error of a count or sum whose bounds by hand are measured, in a group of this size.
+    """Return the error of a count, sum or mean whose bounds by hand are measured, in a group of this many rows.
 
-    `noise` is how far the noise on what is kept reaches. None where nothing is measured, or a size is not known.
+    `noise` is how far the noise on what is kept reaches. Of a sum, total and scaling are for rows of 1 each. None where
+    nothing is measured, or a size is not known.
     """
-    if not plan.measured_totals or not isinstance(output, CountRows | CountValues | Sum):
+    if not plan.measured_totals or not isinstance(output, CountRows | CountValues | Sum | Mean):
         return None
     vector, release = plan.measured_totals[0], plan.totals[0]
     outlook, listed = vector.outlook, plan.public_keys
@@ -65,11 +84,15 @@ def error_by_hand(
     if found is None:
         return None
     kept = min(max(outlook.kept, 1e-9), 1.0)
+    if isinstance(output, Mean):  # at most: wherever in its range the mean is; an answer's bar adds this to its noise
+        column = plan.measured[output.column]
+        moved = LEFT_OUT_DIFFERS * (1 - kept) * float(column.height * column.step) / 2
+        return ForeseenError(noise, scaling=math.sqrt(moved * (moved + 2 * noise)), size=found)
     unit = float(Fraction(2) ** (vector.tail_shift - vector.shift))
     weights = (1.0, (1 - kept) / kept)
     total = weighted_bound(release.summed, release.scale, weights, confidence) * unit / outlook.mass
-    scaling = LOST_MORE * (1 - kept) if plan.keys else 0.0
-    return ForeseenError(noise / kept, total * found, scaling * found, found)
+    scaling = lost_more(kept, 0.0) * (1 - kept) if plan.keys else 0.0
+    return ForeseenError(noise / kept, total * found, scaling * found, found, is_scaled_up=bool(plan.keys))
 
 
 def nothing_is_believed(plan: Plan) -> bool:
@@ -98,10 +121,14 @@ class _Outlooks:
         noise = law_bound(self.plan.releases[index].law, self.confidence) * self._fine(index)
         if not self.plan.keys:
             return ForeseenError(noise * step, size=None if size is None else size * step)
-        times = 1 / kept if self._has_totals(index) else 1.0
-        scaling = (LOST_MORE if self._has_totals(index) else 1.0) * (1 - kept) * (size or 0.0)
+        # what is not measured is not put back, and is missing beside what groups differ in
+        missing = 0.0 if self._has_totals(index) or self.plan.public_rows is not None else 1.0
+        scaling = (missing + lost_more(kept, self._alone(index))) * (1 - kept) * (size or 0.0)
+        outlook = self.vector(index).outlook
+        scaling = math.hypot(scaling, outlook.luck * math.sqrt(size or 0.0) if outlook is not None else 0.0)
         total = self._off(index, kept) * (size or 0.0)
-        return ForeseenError(noise * times * step, total * step, scaling * step, None if size is None else size * step)
+        whole = None if size is None else size * step
+        return ForeseenError(noise / kept * step, total * step, scaling * step, whole, is_scaled_up=True)
 
     def mean(self, output: Mean) -> ForeseenError:
         """A mean: of the noise of its sums and rows, and how far groups may have been moved."""
@@ -111,10 +138,14 @@ class _Outlooks:
             return ForeseenError(math.inf)
         rows = size * (self._kept(counting) if self.plan.keys else 1.0)
         noise = self._pair(index, counting, distance) / rows * step
+        vectors = self.vector(index), self.vector(counting)
         if not self.plan.keys:
-            return ForeseenError(noise, size=size)
-        scaling = (1 - self._kept(index)) * distance * step
-        return ForeseenError(noise, self._shift_off(index, counting) * step, scaling, size)
+            unseen = float(moved_by_scaling(*vectors, np.array([size]), None, by_luck=False)[0]) * step
+            return ForeseenError(noise, scaling=unseen, size=size)
+        off = self._shift_off(index, counting)
+        measured = off if self._has_totals(index) else None
+        scaling = float(moved_by_scaling(*vectors, np.array([size]), measured)[0]) * step
+        return ForeseenError(noise, off * step, scaling, size)
 
     def sum_beside_mean(self, output: Sum) -> ForeseenError:
         """A count times a mean."""
@@ -147,6 +178,10 @@ class _Outlooks:
     def _kept(self, index: int) -> float:
         outlook = self.vector(index).outlook
         return 1.0 if outlook is None else min(max(outlook.kept, 1e-9), 1.0)
+
+    def _alone(self, index: int) -> float:
+        outlook = self.vector(index).outlook
+        return 0.0 if outlook is None else outlook.alone
 
     def _has_totals(self, index: int) -> bool:
         return self.vector(index).totals is not None
@@ -197,6 +232,10 @@ class _Outlooks:
         if found is None or outlook is None or outlook.mass <= 0:
             return 0.0
         release, unit = found
+        if not self._has_totals(counting):  # what people have beyond the tail of the totals is not in them
+            beyond = self.vector(index).outlook
+            off = law_bound(release.law, self.confidence) * unit
+            return math.hypot(off, 0.0 if beyond is None else beyond.beyond_totals) / outlook.mass
         kept = self._kept(counting) * outlook.mass
         weights = (unit * (1 / kept - 1 / outlook.mass), unit / outlook.mass)
         return weighted_bound(release.summed, release.scale, weights, self.confidence)

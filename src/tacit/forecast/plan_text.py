@@ -28,6 +28,7 @@ from tacit.plan import (
     Sum,
 )
 from tacit.privacy import PureLoss, StaircaseNoise, show
+from tacit.query import after_in_words, name_of
 from tacit.selection import TopK
 
 GROUP_SIZES = (2, 5)
@@ -62,6 +63,8 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
     percent = f"{float(confidence) * 100:g} %"
     lines.append(f"Expected error ({percent} of answers are within):")
     lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
+    after = after_in_words(plan.after, [output.name for output in plan.outputs])
+    lines.extend([f"After the noise, free: {'; '.join(after)}."] if after else [])
     lines.extend(_promise(plan))
     return "\n".join(lines)
 
@@ -129,7 +132,7 @@ def _staircase(release: NoisyRelease) -> str:
 
 def _what(release: NoisyRelease, plan: Plan) -> str:
     """Name the parts: those of one kind of moment together, and each column's range once."""
-    columns = {place: _range(plan.measured[place], place) for part in release.parts for place in part.columns}
+    columns = {place: _range(plan.measured[place]) for part in release.parts for place in part.columns}
     words = [PART_WORDS[part.kind] for part in release.parts if part.kind in PART_WORDS]
     moments = [part for part in release.parts if part.kind == "moment"]
     if moments:
@@ -138,21 +141,21 @@ def _what(release: NoisyRelease, plan: Plan) -> str:
     for part in release.parts:
         if part.kind == "distinct":
             wanted = plan.distincts[part.index[0]]
-            name = getattr(wanted.expression, "name", "an expression")
+            name = name_of(wanted.expression)
             return f"different values of {name}, at most {wanted.per_unit:,} of one unit in a group"
     return " and ".join(words) + (f" of {' and '.join(columns.values())}" if columns else "")
 
 
-def _range(column: Measured, place: int) -> str:
-    name = getattr(column.expression, "name", f"expression {place + 1}")
+def _range(column: Measured) -> str:
+    name = name_of(column.expression)
     if column.counts_only:
-        return str(name)
+        return name
     return f"{name} ({show(column.low * column.step)} to {show(column.high * column.step)}, step {show(column.step)})"
 
 
 def _draw(draw: QuantileDraw, plan: Plan) -> list[str]:
     column = plan.measured[draw.column]
-    name = getattr(column.expression, "name", f"expression {draw.column + 1}")
+    name = name_of(column.expression)
     shown = ", ".join(show(fraction) for fraction, _, _ in draw.targets)
     of = "" if draw.share == 1 else f", {show(draw.share)} of the loss"
     each = ", in all groups together" if draw.of == "people" else " and each of a unit's groups"

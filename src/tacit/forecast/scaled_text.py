@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from tacit.accounting import meaning_line
-from tacit.answer import ScaledOutput
+from tacit.answer import ScaledOutput, filter_line
 from tacit.forecast.foreseen import ForeseenError, error_by_hand, foreseen_error, nothing_is_believed
 from tacit.noise import warning
 from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector, WantedFact
 from tacit.privacy import Loss, show
+from tacit.query import name_of
 
 SIZES = (100, 10_000)  # of groups, where it is not public how many there are
 NULL_UNITS = "Rows whose unit is NULL never count."
@@ -59,6 +60,8 @@ def scaled_reading(plan: Plan) -> list[str]:
     ]
     if plan.learned:
         lines.append(f"Bounds: learned for {learned_words(plan.learned)}, and free.")
+    if line := filter_line(plan):
+        lines.append(line)
     if nothing_is_believed(plan):
         lines.append("Too few people to learn bounds from: the caps are the least there are. Learn again with more ε.")
     return lines
@@ -155,7 +158,10 @@ def _step(vector: Vector, plan: Plan) -> Fraction:
 
 def _name(vector: Vector, plan: Plan) -> str:
     column = None if vector.column is None else plan.measured[vector.column]
-    name = getattr(column.expression, "name", "the expression") if column is not None else ""
+    name = name_of(column.expression) if column is not None else ""
+    if vector.factors is not None and plan.scaling is not None:
+        one, two = (_name(plan.scaling.vectors[place], plan).removeprefix("Σ") for place in vector.factors)
+        return f"Σ{one}²" if one == two else f"Σ{one}·{two}"
     if vector.kind == "centred" and column is not None:
         centre = (column.low + vector.centre) * column.step
         return f"Σ{name}" if centre == 0 else f"Σ({name} − {show(centre)})"

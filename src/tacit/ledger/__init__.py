@@ -8,9 +8,13 @@ from tacit.ledger.budget import budget_from
 from tacit.ledger.certificate import deployment, to_yaml, verify_certificate
 from tacit.ledger.chain import BEGINNING
 from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
+from tacit.ledger.elsewhere.backup import back_up, restore
 from tacit.ledger.entry import Entry, charge_from
-from tacit.ledger.home import TRYOUT, TryOut, has_default_ledger, open_ledger
+from tacit.ledger.home import TRYOUT, TryOut, change_key, has_default_ledger, open_ledger
 from tacit.ledger.ledger import Ledger, Reservation
+from tacit.ledger.people.roles import Person, Token, until_text
+from tacit.ledger.people.spelling import name_key
+from tacit.ledger.reading import cost_words, entry_line
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.sqlite import MEMORY
 from tacit.ledger.status import BudgetStatus, Fit, Left, spent_words
@@ -25,18 +29,27 @@ __all__ = [
     "Learning",
     "Ledger",
     "Left",
+    "Person",
     "Receipt",
     "RegisteredTable",
     "Reservation",
     "StoredAnswer",
     "StoredFact",
+    "Token",
     "TryOut",
+    "back_up",
     "budget_from",
+    "change_key",
     "charge_from",
+    "cost_words",
     "deployment",
+    "entry_line",
     "has_default_ledger",
+    "name_key",
     "open_ledger",
+    "restore",
     "spent_words",
     "to_yaml",
+    "until_text",
     "verify_certificate",
 ]

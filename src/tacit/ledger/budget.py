@@ -17,6 +17,9 @@ EACH = "*"
 # How much of a time's text names the period it lies in: 2026-11-15T08:00:00.000000Z
 _PERIODS = {"day": 10, "month": 7, "year": 4}
 
+# The rule of a budget that is revoked: no arm of it admits anything.
+ADMITS_NOTHING = Rule(None, None, Fraction(0))
+
 DELTA_MAX = Fraction(1, 10**6)
 POPULATION_SHARE = 100
 
@@ -46,9 +49,14 @@ class Budget:
             period=None if self.period is None else period_of(time, self.period),
         )
 
+    @property
+    def is_revoked(self) -> bool:
+        """Whether nothing more may be spent under it."""
+        return self.rule.epsilon is None and self.rule.rho is None
+
     def __str__(self) -> str:
         who = {None: "", EACH: " for each analyst"}.get(self.analyst, f" for {self.analyst}")
-        return f"{self.loss}{who}{f' per {self.period}' if self.period else ''}"
+        return f"{self.loss}{who}{f' per {self.period}' if self.period else ''}{', revoked' if self.is_revoked else ''}"
 
 
 def period_of(time: str, period: str) -> str:

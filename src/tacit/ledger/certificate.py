@@ -53,6 +53,8 @@ def summary(chained: Record) -> Record:
         "events": charge["events"],
         "loss": {name: charge[name] for name in ("epsilon", "rho", "delta", "delta_noise")},
         "answer": answer["answer"],
+        **({"question": charge["about"]} if "about" in charge else {}),
+        **({"shown": answer["as_shown"]} if "as_shown" in answer else {}),
     }
 
 

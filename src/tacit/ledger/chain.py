@@ -5,8 +5,10 @@ signed (Ed25519). The key is a file that only its owner may read, made on first 
 """
 
 import hashlib
+import hmac
 import json
 import os
+import secrets
 import stat
 import uuid
 from collections.abc import Mapping
@@ -60,6 +62,12 @@ def fresh_id() -> str:
     return uuid.uuid4().hex
 
 
+def fresh_secret() -> tuple[str, str]:
+    """Return a new token's id and its secret, which is the id and 256 random bits."""
+    id = secrets.token_hex(8)
+    return id, f"tacit_{id}_{secrets.token_urlsafe(32)}"
+
+
 def is_fresh_id(text: object) -> bool:
     """Return whether a text could be from `fresh_id`; a text from outside may be a path, or anything else."""
     return isinstance(text, str) and len(text) == 32 and set(text) <= _ID_LETTERS
@@ -78,6 +86,16 @@ class SigningKey:
     def sign(self, message: Mapping[str, Any]) -> str:
         """Return the signature of a record, in hex."""
         return self._private.sign(canonical(message).encode()).hex()
+
+    def secret_for(self, purpose: str) -> bytes:
+        """Return 32 bytes for another purpose, which say nothing of the key: whoever has it can make them again."""
+        return hmac.digest(self._private.private_bytes_raw(), purpose.encode(), "sha256")
+
+    def text(self) -> bytes:
+        """Return the key itself, to be written where nobody else reads: PEM."""
+        return self._private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
 
 
 def new_key() -> SigningKey:
@@ -100,12 +118,17 @@ def load_key(path: Path) -> SigningKey | None:
         ) from error
     if mode & 0o077:
         raise LedgerError(f"the signing key {path} may be read by others (mode {mode:o})\nhint: chmod 600 {path}")
+    return key_from(text, str(path))
+
+
+def key_from(text: bytes, where: str) -> SigningKey:
+    """Return the key that a PEM text is; an error says where it was, and nothing of the text."""
     try:
         private = serialization.load_pem_private_key(text, password=None)
-    except ValueError as error:
-        raise LedgerError(f"{path} is not a signing key\nhint: restore it from a backup") from error
+    except (ValueError, TypeError):
+        raise LedgerError(f"{where} is not a signing key\nhint: restore it from a backup") from None
     if not isinstance(private, Ed25519PrivateKey):
-        raise LedgerError(f"{path} is not an Ed25519 key\nhint: restore it from a backup")
+        raise LedgerError(f"{where} is not an Ed25519 key\nhint: restore it from a backup")
     return SigningKey(private)
 
 
@@ -114,9 +137,7 @@ def load_or_make_key(path: Path) -> SigningKey:
     existing = load_key(path)
     if existing is not None:
         return existing
-    text = Ed25519PrivateKey.generate().private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    text = new_key().text()
     draft = path.with_name(f".{path.name}.{fresh_id()}")
     write_privately(draft, text)
     try:

@@ -8,20 +8,24 @@ answer names it, so that it is found by its table.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.accounting import Charge, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
-from tacit.ledger.draft import TABLE, Draft, budgets_of, fact_name, facts_of
+from tacit.ledger.draft import PEOPLE, TABLE, Draft, budgets_of, fact_name, facts_of, person_name, written
 from tacit.ledger.entry import Entry, Record, account_name, charge_from, charge_record, scope_of
+from tacit.ledger.people.roles import find_person, not_allowed, why_not
+from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.status import first_shortfall
 from tacit.ledger.store import Likely, looks_for
 from tacit.privacy import KINDS, ApproximateLoss, Event, SubsampledGaussian, event_to_dict
 
 TEXT_MAX = 1000
+WORDS_MAX = 10_000
+SENT_MAX = 20_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Keys:
     """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id.
 
     `own` identifies the question of one analyst: answers that others asked for do not count for it. What is learned of
-    a table is found at every version of it, and wherever its rows are kept by then.
+    a table is found at every version of it, and wherever its rows are kept by then. An analyst goes by the name's key.
     """
 
     table: str
@@ -57,7 +61,15 @@ class Keys:
     question: str
     own: str
     request: str | None
+    analyst: str | None
+    parts: tuple[tuple[object, ...], tuple[str, str | None]]
     is_fact: bool = False
+
+    def as_spelled(self, name: str) -> "Keys":
+        """Return the keys that an older ledger kept for a spelling of the analyst's name."""
+        about, (ledger, request_id) = self.parts
+        request = None if request_id is None else digest("request", ledger, name, request_id)
+        return replace(self, own=digest(*about, name), request=request)
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,7 @@ class Request:
         cohort, analyst = self.table.cohort, self.analyst
         names = [account_name(scope_of(cohort)), account_name(scope_of(cohort, analyst=analyst)), TABLE + self.table.id]
         names += [budgets_of(cohort, who) for who in (None, analyst, EACH)]
+        names += [PEOPLE, person_name(self.keys.analyst)]
         questions = (self.keys.question, self.keys.own)
         if self.keys.is_fact:
             names += [fact_name(self.table.id, question) for question in questions]
@@ -113,10 +126,12 @@ def new_request(
     ledger: str,
     learning: Learning | None = None,
     beside: Sequence[Event] = (),
+    words: str | None = None,
+    sent: str | None = None,
 ) -> Request:
     """Return the request, with its cost; anything that is not an event, or not a text, is refused.
 
-    `beside` is pure, and is charged by itself.
+    `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that.
     """
     charge = cost_of(events, asked, beside)
     keys = keys_of(
@@ -136,8 +151,11 @@ def new_request(
         **charge_record(charge),
         "asked": keys.asked,
         "request": keys.request,
+        **({"beside": list(table.beside)} if table.beside else {}),
+        **({} if words is None else {"about": words[:WORDS_MAX]}),
+        **({} if sent is None or request_id is None or len(sent) > SENT_MAX else {"sent": sent}),
     }
-    return Request(table, analyst or "", charge, record, keys, tuple(events), learning)
+    return Request(table, keys.analyst or "", charge, record, keys, tuple(events), learning)
 
 
 def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequence[Event] = ()) -> Charge:
@@ -166,13 +184,16 @@ def keys_of(
             continue
         if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
             raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
-    about = ("fact", table.id) if is_fact else ("question", table.id, table.version, table.source)
+    kind = ("fact", table.id) if is_fact else ("question", table.id, table.version, table.source)
+    about, who = (*kind, question_key), None if analyst is None else name_key(analyst)
     return Keys(
         table=table.id,
         asked=digest("asked", table.id, question_key),
-        question=digest(*about, question_key),
-        own=digest(*about, question_key, analyst),
-        request=None if request_id is None else digest("request", ledger, analyst, request_id),
+        question=digest(*about),
+        own=digest(*about, who),
+        request=None if request_id is None else digest("request", ledger, who, request_id),
+        analyst=who,
+        parts=(about, (ledger, request_id)),
         is_fact=is_fact,
     )
 
@@ -194,11 +215,16 @@ def find_stored(
     view: Draft, keys: Keys, *, question: str, ledger: str, durable: bool, again: bool = False
 ) -> StoredAnswer | None:
     """Return the answer already given to this request, or to this question; a dead request is refused."""
-    charge = None if keys.request is None else view.charge_for(keys.request)
+    charge = charge_made_for(view, keys)
     if charge is None:
         if again:
             return None
-        answer = _learned(view, keys.table, question) if keys.is_fact else view.answer_to(question)
+        known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
+        # where the question is everyone's, the spelling of a name is not in its key
+        questions = [each.own for each in known_as] if question == keys.own else [question]
+        answer = _first(
+            _learned(view, keys.table, each) if keys.is_fact else view.answer_to(each) for each in questions
+        )
     else:
         if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
@@ -210,6 +236,25 @@ def find_stored(
                 "\nhint: ask again under a new request id, which is a new charge"
             )
     return None if answer is None else _stored(answer, ledger=ledger, durable=durable)
+
+
+def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str) -> tuple[str, str | None] | None:
+    """Return the table that an analyst's request was charged for, and what was sent; None where there is no charge."""
+    who = None if analyst is None else name_key(analyst)
+    names = [who, *view.spellings(who)]
+    charge = _first(view.charge_for(digest("request", ledger, name, request_id)) for name in names)
+    table = None if charge is None else view.book.table(charge.record["table"])
+    return None if charge is None or table is None else (table.name, charge.record.get("sent"))
+
+
+def charge_made_for(view: Draft, keys: Keys) -> Entry | None:
+    """Return the charge that was made for a request, however its analyst's name was spelled then."""
+    known_as = [keys, *(keys.as_spelled(name) for name in view.spellings(keys.analyst))]
+    return _first(view.charge_for(each.request) for each in known_as if each.request is not None)
+
+
+def _first(found: Iterable[Entry | None]) -> Entry | None:
+    return next((entry for entry in found if entry is not None), None)
 
 
 def _learned(view: Draft, table: str, question: str) -> Entry | None:
@@ -227,18 +272,27 @@ def facts(view: Draft, table: RegisteredTable, analyst: str, *, ledger: str, dur
         record = fact.record
         answer = view.entry(record["answer"])
         paid = None if answer is None else view.entry(answer.record["charge"])
-        if answer is None or paid is None or record["analyst"] != whose:
+        only = record["analyst"]
+        if answer is None or paid is None or (only if only is None else name_key(only)) != whose:
             continue
         stored = _stored(answer, ledger=ledger, durable=durable)
         shown.append(StoredFact(record["words"], stored, charge_from(paid.record), record["version"]))
     return tuple(shown)
 
 
+def deny(draft: Draft, table: RegisteredTable, analyst: str | None, why: str) -> None:
+    """Refuse, for the record, someone who may not ask."""
+    draft.append({"kind": "refusal", "table": table.id, "people": table.cohort, "analyst": analyst, "denied": why})
+    raise not_allowed(why)
+
+
 def require_room(draft: Draft, request: Request) -> None:
     """Refuse, for the record, a request that the budgets have no room for; charge nothing."""
     refuse_misuse(draft, request.table, request.events)
     question = question_of(draft, request.keys, request.table.cohort, request.analyst)
-    _refuse_if_short(draft, request, {**request.record, "question": question})
+    record = {**_as_known(draft, request), "question": question}
+    _refuse_if_not_allowed(draft, request, record)
+    _refuse_if_short(draft, request, record)
 
 
 def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
@@ -251,13 +305,14 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     refuse_misuse(draft, table, request.events)
 
     question = question_of(draft, request.keys, table.cohort, analyst)
+    record = {**_as_known(draft, request), "question": question}
+    _refuse_if_not_allowed(draft, request, record)
     learning = request.learning
     again = learning is not None and learning.again
     stored = find_stored(draft, request.keys, question=question, ledger=draft.head.ledger, durable=durable, again=again)
     if stored is not None:
         return stored
 
-    record = {**request.record, "question": question}
     if learning is not None:
         only = analyst if question == request.keys.own else None
         version = request.table.version
@@ -269,7 +324,22 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
     for scope in {scope_of(table.cohort), scope_of(table.cohort, analyst=analyst), *scopes}:
         draft.charge(scope, request.charge, number=entry.number)
+    for name, value in written(record["analyst"], draft.state.get).items():
+        draft.state.put(name, value)
     return entry
+
+
+def _as_known(draft: Draft, request: Request) -> Record:
+    """Return what is kept of a request, its analyst named as the ledger knows them."""
+    person = None if request.keys.analyst is None else find_person(draft, request.keys.analyst)
+    return request.record if person is None else {**request.record, "analyst": person.name}
+
+
+def _refuse_if_not_allowed(draft: Draft, request: Request, record: Record) -> None:
+    why = why_not(draft, request.record["analyst"], request.table)
+    if why is not None:
+        draft.append({"kind": "refusal", **record, "budget": None, "denied": why})
+        raise not_allowed(why)
 
 
 def _refuse_if_short(draft: Draft, request: Request, record: Record) -> None:
@@ -293,7 +363,7 @@ def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event])
         )
 
 
-def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receipt:
+def commit(draft: Draft, charge: Entry, answer: str, shown: str | None, *, durable: bool) -> Receipt:
     """Store the answer a charge paid for, once, and return the receipt."""
     if not draft.holds(charge):
         raise LedgerError(
@@ -304,8 +374,10 @@ def commit(draft: Draft, charge: Entry, answer: str, *, durable: bool) -> Receip
         raise LedgerError(f"the charge (entry {charge.number}) has already paid for an answer\nhint: reserve again")
     record = charge.record
     question = record["question"]
+    as_shown = {} if shown is None else {"as_shown": shown}
+    named = {"kind": "answer", "charge": charge.number, "table": record["table"], "question": question}
     entry = draft.append(
-        {"kind": "answer", "charge": charge.number, "table": record["table"], "question": question, "answer": answer},
+        {**named, "answer": answer, **as_shown},
         question=question,
         answers=charge.number,
     )

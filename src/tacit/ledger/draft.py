@@ -17,7 +17,18 @@ from itertools import pairwise
 from tacit.accounting import Charge
 from tacit.ledger.budget import EACH, Budget, budget_from
 from tacit.ledger.chain import BEGINNING, SigningKey, canonical, link
-from tacit.ledger.entry import Account, Entry, Head, Record, Writes, account_from, account_name, account_text
+from tacit.ledger.entry import (
+    SCHEMA_BEFORE,
+    Account,
+    Entry,
+    Head,
+    Record,
+    Writes,
+    account_from,
+    account_name,
+    account_text,
+)
+from tacit.ledger.people.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, Rows
 from tacit.privacy import Loss
@@ -27,9 +38,12 @@ NAME = "name "
 TABLE = "table "
 SOURCE = "source "
 MEMBER = "people "  # of a cohort; the state keeps the older word
-BUDGETS = "budgets "
 FIRST = "first "
 FACT = "fact "
+PERSON = "person "
+PEOPLE = "people"  # the first person: from there on, who may ask is said person by person
+HELD = "token "
+KEY = "key"  # the newest entry that names a key to sign with; none: the first entry does
 
 Get = Callable[[str], str | None]
 Pointed = Callable[[int, str], Entry]
@@ -81,18 +95,21 @@ class RuleBook:
         """Return the first table of a cohort; every other one has the same unit and neighbours."""
         return self._declared(MEMBER + cohort)
 
-    def budgets(self, cohort: str, analyst: str | None) -> dict[str | None, tuple[int, Budget]]:
-        """Return an analyst's or everyone's budgets by period, each with the number of its entry."""
+    def budgets(self, cohort: str, analyst: str | None) -> list[tuple[int, Budget]]:
+        """Return an analyst's or everyone's budgets, each with the number of its entry; analysts go by `name_key`.
+
+        One for each period; more where an older ledger had them under several spellings of one name: each holds.
+        """
         text = self._get(budgets_of(cohort, analyst))
         found = [] if text is None else json.loads(text)
-        return {period: (number, _budget(self._pointed(number, hash).body)) for period, number, hash in found}
+        return [(number, _budget(self._pointed(number, hash).body)) for _, number, hash in found]
 
     def applying(self, cohort: str, analyst: str) -> list[Budget]:
         """Return the budgets that limit a charge by `analyst`: theirs where they have one, else each analyst's."""
         own = self.budgets(cohort, analyst)
-        each = {} if analyst == EACH else self.budgets(cohort, EACH)
-        applying = [*self.budgets(cohort, None).values(), *own.values()]
-        applying += [budget for period, budget in each.items() if period not in own]
+        each = [] if analyst == EACH else self.budgets(cohort, EACH)
+        periods = {budget.period for _, budget in own}
+        applying = [*self.budgets(cohort, None), *own, *(one for one in each if one[1].period not in periods)]
         return [budget for _, budget in sorted(applying, key=lambda one: one[0])]
 
     def first(self, cohort: str) -> Loss | None:
@@ -120,13 +137,39 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         return names | {name: pointer for name in new if get(name) is None}
     if record["kind"] == "budget":
         cohort, analyst, period = record["people"], record["analyst"], record["period"]
-        name = budgets_of(cohort, analyst)
+        name = budgets_of(cohort, analyst_key(analyst, get))
         others = [one for one in json.loads(get(name) or "[]") if one[0] != period]
-        put = {name: canonical([*others, [period, entry.number, entry.hash]])}
+        put = {name: canonical([*others, [period, entry.number, entry.hash]])} | written(analyst, get)
         return put if get(FIRST + cohort) is not None else put | {FIRST + cohort: pointer}
     if record["kind"] == "fact":
         return {fact_name(record["table"], record["question"]): pointer}
+    if record["kind"] == "person":
+        first = {} if get(PEOPLE) is not None else {PEOPLE: pointer}
+        return first | {person_name(record["name"]): pointer} | written(record["name"], get)
+    if record["kind"] == "token":
+        return {HELD + record["token"]: pointer}
+    if record["kind"] == "key":
+        return {KEY: pointer}
+    if record["kind"] == "names" or (record["kind"] == "ledger" and record["schema"] > SCHEMA_BEFORE):
+        return {NAMES: pointer}
     return {}
+
+
+def analyst_key(analyst: str | None, get: Get) -> str | None:
+    """Return what an analyst goes by in the state: the name's key, or in a ledger not yet brought up, the name."""
+    return analyst if not analyst or get(NAMES) is None else name_key(analyst)
+
+
+def written(name: str | None, get: Get) -> dict[str, str]:
+    """Return the change that keeps how a name was first written, where its key does not say so."""
+    if not name or get(NAMES) is None or name == (key := name_key(name)) or get(WRITTEN + canonical(key)) is not None:
+        return {}
+    return {WRITTEN + canonical(key): canonical(name)}
+
+
+def person_name(name: str | None) -> str:
+    """Return the key in the state for a person; None is whoever gives no name."""
+    return PERSON + canonical(None if name is None else name_key(name))
 
 
 def name_of(name: str) -> str:
@@ -191,6 +234,7 @@ class Draft:
         self.state = State(rows, head.root, self._pieces)
         self.book = RuleBook(self.state.get, self.pointed)
         self.sealed: Writes | None = None
+        self.next_key: SigningKey | None = None  # signs from here on, if this draft names it
         self._stored = head.number
         self._hashes: dict[int, str] = {}
         self._entries: list[Entry] = []
@@ -202,6 +246,30 @@ class Draft:
         """Return the running total of a scope; one that was never charged is at nothing."""
         text = self.state.get(account_name(scope))
         return Account() if text is None else account_from(text)
+
+    def written(self, key: str) -> str:
+        """Return a name as it was first written, by its key."""
+        text = self.state.get(WRITTEN + canonical(key))
+        return key if text is None else str(json.loads(text))
+
+    def spellings(self, key: str | None) -> list[str]:
+        """Return how an older ledger had spelled a name, apart from its key."""
+        text = None if key is None else self.state.get(SPELLED + canonical(key))
+        return [] if text is None else [str(one) for one in json.loads(text)]
+
+    @property
+    def names_folded(self) -> bool:
+        """Whether spellings of one name are one account."""
+        return self.state.get(NAMES) is not None
+
+    def fold_names(self) -> None:
+        """Make the spellings of each name one, in a ledger of the layout before: an entry, for the record."""
+        values = {name: value for name, _, value in self.rows.values()}
+        if whole_state(values)[0] != self.head.root:
+            raise NotAsSigned
+        self.append({"kind": "names", "reason": "from here on names are compared without regard to case"})
+        for name, value in folded(values).items():
+            self.state.put(name, value)
 
     def charge_for(self, request: str) -> Entry | None:
         """Return the charge made for a request."""
@@ -288,7 +356,7 @@ class Draft:
             return None
         change = self.state.change()
         head = replace(self.head, root=change.root)
-        head = replace(head, signature=key.sign(head.signed()))
+        head = replace(head, signature=(self.next_key or key).sign(head.signed()))
         self.sealed = Writes(self.before, head, self._entries, change.values, change.nodes)
         return self.sealed
 

@@ -15,7 +15,9 @@ from tacit.ledger.chain import canonical
 from tacit.privacy import from_text, read_json, to_text
 
 # The version of the table layout and of what a budget's rule counts; another version of tacit writes another number.
-SCHEMA = 3
+SCHEMA = 4
+# The layout before it is brought to this one when it is opened: it lacks the table of tokens.
+SCHEMA_BEFORE = 3
 
 Record = dict[str, Any]
 
@@ -51,7 +53,7 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """What the entry is: ledger, table, budget, charge, answer, fact, refusal, override or clock."""
+        """What the entry is: a charge, an answer, a person, ... (`verify.py` knows them all)."""
         return str(self.record["kind"])
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.files import make_folder, others_may_write
-from tacit.ledger.anchor import Anchor, anchored_at
 from tacit.ledger.chain import (
     BEGINNING,
     SigningKey,
@@ -17,16 +16,21 @@ from tacit.ledger.chain import (
     fresh_id,
     is_fresh_id,
     is_whole_text,
+    key_from,
     link,
     load_key,
     load_or_make_key,
     new_key,
+    sync_folder,
     verify_signature,
+    write_privately,
 )
 from tacit.ledger.clock import Clock, system_clock, time_text
-from tacit.ledger.draft import first_draft
+from tacit.ledger.draft import Draft, first_draft
+from tacit.ledger.elsewhere.anchor import Anchor, anchored_at
 from tacit.ledger.entry import SCHEMA, Head, Writes
 from tacit.ledger.ledger import Ledger
+from tacit.ledger.rotation import keys_of
 from tacit.ledger.sqlite import MEMORY, Connect, SqliteStore, connect_to_file
 from tacit.ledger.store import NotAsSigned, Rows, Store
 from tacit.ledger.verify import verify
@@ -48,8 +52,9 @@ def has_default_ledger() -> bool:
 
 
 def key_file() -> Path:
-    """Return where the signing key is."""
-    return home_folder() / "signing.key"
+    """Return where the signing key is: $TACIT_KEY_FILE, for servers that share one, or in the home folder."""
+    named = os.environ.get("TACIT_KEY_FILE")
+    return Path(named) if named else home_folder() / "signing.key"
 
 
 def anchors_folder() -> Path:
@@ -111,7 +116,7 @@ def open_ledger(
     >>> open_ledger(":memory:").durable
     False
     """
-    store = _store(where, connect, create=create)
+    store = open_store(where, connect, create=create)
     try:
         return _open_durable(store, clock, accept, create=create) if store.durable else _open_in_memory(store, clock)
     except BaseException as error:
@@ -121,7 +126,8 @@ def open_ledger(
         raise
 
 
-def _store(where: str | os.PathLike[str] | None, connect: Connect, *, create: bool) -> Store:
+def open_store(where: str | os.PathLike[str] | None, connect: Connect = connect_to_file, *, create: bool) -> Store:
+    """Return the store at a place, as `open_ledger` finds it; what it holds is not looked at."""
     text = os.fspath(default_ledger() if where is None else where)
     if not isinstance(text, str) or not text:
         raise InvalidParameter("ledger must be a path, a postgresql:// address or ':memory:'")
@@ -146,12 +152,12 @@ def _open_durable(store: Store, clock: Clock, accept: str | None, *, create: boo
         _refuse_if_lost(store)
         if not create:
             raise _no_ledger(store.place)
-        _begin(store, load_or_make_key(key_file()), clock)
+        _begin(store, _key_in_environment() or load_or_make_key(key_file()), clock)
     with store.reading() as rows:
         head, public = _checked_ends(rows)
     _refuse_if_replaced(store, head.ledger)
     anchor = Anchor(anchors_folder(), head.ledger)
-    ledger = Ledger(store, id=head.ledger, public_key=public, key=lambda: _own_key(public), anchor=anchor, clock=clock)
+    ledger = Ledger(store, id=head.ledger, public_key=public, key=_own_key, anchor=anchor, clock=clock)
     if accept is None:
         ledger.check_anchor()
     else:
@@ -166,7 +172,7 @@ def _open_in_memory(store: Store, clock: Clock) -> Ledger:
     _begin(store, key, clock)
     with store.reading() as rows:
         head, public = _checked_ends(rows)
-    return Ledger(store, id=head.ledger, public_key=public, key=lambda: key, anchor=None, clock=clock)
+    return Ledger(store, id=head.ledger, public_key=public, key=lambda _: key, anchor=None, clock=clock)
 
 
 def _begin(store: Store, key: SigningKey, clock: Clock) -> None:
@@ -225,7 +231,7 @@ def _refuse_if_replaced(store: Store, ledger: str) -> None:
 
 
 def _checked_ends(rows: Rows) -> tuple[Head, str]:
-    """Return the head and the public key, after checking both ends of the chain and the signature."""
+    """Return the head and the newest public key, after checking both ends of the chain and the signature."""
     head, first = rows.head(), rows.entry(1)
     last = None if head is None else rows.entry(head.number)
     try:
@@ -237,23 +243,77 @@ def _checked_ends(rows: Rows) -> tuple[Head, str]:
             and (first.kind, first.record["ledger"]) == ("ledger", head.ledger)
             and is_fresh_id(head.ledger)
             and last.hash == head.hash
-            and verify_signature(head.signed(), signature=head.signature, public=first.record["public_key"])
         )
+        if not whole or head is None:
+            raise NotAsSigned
+        public = keys_of(Draft(rows, head, time=head.time))[0][1]
+        whole = verify_signature(head.signed(), signature=head.signature, public=public)
     except (ValueError, KeyError, TypeError):
         whole = False
-    if not whole or head is None or first is None:
+    if not whole or head is None:
         raise NotAsSigned
-    return head, str(first.record["public_key"])
+    return head, public
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+KEY_VARIABLE = "TACIT_KEY"
+
+
+def change_key(ledger: Ledger, reason: str, output: str | os.PathLike[str] | None = None) -> tuple[str, str, str]:
+    """Sign a ledger with a fresh key from here on; return the short names of both keys, and where the old one is.
+
+    The new key is written before the ledger names it: to `output`, or else into its place in the home folder, where the
+    old one stays beside it for other ledgers. A stop at any moment leaves the key that the ledger wants.
+    """
+    old, new, path = ledger.public_key, new_key(), key_file()
+    if output is None and _key_in_environment() is not None:
+        raise InvalidParameter(
+            f"the key is in the variable {KEY_VARIABLE}, which you set\nhint: --output FILE, then set it again"
+        )
+    target = _beside(path, new.public) if output is None else Path(output)
+    try:
+        write_privately(target, new.text())
+        sync_folder(target.absolute().parent)
+    except OSError as error:
+        raise LedgerError(
+            f"the new key cannot be written to {target} ({error.strerror})\nhint: name a new file with --output"
+        ) from None
+    ledger.change_key(new, reason)
+    kept = path
+    if output is None:
+        kept = _beside(path, old)
+        if not kept.exists():
+            kept.hardlink_to(path)
+        target.replace(path)
+        sync_folder(path.parent)
+    return fingerprint(old), fingerprint(new.public), str(kept)
 
 
 def _own_key(public: str) -> SigningKey:
-    """Return the signing key of this home, if it is the one the ledger is signed by."""
-    path = key_file()
+    """Return the signing key of this machine, if it is the one the ledger is signed by."""
+    given, path = _key_in_environment(), key_file()
+    if given is not None and given.public == public:
+        return given
     key = load_key(path)
-    if key is not None and key.public == public:
-        return key
-    fault = f"there is no key at {path}" if key is None else f"the key at {path} is {fingerprint(key.public)}"
+    for found in (key, load_key(_beside(path, public))):
+        if found is not None and found.public == public:
+            return found
+    where = f"the key at {path}" if given is None else f"the key in {KEY_VARIABLE}"
+    shown = key if given is None else given
+    fault = f"there is no key at {path}" if shown is None else f"{where} is {fingerprint(shown.public)}"
     raise LedgerError(
         f"this ledger is signed by the key {fingerprint(public)}, but {fault}; nothing was answered"
         "\nhint: copy the key from the machine that made the ledger, or set TACIT_HOME to where it is"
     )
+
+
+def _beside(path: Path, public: str) -> Path:
+    """Return where a key stays that is not the newest of its home, by its short name."""
+    return path.with_name(f"{path.stem}-{fingerprint(public)}{path.suffix}")
+
+
+def _key_in_environment() -> SigningKey | None:
+    """Return the key that the environment has as text, for machines that get their secrets so."""
+    text = os.environ.get(KEY_VARIABLE)
+    return key_from(text.encode("utf-8", "replace"), f"what {KEY_VARIABLE} has") if text else None

@@ -9,27 +9,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Self
+from typing import Self, TypeVar
 
 from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, registry
-from tacit.ledger.anchor import Anchor, AnchorPosition
-from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import NAME, Draft
-from tacit.ledger.entry import ACCOUNT, Entry, Head, Record, Writes, account_name, scope_of
+from tacit.ledger.elsewhere.anchor import Anchor, AnchorPosition
+from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
+from tacit.ledger.people.roles import KnowsPeople, require_allowed, why_not
+from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.rotation import keys_of, require_follows, rotate
 from tacit.ledger.state import Pieces
-from tacit.ledger.status import BudgetStatus, Fit, Left, budget_status, first_shortfall, smallest
+from tacit.ledger.status import BudgetStatus, Fit, Left, analysts, budget_status, first_shortfall, smallest
 from tacit.ledger.store import BY_CHARGE, Likely, NotAsSigned, Rows, Store
 from tacit.ledger.verify import Verified, verify
 from tacit.privacy import ApproximateLoss, Event, Loss
 
-KeySource = Callable[[], SigningKey]
+KeySource = Callable[[str], SigningKey]  # the key of this home that a public key belongs to
+Outcome = TypeVar("Outcome")
 
 # Entries are read this many at a time, so that charges go on while they are shown.
 PAGE = 1000
@@ -47,12 +50,15 @@ class Reservation:
         """The number of the charge's entry."""
         return self.charge.number
 
-    def commit(self, answer: str) -> Receipt:
-        """Store the released answer and return the receipt; on return it is durable and anchored, and may leave."""
-        return self.ledger.commit(self.charge, answer)
+    def commit(self, answer: str, shown: str | None = None) -> Receipt:
+        """Store the released answer and return the receipt; on return it is durable and anchored, and may leave.
+
+        `shown` is the answer's numbers with their error bars, as they leave, for people to read.
+        """
+        return self.ledger.commit(self.charge, answer, shown)
 
 
-class Ledger:
+class Ledger(KnowsPeople):
     """A durable record of every charge, answer, refusal and change of budget.
 
     `durable` is False for a ledger in memory: what it answers says so.
@@ -72,6 +78,7 @@ class Ledger:
         self._clock = clock
         self._head: Head | None = None  # the last one that was checked or written
         self._pieces = Pieces()
+        self._folded = False  # whether spellings of one name are seen to be one
         self._group_commit = GroupCommit(store, self._flush)
 
     def __enter__(self) -> Self:
@@ -123,13 +130,16 @@ class Ledger:
         request_id: str | None = None,
         analyst: str | None = None,
         learning: Learning | None = None,
+        words: str | None = None,
+        sent: str | None = None,
     ) -> Reservation | StoredAnswer:
         """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
 
         Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
         is charged once: its answer comes back, or, if it has none, `DeadRequest`. `asked` is the (epsilon, delta) that
         noise was made for which is not pure; without it such noise counts only by its rho. With `learning` the answer
-        is a fact: found again at every later version of the table.
+        is a fact: found again at every later version of the table. `words` is the question, for people to read, and
+        `sent` is the request as it came, by which `sent_with` finds it.
         """
         request = charging.new_request(
             table,
@@ -140,18 +150,20 @@ class Ledger:
             analyst=analyst,
             ledger=self.id,
             learning=learning,
+            words=words,
+            sent=sent,
         )
         outcome = self._group_commit.submit(
             lambda draft: charging.decide(draft, request, durable=self.durable), likely=request.likely()
         )
         return outcome if isinstance(outcome, StoredAnswer) else Reservation(self, outcome)
 
-    def commit(self, charge: Entry, answer: str) -> Receipt:
+    def commit(self, charge: Entry, answer: str, shown: str | None = None) -> Receipt:
         """Store the answer that a charge paid for; see `Reservation.commit`."""
         if not isinstance(answer, str):
             raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
         return self._group_commit.submit(
-            lambda draft: charging.commit(draft, charge, answer, durable=self.durable),
+            lambda draft: charging.commit(draft, charge, answer, shown, durable=self.durable),
             likely=Likely(absent=((BY_CHARGE, (charge.number,)),)),
             publishes=True,
         )
@@ -170,8 +182,17 @@ class Ledger:
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id, is_fact=is_fact
         )
         with self._view() as draft:
-            question = charging.question_of(draft, keys, table.cohort, analyst or "")
+            if not is_fact:  # what is known is a plan's to start from, and a plan's fit is refused
+                require_allowed(draft, analyst, table)
+            question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
             return charging.find_stored(draft, keys, question=question, ledger=self.id, durable=self.durable)
+
+    def require_may_ask(self, table: RegisteredTable, analyst: str | None) -> None:
+        """Refuse, for the record, someone who may not ask about a table, or about those beside it."""
+        with self._view() as draft:
+            why = why_not(draft, analyst, table)
+        if why is not None:
+            self._group_commit.submit(lambda draft: charging.deny(draft, table, analyst, why))
 
     def require_room(
         self,
@@ -204,48 +225,29 @@ class Ledger:
     def facts(self, table: RegisteredTable, analyst: str | None = None) -> tuple[StoredFact, ...]:
         """Return what was learned of a table and may be used free, in the order in which it was paid for."""
         with self._view() as draft:
-            return charging.facts(draft, table, analyst or "", ledger=self.id, durable=self.durable)
+            return charging.facts(draft, table, _key(analyst), ledger=self.id, durable=self.durable)
 
     def stored(self, number: int) -> StoredAnswer | None:
         """Return the answer at an entry, or None where another kind of entry is there."""
         with self._view() as draft:
             return charging.stored_at(draft, number, ledger=self.id, durable=self.durable)
 
+    def answer_of(self, charge: int) -> Entry | None:
+        """Return the entry of the answer that a charge paid for, or None."""
+        with self._view() as draft:
+            return draft.answer_paid_by(charge)
+
     def charged_for(self, table: RegisteredTable, *, request_id: str, analyst: str | None = None) -> int | None:
         """Return the number of the charge that was made for a request, or None."""
         keys = charging.keys_of(table, question_key="-", request_id=request_id, analyst=analyst, ledger=self.id)
         with self._view() as draft:
-            charge = None if keys.request is None else draft.charge_for(keys.request)
+            charge = charging.charge_made_for(draft, keys)
             return None if charge is None else charge.number
 
-    def grant(
-        self,
-        name: str,
-        budget: Loss,
-        *,
-        analyst: str | None = None,
-        period: str | None = None,
-        population: int | None = None,
-        accept_large_delta: bool = False,
-        reason: str = "",
-    ) -> Budget:
-        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period where given.
-
-        Only with the signing key, and for the record. What was spent stays spent; a charge must fit every budget.
-        """
-        return self._group_commit.submit(
-            lambda draft: registry.grant(
-                draft,
-                name,
-                budget,
-                analyst=analyst,
-                period=period,
-                population=population,
-                accept_large_delta=accept_large_delta,
-                reason=reason,
-            ),
-            publishes=True,
-        )
+    def sent_with(self, request_id: str, analyst: str | None = None) -> tuple[str, str | None] | None:
+        """Return the table that a request was charged for, and the request as it was sent; None without a charge."""
+        with self._view() as draft:
+            return charging.sent_with(draft, request_id=request_id, analyst=analyst, ledger=self.id)
 
     def version_of(self, name: str) -> int | None:
         """Return the version that a table of this name was last declared with; None if there is no such table."""
@@ -275,7 +277,7 @@ class Ledger:
     def budget_status(self, table: RegisteredTable, analyst: str | None = None) -> tuple[BudgetStatus, ...]:
         """Return the status of each budget that applies to the table, and to an analyst if one is named."""
         with self._view() as draft:
-            return budget_status(draft, table.cohort, analyst=analyst or "")
+            return budget_status(draft, table.cohort, analyst=_key(analyst))
 
     def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
         """Return what one more question may cost: the smallest of all budgets that apply wins."""
@@ -291,9 +293,10 @@ class Ledger:
         beside: Sequence[Event] = (),
     ) -> Fit:
         """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
-        charge, who = charging.cost_of(events, asked, beside), analyst or ""
+        charge, who = charging.cost_of(events, asked, beside), _key(analyst)
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
+            require_allowed(draft, analyst, table)
             short = first_shortfall(draft, table.cohort, analyst=who, charge=charge)
             if short is not None:
                 return Fit(short.words(draft), None)
@@ -309,22 +312,22 @@ class Ledger:
         beside: Sequence[Event] = (),
     ) -> bool:
         """Return whether a question would be admitted now."""
-        charge, who = charging.cost_of(events, asked, beside), analyst or ""
+        charge, who = charging.cost_of(events, asked, beside), _key(analyst)
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
+            if why_not(draft, analyst, table) is not None:
+                return False
             return first_shortfall(draft, table.cohort, analyst=who, charge=charge) is None
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""
         with self._view() as draft:
-            return draft.account(scope_of(table.cohort, analyst=analyst)).spent
+            return draft.account(scope_of(table.cohort, analyst=None if analyst is None else _key(analyst))).spent
 
     def analysts(self, table: RegisteredTable) -> tuple[str, ...]:
-        """Return the named analysts who have spent anything on the people in a table, by name."""
-        beginning = account_name(scope_of(table.cohort).partition(",")[0] + ",")
-        with self._store.reading() as rows:
-            scopes = [json.loads(name.removeprefix(ACCOUNT)) for name in rows.names(beginning)]
-        return tuple(sorted({who for _, who, period in scopes if who and not period}))
+        """Return the named analysts who have a budget for a table's people or spent on them, as first written."""
+        with self._view() as draft:
+            return analysts(draft, table.cohort)
 
     def length(self) -> int:
         """Return how many entries there are."""
@@ -344,6 +347,15 @@ class Ledger:
         with self._view() as draft:
             facts = certificate.facts(draft, number, ledger=self.id, public_key=self.public_key)
         return certificate.sign(facts, self._signing_key())
+
+    def secret_for(self, purpose: str) -> bytes:
+        """Return a secret that all who have this ledger's key can make, and nobody else: replicas share it."""
+        return self._signing_key().secret_for(purpose)
+
+    def entry(self, number: int) -> Entry | None:
+        """Return one entry, or None where there is none."""
+        with self._view() as draft:
+            return draft.entry(number)
 
     def entries(self, first: int = 1) -> Iterator[Entry]:
         """Yield the entries in order, from number `first`."""
@@ -367,6 +379,10 @@ class Ledger:
         with self._store.reading() as rows:
             self._anchor.replace(self._mark(self._checked_head(rows)))
 
+    def change_key(self, new: SigningKey, reason: str) -> None:
+        """Sign with another key from here on, for the record; see `rotation.py`."""
+        self._submit(lambda draft: rotate(draft, old=self._signing_key(), new=new, reason=reason))
+
     def correct_clock(self, reason: str) -> None:
         """Set the ledger's time to the clock's, for the record: after a clock that was far ahead, or a long rest."""
         self._group_commit.submit(lambda draft: correct(draft, reason), publishes=True, sets_clock=True)
@@ -387,7 +403,7 @@ class Ledger:
 
         The anchor moves only where an answer is about to leave.
         """
-        key = self._signing_key()
+        self._signing_key()
         if self._anchor is not None:
             self._anchor.require_writable()
         time = time_text(self._clock)
@@ -398,22 +414,27 @@ class Ledger:
             draft = Draft(rows, self._checked_head(rows), time=time, pieces=self._pieces)
             if not any(write.sets_clock for write in writes):
                 refuse_far_ahead(draft)
+                self._fold_names(draft)
+            begun = draft.head.number
             for write in writes:
                 write.attempt(draft)  # decide and append, each after those before it
             last[:] = [draft]
-            return draft.seal(key)  # sign
+            return draft.seal(self._signing_key()) if draft.head.number > begun else None  # sign
 
         # write, all or nothing; on return it is on the disk
         self._store.transact([write.likely for write in writes], work)
         draft = last[0]
+        head = draft.before if draft.sealed is None else draft.sealed.head
         if draft.sealed is not None:
-            self._head = draft.sealed.head
-        if any(write.publishes and write.error is None for write in writes):
-            self._advance_anchor(draft.head)
+            self._head = head
+        if draft.next_key is not None:
+            self.public_key, self._key = draft.next_key.public, draft.next_key
+        if head is not None and any(write.publishes and write.error is None for write in writes):
+            self._advance_anchor(head)
 
     def _signing_key(self) -> SigningKey:
-        if self._key is None:
-            self._key = self._key_source()
+        if self._key is None or self._key.public != self.public_key:
+            self._key = self._key_source(self.public_key)
         return self._key
 
     def _checked_head(self, rows: Rows) -> Head:
@@ -431,7 +452,10 @@ class Ledger:
                 "nothing was answered\nhint: put the newest copy back, then: tacit ledger verify"
             )
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
-            raise NotAsSigned
+            keys = keys_of(Draft(rows, head, time=head.time))  # another process may have changed the key
+            if not verify_signature(head.signed(), signature=head.signature, public=keys[0][1]):
+                raise NotAsSigned
+            self.public_key = require_follows(keys, self.public_key)
         self._head = head
         return head
 
@@ -446,9 +470,29 @@ class Ledger:
     def _view(self) -> Iterator[Draft]:
         """Yield the ledger as it is, to read."""
         with self._store.reading() as rows:
-            yield Draft(rows, self._checked_head(rows), time=time_text(self._clock), pieces=self._pieces)
+            draft = self._draft(rows)
+            self._fold_names(draft)  # in a ledger that was only read since, in this view alone
+            yield draft
+
+    def _draft(self, rows: Rows) -> Draft:
+        return Draft(rows, self._checked_head(rows), time=time_text(self._clock), pieces=self._pieces)
+
+    def _fold_names(self, draft: Draft) -> None:
+        if self._folded:
+            return
+        if draft.names_folded:
+            self._folded = True
+        else:
+            draft.fold_names()
+
+    def _submit(self, step: Callable[[Draft], Outcome]) -> Outcome:
+        return self._group_commit.submit(step, publishes=True)
 
     def _hash_of(self, number: int) -> str | None:
-        with self._view() as draft:
-            entry = draft.entry(number)
+        with self._store.reading() as rows:
+            entry = self._draft(rows).entry(number)
             return None if entry is None else entry.hash
+
+
+def _key(analyst: str | None) -> str:
+    return "" if analyst is None else name_key(analyst)

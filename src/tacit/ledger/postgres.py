@@ -27,7 +27,7 @@ except ImportError as missing:
 
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import canonical
-from tacit.ledger.entry import SCHEMA, Head, Writes
+from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Head, Writes
 from tacit.ledger.state import place_of
 from tacit.ledger.store import (
     BUCKET,
@@ -38,6 +38,7 @@ from tacit.ledger.store import (
     MOVE_HEAD,
     NODE,
     TABLES,
+    TOKENS,
     Likely,
     NotAsSigned,
     Query,
@@ -52,10 +53,13 @@ from tacit.ledger.store import (
 )
 
 TRIES_MAX = 50
+# How long a busy server is waited for: to let us in, and to let us write.
+CONNECT_SECONDS = 60
 LOCK_SECONDS = 60
 _LAYOUT = "tacit ledger layout "
 _OURS = (
-    "SELECT oid FROM pg_class WHERE relname IN ('tacit_head', 'tacit_entry', 'tacit_state', 'tacit_node')"
+    "SELECT oid FROM pg_class"
+    " WHERE relname IN ('tacit_head', 'tacit_entry', 'tacit_state', 'tacit_node', 'tacit_token')"
     " AND relnamespace = current_schema()::regnamespace"
 )
 # a trigger, a rule or a view, a policy that hides rows, a table whose rows are shown among ours
@@ -223,6 +227,11 @@ class PostgresStore:
             path.append(place[: len(path)])
         return path
 
+    def beside(self, statement: str, values: tuple[Any, ...]) -> None:
+        """Run one statement on the table beside the chain."""
+        with self.turn, self._opened() as link:
+            link.execute(_ours(statement), values)
+
     @contextmanager
     def reading(self) -> Iterator[Rows]:
         """Return the rows as of one moment."""
@@ -283,7 +292,11 @@ class PostgresStore:
 
     def _connect(self) -> Link:
         link: Link = psycopg.connect(
-            self._address, autocommit=True, prepare_threshold=1, connect_timeout=10, application_name="tacit ledger"
+            self._address,
+            autocommit=True,
+            prepare_threshold=1,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="tacit ledger",
         )
         try:
             # a server may be set up to answer before the disk has it
@@ -401,11 +414,14 @@ def _create_tables(link: Link) -> None:
     with link.transaction():
         link.execute("SELECT pg_advisory_xact_lock(hashtext('tacit ledger'))")
         if link.execute("SELECT to_regclass('tacit_head')").fetchall()[0][0] is None:
-            for statement in TABLES:
+            for statement in (*TABLES, TOKENS):
                 # an index on the rows that have a key would not serve a search for any of several keys
                 everywhere = statement.partition(" WHERE ")[0].replace("INTEGER PRIMARY KEY", "BIGINT PRIMARY KEY")
                 # names are in the order of their bytes, as they are everywhere
                 link.execute(everywhere.replace(" TEXT", ' TEXT COLLATE "C"'))
+            link.execute(f"COMMENT ON TABLE tacit_head IS '{_LAYOUT}{SCHEMA}'")
+        elif _layout(link) == f"{_LAYOUT}{SCHEMA_BEFORE}":
+            link.execute(TOKENS.replace(" TEXT", ' TEXT COLLATE "C"'))
             link.execute(f"COMMENT ON TABLE tacit_head IS '{_LAYOUT}{SCHEMA}'")
 
 
@@ -414,8 +430,12 @@ def _require_sync(link: Link, place: str) -> None:
         raise LedgerError(f"{place} runs with fsync off, so a charge could be lost\nhint: set fsync = on")
 
 
+def _layout(link: Link) -> str:
+    return link.execute("SELECT obj_description('tacit_head'::regclass)").fetchall()[0][0] or ""
+
+
 def _check_tables(link: Link, place: str) -> None:
-    layout = link.execute("SELECT obj_description('tacit_head'::regclass)").fetchall()[0][0] or ""
+    layout = _layout(link)
     number = layout.removeprefix(_LAYOUT)
     if not layout.startswith(_LAYOUT) or not number.isdigit():
         raise not_a_ledger(place)

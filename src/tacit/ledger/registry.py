@@ -8,13 +8,14 @@ only the curator can state that it is not (docs/sharp-edges.md).
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.ledger.budget import Budget, budget_record, new_budget
+from tacit.ledger.budget import ADMITS_NOTHING, EACH, Budget, budget_record, new_budget
 from tacit.ledger.chain import canonical, digest, fresh_id, is_whole_text
 from tacit.ledger.draft import NAME, Declared, Draft, RuleBook
 from tacit.ledger.entry import Record
+from tacit.ledger.people.spelling import given_name, name_key
 from tacit.privacy import Loss, whole
 
 NAME_MAX = 200
@@ -27,7 +28,7 @@ class RegisteredTable:
     """A table the ledger knows: a random id, its name and declared version, and its budget for life.
 
     `cohort` is a random id of the units whose budget it is, `entry` the number of the entry that declares it, `source`
-    a hash of its source.
+    a hash of its source, and `beside` the ids of other tables of the same cohort that a question about it reads too.
     """
 
     id: str
@@ -38,6 +39,7 @@ class RegisteredTable:
     cohort: str
     entry: int
     source: str | None
+    beside: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,10 @@ def registered(book: RuleBook, table: Declared) -> RegisteredTable:
 
 def lifetime_budget(book: RuleBook, cohort: str) -> Budget:
     """Return a cohort's lifetime budget: the one that every cohort has, to everyone together."""
-    found = book.budgets(cohort, None).get(None)
+    found = next((budget for _, budget in book.budgets(cohort, None) if budget.period is None), None)
     if found is None:
         raise LedgerError("the ledger is damaged: a table has no budget\nhint: run tacit ledger verify")
-    return found[1]
+    return found
 
 
 def grant(
@@ -158,6 +160,8 @@ def grant(
     table = draft.book.named(name)
     if table is None:
         raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
+    if analyst is not None and analyst != EACH and not draft.book.budgets(table.cohort, name_key(analyst)):
+        analyst = given_name(analyst)
     if population is None:
         population = lifetime_budget(draft.book, table.cohort).population
     budget = new_budget(
@@ -165,6 +169,25 @@ def grant(
     )
     draft.append({"kind": "budget", **budget_record(budget), "insist": accept_large_delta, "reason": reason})
     return budget
+
+
+def revoke(draft: Draft, name: str, *, analyst: str | None, period: str | None, reason: str) -> Budget:
+    """Let nothing more be spent under a budget until it is granted anew, and return it; leaves an entry.
+
+    An analyst who has spent from everyone's budget, and has none, is given one that admits nothing.
+    """
+    table = draft.book.named(name)
+    if table is None:
+        raise InvalidParameter(f"this ledger does not know the table '{name}'\nhint: {_tables_of(draft)}")
+    own = draft.book.budgets(table.cohort, None if analyst is None else name_key(analyst))
+    budget = next((budget for _, budget in own if budget.period == period), None)
+    if budget is None and (analyst is None or period is not None):
+        raise InvalidParameter(
+            f"'{name}' has no budget per {period} to revoke\nhint: 'tacit budget' shows those that it has"
+        )
+    closed = replace(budget or replace(lifetime_budget(draft.book, table.cohort), analyst=analyst), rule=ADMITS_NOTHING)
+    draft.append({"kind": "budget", **budget_record(closed), "insist": True, "reason": reason})
+    return closed
 
 
 def _cohort(draft: Draft, wanted: Registration, known: Declared | None, sources: Sequence[str]) -> str | None:

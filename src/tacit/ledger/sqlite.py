@@ -18,9 +18,10 @@ from typing import Any, Protocol
 
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import sync_folder
-from tacit.ledger.entry import SCHEMA, Writes
+from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Writes
 from tacit.ledger.store import (
     TABLES,
+    TOKENS,
     Likely,
     Rows,
     Work,
@@ -87,6 +88,11 @@ class SqliteStore:
                 return
             _write(connection, writes)
             connection.execute("COMMIT")
+
+    def beside(self, statement: str, values: tuple[Any, ...]) -> None:
+        """Run one statement on the table beside the chain."""
+        with self.turn, self._opened() as connection:
+            connection.execute(statement, values)
 
     @contextmanager
     def reading(self) -> Iterator[Rows]:
@@ -185,6 +191,7 @@ class SqliteStore:
             connection.execute("PRAGMA synchronous = FULL")
         if is_new:
             self._create(connection)
+        self._bring_up(connection)
         self._check_tables(connection)
 
     def _is_new(self, connection: Connection) -> bool:
@@ -200,9 +207,19 @@ class SqliteStore:
         """Create the tables, unless another process did so first."""
         connection.execute("BEGIN IMMEDIATE")
         if self._is_new(connection):
-            for statement in TABLES:
+            for statement in (*TABLES, TOKENS):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        connection.execute("COMMIT")
+
+    def _bring_up(self, connection: Connection) -> None:
+        """Bring the layout before to this one, unless another process did so first."""
+        if list(connection.execute("PRAGMA user_version")) != [(SCHEMA_BEFORE,)]:
+            return
+        connection.execute("BEGIN IMMEDIATE")
+        if list(connection.execute("PRAGMA user_version")) == [(SCHEMA_BEFORE,)]:
+            connection.execute(TOKENS)
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
         connection.execute("COMMIT")
 
@@ -214,7 +231,7 @@ class SqliteStore:
         if 0 < version < SCHEMA:
             raise older_layout(self.place)
         present = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")]
-        if version != SCHEMA or sorted(present) != sorted(TABLES):
+        if version != SCHEMA or sorted(present) != sorted((*TABLES, TOKENS)):
             raise damaged(self.place)
 
 

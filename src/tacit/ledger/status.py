@@ -4,14 +4,16 @@ One comparison serves charges, plans and printed texts. Amounts are shown as que
 delta by addition; where the sum of rho leaves more to Gaussian noise, that amount is shown beside it.
 """
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, questions_left, remaining
-from tacit.ledger.budget import Budget
+from tacit.accounting import FOR_KEYS, FOR_NOISE, Charge, Remaining, Rule, questions_left, remaining, rule_of
+from tacit.ledger.budget import EACH, Budget
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import charge_from, scope_of
+from tacit.ledger.entry import ACCOUNT, account_name, charge_from, scope_of
+from tacit.ledger.people.spelling import BUDGETS, name_key
 from tacit.privacy import Loss, show
 
 
@@ -39,11 +41,13 @@ class BudgetStatus:
     @property
     def words_spent(self) -> str:
         """The amount spent, by addition, with the sum of rho where the rule counts it."""
-        return spent_words(self.spent, self.budget.rule)
+        return spent_words(self.spent, rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule)
 
     @property
     def words_left(self) -> str:
         """The amount this budget leaves to one more question; a rho budget gives it in rho."""
+        if self.budget.is_revoked:
+            return "nothing"
         if self.budget.rule.epsilon is None:
             return f"ρ = {show(self.remaining.rho or Fraction(0), up=False)}"
         return smallest([self]).amounts
@@ -103,7 +107,8 @@ class Shortfall:
     def words(self, draft: Draft) -> str:
         """Return the budget, the charge it has no room for, and the amount that all budgets leave."""
         left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst))
-        return f"{self.budget}, has no room for {spent_words(self.charge, self.budget.rule)}; left: {left}"
+        rule = rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule
+        return f"{self.budget}, has no room for {spent_words(self.charge, rule)}; left: {left}"
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,15 @@ def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | N
         charges = account.charges + (charge is not None)
         found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, spent, asking), questions))
     return tuple(found)
+
+
+def analysts(draft: Draft, cohort: str) -> tuple[str, ...]:
+    """Return the named analysts who have a budget for a cohort or spent on it, as their names were first written."""
+    beginning = scope_of(cohort).partition(",")[0] + ","
+    spent = [json.loads(name.removeprefix(ACCOUNT)) for name in draft.rows.names(account_name(beginning))]
+    granted = [json.loads(name.removeprefix(BUDGETS)) for name in draft.rows.names(BUDGETS + beginning)]
+    keys = {name_key(who) for _, who, *_ in (*spent, *granted) if who and who != EACH}
+    return tuple(draft.written(key) for key in sorted(keys))
 
 
 def smallest(found: Iterable[BudgetStatus]) -> Left:

@@ -30,6 +30,9 @@ TABLES = (
     "CREATE UNIQUE INDEX tacit_answers ON tacit_entry (answers) WHERE answers IS NOT NULL",
     "CREATE INDEX tacit_place ON tacit_state (place)",
 )
+# Beside the chain: what a token's secret is known by, and when it was used. A row may be deleted, which ends the token;
+# it makes none, since the chain has a hash of it.
+TOKENS = "CREATE TABLE tacit_token (id TEXT PRIMARY KEY, hash TEXT NOT NULL, first TEXT, last TEXT)"
 
 HEAD = "SELECT ledger, number, hash, root, time, signature FROM tacit_head WHERE one = 1"
 _ENTRY = "SELECT number, body, hash, request, question, answers FROM tacit_entry"
@@ -45,7 +48,14 @@ NODES = "SELECT place, children FROM tacit_node"
 BUCKET = "SELECT name, value FROM tacit_state WHERE place >= ? AND place < ?"
 STATE = "SELECT name, place, value FROM tacit_state"
 NAMES = "SELECT name FROM tacit_state WHERE name >= ? AND name < ? ORDER BY name"
+HASH_OF = "SELECT id, hash, first, last FROM tacit_token WHERE id = ?"
+NEXT_HASH = "SELECT id, hash, first, last FROM tacit_token WHERE id >= ? ORDER BY id LIMIT 1"
 
+ALL_HASHES = "SELECT id, hash, first, last FROM tacit_token ORDER BY id"
+KEEP_USED = "INSERT INTO tacit_token (id, hash, first, last) VALUES (?, ?, ?, ?)"
+KEEP_HASH = "INSERT INTO tacit_token (id, hash) VALUES (?, ?)"
+NOTE_USE = "UPDATE tacit_token SET first = COALESCE(first, ?), last = ? WHERE id = ?"
+FORGET_HASH = "DELETE FROM tacit_token WHERE id = ?"
 ADD_HEAD = "INSERT INTO tacit_head (one, ledger, number, hash, root, time, signature) VALUES (1, ?, ?, ?, ?, ?, ?)"
 # the one conditional write: it changes nothing unless the head is still the one the decision was made on
 MOVE_HEAD = (
@@ -121,6 +131,20 @@ class Rows:
         after = beginning[:-1] + chr(ord(beginning[-1]) + 1)
         return [str(name) for (name,) in self._run(NAMES, (beginning, after))]
 
+    def token(self, id: str) -> tuple[Any, ...] | None:
+        """Return a token's id, what its secret is known by, and when it was used first and last."""
+        found = self._run(HASH_OF, (id,))
+        return found[0] if found else None
+
+    def token_near(self, id: str) -> tuple[Any, ...] | None:
+        """Return the same of that token, or of one that stands in for it; None where there is none at all."""
+        found, first = self._run(NEXT_HASH, (id,)), self._run(NEXT_HASH, ("",))  # both, whatever is found
+        return next(iter(found or first), None)
+
+    def tokens(self) -> list[tuple[Any, ...]]:
+        """Return the same of every token."""
+        return self._run(ALL_HASHES, ())
+
     def columns(self, first: int = 1) -> Iterator[tuple[Any, ...]]:
         """Yield entries in order as bare columns, a few at a time."""
         return self._scan(ENTRIES, (first,))
@@ -185,6 +209,10 @@ class Store(Protocol):
         `work` may run again when the store asks for a retry, so it must not keep what it read. On return the writes
         are on the disk. On an error nothing is known to be written, and nothing may be answered.
         """
+        ...
+
+    def beside(self, statement: str, values: tuple[Any, ...]) -> None:
+        """Run one statement on the table beside the chain; on return it is on the disk."""
         ...
 
     def reading(self) -> AbstractContextManager[Rows]:

@@ -21,8 +21,22 @@ from tacit.accounting import GRAIN, Charge, covers
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.budget import Budget
 from tacit.ledger.chain import BEGINNING, fingerprint, is_fresh_id, link, verify_signature
-from tacit.ledger.draft import PAGE, RuleBook, changes, page_hash, page_name
-from tacit.ledger.entry import ACCOUNT, Account, Entry, Head, Record, account_name, account_text, charge_from, scope_of
+from tacit.ledger.draft import PAGE, PEOPLE, RuleBook, analyst_key, changes, page_hash, page_name, person_name, written
+from tacit.ledger.entry import (
+    ACCOUNT,
+    Account,
+    Entry,
+    Head,
+    Record,
+    account_from,
+    account_name,
+    account_text,
+    charge_from,
+    scope_of,
+)
+from tacit.ledger.people.roles import ROLES, person_from
+from tacit.ledger.people.spelling import NAMES, folded
+from tacit.ledger.rotation import is_signed
 from tacit.ledger.state import place_of, whole_state
 from tacit.ledger.store import Rows
 from tacit.privacy import event_from_dict
@@ -30,7 +44,7 @@ from tacit.privacy import event_from_dict
 # ---- entries that need no parsing ------------------------------------------------------------------------------------
 
 
-_ANSWER = '{"answer":"'
+_ANSWER, _AS_SHOWN, _ABOUT = '{"answer":"', ',"as_shown":"', '{"about":"'
 _REST_OF_ANSWER = re.compile(
     r',"charge":([1-9][0-9]{0,17}),"kind":"answer","question":"([0-9a-f]{64})","table":"[0-9a-f]{32}"'
     r',"time":"([-0-9T:.Z]{27})"\}'
@@ -56,6 +70,8 @@ def alike_answer(body: str) -> tuple[str, ...] | None:
     if not body.startswith(_ANSWER):
         return None
     _, end = scanstring(body, len(_ANSWER))
+    if body.startswith(_AS_SHOWN, end):
+        _, end = scanstring(body, end + len(_AS_SHOWN))
     found = _REST_OF_ANSWER(body, end)
     return None if found is None else found.groups()
 
@@ -69,6 +85,9 @@ class AlikeCharges(Generic[Meaning]):
 
     def find(self, body: str) -> tuple[Meaning, str, str | None, str] | None:
         """Return what a charge means, its question, its request and its time; None for anything else."""
+        if body.startswith(_ABOUT):  # the question's words, which differ and mean nothing to a total
+            _, end = scanstring(body, len(_ABOUT))
+            body = "{" + body[end + 1 :]
         head, middle, rest = body.partition(_MIDDLE)
         at = head.find(_ASKED) + len(_ASKED)
         if not middle or at < len(_ASKED):
@@ -139,12 +158,13 @@ PENDING_MAX = 10_000
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found whole: how many entries of each kind, the last hash, and the key that signed it."""
+    """What was found whole: how many entries of each kind, the last hash, the key that signed it, and those before."""
 
     entries: int
     kinds: dict[str, int]
     hash: str
     key: str
+    keys_before: tuple[tuple[int, str], ...] = ()  # each with the entry that ended it
 
 
 def verify(rows: Rows) -> Verified:
@@ -157,7 +177,8 @@ def verify(rows: Rows) -> Verified:
         replay.take(columns)
     replay.check_end(head)
     _check_state(rows, head, replay.state)
-    return Verified(replay.number, replay.kinds, replay.hash, fingerprint(replay.public_key))
+    before = tuple((number, fingerprint(public)) for number, public in replay.keys_before)
+    return Verified(replay.number, replay.kinds, replay.hash, fingerprint(replay.public_key), before)
 
 
 def _check_state(rows: Rows, head: Head, state: dict[str, str]) -> None:
@@ -188,15 +209,17 @@ class Replay:
 
     def __init__(self) -> None:
         self.number = 0
-        self.hash = BEGINNING
+        self.hash = self._previous = BEGINNING
         self.time = ""
         self.ledger = ""
         self.public_key = ""
+        self.keys_before: list[tuple[int, str]] = []
         self._others: Counter[str] = Counter()
         self._charges = self._answers = 0
         self.state: dict[str, str] = {}
         self._alike = AlikeCharges(self._spending)
         self._pending: dict[tuple[Spending, str], list[int]] = {}
+        self._latest: dict[tuple[Spending, str], str] = {}  # the time of the last of each
         self._accounts: dict[str, Account] = {}
         self._unanswered: dict[int, str] = {}
         self._learned: tuple[int, str] | None = None  # the number and the question of the last answer
@@ -217,7 +240,7 @@ class Replay:
         try:
             if number != self.number or hash != link(self.hash, body):
                 raise _fault(f"the chain is broken at entry {self.number}")
-            self.hash = hash
+            self._previous, self.hash = self.hash, hash
             time, copied = self._follow(body, columns)
             if (request, question, answers) != copied or time < self.time:
                 raise _fault(f"entry {self.number} is out of order")
@@ -240,7 +263,7 @@ class Replay:
         if not verify_signature(head.signed(), signature=head.signature, public=self.public_key):
             raise _fault("the signature on its head was not made with its key")
         self._add_up()
-        self.state |= {account_name(scope): account_text(account) for scope, account in self.accounts().items()}
+        self.state |= _texts(self.accounts())
 
     def accounts(self) -> dict[str, Account]:
         """Return every running total as it should be."""
@@ -268,11 +291,14 @@ class Replay:
         if kind == "answer":
             return self._answer(record["charge"], record["question"])
         self._others[kind] += 1
-        if kind in {"table", "budget"}:
+        if kind in {"table", "budget", "person", "token"}:
             self._add_up()
             entry = Entry(*columns)
             self._rules[entry.number] = entry
+            self._check_person(entry)
             self.state |= changes(entry, self.state.get)
+        elif kind == "names" and NAMES not in self.state:
+            self._fold_names(Entry(*columns))
         elif kind == "fact":
             if self._learned != (record["answer"], record["question"]) or record["answer"] != self.number - 1:
                 raise _fault(f"entry {self.number} names as learned what the answer before it is not")
@@ -281,11 +307,45 @@ class Replay:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
             if not is_fresh_id(self.ledger):
                 raise _fault("its id is one that tacit never makes")
+            self.state |= changes(Entry(*columns), self.state.get)
+        elif kind == "key":
+            self._change_key(Entry(*columns))
         elif kind == "clock" and record["before"] == self.time:
             self.time = ""  # the curator's word: the one entry that may be of an earlier time
         elif kind not in {"refusal", "override"}:
             raise _fault(f"entry {self.number} has an unknown kind")
         return None, None, None
+
+    def _check_person(self, entry: Entry) -> None:
+        """Refuse a person of no role, and a token of nobody."""
+        record = entry.record
+        if record["kind"] == "token":
+            if person_name(record["name"]) not in self.state:
+                raise _fault(f"entry {self.number} is about a token whose person is not in the ledger")
+        elif record["kind"] == "person" and (record["role"] not in ROLES or not 0 < record["since"] <= self.number):
+            raise _fault(f"entry {self.number} lets someone in who cannot be")
+
+    def _change_key(self, entry: Entry) -> None:
+        """Take the key that an entry names, if the one before has signed it."""
+        record, last = entry.record, self.keys_before[-1][0] if self.keys_before else 1
+        is_next = record["before"] == self.public_key and record["since"] == last
+        if not is_next or not is_signed(self.ledger, entry.number, self._previous, record):
+            raise _fault(f"entry {self.number} names a new key, and the key before has not signed it")
+        self.keys_before.append((entry.number, self.public_key))
+        self.public_key = str(record["public_key"])
+        self.state |= changes(entry, self.state.get)
+
+    def _fold_names(self, entry: Entry) -> None:
+        """Make the spellings of each name one, as the ledger did here."""
+        self._add_up()
+        changed = folded(self.state | _texts(self._accounts))
+        self.state |= changes(entry, self.state.get)
+        for name, value in changed.items():
+            if name.startswith(ACCOUNT):
+                self._accounts[name.removeprefix(ACCOUNT)] = account_from(value)
+            else:
+                self.state[name] = value
+        self._alike = AlikeCharges(self._spending)  # an analyst goes by another key from here on
 
     def _answer(self, charge: int, question: str) -> Copied:
         self._answers += 1
@@ -302,9 +362,11 @@ class Replay:
             if len(self._pending) >= PENDING_MAX:
                 self._add_up()
             self._pending[spending, time[:10]] = [1, self.number, self.number]
+            self._latest[spending, time[:10]] = time
         else:
             counted[0] += 1
             counted[2] = self.number
+            self._latest[spending, time[:10]] = time
         return request, None, None
 
     def _spending(self, record: Record) -> "Spending":
@@ -314,11 +376,14 @@ class Replay:
             raise _fault(f"entry {self.number} has an amount that tacit never writes")
         if not covers(charge, map(event_from_dict, record["events"])):
             raise _fault(f"the events of entry {self.number} cost more than its charge")
-        return Spending(record["people"], record["analyst"] or "", charge)
+        analyst, tables = record["analyst"], (record["table"], *record.get("beside", ()))
+        self.state |= written(analyst, self.state.get)
+        return Spending(record["people"], analyst_key(analyst, self.state.get) or "", charge, analyst, tables)
 
     def _add_up(self) -> None:
         """Add what is pending to the totals, and refuse totals beyond their budgets."""
         pending, self._pending = self._pending, {}
+        self._check_allowed()
         limits: dict[str, Budget | None] = {}
         since: dict[str, int] = {}
         for (spending, day), (count, first, last) in pending.items():
@@ -339,6 +404,22 @@ class Replay:
                     f"a charge in entries {since[scope]} to {self._accounts[scope].last} is beyond its budget, {limit}"
                 )
 
+    def _check_allowed(self) -> None:
+        """Refuse pending charges of people who might not ask when they did."""
+        latest, self._latest = self._latest, {}
+        if PEOPLE not in self.state:
+            return
+        for (spending, _), time in latest.items():
+            pointer = self.state.get(person_name(spending.name))
+            declared = [self._book.table(id) for id in spending.tables]
+            person = None if pointer is None else person_from(self._rules[json.loads(pointer)[0]])
+            if person is None or any(each is None or person.why_not(each.name, time=time) for each in declared):
+                raise _fault(f"a charge before entry {self.number} was made for someone who might not ask")
+
+
+def _texts(accounts: dict[str, Account]) -> dict[str, str]:
+    return {account_name(scope): account_text(account) for scope, account in accounts.items()}
+
 
 @dataclass(frozen=True, eq=False)  # told apart as objects, since comparing rationals takes its time
 class Spending:
@@ -347,6 +428,8 @@ class Spending:
     cohort: str
     analyst: str
     charge: Charge
+    name: str | None = None
+    tables: tuple[str, ...] = ()
 
 
 def _fault(what: str) -> LedgerError:

@@ -3,7 +3,7 @@
 from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
 from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page
 from tacit.pictures.sheet import Cell, Order, Panel, Sheet, chart
-from tacit.pictures.writer import as_chart, check_path, write
+from tacit.pictures.writer import as_chart, as_svg, check_path, write
 
 __all__ = [
     "BLUE",
@@ -22,6 +22,7 @@ __all__ = [
     "Sheet",
     "Spec",
     "as_chart",
+    "as_svg",
     "chart",
     "check_path",
     "decades",

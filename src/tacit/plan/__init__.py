@@ -1,8 +1,20 @@
 """Plans: from a question and public facts only, decide what is read, how it is bounded, its noise and its cost."""
 
-from tacit.plan.facts import NO_FACTS, Fact, Facts, WantedFact
+from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
+from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
+from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
+from tacit.plan.bounds.scaling import (
+    BINS,
+    CELL_MOST,
+    LARGEST_BINS,
+    LARGEST_LEAST,
+    UNBOUNDED,
+    WEIGHT_BITS,
+    Profile,
+    Scaling,
+    Vector,
+)
 from tacit.plan.layout import indices, weights_of_part
-from tacit.plan.learning import missing_facts, needed_facts
 from tacit.plan.outputs import (
     Correlation,
     CountDistinct,
@@ -36,21 +48,13 @@ from tacit.plan.plan import (
     question_key,
 )
 from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
-from tacit.plan.scaling import (
-    BINS,
-    CELL_MOST,
-    LARGEST_BINS,
-    LARGEST_LEAST,
-    UNBOUNDED,
-    WEIGHT_BITS,
-    Profile,
-    Scaling,
-    Vector,
-)
 from tacit.plan.sensitivity import whole_of
+from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
 from tacit.plan.split import read_weights
 
 __all__ = [
+    "AT_MOST",
+    "AT_MOST_OF_TABLE",
     "BINS",
     "CELL_MOST",
     "LARGEST_BINS",
@@ -78,6 +82,7 @@ __all__ = [
     "PartKind",
     "Plan",
     "PlannedOutput",
+    "PlannedTogether",
     "Product",
     "Profile",
     "Quantile",
@@ -91,6 +96,7 @@ __all__ = [
     "Variance",
     "Vector",
     "WantedFact",
+    "ceiling_keys",
     "indices",
     "make_plan",
     "make_spend",
@@ -98,8 +104,11 @@ __all__ = [
     "needed_facts",
     "plan_of_other_noise",
     "plan_with_room",
+    "plans_of_noise",
+    "plans_together",
     "question_key",
     "read_weights",
+    "spends_of",
     "weights_of_part",
     "whole_of",
 ]

@@ -16,8 +16,8 @@ from typing import Literal
 from flint import arb
 
 from tacit.errors import QueryRefused
+from tacit.plan.bounds.scaling import CELL_MOST, WEIGHT_BITS
 from tacit.plan.plan import NoiseKind, Threshold
-from tacit.plan.scaling import CELL_MOST, WEIGHT_BITS
 from tacit.privacy import GaussianLaw, LaplaceLaw, ball, certainly_less, least_integer, rounded_up
 from tacit.query import PUBLIC_KEYS_MAX, Column, Query, Scalar
 from tacit.tables import Declaration

@@ -10,7 +10,7 @@ from fractions import Fraction
 from tacit.errors import QueryRefused
 from tacit.plan.plan import Measured
 from tacit.privacy import SCALE_MAX, show
-from tacit.query import INT_LEAST, INT_MOST, Aggregate, Column, Expression, type_of
+from tacit.query import INT_LEAST, INT_MOST, Aggregate, Column, Expression, name_of, type_of
 from tacit.tables import ColumnFacts, Declaration
 
 FLOAT_STEPS = 2**20
@@ -64,7 +64,7 @@ def measured_column(
 
 def describe(expression: Expression) -> str:
     """Return how an expression is named in messages."""
-    return f"'{expression.name}'" if isinstance(expression, Column) else "this expression"
+    return f"'{name_of(expression)}'"
 
 
 def _holdable(between: tuple[Fraction, Fraction], kind: str, expression: Expression) -> tuple[Fraction, Fraction]:
@@ -126,7 +126,7 @@ def power_of_two_at_most(value: Fraction) -> Fraction:
 
 def _missing_range(aggregate: Aggregate, expression: Expression) -> str:
     name = expression.name if isinstance(expression, Column) else None
-    written = f"'{name}'" if name else "the expression"
+    written = describe(expression)
     kind = aggregate.kind
     if name and aggregate.other is not None:  # of two columns: where it is declared is the same for either
         how = f"columns={{'{name}': {{'between': (0, 100)}}}} in the declaration, or --between {name}=0:100"

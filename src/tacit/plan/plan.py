@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
+from tacit.plan.bounds.scaling import Profile, Scaling, Vector
 from tacit.plan.outputs import PlannedOutput
-from tacit.plan.scaling import Profile, Scaling, Vector
 from tacit.privacy import (
     ApproximateLoss,
     Event,
@@ -33,7 +33,7 @@ from tacit.privacy import (
 from tacit.query import Expression, PostProcessing, Scalar, Type
 
 if TYPE_CHECKING:
-    from tacit.plan.facts import Fact
+    from tacit.plan.bounds.facts import Fact
 
 NoiseKind = Literal["laplace", "gaussian"]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.
@@ -250,6 +250,10 @@ class Plan:
     public_rows: int | None = None  # how many rows there are, where the curator declares that in public
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
     learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off
+    learned_ranges: frozenset[Expression] = field(default=frozenset(), repr=False, compare=False)  # not given by hand
+    # too few people were seen to tell whether bounds by hand leave anything out
+    cut_is_unknown: bool = field(default=False, repr=False, compare=False)
+    most_rows: int | None = field(default=None, repr=False, compare=False)  # that a unit can have, where that is public
 
     @property
     def events(self) -> tuple[Event, ...]:

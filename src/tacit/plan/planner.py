@@ -13,10 +13,13 @@ from typing import TypeVar
 
 from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.plan.by_hand import Cut, cut_by_hand
+from tacit.plan.bounds.by_hand import Cut, cut_by_hand
+from tacit.plan.bounds.facts import NO_FACTS, Facts
+from tacit.plan.bounds.filled import filled, lacks_anything
+from tacit.plan.bounds.scaled import scaled_plan, sensitivity_of_totals
+from tacit.plan.bounds.scaling import UNBOUNDED
+from tacit.plan.bounds.vectors import is_scaled
 from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
-from tacit.plan.facts import NO_FACTS, Facts
-from tacit.plan.filled import filled, lacks_anything
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
 from tacit.plan.outputs import FAMILIES
@@ -32,11 +35,8 @@ from tacit.plan.plan import (
     Spend,
     Threshold,
 )
-from tacit.plan.scaled import scaled_plan, sensitivity_of_totals
-from tacit.plan.scaling import UNBOUNDED
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.plan.split import Wanted, divide
-from tacit.plan.vectors import is_scaled
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
@@ -180,7 +180,8 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
         found = filled(query, declaration, spend, facts)
         if found is not None:
             plan = hand_set_plan(found.query, found.declaration, spend, facts)
-            return replace(plan, learned=tuple(dict.fromkeys((*found.used, *plan.learned))))
+            learned = tuple(dict.fromkeys((*found.used, *plan.learned)))
+            return replace(plan, learned=learned, learned_ranges=found.ranged)
     return hand_set_plan(query, declaration, spend, facts)
 
 
@@ -225,6 +226,8 @@ def _plan(draft: Draft) -> Plan:
         measured_totals=() if draft.cut is None or draft.cut.vector is None else (draft.cut.vector,),
         public_rows=declaration.rows if query.where is None else None,
         learned=() if draft.cut is None else draft.cut.learned,
+        cut_is_unknown=draft.cut is not None and draft.cut.is_unknown,
+        most_rows=declaration.most_rows_per_unit,
     )
 
 

@@ -167,6 +167,9 @@ PARTS_TRIED = tuple(Fraction(100 - less, 100) for less in (0, 1, 2, 3, 4, 6))
 CHANCE_LEAST = 1e-300
 # The staircase costs more in rho than Laplace noise, so it is for where it errs clearly less: an epsilon of 2 or more.
 STAIRCASE_GAIN = 1.15
+# A larger epsilon gets the staircase of this one, which costs less and errs as little: beyond its first level are
+# 2·sensitivity·e^-200 of the draws. Certain digits of far smaller probabilities take minutes.
+STAIRCASE_EPSILON_MOST = Fraction(200)
 # It is also not used where its interval would be longer, at this probability to miss.
 MISSED = Fraction(1, 20)
 # Narrower Laplace noise is 0 for all that is compared.
@@ -283,13 +286,13 @@ def _pure(parts: tuple[Part, ...], how_far: Sensitivity, share: Fraction, spend:
     laplace = _laplace(parts, how_far, share, spend)
     if spend.noise is not None or (how_far.l0, how_far.l1) != (1, how_far.linf) or how_far.linf < 2:
         return laplace
-    law = staircase_for(how_far.linf, spend.epsilon * share)
+    law = staircase_for(how_far.linf, min(spend.epsilon * share, STAIRCASE_EPSILON_MOST))
     if laplace.scale > SCALE_MAX or _mean_size(laplace.scale) < STAIRCASE_GAIN * float(law.mean_size().mid()):
         return laplace
     if law.smallest_bound(MISSED) > laplace.law.smallest_bound(MISSED):  # of a few steps the first may be too narrow
         return laplace
     event = StaircaseNoise(law.epsilon, Fraction(law.sensitivity), Fraction(law.width))
-    return replace(laplace, noise="staircase", event=event)
+    return replace(laplace, noise="staircase", scale=law.sensitivity / law.epsilon, event=event)
 
 
 def _mean_size(scale: Fraction) -> float:

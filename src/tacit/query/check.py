@@ -4,39 +4,73 @@ Both doors end here. It checks names, types, sizes and the unit, and reads no ro
 `limits.py`, what each function accepts in its record.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.catalogue import FUNCTIONS
-from tacit.query.expressions import UNIT_HINT, UNIT_REASON
-from tacit.query.kind import FLOAT, INT, Kind, phrase
-from tacit.query.limits import KEYS_MAX, OUTPUTS_MAX, PUBLIC_KEYS_MAX, limit_expression, limit_work
+from tacit.query.after.after_check import check_after, kind_of_aggregate
+from tacit.query.after.postprocess import with_intervals
+from tacit.query.kind import Kind, phrase
+from tacit.query.limits import (
+    KEYS_MAX,
+    OUTPUTS_MAX,
+    PUBLIC_KEYS_MAX,
+    QUESTION_NODES_MAX,
+    RELATIONS_DEEP_MAX,
+    limit_expression,
+    limit_work,
+    nodes_of,
+)
 from tacit.query.literal import key_value
 from tacit.query.nodes import (
     Aggregate,
+    Call,
     Column,
     Expression,
+    Join,
     Key,
+    Marked,
     Output,
+    PerUnit,
     PostProcessing,
+    PublicRows,
     Query,
+    Relation,
     Scalar,
+    TableRows,
     Type,
+    UnitAggregate,
+    UnitOutput,
     Value,
     columns_of,
-    functions_of,
 )
-from tacit.query.sql_text import show
+from tacit.query.ranges import with_inferred_ranges
+from tacit.query.relations import expressions_of, unit_aggregate_kind
+from tacit.query.sql.expressions import UNIT_HINT, UNIT_REASON
+from tacit.query.sql.sql_text import show
 from tacit.query.typecheck import ColumnKinds, canonical, column_kinds, kind_of
 from tacit.tables import Declaration, RowUnit
 
 _NAME_CHARACTERS_MAX = 200
-_COUNTS = ("count", "count_units", "count_distinct", "top")
 _PAIRS = ("covariance", "correlation")
+# what a quantile is called in a refusal
+_WORDS: dict[Fraction | None, str] = {Fraction(0): "least", Fraction(1, 2): "median", Fraction(1): "greatest"}
 
 
-def check(query: Query, declaration: Declaration) -> Query:
+def check(
+    query: Query,
+    declaration: Declaration,
+    *,
+    names: Mapping[str, Expression] | None = None,
+    within: int = 0,
+    more: Mapping[str, Kind] | None = None,
+) -> Query:
     """Return the question in its canonical form, or refuse it and say how to correct it.
+
+    `names` are those that the question could use, with what they stand for, where they are not the declared columns.
+    `within` is the work that the rows it is about take before it begins, in steps for each row of the table. `more` are
+    columns that the answer has beside its keys and outputs.
 
     Checking a checked question changes nothing. Only the question and public metadata are read. A door may have limited
     an expression and made it canonical before: the SQL door needs canonical trees to find a key of the SELECT in the
@@ -49,21 +83,74 @@ def check(query: Query, declaration: Declaration) -> Query:
     keys = tuple(Key(key.name, _row(key.expression, declaration, kinds)) for key in query.keys)
     outputs = tuple(Output(out.name, _aggregate(out.aggregate, declaration, kinds)) for out in query.outputs)
     _refuse_sizes(query)
-    _refuse_names(keys, outputs, declaration)
+    if query.after.shown:  # what is shown does not change what is asked
+        outputs = tuple(sorted(outputs, key=lambda output: repr(output.aggregate)))
     key_kinds = {key.name: kind_of(key.expression, kinds) for key in keys}
     for key in keys:
         if not columns_of(key.expression):
             raise QueryRefused(
                 f"the key '{key.name}' reads no column\nhint: group by a column, or by an expression of one"
             )
-    checked = replace(query, outputs=outputs, where=where, keys=keys)
-    limit_work(checked, kinds)
+    asked_of = {out.name: _kind_asked_of(out.aggregate, kinds) for out in outputs}
+    yields = {out.name: kind_of_aggregate(out.aggregate, asked_of[out.name]) for out in outputs}
+    known = {name: Column(name) for name in declaration.columns} if names is None else names
+    after = check_after(query.after, {**key_kinds, **yields, **(more or {})})
+    _refuse_names(keys, outputs, after, known)
+    checked = replace(query, outputs=outputs, where=where, keys=keys, after=after)
+    limit_work(checked, kinds, within)
+    shown = tuple(each.name for each in after.shown) or query.columns
     return replace(
         checked,
         public_keys=None if query.public_keys is None else _public_keys(query.public_keys, key_kinds),
-        after=_after(query.after, key_kinds, outputs),
-        columns=query.columns or (*key_kinds, *(output.name for output in outputs)),
+        columns=shown or (*key_kinds, *(output.name for output in outputs)),
     )
+
+
+def check_units(relation: PerUnit, declaration: Declaration) -> PerUnit:
+    """Return rows by unit in their canonical form, checked against what is declared of the rows that they come from."""
+    kinds = column_kinds(declaration)
+    if _depth(relation) > RELATIONS_DEEP_MAX:
+        raise QueryRefused(
+            f"subqueries that aggregate are nested more than {RELATIONS_DEEP_MAX} deep\nhint: aggregate fewer times"
+        )
+    if len(relation.outputs) > OUTPUTS_MAX or len(relation.keys) > KEYS_MAX:
+        raise QueryRefused(
+            f"at most {OUTPUTS_MAX} aggregates and {KEYS_MAX} keys fit in a subquery\nhint: ask for fewer"
+        )
+    checked = replace(
+        relation,
+        where=None if relation.where is None else _condition(relation.where, declaration, kinds),
+        keys=tuple(Key(key.name, _row(key.expression, declaration, kinds)) for key in relation.keys),
+        outputs=tuple(
+            UnitOutput(output.name, _unit_aggregate(output.aggregate, declaration, kinds))
+            for output in relation.outputs
+        ),
+    )
+    if sum(map(nodes_of, expressions_of(checked))) > QUESTION_NODES_MAX:
+        raise QueryRefused(f"a subquery has more than {QUESTION_NODES_MAX} parts\nhint: ask for fewer columns")
+    return checked
+
+
+def _unit_aggregate(aggregate: UnitAggregate, declaration: Declaration, kinds: ColumnKinds) -> UnitAggregate:
+    if aggregate.expression is not None:
+        aggregate = replace(aggregate, expression=_row(aggregate.expression, declaration, kinds))
+    unit_aggregate_kind(aggregate, kinds)
+    return aggregate
+
+
+def _depth(relation: Relation) -> int:
+    if isinstance(relation, TableRows | PublicRows):
+        return 0
+    if isinstance(relation, Join):
+        return max(_depth(relation.left), _depth(relation.right))
+    inner = _depth(relation.source)
+    if isinstance(relation, Marked):
+        return max(inner, _depth(relation.others))
+    return inner + isinstance(relation, PerUnit)
+
+
+def _kind_asked_of(aggregate: Aggregate, kinds: ColumnKinds) -> Kind | None:
+    return None if aggregate.expression is None else kind_of(aggregate.expression, kinds)
 
 
 def type_of(expression: Expression, declaration: Declaration) -> Type:
@@ -111,6 +198,9 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
         return aggregate
     if aggregate.kind == "count_units":
         raise QueryRefused("count_units takes no column\nhint: it counts the units of each group")
+    if (condition := _condition_of_units(aggregate, declaration)) is not None:
+        case = aggregate.expression.arguments if isinstance(aggregate.expression, Call) else ()
+        return replace(aggregate, expression=Call("case", (_condition(condition, declaration, kinds), *case[1:])))
     expression = _row(aggregate.expression, declaration, kinds)
     if isinstance(expression, Value):
         if aggregate.kind == "count" and expression.value is not None:
@@ -118,31 +208,56 @@ def _aggregate(aggregate: Aggregate, declaration: Declaration, kinds: ColumnKind
         raise QueryRefused(
             f"{aggregate.kind} of a constant does not depend on the rows\nhint: use COUNT(*), or name a column"
         )
-    kind = kind_of(expression, kinds)
     if aggregate.kind not in ("count", "count_distinct"):
-        _refuse_if_no_number(aggregate.kind, expression, kind)
+        expression = _as_number(_WORDS.get(aggregate.fraction, aggregate.kind), expression, kinds)
     other = None if aggregate.other is None else _row(aggregate.other, declaration, kinds)
     if aggregate.kind in _PAIRS:
         if other is None:
             raise QueryRefused(f"{aggregate.kind} needs two columns\nhint: {aggregate.kind}('x', 'y')")
-        _refuse_if_no_number(aggregate.kind, other, kind_of(other, kinds))
+        other = _as_number(aggregate.kind, other, kinds)
         if other == expression:
             raise QueryRefused(
                 f"{aggregate.kind} needs two different columns\nhint: for one column, ask for its variance"
             )
-    return replace(aggregate, expression=expression, other=other)
+    return with_inferred_ranges(replace(aggregate, expression=expression, other=other), declaration.columns, kinds)
 
 
-def _refuse_if_no_number(asked: str, expression: Expression, kind: Kind) -> None:
+def _condition_of_units(aggregate: Aggregate, declaration: Declaration) -> Expression | None:
+    """Return c where an aggregate counts the units with a row where c holds: the only question that names the unit.
+
+    Each unit has one value there, its own, and none of it leaves: one is all that it adds to a group.
+    """
+    case, unit = aggregate.expression, declaration.unit
+    if (
+        not isinstance(unit, str)
+        or aggregate.kind != "count_distinct"
+        or aggregate.per_unit != 1
+        or not isinstance(case, Call)
+    ):
+        return None
+    is_units = len(case.arguments) == 3 and case.arguments[1:] == (Column(unit), Value(None, "null"))
+    return case.arguments[0] if case.function == "case" and is_units else None
+
+
+def _as_number(asked: str, expression: Expression, kinds: ColumnKinds) -> Expression:
+    """Return a number's expression, a condition as 1 or 0; refuse what is no number."""
+    kind = kind_of(expression, kinds)
+    if kind.type == "bool":
+        return canonical(Call("cast_int", (expression,)), kinds)
     if not kind.is_number:
         raise QueryRefused(
             f"cannot take the {asked} of {phrase(kind)}: {show(expression)}\nhint: {_number_of(expression, kind)}"
         )
+    return expression
 
 
 def _number_of(expression: Expression, kind: Kind) -> str:
-    if kind.type == "bool":
-        return "CAST(x AS INT) turns it into a number"
+    if kind.is_time:
+        day = "DATE '2000-01-01'" if kind.type == "date" else "TIMESTAMP '2000-01-01 00:00:00'"
+        return (
+            f"ask for it of a number: DATE_DIFF('day', {day}, {show(expression)}) is in days since then; or of"
+            " EXTRACT(YEAR FROM ...)"
+        )
     if kind.type != "text":
         return "name a column of numbers"
     if not isinstance(expression, Column):
@@ -150,7 +265,8 @@ def _number_of(expression: Expression, kind: Kind) -> str:
     name = expression.name
     return (
         f"if it holds numbers (a CSV file's columns are text), declare it: columns={{'{name}': {{'type': 'float'}}}}, "
-        f"--type {name}=float, or in the tacit.toml"
+        f"--type {name}=float, or in the tacit.toml; which texts there are is a question of its own: "
+        f"SELECT DISTINCT {name}"
     )
 
 
@@ -163,21 +279,26 @@ def _refuse_sizes(query: Query) -> None:
         )
 
 
-def _refuse_names(keys: tuple[Key, ...], outputs: tuple[Output, ...], declaration: Declaration) -> None:
-    names = [key.name for key in keys] + [output.name for output in outputs]
-    shown = names + [output.name + end for output in outputs for end in ("_low", "_high")]
-    for name in shown:
+def _refuse_names(
+    keys: tuple[Key, ...], outputs: tuple[Output, ...], after: PostProcessing, known: Mapping[str, Expression]
+) -> None:
+    named = [output.name for output in outputs]
+    inside = [key.name for key in keys] + named
+    visible = [each.name for each in after.shown]
+    numbers = with_intervals(after, named) if visible else named
+    shown = (visible or inside) + [name + end for name in numbers for end in ("_low", "_high")]
+    for name in (*shown, *(inside if visible else ())):
         if not name or len(name) > _NAME_CHARACTERS_MAX:
             raise QueryRefused(
                 f"a column of the answer needs a name of 1 to {_NAME_CHARACTERS_MAX} characters\nhint: name it with AS"
             )
-        if shown.count(name) > 1:
+        if max(shown.count(name), inside.count(name)) > 1:
             raise QueryRefused(
                 f"the answer would have two columns '{name}'"
                 "\nhint: give them different names: AVG(x) AS x_mean, in Python agg(x_mean=tacit.mean('x'))"
             )
     for key in keys:
-        if key.name in declaration.columns and key.expression != Column(key.name):
+        if key.expression != known.get(key.name, key.expression):
             raise QueryRefused(
                 f"the key '{key.name}' is an expression, but a column has the same name\nhint: give the key a new name"
             )
@@ -197,28 +318,3 @@ def _public_keys(given: tuple[tuple[Scalar, ...], ...], kinds: dict[str, Kind]) 
     if len(set(read)) != len(read):
         raise QueryRefused("a public key is given twice\nhint: give each key once")
     return read
-
-
-def _after(after: PostProcessing, key_kinds: dict[str, Kind], outputs: tuple[Output, ...]) -> PostProcessing:
-    kinds = key_kinds | {out.name: INT if out.aggregate.kind in _COUNTS else FLOAT for out in outputs}
-    having = after.having
-    if having is not None:
-        limit_expression(having)
-        unknown = sorted(columns_of(having) - set(kinds))
-        if unknown:
-            raise QueryRefused(f"'{unknown[0]}' is not a column of the answer{did_you_mean(unknown[0], kinds)}")
-        having = canonical(having, kinds)
-        missing = sorted(name for name in functions_of(having) if FUNCTIONS[name].evaluate is None)
-        if missing:
-            raise QueryRefused(
-                f"HAVING {show(having)} uses a function that works only on rows ({missing[0].replace('_', ' ')})"
-                "\nhint: use it in a key or a filter, or compute it from the answer afterwards"
-            )
-        if kind_of(having, kinds).type != "bool":
-            raise QueryRefused(
-                f"HAVING {show(having)} is not a condition (true or false)\nhint: compare it, e.g. n > 10"
-            )
-    for ordering in after.order:
-        if ordering.name not in kinds:
-            raise QueryRefused(f"'{ordering.name}' is not a column of the answer{did_you_mean(ordering.name, kinds)}")
-    return replace(after, having=having)

@@ -14,6 +14,7 @@ from typing import Any
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
+from tacit.query.column_expressions import Col, written
 from tacit.query.literal import fraction_meant, refuse_broken_text
 from tacit.query.nodes import (
     Aggregate,
@@ -29,9 +30,11 @@ from tacit.query.nodes import (
     Query,
     Scalar,
 )
-from tacit.query.parse import parse_expression
+from tacit.query.sql.parse import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, is_auto, read_between
+
+QUANTILE_WORDS = {Fraction(0): "min", Fraction(1, 2): "median", Fraction(1): "max"}
 
 
 @dataclass(frozen=True)
@@ -39,18 +42,22 @@ class AggregateSpec:
     """An aggregate as written in Python: `of` is a column, a derived name or an expression, read when it is used."""
 
     kind: AggregateKind
-    of: str | None = None
+    of: Any = None  # text once it is made
     between: object = None
     step: object = None
     fraction: Fraction | None = None
-    other: str | None = None
+    other: Any = None
     other_between: object = None
     per_unit: int | None = None
     best: int | None = None
     counting: QuantileOf | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("of", "other"):
+            object.__setattr__(self, name, written(getattr(self, name)))
 
-def count(of: str | None = None) -> AggregateSpec:
+
+def count(of: str | Col | None = None) -> AggregateSpec:
     """Return a count of rows; with a column or an expression, of the rows where it is not NULL."""
     return AggregateSpec("count", of)
 
@@ -60,7 +67,7 @@ def count_units() -> AggregateSpec:
     return AggregateSpec("count_units")
 
 
-def count_distinct(of: str, *, per_unit: int | None = None) -> AggregateSpec:
+def count_distinct(of: str | Col, *, per_unit: int | None = None) -> AggregateSpec:
     """Return how many different values a column has; one unit brings at most `per_unit` of them to a group.
 
     Without it the declared rows_per_unit is the bound.
@@ -68,28 +75,28 @@ def count_distinct(of: str, *, per_unit: int | None = None) -> AggregateSpec:
     return AggregateSpec("count_distinct", of, per_unit=None if per_unit is None else whole(per_unit, name="per_unit"))
 
 
-def sum(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def sum(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the sum of a column or an expression; `between` is its public range where none is declared."""
     return AggregateSpec("sum", of, between, step)
 
 
-def mean(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def mean(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the mean of a column or an expression; `between` is its public range where none is declared."""
     return AggregateSpec("mean", of, between, step)
 
 
-def variance(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def variance(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the variance of a column (the mean squared distance from the mean), with count, sum and mean for free."""
     return AggregateSpec("variance", of, between, step)
 
 
-def std(of: str, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
+def std(of: str | Col, *, between: Sequence[Number] | None = None, step: Number | None = None) -> AggregateSpec:
     """Return the standard deviation of a column."""
     return AggregateSpec("std", of, between, step)
 
 
 def quantile(
-    column: str,
+    column: str | Col,
     fraction: Number,
     *,
     between: Sequence[Number] | None = None,
@@ -130,7 +137,7 @@ def quantile_name(of: str, fraction: Number) -> str:
 
 
 def median(
-    column: str,
+    column: str | Col,
     *,
     between: Sequence[Number] | None = None,
     step: Number | None = None,
@@ -141,7 +148,7 @@ def median(
 
 
 def min(
-    column: str,
+    column: str | Col,
     *,
     between: Sequence[Number] | None = None,
     step: Number | None = None,
@@ -152,7 +159,7 @@ def min(
 
 
 def max(
-    column: str,
+    column: str | Col,
     *,
     between: Sequence[Number] | None = None,
     step: Number | None = None,
@@ -163,8 +170,8 @@ def max(
 
 
 def covariance(
-    of: str,
-    other: str,
+    of: str | Col,
+    other: str | Col,
     *,
     between: Sequence[Number] | None = None,
     other_between: Sequence[Number] | None = None,
@@ -174,8 +181,8 @@ def covariance(
 
 
 def correlation(
-    of: str,
-    other: str,
+    of: str | Col,
+    other: str | Col,
     *,
     between: Sequence[Number] | None = None,
     other_between: Sequence[Number] | None = None,
@@ -193,19 +200,22 @@ class Frame:
     derived: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Key, ...] = ()
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
+    within: int = 0  # the work that a row takes before these are there, in steps (`limits.py`)
+    # of a join: the columns of each of its tables, as they are called there and in the declaration
+    tables: Mapping[str, Mapping[str, str]] | None = None
 
 
-def add_where(frame: Frame, text: str) -> Frame:
+def add_where(frame: Frame, text: str | Col) -> Frame:
     """Return the question about those of its rows where the expression is true."""
     condition = _expression(frame, text)
     both = condition if frame.where is None else Call("and", (frame.where, condition))
     return replace(frame, where=canonical(both, column_kinds(frame.declaration)))
 
 
-def add_derived(frame: Frame, written: Mapping[str, str]) -> Frame:
+def add_derived(frame: Frame, given: Mapping[str, str | Col]) -> Frame:
     """Return the question with new names for expressions, usable from here on."""
     derived = dict(frame.derived)
-    for name, text in written.items():
+    for name, text in given.items():
         taken = {*frame.declaration.columns, *derived}
         if any(name.lower() == each.lower() for each in taken):
             raise QueryRefused(
@@ -215,10 +225,15 @@ def add_derived(frame: Frame, written: Mapping[str, str]) -> Frame:
     return replace(frame, derived=derived)
 
 
-def add_keys(frame: Frame, names: Sequence[str], keys: object = None) -> Frame:
+def add_keys(frame: Frame, given: Sequence[str | Col | Sequence[str | Col]], keys: object = None) -> Frame:
     """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame."""
     if frame.keys:
         raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
+    flat = [each for name in given for each in (name if isinstance(name, list | tuple) else (name,))]
+    for each in flat:
+        if isinstance(each, Col) and each.name is None:
+            raise QueryRefused("a key that is an expression needs a name\nhint: derive(key=...).group_by('key')")
+    names = [written(each) for each in flat]
     if not names:
         raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
     made = tuple(Key(name, _named(frame, name)) for name in names)
@@ -226,10 +241,13 @@ def add_keys(frame: Frame, names: Sequence[str], keys: object = None) -> Frame:
 
 
 def make_query(
-    frame: Frame, asked: Mapping[str, AggregateSpec] | Sequence[AggregateSpec], after: PostProcessing | None = None
+    frame: Frame,
+    asked: Mapping[str, AggregateSpec] | Sequence[AggregateSpec | tuple[str, AggregateSpec]],
+    after: PostProcessing | None = None,
 ) -> Query:
-    """Return the checked question for some aggregates; a list gets the names that SQL gives by default."""
-    named = asked.items() if isinstance(asked, Mapping) else [(default_name(frame, each), each) for each in asked]
+    """Return the checked question for some aggregates; those of a list that have no name get their default one."""
+    pairs = asked.items() if isinstance(asked, Mapping) else asked
+    named = [each if isinstance(each, tuple) else (default_name(frame, each), each) for each in pairs]
     for name, _ in named:
         refuse_broken_text(name)
     outputs = tuple(Output(name, _aggregate(frame, name, each)) for name, each in named)
@@ -241,45 +259,20 @@ def make_query(
         public_keys=frame.public_keys,
         after=after or PostProcessing(),
     )
-    return check(query, frame.declaration)
-
-
-def with_ranges(query: Query, between: Mapping[str, object]) -> Query:
-    """Return the question with public ranges for some of its aggregates, by name."""
-    outputs = {output.name: output for output in query.outputs}
-    if not isinstance(between, Mapping):
-        raise QueryRefused("between must be a dict from an aggregate's name to its range\nhint: {'total': (0, 100)}")
-    for name, written in between.items():
-        output = outputs.get(name)
-        if output is None or output.aggregate.kind in ("count", "count_units", "count_distinct"):
-            raise QueryRefused(
-                f"between names '{name}', but the SELECT has no sum or mean of that name{did_you_mean(name, outputs)}"
-            )
-        ends = None if is_auto(written) else read_between(name, written)
-        outputs[name] = replace(output, aggregate=replace(output.aggregate, between=ends))
-    return replace(query, outputs=tuple(outputs.values()))
-
-
-def with_bounds(query: Query, per_unit: Mapping[str, int]) -> Query:
-    """Return the question with a bound on one unit's distinct values for some of its COUNT(DISTINCT x), by name."""
-    outputs = {output.name: output for output in query.outputs}
-    if not isinstance(per_unit, Mapping):
-        raise QueryRefused("per_unit must be a dict from an aggregate's name to its bound\nhint: {'kinds': 3}")
-    for name, bound in per_unit.items():
-        output = outputs.get(name)
-        if output is None or output.aggregate.kind != "count_distinct":
-            raise QueryRefused(
-                f"per_unit names '{name}', but no COUNT(DISTINCT x) has that name{did_you_mean(name, outputs)}"
-            )
-        stated = whole(bound, name=f"per_unit of '{name}'")
-        outputs[name] = replace(output, aggregate=replace(output.aggregate, per_unit=stated))
-    return replace(query, outputs=tuple(outputs.values()))
+    return check(query, frame.declaration, within=frame.within)
 
 
 def default_name(frame: Frame, asked: AggregateSpec) -> str:
-    """Return the name of an unnamed aggregate: its column's name, or the aggregate's kind."""
-    known = isinstance(asked.of, str) and (asked.of in frame.derived or asked.of in frame.declaration.columns)
-    return asked.of if asked.of is not None and known else asked.kind
+    """Return the name of an unnamed aggregate: by its word and its columns, mean_days; of an expression the word."""
+    named = [each for each in (asked.of, asked.other) if isinstance(each, str)]
+    known = all(each in frame.derived or each in frame.declaration.columns for each in named)
+    columns = named if known else []
+    if asked.kind == "quantile" and asked.fraction is not None:
+        word = QUANTILE_WORDS.get(asked.fraction)
+        if word is None:
+            return quantile_name("_".join(columns) or "quantile", asked.fraction)
+        return "_".join([word, *columns])
+    return "_".join([asked.kind, *columns])
 
 
 def read_public_keys(keys: object, names: Sequence[str]) -> tuple[tuple[Any, ...], ...]:
@@ -332,11 +325,11 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
         step = positive(decimal_meaning(asked.step, name="step"), name="step")  # type: ignore[arg-type]
     return Aggregate(
         asked.kind,
-        None if asked.of is None else _named_or_expression(frame, asked.of),
+        None if asked.of is None else named_or_expression(frame, asked.of),
         between,
         step,
         asked.fraction,
-        None if asked.other is None else _named_or_expression(frame, asked.other),
+        None if asked.other is None else named_or_expression(frame, asked.other),
         None if is_auto(asked.other_between) else read_between(asked.other or name, asked.other_between),
         asked.per_unit,
         asked.best,
@@ -344,7 +337,8 @@ def _aggregate(frame: Frame, name: str, asked: object) -> Aggregate:
     )
 
 
-def _named_or_expression(frame: Frame, text: str) -> Expression:
+def named_or_expression(frame: Frame, text: str) -> Expression:
+    """Return what a column's name, a derived one, or an expression written as text stands for."""
     known = not isinstance(text, str) or text in frame.derived or text in frame.declaration.columns
     return _named(frame, text) if known else _expression(frame, text)
 
@@ -360,8 +354,9 @@ def _named(frame: Frame, name: str) -> Expression:
     return Column(name)
 
 
-def _expression(frame: Frame, text: str) -> Expression:
-    return parse_expression(text, frame.declaration, derived=frame.derived)
+def _expression(frame: Frame, given: str | Col) -> Expression:
+    text = given.text if isinstance(given, Col) else given
+    return parse_expression(text, frame.declaration, derived=frame.derived, tables=frame.tables)
 
 
 # --- histograms and rankings ---
@@ -407,8 +402,8 @@ def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
         return make_query(keyed, {"rank": AggregateSpec("top", best=most)})
     counted = AggregateSpec("count") if isinstance(frame.declaration.unit, RowUnit) else AggregateSpec("count_units")
     query = make_query(keyed, {counted.kind: counted})
-    after = PostProcessing(order=(Ordering(counted.kind, descending=True),), limit=most)
-    return check(replace(query, after=after), frame.declaration)
+    after = PostProcessing(order=(Ordering(Column(counted.kind), descending=True),), limit=most)
+    return check(replace(query, after=after), frame.declaration, within=frame.within)
 
 
 def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fraction]:

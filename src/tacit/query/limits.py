@@ -8,9 +8,9 @@ person is there. A hundred quantiles of a million groups would never end. The co
 from collections.abc import Iterable, Iterator, Mapping
 
 from tacit.errors import QueryRefused
-from tacit.query.catalogue import FUNCTIONS
-from tacit.query.functions import Cost, Length
 from tacit.query.kind import Kind
+from tacit.query.language.catalogue import FUNCTIONS
+from tacit.query.language.functions import Cost, Length
 from tacit.query.nodes import Call, Column, Expression, Query, Value
 from tacit.tables import TEXT_BYTES_MAX
 
@@ -24,6 +24,7 @@ TEXT_CHARACTERS_MAX = 1_000
 TEXT_TIMES_MAX = 100
 OUTPUTS_MAX = 100
 KEYS_MAX = 20
+RELATIONS_DEEP_MAX = 4
 PUBLIC_KEYS_MAX = 1_000_000
 # All expressions of a question together.
 QUESTION_NODES_MAX = 2 * NODES_MAX
@@ -98,8 +99,11 @@ def limit_weight(expression: Expression) -> None:
         )
 
 
-def limit_work(query: Query, kinds: Mapping[str, Kind]) -> None:
-    """Refuse a checked question whose expressions are too much to do for a single row."""
+def limit_work(query: Query, kinds: Mapping[str, Kind], within: int = 0) -> None:
+    """Refuse a checked question whose expressions are too much to do for a single row.
+
+    `within` are the steps that a row of the table takes before: in a subquery, which is computed in each reading.
+    """
     shared = [*([] if query.where is None else [query.where]), *(key.expression for key in query.keys)]
     asked = [output.aggregate for output in query.outputs]
     own = [part for each in asked for part in (each.expression, each.other) if part is not None]
@@ -109,7 +113,7 @@ def limit_work(query: Query, kinds: Mapping[str, Kind]) -> None:
         )
     # each of these reads the rows once more
     again = {(each.kind, each.expression) for each in asked if each.kind in _PASSES}
-    if steps(own, kinds) + steps(shared, kinds) * (1 + len(again)) > STEPS_MAX:
+    if steps(own, kinds) + (steps(shared, kinds) + within) * (1 + len(again)) > STEPS_MAX:
         raise QueryRefused(
             "the question reads a row's texts too many times, or has LIKE patterns with _ or ESCAPE that are too long"
             "\nhint: take SUBSTRING(x, 1, 100) first, use IN or shorter patterns, or ask several questions"

@@ -1,10 +1,10 @@
 """The question as frozen records: the one tree that both doors, SQL and Python, make.
 
 Three nodes are enough for row expressions: a column, a literal, and a call of a function from the catalogue
-(`query/catalogue.py`); operators are calls too. Nothing here knows SQL, an engine or a table's contents.
+(`query/language/catalogue.py`); operators are calls too. Nothing here knows SQL, an engine or a table's contents.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from typing import Literal as OneOf
@@ -116,22 +116,171 @@ class Output:
 
 @dataclass(frozen=True)
 class Ordering:
-    """Sort the noisy answer by one of its columns."""
+    """Sort the noisy answer by an expression over its columns; NULL comes last, unless it is to be first."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = False
+
+
+# The rows of a window's frame, counted from its own row: (-2, 0) is the two before it and itself; None has no end.
+RowsAround = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A function over the rows of the noisy answer that HAVING keeps: RANK() OVER (...), SUM(n) OVER (...).
+
+    Its result is a column of that name, which other expressions use. Without a frame it is over the whole partition, or
+    with an order up to its row and those that are equal to it, as SQL has it.
+    """
 
     name: str
-    descending: bool = False
+    function: str
+    arguments: tuple[Expression, ...] = ()
+    partition: tuple[Expression, ...] = ()
+    order: tuple[Ordering, ...] = ()
+    frame: RowsAround | None = None
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column of the answer, computed from its keys, outputs and windows, all given as `Column` nodes.
+
+    `type` is what `check` finds that it yields.
+    """
+
+    name: str
+    expression: Expression
+    type: Type = "null"
 
 
 @dataclass(frozen=True)
 class PostProcessing:
-    """HAVING, ORDER BY and LIMIT on the noisy answer: post-processing, so it costs nothing.
+    """All that happens to the noisy answer, in this order: post-processing, so it costs nothing.
 
-    `having` is an expression over the answer's own columns (keys and outputs), given as `Column` nodes.
+    `having` is an expression over keys and outputs; `windows` are over the rows that it keeps; `qualify` may use them.
+    `shown` are the columns of the answer, in their order; none means all keys and outputs as they are. `distinct` keeps
+    the first of rows that show the same.
     """
 
     having: Expression | None = None
     order: tuple[Ordering, ...] = ()
     limit: int | None = None
+    windows: tuple[Window, ...] = ()
+    qualify: Expression | None = None
+    shown: tuple[Shown, ...] = ()
+    distinct: bool = False
+    offset: int = 0
+
+
+# --- what a question is about ---
+
+UnitAggregateKind = OneOf["count", "count_distinct", "sum", "mean", "min", "max", "all", "any"]
+
+
+@dataclass(frozen=True)
+class UnitAggregate:
+    """An aggregate over one unit's rows, exact and secret: a pure function of them, whatever their order.
+
+    `count` without an expression counts rows, with one the rows where it is not NULL. `all` and `any` take conditions.
+    """
+
+    kind: UnitAggregateKind
+    expression: Expression | None = None
+
+
+@dataclass(frozen=True)
+class UnitOutput:
+    """One column that a unit's rows are aggregated into."""
+
+    name: str
+    aggregate: UnitAggregate
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a declared table."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class PerUnit:
+    """One row for each unit and key: GROUP BY unit, keys. Rows that belong to nobody are left out.
+
+    Expressions read columns of `source`. The result has the unit, the keys and the outputs as columns.
+    """
+
+    source: "Relation"
+    where: Expression | None = None
+    keys: tuple[Key, ...] = ()
+    outputs: tuple[UnitOutput, ...] = ()
+
+
+@dataclass(frozen=True)
+class PublicRows:
+    """The rows of a public table, known by its content. They belong to nobody and are no secret."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class RowWise:
+    """Each row of `source` where a condition holds, as the unit and these columns."""
+
+    source: "Relation"
+    columns: tuple[Key, ...]
+    where: Expression | None = None
+
+
+JoinKind = OneOf["inner", "left"]
+# Expressions of either side's columns that must be equal; NULL equals nothing.
+Matches = tuple[tuple[Expression, Expression], ...]
+
+
+@dataclass(frozen=True)
+class JoinedColumn:
+    """A column of a join: its name there, the side it comes from, and its name on that side."""
+
+    name: str
+    side: OneOf["left", "right"]
+    column: str
+
+
+@dataclass(frozen=True)
+class Join:
+    """Each row of `left` beside the rows of `right` that match it; it belongs to the unit of the row on the left.
+
+    A private `right` matches on the unit, always, and on `on` besides. A public one matches on `on` alone, and at most
+    `most` of its rows match a row. `left` keeps rows without a match too, with NULL beside them.
+    """
+
+    left: "Relation"
+    right: "Relation"
+    how: JoinKind
+    on: Matches
+    columns: tuple[JoinedColumn, ...]
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Marked:
+    """Each row of `source`, with a column that says whether any row of `others` matches it: EXISTS, or IN.
+
+    Private `others` match on the unit, always. `is_in`: NULL where SQL's IN is, for a value or among `others`.
+    """
+
+    source: "Relation"
+    others: "Relation"
+    on: Matches
+    name: str
+    is_in: bool = False
+    columns: tuple[str, ...] | None = field(default=None, repr=False)  # those of `source` that are needed; None: all
+
+
+Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked
 
 
 @dataclass(frozen=True)
@@ -147,3 +296,7 @@ class Query:
     after: PostProcessing = PostProcessing()
     # the order of the answer's columns, by name
     columns: tuple[str, ...] = ()
+    # the rows that it is about, where they are not the table's own; expressions then read this relation's columns
+    relation: Relation | None = None
+    # what the text calls columns of that relation, where it is another name than theirs
+    names: tuple[tuple[str, str], ...] = field(default=(), compare=False, repr=False)

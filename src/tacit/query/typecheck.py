@@ -8,11 +8,11 @@ order cannot matter to any row.
 from collections.abc import Mapping
 
 from tacit.errors import QueryRefused, did_you_mean
-from tacit.query.catalogue import FUNCTIONS, function
-from tacit.query.functions import CheckedCall
 from tacit.query.kind import Kind, kind_of_column, kind_of_value, value_of
+from tacit.query.language.catalogue import FUNCTIONS, function
+from tacit.query.language.functions import CheckedCall
 from tacit.query.nodes import Call, Column, Expression, Value
-from tacit.query.sql_text import show
+from tacit.query.sql.sql_text import show
 from tacit.tables import Declaration
 
 ColumnKinds = Mapping[str, Kind]

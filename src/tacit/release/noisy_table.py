@@ -17,6 +17,7 @@ from tacit.errors import LedgerError
 KeyValue = None | bool | int | float | Fraction | str | date | datetime
 Key = tuple[KeyValue, ...]
 FORMAT = 1
+FORMAT_TOGETHER = 2  # of several tables that were released together
 JSON_TYPES = frozenset({int, str, bool, type(None)})  # types that JSON writes as they are
 
 
@@ -55,23 +56,52 @@ class NoisyTable:
 
         `stamp` identifies the state of the files that were read, `basis` the facts that its plan was made from.
         """
-        keys: Sequence[Sequence[Any]] = self.keys
-        if not set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
-            keys = [[_key_to_json(part) for part in key] for key in keys]
-        record = {"format": FORMAT, "keys": keys, "parts": self.parts} | ({} if stamp is None else {"stamp": stamp})
-        record |= {"totals": self.totals} if self.totals else {}
-        record |= {} if basis is None else {"basis": dict(basis)}
-        return json.dumps(record, separators=(",", ":"))
+        return _text({"format": FORMAT, **self._record()}, stamp, basis)
 
     @classmethod
     def from_json(cls, text: str) -> "NoisyTable":
         """Return the table that `to_json` wrote."""
-        record = json.loads(text)
-        if record.get("format") != FORMAT:
-            raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")
+        return cls._from_record(_read(text, FORMAT))
+
+    @staticmethod
+    def all_to_json(
+        tables: "Sequence[NoisyTable]", *, stamp: str | None = None, basis: Mapping[str, Any] | None = None
+    ) -> str:
+        """Return several tables that were released together as one text for the ledger."""
+        return _text({"format": FORMAT_TOGETHER, "together": [table._record() for table in tables]}, stamp, basis)
+
+    @classmethod
+    def all_from_json(cls, text: str) -> "tuple[NoisyTable, ...]":
+        """Return the tables that `all_to_json` wrote."""
+        return tuple(map(cls._from_record, _read(text, FORMAT_TOGETHER)["together"]))
+
+    def _record(self) -> dict[str, Any]:
+        keys: Sequence[Sequence[Any]] = self.keys
+        if not set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
+            keys = [[_key_to_json(part) for part in key] for key in keys]
+        return {"keys": keys, "parts": self.parts, "totals": self.totals}
+
+    @classmethod
+    def _from_record(cls, record: Mapping[str, Any]) -> "NoisyTable":
         keys = tuple(tuple(_key_from_json(part) for part in key) for key in record["keys"])
         parts = tuple(tuple(tuple(part) for part in release) for release in record["parts"])
         return cls(keys, parts, tuple(tuple(each) for each in record.get("totals", ())))
+
+
+def _text(record: dict[str, Any], stamp: str | None, basis: Mapping[str, Any] | None) -> str:
+    """Return a record as the ledger keeps it; what it has nothing of is left out."""
+    totals = {"totals": record["totals"]} if record.get("totals") else {}
+    record = {name: value for name, value in record.items() if name != "totals"}
+    record |= {} if stamp is None else {"stamp": stamp}
+    record |= totals | ({} if basis is None else {"basis": dict(basis)})
+    return json.dumps(record, separators=(",", ":"))
+
+
+def _read(text: str, wanted: int) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(text)
+    if record.get("format") != wanted:
+        raise LedgerError("this answer was stored by a newer version of tacit\nhint: update tacit to read it")
+    return record
 
 
 def stamp_in(text: str) -> str | None:

@@ -127,6 +127,7 @@ def _scores(parts: Parts, middles: Integers, reach: Reach, rungs: Integers, heig
     return scores
 
 
+HALF = Fraction(1, 2)
 # Where rows are split, ties are spread over this many sub-steps: splitting at a value then shares its rows out by rank.
 TIE_BITS = 20
 # A quantile among some of the rows is a fraction no finer than this; ranks are whole, so nothing is lost. Weights are
@@ -265,8 +266,8 @@ def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits
     at = _middle([target.fraction for target in targets])
     middle = targets[at]
     drawn = _draw(parts, middle, rate, top, bits)
-    cuts = parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn)
     below, above = targets[:at], targets[at + 1 :]
+    cuts = _cuts(parts, drawn, own_below=not above or bool(below and middle.fraction < HALF))
     finest = SHARE_MAX if parts.before is None else SHARE_MAX_OF_WEIGHTS
     lower = tuple(_within(each, _share_below(each.fraction, middle.fraction), finest) for each in below)
     upper = tuple(_within(each, _share_above(each.fraction, middle.fraction), finest) for each in above)
@@ -275,6 +276,15 @@ def _split(parts: Parts, targets: tuple[Target, ...], rate: Rate, top: int, bits
         drawn,
         *_split(replace(parts, starts=cuts, low=drawn), upper, rate, top, bits),
     ]
+
+
+def _cuts(parts: Parts, drawn: Integers, *, own_below: bool) -> Integers:
+    """Return where each group's rows are cut at the point drawn; rows at the point itself fall to one side.
+
+    That side is public. It is the one on which fewer rows are to be expected: of two rows the tenth is the first, and
+    nothing but itself is left to be the least.
+    """
+    return parts.starts + rows_below(parts.rows, parts.starts, parts.ends, drawn + int(own_below))
 
 
 def _draw(parts: Parts, target: Target, rate: Rate, top: int, bits: Bits) -> Integers:

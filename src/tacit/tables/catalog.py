@@ -8,13 +8,15 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tacit.errors import InvalidParameter, TacitError
 from tacit.files import read_small
+from tacit.hold import read_hold
 from tacit.privacy import Loss, epsilon, rho
 from tacit.tables.schema import ROW, read_facts
 
@@ -34,8 +36,11 @@ TABLE_OPTIONS = (
     "version",
     "accept_large_delta",
     "same_people_as",
+    "hold",
 )
+PUBLIC_OPTIONS = ("source", "columns", "most")
 BUDGET_OPTIONS = ("epsilon", "delta", "rho")
+PERSON_OPTIONS = ("role", "tables", "until", "budget", "period")
 
 
 @dataclass(frozen=True)
@@ -43,21 +48,56 @@ class CatalogEntry:
     """One table of a catalog: its name, its source, and the other options of `tacit.table`."""
 
     name: str
-    source: str
+    source: str = field(repr=False)  # an address may have a password in it
     options: Mapping[str, Any]
+
+    @property
+    def shown(self) -> str:
+        """The source as it may be shown."""
+        return without_password(self.source)
+
+
+SHOWN = ("use_ssl", "user_id", "session_id", "user_agent")  # options of an address of Spark Connect
+
+
+def without_password(source: str) -> str:
+    """Return a source as it may be shown or kept: an address without its password or token, else as it is."""
+    if "://" not in source:
+        return source
+    address, mark, asked = source.partition("?")
+    if address.startswith("sc://"):  # Spark Connect: ;name=value after the place, of which any may be a secret
+        place, *options = address.split(";")
+        address = ";".join([place, *(each for each in options if each.partition("=")[0].strip().lower() in SHOWN)])
+    address = re.sub(r"^(\w+://[^:@]*):.*@", r"\1@", address, flags=re.DOTALL)
+    words = [word for word in asked.split("&") if word.partition("=")[0].lower() not in ("password", "sslpassword")]
+    return f"{address}{mark if words != [''] else ''}{'&'.join(words)}"
+
+
+@dataclass(frozen=True)
+class CatalogPerson:
+    """Someone who may ask: their role, of which tables (None: all), until when, and what they may spend on each."""
+
+    name: str
+    role: str
+    tables: tuple[str, ...] | None
+    until: str | None
+    budget: Loss | None
+    period: str | None
 
 
 @dataclass(frozen=True)
 class CatalogFile:
-    """A catalog as read: its tables, and the ledger they share (None: the default one)."""
+    """A catalog as read: its protected tables, the ledger they share (None: the default one), and public tables."""
 
     path: Path
     ledger: str | None
     tables: Mapping[str, CatalogEntry]
+    public: Mapping[str, CatalogEntry] = field(default_factory=dict)
+    people: Mapping[str, CatalogPerson] = field(default_factory=dict)
 
 
-def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
-    """Return the catalog in a file, or refuse it with the line and the fix."""
+def read_catalog(path: str | os.PathLike[str], *, may_be_empty: bool = False) -> CatalogFile:
+    """Return the catalog in a file, or refuse it with the line and the fix; without tables if it may be."""
     if not isinstance(path, str | os.PathLike):
         raise InvalidParameter(f"a catalog must be the path of a file, not a {type(path).__name__}\nhint: 'tacit.toml'")
     file = Path(path)
@@ -65,7 +105,12 @@ def read_catalog(path: str | os.PathLike[str]) -> CatalogFile:
         text = read_small(file, bytes_max=BYTES_MAX)
     except (OSError, ValueError):  # the latter: no file can have this name
         raise InvalidParameter(f"there is no catalog at {str(path)!r}\nhint: write one with: tacit init") from None
-    return _Reader(file, text).catalog()
+    return catalog_from(file, text, may_be_empty=may_be_empty)
+
+
+def catalog_from(path: Path, text: str, *, may_be_empty: bool = False) -> CatalogFile:
+    """Return the catalog that a text would be at a path, or refuse it with the line and the fix."""
+    return _Reader(path, text).catalog(may_be_empty=may_be_empty)
 
 
 class _Reader:
@@ -85,11 +130,11 @@ class _Reader:
                 f"{path} is nested too deeply\nhint: a catalog has tables, columns and lists"
             ) from None
 
-    def catalog(self) -> CatalogFile:
+    def catalog(self, *, may_be_empty: bool) -> CatalogFile:
         """Return the checked content."""
-        self._only(("tables", "ledger"), self.content, ())
-        tables = self.content.get("tables")
-        if not isinstance(tables, dict) or not tables:
+        self._only(("tables", "public", "people", "ledger"), self.content, ())
+        tables = self.content.get("tables", {} if may_be_empty else None)
+        if not isinstance(tables, dict) or not (tables or may_be_empty):
             self._refuse(
                 (), "this catalog declares no table", "add one, e.g. [tables.visits] with source, unit and budget"
             )
@@ -97,7 +142,77 @@ class _Reader:
         if ledger is not None and not isinstance(ledger, str):
             self._refuse(("ledger",), "ledger must be text", 'a path or an address, e.g. ledger = "ledger.db"')
         entries = {name: self._entry(name, written) for name, written in tables.items()}
-        return CatalogFile(self.path, self._beside(ledger) if ledger else None, entries)
+        for name, entry in entries.items():
+            self._check_people(name, entry, entries)
+        beside = self._beside(ledger) if ledger else None
+        return CatalogFile(self.path, beside, entries, self._public(entries), self._people(entries))
+
+    def _check_people(self, name: str, entry: CatalogEntry, entries: Mapping[str, CatalogEntry]) -> None:
+        """A table of the same people as another has that one's budget, so it states none."""
+        other = entry.options.get("same_people_as")
+        at = ("tables", name, "same_people_as")
+        if other is None:
+            return
+        if not isinstance(other, str) or other == name:
+            self._refuse(
+                at, "same_people_as must be the name of another table", f'same_people_as = "{next(iter(entries))}"'
+            )
+        if other in entries and "same_people_as" in entries[other].options:
+            first = entries[other].options["same_people_as"]
+            self._refuse(at, f"'{other}' shares the budget of '{first}' itself", f'same_people_as = "{first}"')
+
+    def _public(self, entries: Mapping[str, CatalogEntry]) -> dict[str, CatalogEntry]:
+        """Return the public tables: no unit, no budget."""
+        written = self.content.get("public", {})
+        if not isinstance(written, dict):
+            self._refuse(("public",), "public must be a table of tables", "write [public.wards] on a line of its own")
+        found: dict[str, CatalogEntry] = {}
+        for name, entry in written.items():
+            at = ("public", name)
+            if not isinstance(entry, dict) or not isinstance(entry.get("source"), str):
+                self._refuse(at, f"[public.{name}] has no source", 'add a line such as source = "wards.parquet"')
+            self._only(PUBLIC_OPTIONS, entry, at)
+            if name in entries:
+                self._refuse(at, f"'{name}' is a protected table too", "give the public table another name")
+            most = entry.get("most", 1)
+            if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+                self._refuse((*at, "most"), "most must be a whole number of rows that one row may match", "most = 1")
+            columns = self._columns(entry.get("columns", {}), (*at, "columns"))
+            found[name] = CatalogEntry(name, self._beside(entry["source"]), {"columns": columns, "most": most})
+        return found
+
+    def _people(self, entries: Mapping[str, CatalogEntry]) -> dict[str, CatalogPerson]:
+        """Return the people; what a name and a role may be is the ledger's to say."""
+        written = self.content.get("people", {})
+        if not isinstance(written, dict):
+            self._refuse(("people",), "people must be a table of people", "write [people.ben] on a line of its own")
+        return {name: self._person(name, entry, entries) for name, entry in written.items()}
+
+    def _person(self, name: str, entry: Any, entries: Mapping[str, CatalogEntry]) -> CatalogPerson:
+        at = ("people", name)
+        if not isinstance(entry, dict):
+            self._refuse(at, f"'{name}' is not a person", f"write [people.{name}] on a line of its own")
+        self._only(PERSON_OPTIONS, entry, at)
+        tables = entry.get("tables")
+        if tables is not None and (not isinstance(tables, list) or any(each not in entries for each in tables)):
+            self._refuse((*at, "tables"), "tables must name tables of this catalog", f"tables = {list(entries)[:3]}")
+        for word in ("role", "period"):
+            if not isinstance(entry.get(word, ""), str):
+                self._refuse(
+                    (*at, word),
+                    f"{word} must be text",
+                    {"role": 'role = "analyst"', "period": 'period = "month"'}[word],
+                )
+        until = entry.get("until")
+        budget = self._budget(entry["budget"], (*at, "budget")) if "budget" in entry else None
+        return CatalogPerson(
+            name,
+            entry.get("role", "analyst"),
+            None if tables is None else tuple(tables),
+            None if until is None else until if isinstance(until, str) else until.isoformat(),
+            budget,
+            entry.get("period"),
+        )
 
     def _entry(self, name: str, written: Any) -> CatalogEntry:
         at = ("tables", name)
@@ -112,6 +227,8 @@ class _Reader:
         }
         options["unit"] = ROW if written["unit"] == "ROW" else written["unit"]
         options["columns"] = self._columns(written.get("columns", {}), (*at, "columns"))
+        if "hold" in written:
+            options["hold"] = self._hold(written["hold"], (*at, "hold"))
         if "budget" in written:
             options["budget"] = self._budget(written["budget"], (*at, "budget"))
         return CatalogEntry(name, self._beside(written["source"]), options)
@@ -136,6 +253,12 @@ class _Reader:
             return epsilon(written["epsilon"], delta=written.get("delta", 0))
         except TacitError as problem:
             self._refuse(at, str(problem))
+
+    def _hold(self, written: Any, at: tuple[str, ...]) -> Fraction | None:
+        try:
+            return read_hold(written)
+        except TacitError as problem:
+            self._refuse(at, str(problem), 'hold = "2s"')
 
     def _only(self, known: tuple[str, ...], written: Mapping[str, Any], at: tuple[str, ...]) -> None:
         for word in written:

@@ -21,6 +21,7 @@ from tacit.tables.cells import WIDE, Reading, quoted, reading_of, select, stored
 from tacit.tables.connection import literal
 
 BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 26
+# Views of one source, before its name.
 NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
 
 
@@ -67,22 +68,25 @@ def _as_few(batches: list[pa.RecordBatch], schema: pa.Schema) -> list[pa.RecordB
 
 @dataclass(frozen=True)
 class ParquetFiles:
-    """Parquet files of one schema, in a connection of ours, and the two ways to read them."""
+    """Parquet files of one schema, in a connection of ours, and the two ways to read the view they are asked as."""
 
     backend: Any
+    view: ir.Table
     paths: Sequence[str]
     readings: Sequence[Reading]
     by_engine: frozenset[str]  # columns the engine may read by itself
 
-    def reading(self, relation: ir.Table, table: ir.Table) -> ir.Table:
-        """Return the relation over the cheapest way to read `table` that is safe for the columns it names."""
+    def reading(self, relation: ir.Table) -> ir.Table:
+        """Return the relation over the cheapest way to read the view that is safe for the columns it names."""
         named = self._named(relation)
+        name = self.view.get_name()
         if self.is_read_by_engine(relation):
-            return _over(relation, table, NATIVE, self.by_engine)
+            return over(relation, self.view, f"{NATIVE}_{name}", self.by_engine)
         named = named or list(self.readings[:1])
-        self.backend.con.register(HANDED, HandedRows(self.paths, named))
-        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {NAMED} AS {select(named, HANDED)}")
-        return _over(relation, table, NAMED, {each.name for each in named})
+        handed, columns = f"{HANDED}_{name}", f"{NAMED}_{name}"
+        self.backend.con.register(handed, HandedRows(self.paths, named))
+        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {columns} AS {select(named, handed)}")
+        return over(relation, self.view, columns, {each.name for each in named})
 
     def is_read_by_engine(self, relation: ir.Table) -> bool:
         """Return whether the engine may read all columns that a relation names by itself."""
@@ -105,10 +109,11 @@ def open_parquet(backend: Any, paths: Sequence[str], *, name: str) -> tuple[Parq
         listed = ", ".join(literal(path) for path in paths)
         columns_read = ", ".join(quoted(each.name) for each in readings if each.name in by_engine)
         rows = f"read_parquet([{listed}], hive_partitioning = false)"
-        backend.con.execute(f"CREATE TEMP VIEW {NATIVE} AS SELECT {columns_read} FROM {rows}")  # noqa: S608
-    backend.con.register(f"every_{HANDED}", HandedRows(paths, readings))
-    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, f'every_{HANDED}')}")
-    return ParquetFiles(backend, paths, readings, by_engine), others
+        backend.con.execute(f"CREATE TEMP VIEW {NATIVE}_{name} AS SELECT {columns_read} FROM {rows}")  # noqa: S608
+    every = f"every_{HANDED}_{name}"
+    backend.con.register(every, HandedRows(paths, readings))
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, every)}")
+    return ParquetFiles(backend, backend.table(name), paths, readings, by_engine), others
 
 
 def _refuse_other_schemas(paths: Sequence[str]) -> None:
@@ -159,7 +164,7 @@ def _is_loose_decimal(leaf: Any) -> bool:
     return _meaning(leaf) == "Decimal" and not fixed and leaf.physical_type not in ("INT32", "INT64")
 
 
-def _over(relation: ir.Table, table: ir.Table, name: str, columns: Any) -> ir.Table:
+def over(relation: ir.Table, table: ir.Table, name: str, columns: Any) -> ir.Table:
     """Return the relation over another view of the same rows, which has these columns."""
     own = table.op()
     schema = {column: kind for column, kind in own.schema.items() if column in columns}

@@ -41,6 +41,7 @@ class ColumnFacts:
     keys: tuple[KeyValue, ...] | None = None
     scale: int = 0  # a decimal column's digits after the point
     digits: int = 18  # a decimal column's digits in all, at most 38; a cell with more is NULL
+    least: Fraction | None = None  # of a computed column without a range: what no value is below, as of a count
 
 
 @dataclass(frozen=True)

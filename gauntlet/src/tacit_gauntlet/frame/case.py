@@ -29,6 +29,10 @@ class Evidence:
         return [f"{name}: {value}" for name, value in self.details.items()]
 
 
+class NotTried(Exception):
+    """A case could not be tried here; what was planted is then not killed by it."""
+
+
 Attack = Callable[[Size], Evidence]
 
 

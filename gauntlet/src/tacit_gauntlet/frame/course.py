@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -20,11 +21,19 @@ from typing import Any, Literal
 from tacit.errors import InvalidParameter
 from tacit_gauntlet.frame.case import SECONDS_MAX, Case, Size
 from tacit_gauntlet.frame.mutant import Mutant
+from tacit_gauntlet.frame.place import ROWS_AT
 
 # A case this late is taken to hang. The promise is SECONDS_MAX; a loaded machine may need more, and is told it did.
 HANG_SECONDS = 6 * SECONDS_MAX
 # Settings of each path through which rows may be read.
-ENGINES: Mapping[str, Mapping[str, str]] = {"duckdb": {"TACIT_KERNEL": "off"}, "kernel": {"TACIT_KERNEL": ""}}
+ENGINES: Mapping[str, Mapping[str, str]] = {
+    "duckdb": {"TACIT_KERNEL": "off"},
+    "kernel": {"TACIT_KERNEL": ""},
+    "postgres": {"TACIT_KERNEL": "off"},  # frames of cases are stored in a server of the course's own
+    "spark": {"TACIT_KERNEL": "off"},  # and here in a session of the course's own, which cases share
+}
+# A case may take so many times longer than it should where its rows are: every question of Spark is two jobs.
+PATIENCE: Mapping[str, float] = {"spark": 10}
 _STDERR_KEPT = 600
 
 
@@ -71,10 +80,10 @@ def run_course(
     if workers < 1:
         raise InvalidParameter(f"workers must be at least 1, not {workers}")
     check_engine(engine)
-    lanes = Lanes(settings=ENGINES[engine], patience=patience)
     queue = iter(jobs)
     running: set[Future[Finding]] = set()
-    with ThreadPoolExecutor(workers) as pool:
+    with settings_of(engine) as settings, ThreadPoolExecutor(workers) as pool:
+        lanes = Lanes(settings=settings, patience=patience * PATIENCE.get(engine, 1))
         try:
             while True:
                 while len(running) < workers and (job := next(queue, None)) is not None:
@@ -86,6 +95,24 @@ def run_course(
                     yield future.result()
         finally:
             lanes.stop()
+
+
+@contextmanager
+def settings_of(engine: str) -> Iterator[Mapping[str, str]]:
+    """Lend the settings of an engine; a server that it needs runs while they are lent."""
+    if engine == "postgres":
+        from tacit_gauntlet.stage.postgres_rows import rows_in_postgres
+
+        lent = rows_in_postgres()
+    elif engine == "spark":
+        from tacit_gauntlet.stage.spark_rows import rows_in_spark
+
+        lent = rows_in_spark()
+    else:
+        yield ENGINES[engine]
+        return
+    with lent as address:
+        yield {**ENGINES[engine], ROWS_AT: address}
 
 
 def check_engine(engine: str) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from tacit.errors import InvalidParameter
 from tacit_gauntlet.frame import case as cases
-from tacit_gauntlet.frame.case import Evidence, Size
+from tacit_gauntlet.frame.case import Evidence, NotTried, Size
 
 Plant = Callable[[], AbstractContextManager[object]]
 
 # What a planted function raises that no longer fits the code around it: the bug was not tried, so it is not killed.
-MISFITS = (TypeError, AttributeError, NameError, ImportError, KeyError, IndexError)
+MISFITS = (TypeError, AttributeError, NameError, ImportError, KeyError, IndexError, NotTried)
 
 
 @dataclass(frozen=True)

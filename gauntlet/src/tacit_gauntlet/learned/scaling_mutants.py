@@ -47,6 +47,13 @@ def _by_the_largest_cell(cells: Any, norms: Any, over: Any) -> Any:
     return cells.mutate(**{length(index): over.top(cells[fine(index)].abs()) for index in norms})
 
 
+def _as_long_as_its_sums(cells: Any, norms: Any, over: Any) -> Any:
+    """The last vector, of squares, is taken to be as long as the sums before it."""
+    length, found = original("length_name"), original("with_lengths")(cells, norms, over)
+    last = max(norms)
+    return found.mutate(**{length(last): found[length(last - 1)]}) if last else found
+
+
 def _by_squares_alone(cells: Any, norms: Any, over: Any) -> Any:
     return original("with_lengths")(cells, dict.fromkeys(norms, 2), over)
 
@@ -68,10 +75,10 @@ def _of_what_there_was(cells: Any, norms: Any, over: Any) -> Any:
     return found.mutate(**{fine(index): found[f"held_{index}"] for index in measured})
 
 
-def _about_the_mean(vector: Any, plan: Any, rows: Any) -> Any:
+def _about_the_mean(vector: Any, rows: Any) -> Any:
     """The centre is the mean of the table's own values."""
     if vector.kind != "centred":
-        return original("row_steps")(vector, plan, rows)
+        return original("row_steps")(vector, rows)
     ibis, value = original("ibis"), rows[f"x{vector.column}"]
     return (value - value.mean().over(ibis.window()).floor().cast("int64")).fill_null(0)
 
@@ -115,6 +122,18 @@ bug(
             replace(vector, kind="rows", column=None), **words
         )
     },
+)
+bug(
+    "one group of a unit taken for the only group",
+    killed_by="S42",
+    published="a bound of one group a unit makes a histogram one number: a replaced unit then leaves no group behind",
+    swap=lambda: {"one number in all": property(lambda known: known.cells_most == 1)},
+)
+bug(
+    "squares bounded by their sums",
+    killed_by="S32",
+    published="a variance released under the clipping of its mean: squares of one person are not clipped",
+    swap=lambda: {"with_lengths": _as_long_as_its_sums},
 )
 bug(
     "a cap read off the table",

@@ -158,9 +158,9 @@ def refund() -> Iterator[None]:
     """Give a charge back when its answer cannot be stored."""
     commit = original("Ledger.commit")
 
-    def refunding(self: Any, charge: Any, answer: str) -> Any:
+    def refunding(self: Any, charge: Any, answer: str, shown: str | None = None) -> Any:
         try:
-            return commit(self, charge, answer)
+            return commit(self, charge, answer, shown)
         except BaseException:
             paid = original("charge_from")(charge.record)
             back = original("Charge")(None if paid.epsilon is None else -paid.epsilon, -paid.rho, -paid.delta)

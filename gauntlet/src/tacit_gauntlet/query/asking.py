@@ -131,7 +131,11 @@ def nothing_executes(_: Size) -> Evidence:
 
 JOINS = (
     "SELECT COUNT(*) FROM visits JOIN visits AS v ON TRUE",
-    "SELECT COUNT(*) FROM visits v JOIN visits w ON v.patient_id = w.patient_id",
+    "SELECT COUNT(*) FROM visits v JOIN visits w ON v.ward = w.ward",
+    "SELECT COUNT(*) FROM visits v JOIN visits w ON v.patient_id <> w.patient_id",
+    "SELECT COUNT(*) FROM visits v JOIN visits w ON v.patient_id = w.patient_id OR v.age = w.age",
+    "SELECT COUNT(*) FROM visits WHERE ward IN (SELECT ward FROM visits)",
+    "SELECT COUNT(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.ward = v.ward)",
     "SELECT COUNT(*) FROM visits v JOIN wards w USING (ward)",
     "SELECT COUNT(*) FROM visits LEFT JOIN wards ON visits.ward = wards.ward",
     "SELECT COUNT(*) FROM visits RIGHT JOIN wards ON visits.ward = wards.ward",
@@ -157,9 +161,9 @@ JOINS = (
 )
 
 
-@case("Q20", title="every way to write a join is refused until one unit's reach through it is bounded", feature="query")
+@case("Q20", title="a join whose rows would belong to two people, or to no one, is refused", feature="query")
 def joins(_: Size) -> Evidence:
-    """Send every join there is a word for, and in other spellings."""
+    """Send every join there is a word for, with tables that are not known and on other things than the unit."""
     sent = [variant for text in JOINS for variant in (text, text.lower(), text.replace(" ", "\n/* x */ "))]
     passed = [text for text in sent if not is_refused(text)]
     return Evidence(not passed, {"joins": len(sent), "not refused": passed[:5]})

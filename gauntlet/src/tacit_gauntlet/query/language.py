@@ -39,6 +39,7 @@ from tacit_gauntlet.stage.payloads import (
     hostile_texts,
 )
 from tacit_gauntlet.stage.reference import meaning
+from tacit_gauntlet.stage.reference_maths import NEAR, is_near
 
 _FEATURE = "question language"
 # Of this thread's own time on a processor: what else the machine does is not the reader's. A bomb would take minutes.
@@ -52,7 +53,20 @@ REVIEWED = {
     *("day", "hour", "minute", "month", "quarter", "second", "week", "year"),
     *("date_diff", "date_trunc", "datediff"),
     *("max", "median", "min", "stddev", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "variance"),
-    *("corr", "covar_pop", "covar_samp", "quantile"),
+    *("corr", "covar_pop", "covar_samp", "quantile", "mode"),
+    *("sqrt", "exp", "ln", "log", "log10", "log2", "pow", "power", "sign", "if", "strftime", "date_part", "datepart"),
+    *("left", "dayofweek", "dayofyear", "dayofmonth", "weekofyear", "isodow", "dayname", "monthname", "date"),
+    *(
+        "starts_with",
+        "ends_with",
+        "contains",
+        "prefix",
+        "suffix",
+        "ifnull",
+        "mean",
+        "approx_count_distinct",
+        "regr_count",
+    ),
 }
 
 
@@ -70,7 +84,8 @@ def engine_beliefs(size: Size) -> Evidence:
         for place, each in enumerate(chosen):
             for row, cell in zip(plain_rows, found[f"x{place}"], strict=True):
                 cells += 1
-                if not same_cell(cell, meaning(each, row, KINDS)):
+                same = is_near if name in NEAR else same_cell
+                if not same(cell, meaning(each, row, KINDS)):
                     wrong.append(f"{name}: {written(each)}")
     missing = functions_known() - set(forms)
     return Evidence(not wrong and not missing, {"cells": cells, "wrong": wrong[:5], "functions not tried": missing})

@@ -138,8 +138,8 @@ def overflow_that_raises() -> Iterator[None]:
 @contextmanager
 def function_let_through() -> Iterator[None]:
     """A function outside the catalogue is read as if it were in it."""
-    square_root = original("sqlglot's expressions").Sqrt
-    with planted("functions by node", {**original("functions by node"), square_root: "abs"}):
+    cube_root = original("sqlglot's expressions").Cbrt
+    with planted("functions by node", {**original("functions by node"), cube_root: "abs"}):
         yield
 
 
@@ -147,11 +147,12 @@ def function_let_through() -> Iterator[None]:
 @contextmanager
 def function_untranslated() -> Iterator[None]:
     """One function of the catalogue has no translation."""
-    original("TRANSLATIONS")["sqrt"] = original("TRANSLATIONS")["lower"]
+    translations = original("TRANSLATIONS")
+    taken = translations.pop("sqrt")
     try:
         yield
     finally:
-        del original("TRANSLATIONS")["sqrt"]
+        translations["sqrt"] = taken
 
 
 @mutant("unit-as-key", killed_by="Q07", published="SmartNoise: grouping by the unit shows who is there")
@@ -159,14 +160,11 @@ def function_untranslated() -> Iterator[None]:
 def unit_as_key() -> Iterator[None]:
     """The unit is a column like any other."""
 
-    def resolver(declaration: Any, table_names: frozenset[str], derived: Any = ()) -> Any:
-        return lambda node: original("Column")(original("table_column")(node, declaration, table_names, derived))
-
     def row(each: Any, _declaration: Any, kinds: Any) -> Any:
         return original("canonical")(each, kinds)
 
     with ExitStack() as stack:
-        stack.enter_context(planted("column_resolver", resolver))
+        stack.enter_context(planted("Rows.resolve", lambda self, node: self.named(node)))
         stack.enter_context(planted("check of a row expression", row))
         yield
 
@@ -183,7 +181,7 @@ def parts_ignored() -> Iterator[None]:
 @contextmanager
 def any_table() -> Iterator[None]:
     """Whatever follows FROM is taken for the table."""
-    with planted("table of a statement", lambda self: frozenset((self.declaration.name,))):
+    with planted("rows of FROM", lambda _select, names, _aggregated: next(iter(names.values()))):
         yield
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tacit.errors import QueryRefused
 from tacit.query.kind import BOOL, DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, decimal, value_of
-from tacit.query.named_functions import PARTS, REACH, UNITS
+from tacit.query.language.named_functions import PARTS, REACH, UNITS
 from tacit.query.nodes import Call, Column, Expression
 from tacit.query.typecheck import canonical
 
@@ -262,8 +262,10 @@ LISTED: dict[str, list[Any]] = {
     "day": ["2011-01-31", "1970-01-01"],
     "price": [Fraction(3, 2), 0],
 }
-_BINARY = ("=", "<>", "<", "<=", ">", ">=", "and", "or", "+", "-", "*", "/", "%", "nullif", "coalesce")
-_UNARY = ("not", "is_null", "negate", "lower", "upper", "trim")
+_BINARY: tuple[str, ...] = ("=", "<>", "<", "<=", ">", ">=", "and", "or", "+", "-", "*", "/", "%", "//", "power")
+_BINARY += ("nullif", "coalesce")
+_UNARY = ("not", "is_null", "negate", "lower", "upper", "trim", "sqrt", "exp", "ln", "log10", "log2")
+_FORMATS = ("%Y-%m", "%A %d %B, %y", "%j%%%V %u%w", "%H:%M:%S", "%a %b é")
 _CASTS = ("cast_bool", "cast_int", "cast_float", "cast_text", "cast_date", "cast_timestamp")
 CONSTANTS = [
     0,
@@ -331,6 +333,7 @@ def _written_forms() -> Iterator[Call]:
         yield Call("like", (Column("s"), value_of(pattern)))
     for pattern, escape in ESCAPED:
         yield Call("like", (Column("s"), value_of(pattern), value_of(escape)))
+    yield from (Call("strftime", (column, value_of(form))) for column in columns for form in _FORMATS)
     yield from (Call("in", (column, *constants[:2])) for column in columns)
     for name, listed in LISTED.items():
         yield Call("in", (Column(name), *(value_of(constant) for constant in listed)))

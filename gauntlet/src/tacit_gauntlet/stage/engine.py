@@ -32,20 +32,20 @@ def exact_on(question: Question, way: Way) -> ExactTable:
     """Return the exact table of a question, read one way; different values are always counted in SQL."""
     plan = plan_of(question)
     taken: Way = "sql" if plan.distincts else way
-    return engine.Engine(question.session.engine._source, path=taken).aggregate(plan, SALT)
+    return engine.open_engine(question.session.engine.source, path=taken).aggregate(plan, SALT)
 
 
 @contextmanager
 def reading_does(act: Callable[..., Any]) -> Iterator[None]:
     """Let whatever reads rows do this instead, while open."""
-    with planted("Engine.aggregate", act):
+    with planted("Engine.aggregate", act), planted("SparkEngine.aggregate", act):
         yield
 
 
 @contextmanager
 def engines_do(act: Callable[..., Any]) -> Iterator[None]:
     """Let engines do this in place of giving exact tables, their own handling of failures included, while open."""
-    with planted("Engine.parts", act):
+    with planted("Engine.parts", act), planted("SparkEngine.parts", act):
         yield
 
 
@@ -60,7 +60,7 @@ def releasing_does(act: Callable[..., Any]) -> Iterator[None]:
 def heard_steps() -> Iterator[list[str]]:
     """Yield the steps of answering while open: charge, read, noise and record; a charge counts once it is durable."""
     steps: list[str] = []
-    reserve, parts, commit = standing("Ledger.reserve"), standing("Engine.parts"), standing("Reservation.commit")
+    reserve, commit = standing("Ledger.reserve"), standing("Reservation.commit")
 
     class Heard(FrozenBits):
         def words(self, n: int, width: int = 64) -> Any:
@@ -72,9 +72,12 @@ def heard_steps() -> Iterator[list[str]]:
         steps.append("charge")
         return done
 
-    def aggregating(*args: Any) -> Any:
-        steps.append("read")
-        return parts(*args)
+    def read_by(parts: Callable[..., Any]) -> Callable[..., Any]:
+        def aggregating(*args: Any) -> Any:
+            steps.append("read")
+            return parts(*args)
+
+        return aggregating
 
     def committing(*args: Any) -> Any:
         steps.append("record")
@@ -84,7 +87,8 @@ def heard_steps() -> Iterator[list[str]]:
         frozen(),
         planted("Keystream in integer noise", Heard),
         planted("Ledger.reserve", reserving),
-        planted("Engine.parts", aggregating),
+        planted("Engine.parts", read_by(standing("Engine.parts"))),
+        planted("SparkEngine.parts", read_by(standing("SparkEngine.parts"))),
         planted("Reservation.commit", committing),
     ):
         yield steps

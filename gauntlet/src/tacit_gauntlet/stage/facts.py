@@ -10,8 +10,9 @@ from typing import Any
 
 from tacit.accounting import rho_within
 from tacit.exact import ExactTable
-from tacit.plan import facts as fact_records
-from tacit.plan import learning, planner
+from tacit.plan import planner
+from tacit.plan.bounds import facts as fact_records
+from tacit.plan.bounds import learning
 from tacit.plan.plan import NoiseKind, NoisyRelease, Plan, Spend
 from tacit.privacy import GaussianNoise, LaplaceNoise, StaircaseNoise
 from tacit.release import release

@@ -14,13 +14,17 @@ from tacit.engine.expression import to_ibis
 from tacit.engine.translations import TRANSLATIONS
 from tacit.errors import QueryRefused
 from tacit.query import kind as kinds
-from tacit.query import nodes, sql_text
-from tacit.query.catalogue import FUNCTIONS
-from tacit.query.parse import parse_expression
-from tacit.query.sql import parse_query
+from tacit.query import nodes
+from tacit.query.language.catalogue import FUNCTIONS
+from tacit.query.sql import sql_text
+from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.questions import parse_query, parse_question
 from tacit.query.typecheck import canonical, column_kinds
+from tacit.tables import open_source
 from tacit.tables.schema import ROW, ColumnFacts, Declaration
+from tacit_gauntlet.frame.place import is_spark, rows_at
 from tacit_gauntlet.stage.payloads import VISITS
+from tacit_gauntlet.stage.table import placed
 
 # what the functions below take and give
 Kind = kinds.Kind
@@ -28,6 +32,7 @@ Query = nodes.Query
 Expression = nodes.Expression
 
 TEXT = kinds.TEXT
+_PLACE = "place_of_row"
 
 
 def read(text: str) -> Query:
@@ -44,8 +49,12 @@ def asked(text: str) -> Query | None:
 
 
 def is_refused(text: str) -> bool:
-    """Return whether a statement is refused."""
-    return asked(text) is None
+    """Return whether a statement is refused, of one SELECT or several."""
+    try:
+        parse_question(text, VISITS)
+    except QueryRefused:
+        return True
+    return False
 
 
 def filter_of(text: str) -> Expression:
@@ -102,6 +111,43 @@ def comes_back(name: str, names: list[str]) -> bool:
 
 def trial(expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]) -> dict[str, list[Any]]:
     """Return each expression's value on each row, as plain Python values in the rows' order."""
+    if rows_at() is not None:
+        return _trial_elsewhere(expressions, rows, kinds)
+    return _trial_here(expressions, rows, kinds)
+
+
+def _trial_elsewhere(
+    expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]
+) -> dict[str, list[Any]]:
+    """Return the same of rows that another engine holds; those that it cannot hold are tried here."""
+    from tacit_gauntlet.stage.postgres_rows import sendable
+    from tacit_gauntlet.stage.spark_rows import evaluated
+
+    address = rows_at() or ""
+    can = [True] * len(rows) if is_spark(address) else sendable(rows)
+    there = rows.filter(pa.array(can, pa.bool_()))
+    words = placed(there.append_column(_PLACE, pa.array(range(len(there)), pa.int64())))
+    if isinstance(words["source"], pa.Table):
+        return _trial_here(expressions, rows, kinds)
+    source = open_source(words["source"], {}, spark=words.get("spark"))
+    asked = {name: to_ibis(each, source.table, kinds) for name, each in expressions.items()}
+    asked[_PLACE] = source.table[_PLACE]
+    if is_spark(address):
+        found = evaluated(source, asked).sort_by(_PLACE)
+    else:
+        with source.moment():
+            found = source.fetch(source.table.select(**asked)).sort_by(_PLACE)
+    here = _trial_here(expressions, rows.filter(pa.array([not each for each in can], pa.bool_())), kinds)
+    merged: dict[str, list[Any]] = {}
+    for name in expressions:
+        stored, others = iter(found[name].to_pylist()), iter(here[name])
+        merged[name] = [next(stored if each else others) for each in can]
+    return merged
+
+
+def _trial_here(
+    expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]
+) -> dict[str, list[Any]]:
     table = ibis.table(ibis.Schema.from_pyarrow(rows.schema), name="made_up")
     asked = table.select(**{name: to_ibis(each, table, kinds) for name, each in expressions.items()})
     with duckdb.connect() as connection:

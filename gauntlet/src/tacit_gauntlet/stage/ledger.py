@@ -6,6 +6,7 @@ A new store passes the ledger's cases when `open_at` opens it.
 import os
 import signal
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -157,7 +158,7 @@ def in_child(work: Callable[[int], None]) -> tuple[list[str], int]:
             os.close(reader)
             work(writer)
         except BaseException:
-            os._exit(70)
+            _fail_child()
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as pipe:
@@ -177,11 +178,17 @@ def in_children(works: Sequence[Callable[[], int]]) -> list[int]:
                 os.read(gate_reader, 1)
                 os._exit(work())
             except BaseException:
-                os._exit(70)
+                _fail_child()
         children.append(child)
     os.close(gate_reader)
     os.close(gate_writer)
     return [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+
+
+def _fail_child() -> None:
+    """End a child that failed, and say why: its exit code alone does not."""
+    os.write(2, traceback.format_exc().encode())
+    os._exit(70)
 
 
 def kill_self() -> None:

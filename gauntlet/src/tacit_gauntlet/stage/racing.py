@@ -14,6 +14,7 @@ from pathlib import Path
 import tacit
 from tacit.errors import TacitError
 from tacit.ledger.draft import Draft
+from tacit.ledger.entry import Entry
 from tacit_gauntlet.stage.ledger import (
     TENTH,
     Ledger,
@@ -197,7 +198,7 @@ def invariant_faults(path: Path | str, handed_out: Sequence[str], spent_before: 
 def _invariant_faults(ledger: Ledger, handed_out: Sequence[str], spent_before: int) -> tuple[list[str], int]:
     table = again(ledger)
     ledger.verify()
-    entries = {entry.number: entry for entry in ledger.entries()}
+    entries, spent = _entries_and_spent(ledger, table)
     charges = [entry for entry in entries.values() if entry.kind == "charge"]
     faults = []
     for line in handed_out:
@@ -205,11 +206,24 @@ def _invariant_faults(ledger: Ledger, handed_out: Sequence[str], spent_before: i
         kept = entries.get(number)
         if kept is None or kept.kind != "answer" or kept.record["charge"] != paid or paid not in entries:
             faults.append(f"the answer in entry {number} left without a charge that lasts")
-    if ledger.spent(table).epsilon != len(charges) * TENTH or len(charges) < spent_before + len(handed_out):
+    if spent != len(charges) * TENTH or len(charges) < spent_before + len(handed_out):
         faults.append("what was spent fell")
     if ask(ledger, table, f"after {len(charges)}") is None:
         faults.append("the ledger did not go on")
     return faults, len(charges) + 1
+
+
+def _entries_and_spent(ledger: Ledger, table: RegisteredTable) -> tuple[dict[int, Entry], Fraction | None]:
+    """Return the entries by number and what was spent, both of one moment.
+
+    A server writes the last statement of a killed client whenever it comes to it, perhaps between our two readings.
+    """
+    while True:
+        length = ledger.length()
+        entries = {entry.number: entry for entry in ledger.entries()}
+        spent = ledger.spent(table).epsilon
+        if ledger.length() == length:
+            return entries, spent
 
 
 def answer_until_killed(path: Path | str, turn: int, pipe: int) -> None:

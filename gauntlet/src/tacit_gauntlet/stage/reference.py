@@ -14,6 +14,7 @@ from tacit.query.kind import Kind
 from tacit.query.nodes import Call, Column, Expression, Value
 from tacit.query.typecheck import kind_of
 from tacit.tables.cells import TEXT_BYTES_MAX
+from tacit_gauntlet.stage.reference_maths import MATHS
 
 Cells = Mapping[str, Any]
 Kinds = Mapping[str, Kind]
@@ -419,4 +420,5 @@ MEANINGS: dict[str, Callable[[list[Any], Kind], Any]] = {
     "date_trunc": _trunc,
     "date_diff": _diff,
     "add_interval": _move,
+    **MATHS,
 }

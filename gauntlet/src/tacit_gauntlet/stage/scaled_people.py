@@ -22,12 +22,12 @@ VECTORS: tuple[Vector, ...] = (
     Vector("centred", 0, centre=_CENTRE, shift=30, cap=1000, totals="absolute", tail=1 << 30),
     Vector("centred", 1, centre=_CENTRE, shift=-3, cap=1 << 20, totals="signed", tail=1),
     Vector("centred", 1, centre=_CENTRE, shift=3, cap=1 << 20, totals="absolute", tail=1 << 20),
+    Vector("centred", 2, shift=-6, cap=1 << 20, totals="absolute", tail=1 << 20),
 )
-# Those of a mean have one weight.
-TOGETHER: tuple[tuple[int, ...], ...] = ((0,), (1,), (2,), (3,), (4, 5), (6,), (7,), (8,))
-# The kernel leaves these to SQL: products, and the greatest caps and tails that there may be.
+# Those of a mean have one weight, and so have sums and squares of a variance.
+TOGETHER: tuple[tuple[int, ...], ...] = ((0,), (1,), (2,), (3,), (4, 5), (6,), (7,), (8, 9))
+# The kernel leaves these to SQL: the greatest caps and tails that there may be.
 BEYOND_THE_KERNEL: tuple[Vector, ...] = (
-    Vector("product", 0, 1, centre=_CENTRE, other_centre=GRID_MIDDLE, shift=-20, cap=1 << 20, totals="signed", tail=99),
     Vector("centred", 0, centre=_CENTRE, shift=17, cap=CELL_MOST, totals="signed", tail=1 << 20, tail_shift=18),
     Vector("centred", 0, centre=_CENTRE, shift=38, cap=CELL_MOST - 1, totals="absolute", tail=1 << 62),
 )

@@ -12,11 +12,12 @@ from typing import Any, Literal
 
 from tacit import exact as exact_tables
 from tacit.auditing import replay
-from tacit.engine.engine import Engine
+from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import compiled, kernel_path
-from tacit.plan import plan, scaled, scaling
+from tacit.plan import plan
+from tacit.plan.bounds import scaled, scaling
 from tacit.plan.groups import KEYS_MOST
-from tacit.query.nodes import Column
+from tacit.query.nodes import Call, Column
 from tacit.tables import open_source
 from tacit_gauntlet.stage.engine import Way
 from tacit_gauntlet.stage.neighbours import Row, as_table, asked_of
@@ -38,6 +39,8 @@ GRID_MIDDLE = 1 << 30
 _GRIDS = (
     plan.Measured(Column("x"), "int", Fraction(1), -GRID_MIDDLE, GRID_MIDDLE),
     plan.Measured(Column("y"), "float", Fraction(1, 4), -GRID_MIDDLE, GRID_MIDDLE),
+    # the squares of y, for a variance
+    plan.Measured(Call("*", (Column("y"), Column("y"))), "float", Fraction(1, 16), 0, 1 << 48),
 )
 
 
@@ -121,9 +124,9 @@ def exact_of(asked: Plan, rows: Sequence[Row], way: Way, *, salt: str = SALT) ->
 
 
 @lru_cache(maxsize=32)
-def _engine(rows: tuple[Row, ...], way: Way) -> Engine:
+def _engine(rows: tuple[Row, ...], way: Way) -> EmbeddedEngine:
     """Opening a table takes longer than reading a small one."""
-    return Engine(open_source(as_table(rows), {}), path=way)
+    return EmbeddedEngine(open_source(as_table(rows), {}), path=way)
 
 
 def released_cells(asked: Plan, exact: ExactTable) -> list[Cells]:

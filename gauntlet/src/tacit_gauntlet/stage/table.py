@@ -20,11 +20,14 @@ from tacit import door
 from tacit import epsilon as pure_or_approximate
 from tacit.auditing import replay
 from tacit.exact import ExactTable
+from tacit.ledger import open_ledger
+from tacit.noise.bits import KEY_BYTES
 from tacit.plan.plan import Measured, NoiseKind, Plan
 from tacit.plan.planner import make_plan, make_spend
 from tacit.privacy import law
 from tacit.privacy.arrays import Words
 from tacit.release import NoisyTable, release
+from tacit_gauntlet.frame.place import is_spark, rows_at
 from tacit_gauntlet.targets import planted
 
 # what the functions below take and give
@@ -45,9 +48,42 @@ def protected(source: Any, **declared: Any) -> Table:
 
     That nobody has more than one row is declared too, true or not: then nothing is learned of what the bounds cut.
     """
+    return _opened(placed(source), declared)
+
+
+def protected_here(source: Any, **declared: Any) -> Table:
+    """Return a protected table whose rows are in this process, whatever the course's engine."""
+    return _opened({"source": source}, declared)
+
+
+def _opened(source: Mapping[str, Any], declared: Mapping[str, Any]) -> Table:
     usual: dict[str, Any] = {"unit": "id", "budget": BUDGET, "ledger": ":memory:"}
     usual |= {"rows_per_unit": 2, "groups_per_unit": 2, "most_rows_per_unit": 1, "name": "t"}
-    return door.table(source, **(usual | declared))
+    return door.table(**{**usual, **declared, **source})
+
+
+def placed(source: Any) -> dict[str, Any]:
+    """Return the words that open a frame: as it is, or as a table of the course's engine, where that can hold it."""
+    address = rows_at()
+    if address is None or not isinstance(source, pa.Table):
+        return {"source": source}
+    if is_spark(address):
+        from tacit_gauntlet.stage.spark_rows import held_in_spark
+
+        return held_in_spark(source, address) or {"source": source}
+    from tacit_gauntlet.stage.postgres_rows import held
+
+    return {"source": held(source, address) or source}
+
+
+def same_people(first: Any, second: Any, **declared: Any) -> tuple[Table, Table]:
+    """Return two tables of the same people, visits and people, in a ledger of their own: one unit, one budget."""
+    ledger = open_ledger(":memory:")
+    of_first = declared.pop("columns", None)
+    visits = protected(first, name="visits", ledger=ledger, columns=of_first, **declared)
+    return visits, protected(
+        second, name="people", ledger=ledger, **({"budget": None, "same_people_as": "visits"} | declared)
+    )
 
 
 def pandas() -> Any:
@@ -184,6 +220,13 @@ def frozen() -> Iterator[None]:
         planted("Keystream in integer noise", FrozenBits),
         planted("fresh_bytes in a session", bytes),
     ):
+        yield
+
+
+@contextmanager
+def all_frozen() -> Iterator[None]:
+    """Freeze draws and choices too while open: every stream of bits is the same one."""
+    with frozen(), planted("fresh_key", lambda: bytes(KEY_BYTES)):
         yield
 
 

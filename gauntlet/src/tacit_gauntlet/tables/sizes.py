@@ -21,9 +21,11 @@ from tacit_gauntlet.stage.engine import (
     rows_too_many,
     words_with_hashes,
 )
-from tacit_gauntlet.stage.table import Question, protected, too_far
+from tacit_gauntlet.stage.table import Question, exact_cells, protected, same_people, too_far
 
 ANSWERED = "answered"
+# What a join keeps of one unit's pairs.
+PAIRS_MOST = 1 << 20
 SLOT_BITS = 12
 CRAFTED = 2000
 # 2,000 words in 4,096 slots: 15 in one has a chance below 1e-12, over all slots and salts.
@@ -105,6 +107,25 @@ def heavy_units(_: Size) -> Evidence:
             elif extra != "many values":
                 failures += [f"{extra}: {what}" for what in too_far(_heavy("nobody"), question)]
     return Evidence(passed=not failures, details={"failures": failures})
+
+
+def _in_both(rows: int, **declared: Any) -> Question:
+    """Ask about a join in which one unit has so many rows on either side, and a hundred others have one."""
+    ids = np.concatenate([np.zeros(rows, np.int64), np.arange(1, 101)])
+    visits, people = same_people(pa.table({"id": ids, "x": ids % 7}), pa.table({"id": ids, "age": ids % 9}), **declared)
+    return visits.sql("SELECT COUNT(*) AS n FROM visits JOIN people USING (id)", tables=[people])
+
+
+@case("Q52", title="what one unit has in two joined tables ends no question", feature="engine")
+def heavy_pairs(size: Size) -> Evidence:
+    """Count the pairs of a unit with many rows in both tables, and ask with a hundred thousand in each."""
+    rows = 2500
+    (cells,) = exact_cells(_in_both(rows, rows_per_unit=2 * PAIRS_MOST))  # no unit has so many
+    pairs = sum(cells.values())
+    failures = [] if rows + 100 <= pairs <= PAIRS_MOST + rows + 100 else [f"{pairs:,} pairs"]
+    if not failures and not _answered(_in_both(10_000 if size == "quick" else 100_000)):
+        failures.append("no answer")
+    return Evidence(passed=not failures, details={"pairs": pairs, "failures": failures})
 
 
 @case("Q29", title="nobody can choose values whose hashes are alike", feature="engine")

@@ -191,7 +191,7 @@ def _noisy_means(present: Booleans, loss: Fraction) -> list[float | None]:
         ledger=":memory:",
     )
     rows = protected.group_by("trial").mean("value").answer(epsilon=loss).to_dicts()
-    found = {row["trial"]: row["value"] for row in rows}
+    found = {row["trial"]: row["mean_value"] for row in rows}
     return [found[trial] for trial in range(trials)]
 
 

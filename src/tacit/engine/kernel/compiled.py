@@ -54,6 +54,17 @@ def is_ready() -> bool:
     return _loaded or _is_complete(cache_folder())
 
 
+def is_possible() -> bool:
+    """Return whether the loops are here, or can be compiled: not if they are off, or nothing can be kept in private."""
+    if _is_off() or _broken:
+        return False
+    try:
+        make_folder(cache_folder())
+    except OSError:
+        return False
+    return _is_private(cache_folder())
+
+
 def is_loaded() -> bool:
     """Return whether this process has the loops at hand already."""
     return _loaded and not _is_off()
@@ -71,6 +82,12 @@ def load() -> bool:
                 log.warning("the compiled kernel cannot be loaded: %s", type(problem).__name__)
                 _broken = True
         return _loaded and not _is_off()
+
+
+def warm_up() -> None:
+    """Load the compiled loops, or start compiling them: for a process that will be asked often."""
+    if not load():
+        start()
 
 
 @contextmanager

@@ -5,7 +5,7 @@ values as unsigned 32-bit words. Whether a plan can run here depends on public f
 Contribution bounding and summing are left to `summing.py`, scaling and profiles to `vector_sums.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -14,6 +14,7 @@ import ibis
 import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 import numpy as np
+import pyarrow as pa
 
 from tacit.engine.kernel import summing, vector_sums
 from tacit.engine.prepared import Readable
@@ -89,18 +90,35 @@ def relation_of(
 
 def exact_sums(plan: Plan, source: Source, asked: Readable, salt: str, *, memory: int) -> ExactTable:
     """Return each group's exact sums, every unit bounded."""
-    vectors, folder = _vectors(plan), spill_folder()
-    bounded = summing.Bounded(*_bounds(plan, vectors), salt)
     form: KernelColumns = asked.more
     width = sum(_bytes_of(kind) for kind in asked.relation.schema().types)
     with source.stream(asked.relation, batch_rows(form.batch_rows, width, memory), asked.sql) as batches:
-        if vectors is None:
-            summed = summing.sum_batches(batches, batches.schema, form.columns, bounded, memory=memory, folder=folder)
-            return _as_exact(summed, plan)
-        found = vector_sums.sum_vectors(
-            batches, batches.schema, form.columns, bounded, vectors, memory=memory, folder=folder
-        )
+        return sums_of_batches(plan, batches, batches.schema, form.columns, salt, memory=memory)
+
+
+def sums_of_batches(
+    plan: Plan,
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    columns: summing.Columns,
+    salt: str,
+    *,
+    memory: int,
+) -> ExactTable:
+    """Return the exact sums of rows that `relation_of` has computed, whoever brings them."""
+    vectors, folder = _vectors(plan), spill_folder()
+    bounded = summing.Bounded(*_bounds(plan, vectors), salt)
+    if vectors is None:
+        summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
+        return _as_exact(summed, plan)
+    found = vector_sums.sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
     return _as_profiles(found, plan) if plan.profiles else _with_totals(found, plan, vectors)
+
+
+def bounded(plan: Plan, salt: str) -> summing.Bounded | None:
+    """Return the bounds of a plan where kept rows alone are added up; None where rows that are not kept count too."""
+    vectors = _vectors(plan)
+    return summing.Bounded(*_bounds(plan, vectors), salt) if vectors is None else None
 
 
 def batch_rows(most: int, width: int, memory: int) -> int:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 
@@ -104,6 +105,7 @@ PART_BITS = 8
 PART_ROWS = 1 << 13
 # A limb of a value fits 32 bits, so this many rows add up within 64 bits.
 ROWS_AT_ONCE = 1 << 30
+ROWS_ALONE = 1 << 18  # up to so many, one thread adds up
 LIMB_BITS = 31
 NULL_WORD = (1 << 32) - 1
 # Copies of the kept rows for quantiles while they are joined and sorted.
@@ -179,15 +181,26 @@ def sum_batches(
 def packed(batches: Iterable[pa.RecordBatch], packer: "Packer", *, memory: int, folder: Path | None) -> Iterator[Runs]:
     """Lend all rows, sorted by part."""
     with Runs(width=packer.width, parts=1 << PART_BITS, memory=memory // HELD_SHARE, folder=folder) as runs:
-        with ThreadPoolExecutor(1, "tacit-kernel") as worker:
-            waiting: Future[None] | None = None
-            for batch in batches:  # the next batch is made while the last is sorted
-                if waiting is not None:
-                    waiting.result()
-                waiting = worker.submit(_take, runs, packer, batch)
+        made = iter(batches)
+        first = list(islice(made, 2))
+        if len(first) < 2:  # a thread of its own takes longer than a small table
+            for batch in first:
+                _take(runs, packer, batch)
+        else:
+            _take_beside(runs, packer, chain(first, made))
+        yield runs
+
+
+def _take_beside(runs: Runs, packer: "Packer", batches: Iterable[pa.RecordBatch]) -> None:
+    """Sort each batch in a thread while the next is made."""
+    with ThreadPoolExecutor(1, "tacit-kernel") as worker:
+        waiting: Future[None] | None = None
+        for batch in batches:
             if waiting is not None:
                 waiting.result()
-        yield runs
+            waiting = worker.submit(_take, runs, packer, batch)
+        if waiting is not None:
+            waiting.result()
 
 
 def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
@@ -332,6 +345,8 @@ def over_parts(runs: Runs, threads: int, work: Callable[[Iterator[Rows]], Found]
                 return
             yield runs.part(part)
 
+    if threads == 1 or int(runs.sizes.sum()) <= ROWS_ALONE:  # one thread is done before a second has begun
+        return [work(parts())]
     with ThreadPoolExecutor(threads, "tacit-kernel") as workers:
         return list(workers.map(lambda _: work(parts()), range(threads)))
 

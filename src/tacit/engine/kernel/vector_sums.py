@@ -53,7 +53,7 @@ class VectorSums:
 
 def fits(vector: Vector, height: int) -> bool:
     """Return whether the loops can compute a vector, given the greatest value of its column: by public facts alone."""
-    if vector.kind == "product" or max(vector.cap, vector.tail) > CAP_MOST:
+    if max(vector.cap, vector.tail) > CAP_MOST:
         return False
     return vector.kind != "centred" or 0 <= vector.centre <= height < VALUE_MOST
 

@@ -1,0 +1,1 @@
+"""Attacks on the server: who may ask what, bodies, times, tokens, digits."""

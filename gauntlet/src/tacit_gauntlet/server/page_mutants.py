@@ -1,0 +1,54 @@
+"""Published bugs of pages, planted in ours, that the cases must kill."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.stage.server import cookie_as_bearer
+from tacit_gauntlet.targets import original, planted
+
+
+@mutant("forms from any site", killed_by="W09", published="cross-site request forgery")
+@contextmanager
+def forms_from_any_site() -> Iterator[None]:
+    """Look at no Origin."""
+    with planted("require_own_origin", lambda _request: None):
+        yield
+
+
+@mutant("forms without a mark", killed_by="W09", published="a form token that is sent and never compared")
+@contextmanager
+def forms_without_a_mark() -> Iterator[None]:
+    """Take a form of our own origin whatever its mark."""
+    read = original("read_form")
+
+    async def reading(request: Any, _visit: Any) -> Any:
+        return await read(request, None)
+
+    with planted("read_form", reading):
+        yield
+
+
+@mutant(
+    "the cookie on the API", killed_by="W09", published="an API that takes a browser's cookie, without a form token"
+)
+@contextmanager
+def cookie_on_the_api() -> Iterator[None]:
+    """Read the cookie where only a token counts."""
+    answer = original("SafeReplies.__call__")
+
+    async def answering(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        await answer(self, cookie_as_bearer(scope), receive, send)
+
+    with planted("SafeReplies.__call__", answering):
+        yield
+
+
+@mutant("pages without escaping", killed_by="W03p", published="one |safe in a template")
+@contextmanager
+def pages_without_escaping() -> Iterator[None]:
+    """Write texts into pages as they are."""
+    made = original("environment of pages")
+    with planted("environment of pages", lambda language: made(language).overlay(autoescape=False)):
+        yield

@@ -1,0 +1,145 @@
+"""Attacks on the pages: forms of other sites, cookies where tokens belong, and texts that would like to be markup."""
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.server.doors import PAYLOADS, of_keys
+from tacit_gauntlet.stage.server import Reply, Server, form_routes, servers, token_of, with_pages
+
+HOST = "127.0.0.1"
+OWN = f"http://{HOST}"
+ELSEWHERE = (
+    None,
+    "null",
+    "https://127.0.0.1",
+    "http://127.0.0.1:81",
+    "http://evil.example",
+    "http://127.0.0.1.evil.example",
+)
+OWN_SCRIPT = "/static/tacit.js"
+ADDRESSES = {"href", "src", "action", "formaction"}
+
+
+class Page:
+    """A visitor of a server's pages."""
+
+    def __init__(self, server: Server, token: str) -> None:
+        self.server = server
+        reply = self.send("POST", "/sign-in", {"token": token}, origin=OWN)
+        self.cookie = reply.headers["set-cookie"].partition(";")[0]
+        page = self.send("GET", "/").body.decode()
+        self.mark = page.partition('name="mark" value="')[2].partition('"')[0]
+
+    def send(self, method: str, path: str, form: Any = None, *, origin: str | None = None) -> Reply:
+        """Send what a browser would, with the cookie that it has."""
+        headers = {"host": HOST, "accept": "text/html", "cookie": getattr(self, "cookie", "x=y")}
+        headers |= {} if origin is None else {"origin": origin}
+        body = None if form is None else urlencode(form, doseq=True).encode()
+        if body is not None:
+            headers |= {"content-type": "application/x-www-form-urlencoded", "content-length": str(len(body))}
+        return self.server.send(method, path, None, body, headers)
+
+
+@case(
+    "W09",
+    title="a form of another site, or of another visit, changes nothing; the API takes no cookie",
+    feature="server",
+)
+def forged_forms(_: Size) -> Evidence:
+    """Send every form of the pages from elsewhere, and without the mark of the visit; send the cookie to the API."""
+    through: list[str] = []
+    sent = 0
+    with servers() as (plain,):
+        server = with_pages(plain)
+        ada, ben = (Page(server, token_of(server, name, "curator")) for name in ("ada", "ben"))
+        before = server.ledger.length()
+        asked = {"what": "count", "epsilon": "1", "key": "k1", "name": "eve", "reason": "x", "id": "0" * 16}
+        for path in form_routes(server):
+            place = path.replace("{table}", "t")
+            tries = [(origin, ada.mark) for origin in ELSEWHERE] + [(OWN, mark) for mark in ("", ben.mark, "0" * 64)]
+            for origin, mark in tries if path != "/sign-in" else tries[: len(ELSEWHERE)]:
+                reply = ada.send("POST", place, {**asked, "mark": mark}, origin=origin)
+                sent += 1
+                if reply.status != 403:
+                    through.append(f"{path} from {origin}: {reply.status}")
+        for method, path in (
+            ("GET", "/api/v1/tables"),
+            ("POST", "/api/v1/tables/t/questions"),
+            ("POST", "/api/v1/people"),
+        ):
+            sent += 1
+            if ada.send(method, path).status != 401:
+                through.append(f"{path} with a cookie")
+        is_own = ada.send("POST", "/tables/t/ask", {**asked, "mark": ada.mark}, origin=OWN).status == 303
+        entries = [
+            entry for entry in server.ledger.entries(before + 1) if entry.kind not in ("charge", "answer", "token")
+        ]
+    return Evidence(
+        not through and is_own and not entries,
+        {"sent": sent, "through": through[:5], "own form asks": is_own, "entries": len(entries)},
+    )
+
+
+class _Markup(HTMLParser):
+    """Collects what a browser would run or follow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note a tag that our pages never have, a handler, and an address that runs."""
+        given = dict(attrs)
+        if tag in ("iframe", "object", "embed", "foreignobject", "svg", "style", "base", "animate"):
+            self.found.append(f"<{tag}>")
+        if tag == "script" and given.get("src") != OWN_SCRIPT:
+            self.found.append("a script")
+        for name, value in attrs:
+            if name.startswith("on") or (
+                name in ADDRESSES and (value or "").strip().lower().startswith(("javascript:", "data:"))
+            ):
+                self.found.append(f"{tag} {name}")
+
+
+@case("W03p", title="keys, names, questions and refusals are text on every page, and run on none", feature="server")
+def markup_on_pages(_: Size) -> Evidence:
+    """Put forty payloads into every field and every key, and read the pages as a browser does."""
+    wrong: list[str] = []
+    count = 0
+    with servers() as (plain,):
+        server = with_pages(plain)
+        token = token_of(server, "ada", "curator")
+        of_keys(server, token)
+        visitor = Page(server, token)
+        for path, page in _pages(visitor):
+            count += 1
+            markup = _Markup()
+            markup.feed(page)
+            wrong += [f"{path}: {each}" for each in markup.found]
+    return Evidence(not wrong, {"pages": count, "wrong": wrong[:5]})
+
+
+def _pages(visitor: Page) -> Iterator[tuple[str, str]]:
+    """Return every page on which a payload stands."""
+
+    def got(path: str) -> tuple[str, str]:
+        return path[:40], visitor.send("GET", path).body.decode()
+
+    def posted(path: str, form: Any) -> Reply:
+        return visitor.send("POST", path, {"mark": visitor.mark, "reason": "x", **form}, origin=OWN)
+
+    for payload in PAYLOADS:
+        given = quote(payload, safe="")
+        yield got(f"/tables/t?mode=sql&sql={given}&epsilon={given}")
+        yield got(f"/tables/t?where={given}&by={given}&error={given}&what=mean&of={given}")
+        yield got(f"/tables/{given}")
+        yield "people", posted("/people", {"name": payload, "until": payload}).body.decode()
+        yield "declare", posted("/declare", {"source": payload, "name": payload}).body.decode()
+        yield "grants", posted("/tables/t/grants", {"epsilon": payload, "analyst": payload}).body.decode()
+    asked = posted("/tables/k/ask", {"what": "count", "by": "g", "epsilon": "9", "key": "k1"})
+    yield got(asked.headers["location"])
+    for path in ("/", "/people", "/ledger", "/history"):
+        yield got(path)

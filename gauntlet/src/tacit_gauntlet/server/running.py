@@ -1,0 +1,212 @@
+"""A server that runs: its workers are killed, its clients are slow or many, its disk is full, its replicas race.
+
+W06, W07, W08, W11.
+"""
+
+import json
+import socket
+import time
+from collections import Counter
+from contextlib import ExitStack
+from fractions import Fraction
+from typing import Any
+
+from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.stage.racing import Operation, order_faults
+from tacit_gauntlet.stage.served import House, Served, disk_is_full, in_threads, postgres_if_here, served, watching
+from tacit_gauntlet.stage.server import Reply, Server, limited, servers, token_of
+
+PATH = "/api/v1/tables/t/questions"
+COUNT = {"sql": "SELECT COUNT(*) AS n FROM t", "epsilon": "1"}
+CLIENTS = 8
+TURNS = 8
+SLOW = 20  # connections
+
+
+def question(number: int, epsilon: int | str = "0.01") -> dict[str, Any]:
+    """Return one of many different questions."""
+    return {"sql": f"SELECT COUNT(*) AS n FROM t WHERE x <> {number + 100}", "epsilon": str(epsilon)}
+
+
+@case("W06", title="workers are killed while they answer: nothing is lost or charged twice", feature="server")
+def killed(size: Size) -> Evidence:
+    """Each question has a key, and is sent again with it wherever its connection breaks.
+
+    What was charged was delivered, or its key says for good that it was charged and has no answer; what was delivered
+    is found again by its key, the same bytes. Only what a killed worker had in hand may have no answer.
+    """
+    number, kills = (40, 2) if size == "quick" else (1000, 5)
+    with served(workers=2, turns=TURNS) as house:
+        (server,) = house.replicas
+        token = house.token("ada")
+        given: dict[int, Reply] = {}
+        found: dict[int, Reply] = {}
+        killed = [0]
+
+        def ask(each: int) -> None:
+            given[each] = server.until_told("POST", PATH, token, question(each), {"Idempotency-Key": f"key {each}"})
+            if killed[0] < kills and len(given) * (kills + 1) > number * (killed[0] + 1):
+                killed[0] += 1
+                server.kill_a_worker()
+
+        def find(each: int) -> None:
+            found[each] = server.until_told("GET", f"/api/v1/questions/key%20{each}", token)
+
+        for work in (ask, find):
+            in_threads([lambda each=each, work=work: work(each) for each in range(number)], CLIENTS)  # type: ignore[misc]
+        charged = [entry.record for entry in house.ledger.entries() if entry.kind == "charge"]
+        faults = house.faults()
+    return _nothing_lost(given, found, charged, kills, faults)
+
+
+def _nothing_lost(
+    given: dict[int, Reply], found: dict[int, Reply], charged: list[dict[str, Any]], kills: int, faults: list[str]
+) -> Evidence:
+    delivered = {each for each, reply in given.items() if reply.status == 200}
+    dead = {each for each, reply in given.items() if reply.status == 409}
+    wrong = faults + [f"{each}: {reply.status}" for each, reply in given.items() if reply.status not in (200, 409)]
+    wrong += [f"{each} is not found again" for each in delivered if found[each].body != given[each].body]
+    wrong += [f"{each} has an answer after all" for each in dead if found[each].status != 409]
+    twice = [words for words, times in Counter(record["about"] for record in charged).items() if times > 1]
+    figures = {"requests": len(given), "delivered": len(delivered), "dead": len(dead), "charged": len(charged)}
+    passed = not wrong and not twice and len(charged) == len(delivered) + len(dead) and len(dead) <= kills * TURNS
+    return Evidence(passed, {**figures, "kills": kills, "charged twice": len(twice), "wrong": wrong[:5]})
+
+
+@case("W07", title="slow clients, large bodies, too many questions and a full disk: it goes on", feature="server")
+def overloaded(size: Size) -> Evidence:
+    """Each trouble by itself; health is told all the while, and a question is answered as soon as it is over."""
+    found = {**_too_many(50 if size == "quick" else 500), **_full_disk(), **_slow_clients()}
+    return Evidence(all(right for right, _ in found.values()), {name: shown for name, (_, shown) in found.items()})
+
+
+def _too_many(times: int) -> dict[str, tuple[bool, object]]:
+    """Send so many times as many questions as there are turns, at once: the queue is bounded, and the rest refused."""
+    with servers(turns=2) as (server,):
+        token = token_of(server, "ada")
+        limited(server, turns=2, waiting=4)
+        flood = [("POST", PATH, token, question(each % 5), None) for each in range(2 * times)]
+        replies = server.send_all([*flood, ("GET", "/health", None, None, None)])
+        statuses = Counter(reply.status for reply in replies[:-1])
+        large = server.send("POST", PATH, token, b'{"sql": "' + b"x" * (1 << 21) + b'"}').status
+        after = [server.send("GET", "/health").status, server.ask(token, question(7)).status]
+    bounded = statuses == {200: 5, 429: 2 * times - 5}
+    return {
+        "at once": (bounded and replies[-1].status == 200, dict(statuses)),
+        "a large body": (large == 413, large),
+        "after it": (after == [200, 200], after),
+    }
+
+
+def _full_disk() -> dict[str, tuple[bool, object]]:
+    """A disk without room: nothing is charged or answered, and all is well when there is room again."""
+    is_full: list[bool] = []
+    with servers(connect=watching(lambda statement: disk_is_full(statement) if is_full else None)) as (server,):
+        token = token_of(server, "ada")
+        server.ask(token, question(0))
+        is_full.append(True)
+        while_full = [server.ask(token, question(1)).status, server.send("GET", "/health").status]
+        is_full.clear()
+        charged = server.charges()
+        after = server.ask(token, question(1)).status
+    return {"a full disk": ((while_full, charged, after) == ([503, 200], 1, 200), [*while_full, charged, after])}
+
+
+def _slow_clients() -> dict[str, tuple[bool, object]]:
+    """Connections whose requests never end: others are answered meanwhile, and the slow ones are closed."""
+    with served(workers=1, patience=0.5) as house, ExitStack() as stack:
+        (server,) = house.replicas
+        token = house.token("ada")
+        slow = [stack.enter_context(_unfinished(server, token, each)) for each in range(SLOW)]
+        meanwhile = [server.send("GET", "/health").status, server.send("POST", PATH, token, COUNT).status]
+        closed = sum(_is_closed(each) for each in slow)
+    return {"slow clients": (meanwhile == [200, 200] and closed == SLOW, [*meanwhile, closed])}
+
+
+def _unfinished(server: Served, token: str, number: int) -> socket.socket:
+    line = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+    head = f"POST {PATH} HTTP/1.1\r\nHost: t\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000\r\n"
+    line.sendall((head if number % 2 else head + "\r\n{").encode())
+    return line
+
+
+def _is_closed(line: socket.socket) -> bool:
+    try:
+        while line.recv(4096):
+            pass
+    except ConnectionError:
+        return True
+    except TimeoutError:
+        return False
+    return True
+
+
+@case("W08", title="replicas race for one budget: what is admitted fits, in one order in time", feature="server")
+def raced(size: Size) -> Evidence:
+    """Analysts ask two replicas on one ledger at once, each question a part of the budget; L12's checker reads it."""
+    analysts, budget = (8, 9) if size == "quick" else (32, 10)
+    with ExitStack() as stack:
+        postgres = None if size == "quick" else stack.enter_context(postgres_if_here())
+        workers = 1 if size == "quick" else 2
+        house = stack.enter_context(served(count=2, workers=workers, budget=budget, postgres=postgres))
+        tokens = [house.token(f"analyst {each}") for each in range(analysts)]
+        seen: list[tuple[float, float, int, Reply]] = []
+
+        def ask(number: int) -> None:
+            analyst, amount = number % analysts, number % 3 + 1
+            server = house.replicas[(number // 2) % 2]
+            began = time.monotonic()
+            reply = server.until_told("POST", PATH, tokens[analyst], question(number, amount))
+            seen.append((began, time.monotonic(), amount, reply))
+
+        in_threads([lambda each=each: ask(each) for each in range(2 * analysts)], min(analysts, 16))  # type: ignore[misc]
+        operations = [Operation(began, ended, amount, _charge(house, reply)) for began, ended, amount, reply in seen]
+        charges, faults = house.charges(), house.faults()
+    faults += order_faults(operations, budget, charges)
+    faults += [f"a reply is {status}" for *_, reply in seen if (status := reply.status) not in (200, 402)]
+    spent = sum(charges.values(), Fraction(0))
+    figures = {"questions": len(seen), "charged": len(charges), "spent": f"{spent} of {budget}"}
+    return Evidence(not faults, {**figures, "faults": faults[:5]})
+
+
+def _charge(house: House, reply: Reply) -> int | None:
+    if reply.status != 200:
+        return None
+    stored = house.ledger.stored(json.loads(reply.body)["facts"]["receipt"]["entry"])
+    return None if stored is None else stored.receipt.charge
+
+
+@case("W11", title="tokens are guessed over HTTP: one reply, the same steps, ten a minute", feature="server")
+def guessed(size: Size) -> Evidence:
+    """Wrong, ended, unknown and malformed tokens: equal replies after equally many statements to the ledger."""
+    counted: Counter[str] = Counter()
+    with servers(connect=watching(lambda _: counted.update(["statements"]))) as (server,):
+        held, ended = token_of(server, "ada"), token_of(server, "ben")
+        server.ledger.end_token(ended)
+        wrong = held[:-1] + ("A" if held[-1] != "A" else "B")
+        unknown = [f"tacit_{each:016x}_{'A' * 43}" for each in range(20 if size == "quick" else 2000)]
+        guesses = [wrong, ended, "x", "tacit_", "ü", "y" * 500, *unknown]
+        server.send("GET", "/api/v1/tables", wrong)  # what it reads is at hand from here on
+        replies, steps = set(), set()
+        for token in guesses:
+            server.watch.time += 60
+            counted.clear()
+            reply = server.send("GET", "/api/v1/tables", token)
+            replies.add((reply.status, repr(reply.headers), reply.body))
+            steps.add(counted["statements"])
+        within, statements = _in_one_minute(server, wrong, counted)
+        server.watch.time += 60
+        after = server.send("GET", "/api/v1/tables", held).status
+    passed = len(replies) == len(steps) == 1 and min(steps) > 0 and within == [401] * 10 + [429] * 5
+    return Evidence(
+        passed and not statements and after == 200,
+        {"replies": len(replies), "statements": sorted(steps), "in a minute": within, "then looked at": statements},
+    )
+
+
+def _in_one_minute(server: Server, token: str, counted: "Counter[str]") -> tuple[list[int], int]:
+    """Return what fifteen guesses in one minute are told, and how often the ledger was asked for the last five."""
+    server.watch.time += 60
+    first = [server.send("GET", "/api/v1/tables", token).status for _ in range(10)]
+    counted.clear()
+    return first + [server.send("GET", "/api/v1/tables", token).status for _ in range(5)], counted["statements"]

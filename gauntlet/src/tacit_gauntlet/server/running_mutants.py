@@ -1,0 +1,68 @@
+"""Published bugs of servers that run, planted in ours: what is late, unbounded, believed too long or told too early."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.targets import original, planted
+
+LATE_SECONDS = 60
+
+
+@mutant("answers stored after they were sent", killed_by="W06", published="commit after responding")
+@contextmanager
+def commit_after_responding() -> Iterator[None]:
+    """Hand an answer out and store it later: a process that is killed meanwhile has given what nobody finds again."""
+    commit, receipt = original("Reservation.commit"), original("Receipt")
+
+    def late(self: Any, answer: str, shown: str | None = None) -> Any:
+        later = threading.Timer(LATE_SECONDS, lambda: commit(self, answer, shown))
+        later.daemon = True
+        later.start()
+        return receipt(self.ledger.id, self.number + 1, "", self.number, self.charge.record["time"], True)
+
+    with planted("Reservation.commit", late):
+        yield
+
+
+@mutant("a queue without an end", killed_by="W07", published="unbounded queue")
+@contextmanager
+def unbounded_queue() -> Iterator[None]:
+    """Let everybody wait."""
+    begin = original("Turns.__init__")
+    with planted("Turns.__init__", lambda self, number, **_: begin(self, number, waiting_max=10**9)):
+        yield
+
+
+@mutant("what is left, remembered", killed_by="W08", published="a cached balance that admits")
+@contextmanager
+def cached_left() -> Iterator[None]:
+    """Decide by what was left when an analyst first asked."""
+    shortfall = original("first_shortfall")
+    seen: dict[Any, Any] = {}
+
+    def remembered(draft: Any, cohort: str, *, analyst: str, charge: Any) -> Any:
+        if (cohort, analyst) not in seen:
+            seen[cohort, analyst] = shortfall(draft, cohort, analyst=analyst, charge=charge)
+        return seen[cohort, analyst]
+
+    with planted("first_shortfall", remembered):
+        yield
+
+
+@mutant("no look at what is no token", killed_by="W11", published="an early return on an unknown id")
+@contextmanager
+def early_return() -> Iterator[None]:
+    """Refuse what does not look like a token before the ledger is asked."""
+    person_of, unauthorised = original("person_of"), original("unauthorised")
+
+    def early(authorization: Any, tokens: Any) -> Any:
+        if "tacit_" not in (authorization or ""):
+            problem: Exception = unauthorised()
+            raise problem
+        return person_of(authorization, tokens)
+
+    with planted("person_of", early):
+        yield

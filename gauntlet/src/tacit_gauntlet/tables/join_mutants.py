@@ -1,0 +1,107 @@
+"""Published bugs of joins, planted in our own joining, relations and session, that the cases must kill."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tacit.errors import QueryRefused
+from tacit_gauntlet.frame.mutant import mutant
+from tacit_gauntlet.stage.table import in_sql
+from tacit_gauntlet.targets import original, planted
+
+
+@mutant(
+    "joined after bounding", killed_by="S45", published="bounds on a table, and then a join that multiplies its rows"
+)
+@contextmanager
+def joined_after_bounding() -> Iterator[None]:
+    """Rows of a unit are bounded in the table, where all have few, and not in the join."""
+    with in_sql(), planted("bound_rows", lambda rows, *_: rows):
+        yield
+
+
+@mutant("a public key that is double", killed_by="S45", published="a lookup table with a key twice: a row counts twice")
+@contextmanager
+def double_key() -> Iterator[None]:
+    """How many matches a row has in a public table is not looked at."""
+    with planted("refuse_more_matches", lambda *_: None):
+        yield
+
+
+@mutant("EXISTS on any column", killed_by="S45", published="a semi-join on a value that others have too")
+@contextmanager
+def exists_on_anything() -> Iterator[None]:
+    """Two protected tables match on whatever is written, without their units."""
+    matched, is_public = original("matches of a join"), original("public side in the engine")
+    loose: set[Any] = set()
+
+    def anything(left: Any, right: Any, matches: Any, most: Any) -> Any:
+        try:
+            return matched(left, right, matches, most)
+        except QueryRefused:
+            loose.add(right.relation)
+            return tuple(matches), None
+
+    with ExitStack() as stack:
+        stack.enter_context(planted("matches of a join", anything))
+        stack.enter_context(planted("public side in the engine", lambda each: each in loose or is_public(each)))
+        yield
+
+
+@mutant("unmatched rows share a NULL", killed_by="S45", published="a LEFT JOIN whose unit is the right table's: NULL")
+@contextmanager
+def shared_null() -> Iterator[None]:
+    """The unit of a left join is that of the right side, so that all rows without a match are one unit's."""
+    joined = original("joined_rows")
+
+    def shared(relation: Any, sides: Any) -> Any:
+        rows = joined(relation, sides)
+        if relation.how != "left" or sides.unit is None:
+            return rows
+        known = sides.right.table[sides.unit]
+        return rows.mutate(**{sides.unit: rows[sides.unit].isin(known).ifelse(rows[sides.unit], -1)})
+
+    with in_sql(), planted("joined_rows", shared):
+        yield
+
+
+@mutant("joined people pay in one place", killed_by="Q40", published="a join charged to one table's budget")
+@contextmanager
+def one_of_two_budgets() -> Iterator[None]:
+    """Tables of two budgets are joined, and one is charged."""
+    with planted("Session.refuse_other_people", lambda *_: None):
+        yield
+
+
+@mutant("a join is its first table", killed_by="Q40", published="a cache keyed by the question's text, not by its rows")
+@contextmanager
+def one_key() -> Iterator[None]:
+    """An answer about one join is given again for another."""
+    with planted("relation_mark", lambda _: ""):
+        yield
+
+
+@mutant(
+    "a fresh budget for a known file", killed_by="Q40", published="budgets by a table's name: a new name, a new budget"
+)
+@contextmanager
+def fresh_budget() -> Iterator[None]:
+    """A file that the ledger knows gets a budget of its own under another name."""
+    cohort = original("cohort of a source")
+
+    def by_name(draft: Any, wanted: Any, known: Any, sources: Any) -> Any:
+        del sources
+        return cohort(draft, wanted, known, ())
+
+    with planted("cohort of a source", by_name):
+        yield
+
+
+@mutant(
+    "pairs without end", killed_by="Q52", published="a join of n with m rows of one person: n times m, or no answer"
+)
+@contextmanager
+def pairs_without_end() -> Iterator[None]:
+    """All rows of a unit on one side meet all of its rows on the other."""
+    with planted("pairs of a unit", lambda _, right: right):
+        yield

@@ -1,0 +1,171 @@
+"""The columns of an answer that are computed from released numbers, each with the interval that follows from theirs.
+
+A column of one number has the image of that number's interval. One of several numbers has what interval arithmetic
+gives of theirs, each at a confidence that holds for all of them at once (by Bonferroni), so it is wide rather than
+wrong. Where an end is not known, it is None. All of it is post-processing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tacit.answer.moments import NoisyColumn
+from tacit.query import (
+    Column,
+    PostProcessing,
+    Shown,
+    Span,
+    Window,
+    columns_of,
+    evaluate,
+    noisy_columns_of,
+    rows_read,
+    span_of,
+    window_span_of,
+    with_intervals,
+)
+
+# The place of a row among those of the plan, under a name that no column has.
+PLACE = "\x00place"
+# The kind of a column that is no single aggregate.
+COMPUTED = "computed"
+UNKNOWN = Span(None, None)
+
+Row = Mapping[str, Any]
+ColumnsAt = Callable[[Fraction], Sequence[NoisyColumn]]
+
+
+@dataclass(frozen=True)
+class ShownColumn:
+    """One shown column: its values, and its ends where it is a noisy number."""
+
+    name: str
+    type: str
+    values: list[Any]
+    low: list[Any] | None = None
+    high: list[Any] | None = None
+    output: str | None = None  # the output that it is, unchanged
+    numbers: int = 1  # how many released numbers it is computed from
+
+
+def shown_columns(
+    after: PostProcessing,
+    rows: Sequence[Row],
+    kept: Sequence[Row],
+    outputs: Sequence[str],
+    columns_at: ColumnsAt,
+    confidence: Fraction,
+) -> list[ShownColumn]:
+    """Return what is shown of the rows that are kept.
+
+    `rows` are all rows of the answer, each with its place, and `columns_at` gives all outputs with their intervals at a
+    confidence.
+    """
+    reckoning = _Reckoning(after, rows, frozenset(outputs), columns_at)
+    ranged = with_intervals(after, outputs)
+    found = []
+    for shown in after.shown:
+        plain = shown.expression.name if isinstance(shown.expression, Column) else None
+        output = plain if plain in outputs else None
+        values = [evaluate(shown.expression, row) for row in kept]
+        values = values if output else [_typed(value, shown.type) for value in values]
+        if shown.name not in ranged:
+            found.append(ShownColumn(shown.name, shown.type, values))
+            continue
+        numbers = reckoning.numbers_of(shown)
+        level = 1 - (1 - confidence) / numbers
+        places = [row[PLACE] for row in kept]
+        spans = reckoning.spans(shown, places, level)
+        low, high = ([getattr(span, end) for span in spans] for end in ("low", "high"))
+        if output is None:
+            low, high = ([_typed(end, shown.type) for end in ends] for ends in (low, high))
+        found.append(ShownColumn(shown.name, shown.type, values, low, high, output, numbers))
+    return found
+
+
+@dataclass(frozen=True)
+class _Reckoning:
+    """Computes spans of shown columns from the intervals of outputs."""
+
+    after: PostProcessing
+    rows: Sequence[Row]
+    outputs: frozenset[str]
+    columns_at: ColumnsAt
+
+    @property
+    def windows(self) -> dict[str, Window]:
+        """The windows by name."""
+        return {window.name: window for window in self.after.windows}
+
+    def numbers_of(self, shown: Shown) -> int:
+        """Return how many released numbers one cell of a column can depend on, at least one."""
+        read = columns_of(shown.expression)
+        whole: dict[str, int] = {name: 1 for name in read if name in self.outputs}
+        for name in read:
+            window = self.windows.get(name)
+            if window is not None:
+                inside = frozenset().union(*map(columns_of, window.arguments)) & self.outputs
+                for each in inside:
+                    whole[each] = max(whole.get(each, 0), rows_read(window, len(self.rows)) + (each in read))
+        return max(1, sum(min(count, max(len(self.rows), 1)) for count in whole.values()))
+
+    def spans(self, shown: Shown, places: Sequence[int], level: Fraction) -> list[Span]:
+        """Return where a column may be in each of the rows at these places."""
+        columns = {column.name: column for column in self.columns_at(level)}
+        of_rows = [self._spans_of_row(row, columns) for row in self.rows]
+        kept = [at for at, row in enumerate(self.rows) if self._is_kept(row)]
+        noisy = noisy_columns_of(self.after, self.outputs)
+        for name in sorted(columns_of(shown.expression)):
+            window = self.windows.get(name)
+            if window is not None:
+                spans = window_span_of(window, [self.rows[at] for at in kept], [of_rows[at] for at in kept], noisy)
+                for at, span in zip(kept, spans, strict=True):
+                    of_rows[at][name] = span
+        by_place = {row[PLACE]: at for at, row in enumerate(self.rows)}
+        return [span_of(shown.expression, of_rows[by_place[place]]) or UNKNOWN for place in places]
+
+    def _is_kept(self, row: Row) -> bool:
+        return self.after.having is None or evaluate(self.after.having, row) is True
+
+    def _spans_of_row(self, row: Row, columns: Mapping[str, NoisyColumn]) -> dict[str, Span | None]:
+        place = row[PLACE]
+        found: dict[str, Span | None] = {name: Span(value, value) for name, value in row.items()}
+        for name, column in columns.items():
+            low, high = column.low[place], column.high[place]
+            found[name] = None if low is None or high is None else Span(low, high)
+        return found
+
+
+def computed_notes(columns: Sequence[ShownColumn], quantiles: Mapping[str, int], confidence: Fraction) -> list[str]:
+    """Return what intervals of computed columns mean, in words; `quantiles` says how many each is made of."""
+    wide = [each.name for each in columns if each.numbers > 1 and not quantiles.get(each.name)]
+    notes = []
+    if wide:
+        verb = "is" if len(wide) == 1 else "are"
+        notes.append(
+            f"{', '.join(wide)} {verb} computed from several released numbers; the ± is conservative: it holds if "
+            "all of them are within theirs."
+        )
+    for each in columns:
+        drawn = quantiles.get(each.name, 0)
+        if each.numbers > 1 and drawn:
+            missed = (1 - confidence) * drawn + (1 - confidence) * (each.numbers - drawn) / each.numbers
+            notes.append(
+                f"{each.name} is computed from quantiles, whose intervals are drawn one by one: its ± holds at "
+                f"{max(0.0, float(1 - missed)) * 100:g} %."
+            )
+    return notes
+
+
+def _typed(value: Any, kind: str) -> Any:
+    """Return a number as an answer holds it: whole where its type is, else a float; what is not finite is not known."""
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    whole = kind == "int" and isinstance(value, int | Fraction) and value.denominator == 1
+    if whole or isinstance(value, bool) or not isinstance(value, int | Fraction):
+        return int(value) if isinstance(value, Fraction) else value
+    try:
+        return float(value)
+    except OverflowError:
+        return None

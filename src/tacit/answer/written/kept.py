@@ -1,0 +1,75 @@
+"""An answer as a ledger keeps it for people: its shown numbers with their ±, read back to be exported or drawn again.
+
+They have the digits that were shown, and ends that were rounded outwards. What was cut from a very long answer is gone.
+"""
+
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from tacit.answer.answer import Answer, AnswerInfo, Rows
+
+_PERCENT = re.compile(r"± ([0-9]{1,3}(?:\.[0-9]{1,12})?) %")
+_NUMBER = re.compile(r"-?(?:[0-9][0-9,]*(?:\.[0-9]+)?|inf)")
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
+
+
+def kept_answer(text: str, facts: AnswerInfo) -> Answer:
+    """Return the answer that `kept_text` wrote, about which `facts` are known; a text of anyone else's is refused.
+
+    What is not a number any more, as where people were not enough, has no value.
+    """
+    kept = json.loads(text)
+    head = [(str(name), bool(right)) for name, right in kept["columns"]]
+    cells: list[list[str]] = [[str(row[place]) for row in kept["rows"]] for place in range(len(head))]
+    columns: dict[str, list[Any]] = {}
+    keys, aggregates = list[str](), list[str]()
+    place = 0
+    while place < len(head):
+        name, is_number = head[place]
+        if not is_number:
+            columns[name] = _key(cells[place])
+            keys.append(name)
+            place += 1
+            continue
+        percent = None if place + 1 == len(head) else _PERCENT.fullmatch(head[place + 1][0])
+        if percent is None:
+            raise ValueError("a number without its error bar")
+        facts = replace(facts, confidence=Fraction(percent[1]) / 100)
+        spans = [_span(*both) for both in zip(cells[place], cells[place + 1], strict=True)]
+        columns |= {f"{name}{end}": [span[at] for span in spans] for at, end in enumerate(("", "_low", "_high"))}
+        aggregates.append(name)
+        place += 2
+    names = tuple(name for name, _ in head if name in keys or name in aggregates)
+    types = {name: _type(values) for name, values in columns.items()}
+    return Answer(Rows(columns), names, types, tuple(aggregates), facts)
+
+
+def _key(shown: list[str]) -> list[Any]:
+    """Return keys as numbers where all of them are, so that they are drawn on a scale."""
+    return [int(each) for each in shown] if shown and all(map(_WHOLE.fullmatch, shown)) else list(shown)
+
+
+def _span(shown: str, bar: str) -> tuple[Any, Any, Any]:
+    value = _number(shown)
+    low, mark, high = bar.partition(" … ")
+    if value is None:
+        return None, None, None
+    if mark:
+        return value, _number(low), _number(high)
+    beside = _number(bar)
+    return (value, None, None) if beside is None else (value, value - beside, value + beside)
+
+
+def _number(shown: str) -> Any:
+    if _NUMBER.fullmatch(shown) is None:
+        return None
+    plain = shown.replace(",", "")
+    return int(plain) if plain.lstrip("-").isdecimal() else float(plain)
+
+
+def _type(values: list[Any]) -> str:
+    kinds = {type(value) for value in values if value is not None}
+    return "int" if kinds == {int} else "text" if str in kinds else "float"

@@ -1,0 +1,199 @@
+"""`tacit people`: who may ask, of which tables and until when, and the tokens by which a server knows them."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.books import ServerAddress, opened_book
+from tacit.cli.budget import LedgerPath
+from tacit.cli.screen import say
+from tacit.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from tacit.ledger import Ledger, Person, Token
+    from tacit.tables import CatalogFile, CatalogPerson
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
+
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")]
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The person's name; case does not matter.")]
+Nameless = Annotated[bool, typer.Option("--nameless", help="Those who ask without a name, instead of a person.")]
+Until = Annotated[
+    str | None, typer.Option(metavar="DAY", help="The first day (UTC) on which it is over, e.g. 2027-02-01.")
+]
+
+
+@app.callback()
+def people_command() -> None:
+    """Say who may ask, of which tables and until when; each act is an entry of the ledger, with its reason.
+
+    From the first person on, only people may ask; a ledger without people lets everyone ask who can write it.
+    """
+
+
+@app.command()
+def add(
+    name: Name = None,
+    *,
+    role: Annotated[
+        str, typer.Option(metavar="R", help="analyst, curator or auditor (reads, asks nothing).")
+    ] = "analyst",
+    table: Annotated[
+        list[str] | None, typer.Option("--table", metavar="T", help="A table they may ask about; again for more.")
+    ] = None,
+    until: Until = None,
+    nameless: Nameless = False,
+    reason: Reason = "",
+    ledger: LedgerPath = None,
+    server: ServerAddress = None,
+) -> None:
+    """Let a person in, or say anew what they may do. Without --table they may ask about every table.
+
+    Example: `tacit people add ben --table visits --until 2027-02-01 --reason "the ward study"`
+    """
+    who = _who(name, nameless=nameless)
+    with opened_book(ledger, server) as opened:
+        person = opened.add_person(who, role=role, tables=table, until=until, reason=reason)
+        known = {each.name for each in opened.tables()} if server is None else set(opened)
+    say(person_words(person))
+    for each in sorted(set(person.tables or ()) - known):
+        say(f"tacit: this ledger has no table '{each}' yet", err=True)
+
+
+@app.command()
+def end(
+    name: Name = None,
+    *,
+    nameless: Nameless = False,
+    reason: Reason = "",
+    ledger: LedgerPath = None,
+    server: ServerAddress = None,
+) -> None:
+    """End a person's time and all their tokens, at once and for the record. What they spent stays spent.
+
+    Example: `tacit people end ben --reason "ben has left"`
+    """
+    with opened_book(ledger, server) as opened:
+        say(person_words(opened.end_person(_who(name, nameless=nameless), reason=reason)))
+
+
+@app.command(name="list")
+def list_people(*, ledger: LedgerPath = None, server: ServerAddress = None) -> None:
+    """List people, what they may do, and their tokens: when made, last used and until when. No secret is kept.
+
+    Example: `tacit people list`
+    """
+    with opened_book(ledger, server) as opened:
+        everyone, tokens = opened.people(), opened.tokens()
+    if not everyone:
+        say("this ledger has no people: whoever can write it may ask")
+    for person in everyone:
+        say(person_words(person))
+        for token in tokens:
+            if token.name == person.name:
+                say(f"  {_token_words(token)}")
+
+
+@app.command()
+def token(
+    name: Annotated[str, typer.Argument(help="Whose it is; or 'end'.")],
+    ended: Annotated[
+        str | None, typer.Argument(metavar="[TOKEN]", help="With end: the token's id, or the token.")
+    ] = None,
+    *,
+    until: Until = None,
+    reason: Reason = "",
+    ledger: LedgerPath = None,
+    server: ServerAddress = None,
+) -> None:
+    """Make a token for a person and print it, this once; or end one, everywhere and at once.
+
+    Example: `tacit people token ben --until 2027-02-01`, and `tacit people token end 4900a7013aa9c4c4`
+    """
+    with opened_book(ledger, server) as opened:
+        if ended is not None:
+            if name != "end":
+                raise InvalidParameter("to end a token, give the word end and its id\nhint: tacit people token end ID")
+            opened.end_token(ended, reason=reason)
+            say("ended, for the record")
+            return
+        secret = opened.new_token(name, until=until, reason=reason)
+    say(secret)
+    say("tacit: shown this once; the ledger keeps only its hash", err=True)
+
+
+@app.command()
+def apply(
+    *,
+    catalog: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", show_default=False)
+    ] = None,
+    reason: Reason = "as tacit.toml says",
+) -> None:
+    """Write the people of a tacit.toml, and their budgets, into its ledger, where they are not so yet.
+
+    Who was ended stays ended, and who is not in the file stays as they are.
+
+    Example: `tacit people apply --reason "the board agreed"`
+    """
+    from tacit.ledger import open_ledger
+    from tacit.tables import FILE_NAME, read_catalog
+
+    file = read_catalog(FILE_NAME if catalog is None else catalog)
+    with open_ledger(file.ledger) as opened:
+        said = [line for person in file.people.values() for line in _applied(opened, file, person, reason)]
+    say("\n".join(said) or "everything is so already")
+
+
+def _applied(ledger: "Ledger", file: "CatalogFile", wanted: "CatalogPerson", reason: str) -> list[str]:
+    from tacit.ledger import Person, until_text
+
+    known = ledger.person(wanted.name)
+    if known is not None and known.ended:
+        return [f"{known.name}: ended in the ledger, and stays so; let them in again with: tacit people add"]
+    said = []
+    tables = None if wanted.tables is None else tuple(sorted(wanted.tables))
+    name = wanted.name if known is None else known.name
+    if known is None or known != Person(name, wanted.role, tables, until_text(wanted.until), since=known.since):
+        person = ledger.add_person(
+            wanted.name, role=wanted.role, tables=wanted.tables, until=wanted.until, reason=reason
+        )
+        said.append(person_words(person))
+    if wanted.budget is None:
+        return said
+    for each in file.tables if wanted.tables is None else wanted.tables:
+        table = ledger.table(each)
+        if table is None:
+            said.append(
+                f"{wanted.name}: '{each}' is not in the ledger yet, so its budget is not set; ask about it first"
+            )
+            continue
+        own = [
+            status.budget
+            for status in ledger.budget_status(table, wanted.name)
+            if status.budget.analyst not in (None, "*")
+        ]
+        if not any(one.loss == wanted.budget and one.period == wanted.period for one in own):
+            given = ledger.grant(each, wanted.budget, analyst=wanted.name, period=wanted.period, reason=reason)
+            said.append(f"{each}: {given} from now on")
+    return said
+
+
+def person_words(person: "Person") -> str:
+    """Return a person in words, as one line."""
+    who = person.name or "those without a name"
+    tables = "every table" if person.tables is None else ", ".join(person.tables) or "no table"
+    over = ", ended" if person.ended else "" if person.until is None else f", until {person.until[:19]}"
+    return f"{who}: {person.role}, {tables}{over}"
+
+
+def _token_words(token: "Token") -> str:
+    used = "never used" if token.last_used is None else f"last used {token.last_used[:16]}"
+    until = "" if token.until is None else f", until {token.until[:19]}"
+    return f"token {token.id}: made {token.made[:10]}, {used}{until}{'' if token.holds else ', over'}"
+
+
+def _who(name: str | None, *, nameless: bool) -> str | None:
+    if (name is None) != nameless:
+        raise InvalidParameter("give a person's name, or --nameless for those without one\nhint: tacit people add ben")
+    return name

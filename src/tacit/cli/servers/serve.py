@@ -1,0 +1,162 @@
+"""`tacit serve`: the tables of a tacit.toml over HTTP, for people with a token."""
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.screen import say
+from tacit.errors import InvalidParameter, LargeEpsilonWarning
+
+if TYPE_CHECKING:
+    from tacit.server import Desk, Listening, Visits
+
+
+FIRST = "curator"
+
+
+def serve(
+    catalog: Annotated[str, typer.Option(metavar="FILE", help="The catalog whose tables are served.")] = "tacit.toml",
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen; this machine alone.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(metavar="N", help="The port; 0 is any that is free.")] = 8765,
+    certificate: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A TLS certificate (PEM), to listen beyond this machine.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="FILE", help="The certificate's key.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="A proxy encrypts: listen beyond this machine without TLS.")
+    ] = False,
+    hold: Annotated[
+        str, typer.Option(metavar="T", help="When answers leave, for tables that declare no hold: 2s, 500ms.")
+    ] = "2s",
+    turns: Annotated[int, typer.Option(metavar="N", help="How many questions run at once.")] = 8,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="How many processes answer; 0 is what suits this machine.")
+    ] = 0,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--sources", metavar="DIR", help="A folder whose files a curator may declare over HTTP; again."),
+    ] = None,
+    log: Annotated[bool, typer.Option("--log/--no-log", help="Log each request to standard error, as JSON.")] = True,
+) -> None:
+    """Answer questions about the tables of a tacit.toml over HTTP.
+
+    The first time it makes a curator and prints their token, this once; `tacit people` makes others. Give a token to
+    tacit.connect, or to `tacit ask --server`.
+
+    Answers leave on a public clock, so that the time they take tells nothing of the rows.
+    """
+    try:
+        from tacit.server import Listening, check_listening, log_to_stderr
+    except ImportError:
+        raise InvalidParameter("the server is not installed\nhint: pip install 'tacit[server]'") from None
+    from tacit.hold import read_hold
+
+    listening = Listening(host, port, certificate, key, behind_proxy)
+    check_listening(listening)
+    warnings.simplefilter("ignore", LargeEpsilonWarning)
+    every = read_hold(hold, name="--hold")
+    if every is None or turns < 1:
+        raise InvalidParameter("--turns must be at least 1\nhint: leave it out")
+    folders = source_folders(sources or [])
+    make_catalog(Path(catalog), may_be_empty=bool(folders))
+    if log:
+        log_to_stderr()
+    _serve(Path(catalog), listening, partial(open_desk, Path(catalog), every, sources=folders), turns, workers)
+
+
+def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", turns: int, workers: int) -> None:
+    """Serve a catalog in several processes until this one is stopped; all turns are shared among them."""
+    from tacit.server import WORKERS_MAX, Visits, share_of, usual_workers
+    from tacit.server import serve as listen
+
+    if not 0 <= workers <= WORKERS_MAX:
+        raise InvalidParameter(f"--workers must be at most {WORKERS_MAX}\nhint: leave it out")
+    number = min(workers or usual_workers(), turns)  # each has a turn
+    visits = Visits(prepare(catalog))  # the same for all workers, and for replicas with the same key
+    with TemporaryDirectory(prefix="tacit-counts-") as counts:
+        listen(
+            lambda: opened(desk(share_of(turns, number), number), visits, Path(counts)),
+            listening,
+            ready=lambda where: say(f"serving {catalog} at {where.url}"),
+            workers=number,
+        )
+
+
+def listen_at(desk: "Desk", port: int, folder: Path, tokens: Mapping[str, str]) -> None:
+    """Serve a desk on this machine until it is stopped, and print a link that signs in each of these people once."""
+    from tacit.server import Listening, Visits
+    from tacit.server import serve as listen
+
+    visits = Visits(desk.ledger.secret_for("cookies of pages"))
+
+    def ready(where: Listening) -> None:
+        say(f"serving {folder} at {where.url}; Ctrl-C stops it, and nothing is left")
+        for name, secret in tokens.items():
+            say(f"sign in as {name}: {where.url}/sign-in/{visits.link(secret)}")
+
+    listen(lambda: opened(desk, visits), Listening(port=port), ready=ready)
+
+
+@contextmanager
+def opened(desk: "Desk", visits: "Visits", counts: Path | None = None) -> Iterator[Any]:
+    """Yield the application of a desk, its tables open; at the end questions that run are finished."""
+    from tacit.server import Watching, make_app
+
+    desk.warm()
+    try:
+        yield make_app(desk, visits, Watching(counts))
+    finally:
+        desk.close()
+
+
+def make_catalog(catalog: Path, *, may_be_empty: bool) -> None:
+    """Make a catalog without tables where there is none, if they may be declared in the browser; refuse one else."""
+    from tacit.tables import read_catalog
+
+    if may_be_empty and not catalog.exists():
+        catalog.write_text('ledger = "ledger.db"\n', encoding="utf-8")
+        say(f"made {catalog}: tables are declared in the browser")
+    read_catalog(catalog, may_be_empty=may_be_empty)
+
+
+def prepare(catalog: Path) -> bytes:
+    """Make the ledger and its first curator where there is none yet; the token is printed, this once.
+
+    Return the secret that seals cookies.
+    """
+    from tacit.ledger import open_ledger
+    from tacit.tables import read_catalog
+
+    file = read_catalog(catalog, may_be_empty=True)
+    with open_ledger(file.ledger) as ledger:
+        if not ledger.has_people() and not file.people:
+            ledger.add_person(FIRST, role="curator", reason="tacit serve, the first time")
+            secret = ledger.new_token(FIRST, reason="tacit serve, the first time")
+            say(f"token of '{FIRST}', shown this once: {secret}")
+        return ledger.secret_for("cookies of pages")
+
+
+def open_desk(catalog: Path, hold: Fraction, turns: int, workers: int = 1, sources: tuple[Path, ...] = ()) -> "Desk":
+    """Return the desk of a catalog and its ledger, for one of several processes that serve it."""
+    from tacit.ledger import open_ledger
+    from tacit.server import Desk
+    from tacit.tables import read_catalog
+
+    file = read_catalog(catalog, may_be_empty=True)
+    ledger = open_ledger(file.ledger)
+    return Desk(file, ledger, ledger, hold, turns, workers, sources)
+
+
+def source_folders(named: list[str]) -> tuple[Path, ...]:
+    """Return the folders from which tables may be declared over HTTP."""
+    for folder in named:
+        if not Path(folder).is_dir():
+            raise InvalidParameter(f"--sources {folder!r} is not a folder\nhint: --sources data")
+    return tuple(Path(folder).resolve() for folder in named)

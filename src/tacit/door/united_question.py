@@ -1,0 +1,219 @@
+"""`CompoundQuestion`: a question of several parts that are charged as one.
+
+They are the SELECTs of a UNION ALL, the levels of a ROLLUP, CUBE or GROUPING SETS, and the asides of a SELECT.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import islice
+
+from tacit.answer import Answer, AsideRelease, BranchRelease, kept_text, make_compound_answer
+from tacit.door.question import PlanReport, Question, answer_info, info_of_record, refuse_unlearned
+from tacit.errors import QueryRefused, printable
+from tacit.forecast import Solved, learning_in_words, plan_in_words
+from tacit.learned import LearnChoice
+from tacit.plan import Plan, Spend
+from tacit.privacy import Loss, Number, show
+from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
+from tacit.release import NoisyTable
+from tacit.session import Session
+from tacit.together import ForeseenTogether, Together, loss_with, named_as
+
+_Parts = list[tuple[Session, Query]]
+
+
+@dataclass(frozen=True, repr=False)
+class CompoundReport(PlanReport):
+    """The plans of all parts, which print as text; `plan` is the first of them."""
+
+    foreseen: ForeseenTogether | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def only_plan(self) -> Plan:
+        """Refused: there are several."""
+        raise QueryRefused(
+            "an audit is of a question of one part, and this has several"
+            "\nhint: audit each SELECT of the UNION ALL, and each level, by itself"
+        )
+
+    @property
+    def loss(self) -> Loss:
+        """What the call would cost: all of it."""
+        if self.foreseen is None:
+            raise ValueError("a compound question has its plans")
+        return loss_with(self.foreseen.planned, [each.plan.spend.epsilon for each in self.wanted])
+
+    def __str__(self) -> str:
+        foreseen = self.foreseen
+        if foreseen is None:
+            raise ValueError("a compound question has its plans")
+        plans = foreseen.planned.plans
+        lines = [f"{len(plans)} questions, charged together: {self.loss}, all or nothing."]
+        if self.wanted and not all(foreseen.by_hand):
+            whole = replace(plans[0], spend=replace(plans[0].spend, epsilon=foreseen.planned.spend.epsilon))
+            lines.append(learning_in_words(whole, self.wanted, self.loss))
+        else:
+            for label, plan in zip(self.labels, plans, strict=True):
+                lines += [f"--- {label}", plan_in_words(plan, self.confidence)]
+            lines += [
+                f"Learned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it."
+                for each in self.wanted
+            ]
+        if self.fit is not None:
+            lines.append(f"Budget: {self.fit}.")
+        if self.solved is not None:
+            lines.append(f"ε = {show(self.solved.epsilon)} is {self.solved.words}.")
+        return printable("\n".join(lines), keeping="\n")
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class CompoundQuestion(Question):
+    """A question of several parts: `plan` it for free, `answer` it for one charge. `query` is its first part."""
+
+    compound: Compound = Compound(())
+    sessions: tuple[Session, ...] = ()  # of each branch
+    aside_sessions: tuple[tuple[Session, ...], ...] = ()  # of each aside of each branch
+
+    @property
+    def together(self) -> Together:
+        """The parts, to be planned and charged as one."""
+        return Together(tuple(both for levels, asides in self._asked() for each in (levels, *asides) for both in each))
+
+    def _report(
+        self, spend: Spend, solved: Solved | None, level: Fraction, analyst: str | None, learn: LearnChoice
+    ) -> CompoundReport:
+        together = self.together
+        foreseen = together.plan(spend=spend, analyst=analyst, learn=learn)
+        first = foreseen.planned.plans[0]
+        labels = tuple(_label(query) for query in together.queries)
+        fit = together.fit(foreseen, analyst)
+        return CompoundReport(first, level, solved, fit=fit, wanted=foreseen.wanted, foreseen=foreseen, labels=labels)
+
+    def _answered(
+        self,
+        spend: Spend,
+        level: Fraction,
+        request_id: str | None,
+        analyst: str | None,
+        learn: LearnChoice,
+        notes: tuple[str, ...],
+        *,
+        consistent: bool,
+    ) -> Answer:
+        answered = self.together.answer(
+            spend=spend,
+            request_id=request_id,
+            analyst=analyst,
+            learn=learn,
+            show=partial(self._kept_of_all, level, consistent=consistent),
+        )
+        loss = loss_with(answered.planned, [fact.epsilon for fact in answered.learned])
+        info = answer_info(self.session, answered.plans[0], answered, loss, level, analyst, notes)
+        return make_compound_answer(
+            self.compound,
+            self._released(answered.plans, answered.noisy),
+            info,
+            consistent=consistent,
+            notices=() if answered.free else self.session.notices,
+            certify=partial(self.session.ledger.certificate, answered.receipt.number),
+        )
+
+    def _kept_of_all(
+        self, level: Fraction, plans: Sequence[Plan], noisy: Sequence[NoisyTable], *, consistent: bool
+    ) -> str:
+        """Return the numbers with their error bars as the ledger keeps them, for people to read."""
+        info = info_of_record(plans[0], level)
+        return kept_text(make_compound_answer(self.compound, self._released(plans, noisy), info, consistent=consistent))
+
+    def _released(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable]) -> list[BranchRelease]:
+        """Return what was released for each branch, and for what is looked up beside it."""
+        given = iter(zip(plans, noisy, strict=True))
+        released = []
+        for branch, session, (levels, asides) in zip(self.compound.branches, self.sessions, self._asked(), strict=True):
+            own = list(islice(given, len(levels)))
+            beside = [
+                AsideRelease(aside, list(islice(given, len(parts))))
+                for aside, parts in zip(branch.asides, asides, strict=True)
+            ]
+            released.append(
+                BranchRelease(
+                    tuple(key.name for key in branch.query.keys),
+                    branch.levels,
+                    tuple(plan for plan, _ in own),
+                    tuple(noisy for _, noisy in own),
+                    branch.query.after,
+                    branch.is_plain,
+                    adds_up(branch, session.declaration),
+                    tuple(beside),
+                )
+            )
+        return released
+
+    def _asked(self) -> list[tuple[_Parts, list[_Parts]]]:
+        """The question of each level of each branch, and those of its asides, with the sessions of their rows."""
+        found = []
+        for branch, session, of_asides in zip(self.compound.branches, self.sessions, self.aside_sessions, strict=True):
+            levels = [(session, query) for query in level_queries(branch, session.declaration)]
+            asides = [
+                [(own, query) for query in aside_queries(branch, aside, own.declaration)]
+                for aside, own in zip(branch.asides, of_asides, strict=True)
+            ]
+            found.append((levels, asides))
+        return found
+
+    @property
+    def _queries(self) -> list[Query]:
+        asides = [query for _, asked in self._asked() for parts in asked for _, query in parts]
+        return [*(branch.query for branch in self.compound.branches), *asides]
+
+    def _of_outputs(self, given: Mapping[str, Number]) -> dict[str, Number]:
+        """As of one question; a column of a UNION ALL is of every SELECT, whatever they call it."""
+        found = dict(given)
+        for at, (name, _) in enumerate(self.compound.columns):
+            for branch in self.compound.branches if name in given else ():
+                found.setdefault(branch.query.after.shown[at].name, given[name])
+        return super()._of_outputs(found)
+
+    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> tuple[Sequence[Plan], bool]:
+        foreseen = self.together.plan(spend=spend, analyst=analyst)
+        if foreseen.wanted and not all(foreseen.by_hand):
+            refuse_unlearned(foreseen.wanted[0])
+        plans = [
+            named_as(foreseen.planned.plans[place], self.together.queries[place], query)
+            for place, (_, query) in zip(self.together.places, self.together.questions, strict=True)
+        ]
+        return plans, bool(foreseen.wanted)
+
+    def __repr__(self) -> str:
+        return printable(
+            f"<{len(self.together.parts)} questions about '{self.query.table}' in one; .plan(epsilon=1) is free,"
+            " .answer(epsilon=1) is charged once>"
+        )
+
+
+def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Session, Query]]) -> CompoundQuestion:
+    """Return the question of several parts; `session_of` gives a SELECT's own session, and its query with ranges."""
+    branches, sessions, of_asides = [], [], []
+    for branch in compound.branches:
+        session, query = session_of(branch.query)
+        asides = [session_of(aside.query) for aside in branch.asides]
+        named = zip(branch.asides, asides, strict=True)
+        branches.append(Branch(query, branch.levels, tuple(replace(aside, query=own) for aside, (_, own) in named)))
+        sessions.append(session)
+        of_asides.append(tuple(own for own, _ in asides))
+    whole = replace(compound, branches=tuple(branches))
+    first = level_queries(branches[0], sessions[0].declaration)[0]
+    base = sessions[0].base or sessions[0]
+    question = CompoundQuestion(base, first, whole, tuple(sessions), tuple(of_asides))
+    question.together.queries  # noqa: B018 - refuses here what cannot be charged together
+    return question
+
+
+def _label(query: Query) -> str:
+    by = ", ".join(key.name for key in query.keys)
+    return f"by {by}" if by else "in all"

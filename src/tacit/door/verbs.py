@@ -1,0 +1,159 @@
+"""The verbs of a table: filter, derive, group, and ask for an aggregate, each checked when it is said.
+
+They build frames and questions alone. What a question is made of, and where it is answered, is left to those that have
+these verbs: a table that is open here (`asking.py`), and one on a server (the room `remote`).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
+
+from tacit import query as language
+from tacit.privacy import Number
+from tacit.query import AggregateSpec, Col, Frame, QuantileOf, Query, binned, ranked
+
+Asked = TypeVar("Asked")
+
+
+class Verbs(Generic[Asked]):
+    """What can be said of a table before it is asked: every step returns a new one, and reads nothing."""
+
+    frame: Frame
+
+    def _with(self, frame: Frame) -> Self:
+        """Return the same table with another frame."""
+        raise NotImplementedError
+
+    def _question(self, query: Query) -> Asked:
+        """Return a checked question about this table."""
+        raise NotImplementedError
+
+    def where(self, condition: str | Col) -> Self:
+        """Return the table's rows where a condition holds: "age >= 18 AND ward = 'A'", or tacit.col("age") >= 18."""
+        return self._with(language.add_where(self.frame, condition))
+
+    def filter(self, condition: str | Col) -> Self:
+        """Return the table's rows where a condition holds: another word for `where`."""
+        return self.where(condition)
+
+    def derive(self, **expressions: str | Col) -> Self:
+        """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
+        return self._with(language.add_derived(self.frame, expressions))
+
+    def group_by(self, *names: str | Col | Sequence[str | Col], keys: Any = None) -> Self:
+        """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame."""
+        return self._with(language.add_keys(self.frame, names, keys))
+
+    def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
+        """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).
+
+        One without a name, as in agg(tacit.mean("days")), is called by what it is: mean_days.
+        """
+        return self._question(language.make_query(self.frame, [*unnamed, *aggregates.items()]))
+
+    def count(self, column: str | Col | None = None) -> Asked:
+        """Return the question how many rows; with a column, how many have a value there."""
+        return self._one(language.count(column))
+
+    def count_units(self) -> Asked:
+        """Return the question how many units."""
+        return self._one(language.count_units())
+
+    def sum(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
+        """Return the question for the sum of a column; `between` is its public range where none is declared."""
+        return self._one(language.sum(column, between=between, step=step))
+
+    def mean(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
+        """Return the question for the mean of a column; `between` is its public range where none is declared."""
+        return self._one(language.mean(column, between=between, step=step))
+
+    def variance(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
+        """Return the question for the variance of a column."""
+        return self._one(language.variance(column, between=between, step=step))
+
+    def std(self, column: str | Col, *, between: Any = None, step: Number | None = None) -> Asked:
+        """Return the question for the standard deviation of a column."""
+        return self._one(language.std(column, between=between, step=step))
+
+    def median(
+        self, column: str | Col, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
+    ) -> Asked:
+        """Return the question for the median of a column, of people or of rows; its interval is paid for with it."""
+        return self._one(language.median(column, between=between, step=step, of=of))
+
+    def quantile(
+        self,
+        column: str,
+        fractions: Any,
+        *,
+        between: Any = None,
+        step: Number | None = None,
+        of: QuantileOf | None = None,
+    ) -> Asked:
+        """Return the question for one quantile, or for a list of them, each named as days_p90 is."""
+        ask = partial(language.quantile, column, between=between, step=step, of=of)
+        if not isinstance(fractions, list | tuple):
+            return self._one(ask(fractions))
+        return self.agg(**{language.quantile_name(column, fraction): ask(fraction) for fraction in fractions})
+
+    def min(
+        self, column: str | Col, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
+    ) -> Asked:
+        """Return the question for about the least value of a column: a low quantile."""
+        return self._one(language.min(column, between=between, step=step, of=of))
+
+    def max(
+        self, column: str | Col, *, between: Any = None, step: Number | None = None, of: QuantileOf | None = None
+    ) -> Asked:
+        """Return the question for about the greatest value of a column: a high quantile."""
+        return self._one(language.max(column, between=between, step=step, of=of))
+
+    def covariance(self, column: str | Col, other: str, *, between: Any = None, other_between: Any = None) -> Asked:
+        """Return the question for the covariance of two columns."""
+        asked = language.covariance(column, other, between=between, other_between=other_between)
+        return self._one(asked)
+
+    def correlation(self, column: str | Col, other: str, *, between: Any = None, other_between: Any = None) -> Asked:
+        """Return the question for the correlation of two columns."""
+        asked = language.correlation(column, other, between=between, other_between=other_between)
+        return self._one(asked)
+
+    def count_distinct(self, column: str | Col, *, per_unit: int | None = None) -> Asked:
+        """Return the question how many distinct values a column has; each unit counts for at most `per_unit` values."""
+        return self._one(language.count_distinct(column, per_unit=per_unit))
+
+    def histogram(self, column: str, bins: Any, *, between: Any = None) -> Asked:
+        """Return the question how many rows fall in each bin; `bins` is a number of equal bins, or a list of edges.
+
+        A bin is named by its lower end and reaches up to the next. Values outside the edges count in the first or the
+        last bin.
+        """
+        return self._question(binned(self.frame, column, bins, between))
+
+    def top(self, column: str, k: int, *, keys: Any = None) -> Asked:
+        """Return the question for the k most common values of a column: those that most units have.
+
+        A unit counts once for each value it has, however many of its rows have it. Of public keys only their order is
+        chosen, which costs far less than counts, and every value of a unit counts. Keys that are found are shown with
+        their counts, and a unit counts for at most `groups_per_unit` of its values, picked at random.
+        """
+        return self._question(ranked(self.frame, column, k, keys))
+
+    def mode(self, column: str, *, keys: Any = None) -> Asked:
+        """Return the question for the mode of people: the value that most units have, as `top` counts them.
+
+        It is not the mode of rows: a unit with a hundred rows of one value counts once for it. Where each row is its
+        own unit, the two are the same.
+        """
+        return self.top(column, 1, keys=keys)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the table's columns: public, and free."""
+        return tuple(self.frame.declaration.columns)
+
+    def _one(self, asked: AggregateSpec) -> Asked:
+        return self._question(language.make_query(self.frame, [asked]))
+
+    def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
+        return sorted(name for name in dir(type(self)) if not name.startswith("_"))

@@ -1,0 +1,317 @@
+"""The embedded engine: DuckDB computes expressions, the kernel or SQL bounds and adds up, all in this process.
+
+There are four execution paths: the kernel, the row path, SQL and the patient path. When one of the quick paths stops,
+for any reason, the patient path takes over. It gives the same integers, and its memory does not grow with the rows.
+Rows may be in files, in DuckDB or on a server: that is left to the source.
+"""
+
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tacit.engine.derived import narrowed_source
+from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
+from tacit.engine.expression import read_column
+from tacit.engine.kernel import compiled, kernel_path, row_path
+from tacit.engine.patience import patient_path
+from tacit.engine.patience.patient_records import Orders
+from tacit.engine.prefilter import wanted_rows
+from tacit.engine.prepared import PreparedRelations, listed_keys
+from tacit.engine.relation import (
+    DIGEST_BYTES,
+    KEY_PLACE,
+    counted_rows,
+    distinct_relation,
+    exact_relation,
+    texts_relation,
+    values_relation,
+    with_distinct,
+    with_values,
+)
+from tacit.engine.scaled_relation import (
+    profile_relation,
+    profile_table,
+    question_of_profiles,
+    scaled_names,
+    scaled_relation,
+    total_names,
+    totals_of,
+    totals_relation,
+    with_totals_apart,
+)
+from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
+from tacit.memory import memory_limit, refuse_without_folder, spill_folder
+from tacit.plan import Plan
+from tacit.query import Scalar, columns_of, kind_of_column
+from tacit.tables import Source, to_scalar
+
+# Tables may share a connection, and a connection can read only one result at a time: one lock for each connection.
+_turns: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+_giving_turns = threading.Lock()
+
+
+# How many sets of columns of one relation are kept ready to be read.
+NARROW_MOST = 16
+
+
+class EmbeddedEngine:
+    """Answers plans about one source, exactly and in secret.
+
+    A given `path` is always used, even if the kernel is compiled meanwhile: runs that are compared must keep the same
+    rows.
+    """
+
+    def __init__(self, source: Source, *, path: ExecutionPath | None = None) -> None:
+        self._source = source
+        self._path = path
+        self._kinds = {
+            name: kind_of_column(name, facts) for name, facts in source.columns.items() if facts.type != "other"
+        }
+        for name, kind in self._kinds.items():
+            read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
+        self._memory = memory_limit()
+        self._prepared = PreparedRelations(source)
+        with _giving_turns:
+            self._turn = _turns.setdefault(source.backend.con, threading.RLock())
+        self._again = False
+        self._narrow: dict[frozenset[str], EmbeddedEngine] = {}
+
+    @property
+    def source(self) -> Source:
+        """The source that it reads."""
+        return self._source
+
+    def refuse_changes(self) -> None:
+        """Refuse if the source changed since it was opened, or if there is no folder for spilled rows; reads no row."""
+        self._source.refuse_changes()
+        refuse_without_folder()
+
+    def stamp(self) -> str | None:
+        """Return a text that changes when the source's files are written; None if it has no files. Reads no row."""
+        return self._source.stamp()
+
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Hold what is read inside to the rows of one moment; one question of a connection at a time."""
+        with self._turn, self._source.moment():
+            yield
+
+    def aggregate(self, plan: Plan, salt: str) -> ExactTable:
+        """Return each group's exact sums, every unit bounded."""
+        return joined(list(self.parts(plan, salt)))
+
+    def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
+        """Yield each group's exact sums: nearly always one table, but several if memory is short and keys are found."""
+        if (narrow := self._narrowed(plan)) is not self:
+            yield from narrow.parts(plan, salt)
+            return
+        with self.moment(), self._source.wanting(wanted_rows(plan.where, self._source.columns)):
+            failed: list[Exception] = []
+            yield from recording(partial(self._aggregate, plan, salt), failed)
+        raise_if_failed(failed)  # out here, where the engine's own error is not its context
+
+    def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
+        """Return the long texts of released keys, by digest; until then a key has a digest instead of a long text."""
+        if (narrow := self._narrowed(plan)) is not self:
+            return narrow.texts(plan, keys)
+        found: dict[str, str] = {}
+        with self.moment(), self._source.wanting(wanted_rows(plan.where, self._source.columns)):
+            failed: list[Exception] = []
+            for texts in recording(partial(self._long_texts, plan, keys), failed):
+                found |= texts
+        raise_if_failed(failed)
+        return found
+
+    def _narrowed(self, plan: Plan) -> "EmbeddedEngine":
+        """Return the engine over those columns of a relation that a plan names: no others are read or carried along."""
+        if self._source.made_of is None:
+            return self
+        needed = columns_named(plan)
+        if needed not in self._narrow:
+            source = narrowed_source(self._source, needed)
+            if len(self._narrow) >= NARROW_MOST:
+                self._narrow.clear()
+            self._narrow[needed] = self if source is self._source else EmbeddedEngine(source, path=self._path)
+        return self._narrow[needed]
+
+    def _aggregate(self, plan: Plan, salt: str) -> Iterator[ExactTable]:
+        path = self._taken(plan)
+        exact_table = None if path == "patient" else self._quick(plan, salt, path)
+        if exact_table is not None:
+            yield exact_table
+        else:
+            yield from self._patient(plan, salt, path)
+
+    def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
+        for index, key in enumerate(plan.keys):
+            if key.type == "text" and plan.public_keys is None:
+                digests = sorted({each[index] for each in keys if is_digest(each[index])})
+                try:
+                    texts = self._texts(self._source, plan, index, digests)
+                except Exception as problem:  # noqa: BLE001 - these rows may need more memory than the engine has
+                    log.info("looking up texts stopped: %s", class_and_code(problem))
+                    texts = self._texts(self._source.streaming(), plan, index, digests)
+                yield texts
+
+    def _texts(self, source: Source, plan: Plan, index: int, digests: list[str]) -> dict[str, str]:
+        """Look up texts by digest; where they do not fit memory together, look up half of them at a time."""
+        if not digests:
+            return {}
+        relation = texts_relation(plan, index, source.table, self._kinds, digests)
+        try:
+            table = source.fetch(relation)
+        except Exception:
+            if len(digests) == 1:
+                raise
+            half = len(digests) // 2
+            return self._texts(source, plan, index, digests[:half]) | self._texts(source, plan, index, digests[half:])
+        return dict(zip(table.column("digest").to_pylist(), table.column("text").to_pylist(), strict=True))
+
+    def _quick(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable | None:
+        """Return the exact table of a quick path, or None if the path stops."""
+        try:
+            return self._on_path(plan, salt, path)
+        except Exception as problem:  # noqa: BLE001 - for any reason, the patient path takes over
+            log.info("the %s path stopped: %s", path, class_and_code(problem))
+            return None
+
+    def _patient(self, plan: Plan, salt: str, path: ExecutionPath) -> Iterator[ExactTable]:
+        orders: Orders = "kernel" if path == "kernel" else "sql"
+        source = self._source.streaming()
+        asked = patient_path.PatientQuestion(plan, source, self._kinds, salt, orders, self._memory, spill_folder())
+        with source.with_table(listed_keys(question_of_profiles(plan) if plan.profiles else plan)) as listed:
+            yield from patient_path.exact_tables(asked, listed)
+
+    def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:
+        if path == "kernel":
+            read = kernel_path.by_cells(plan)
+            asked = self._prepared.get(read, "kernel", partial(self._kernel_relation, read))
+            return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
+        if path == "rows":
+            asked = self._prepared.get(plan, "rows", partial(self._rows, plan))
+            return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
+        if plan.profiles:
+            with self._source.with_table(listed_keys(question_of_profiles(plan))) as listed:
+                found = profile_relation(plan, self._source.table, self._kinds, listed)
+                return profile_table(self._source.fetch(found), plan)
+        kept = plan.unit is None and not (
+            plan.quantiles or plan.distincts or plan.scaling or plan.totals
+        )  # then the prepared relation already holds the keys
+        with self._source.with_table(None if kept else listed_keys(plan)) as listed:
+            if plan.scaling is not None:
+                found = scaled_relation(plan, self._source.table, self._kinds, salt, listed)
+                exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
+                exact_table = with_totals_apart(exact_table, plan)
+            elif plan.sums_nothing:
+                exact_table = ExactTable(plan.public_keys or ((),), {})
+            else:
+                exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
+            if plan.scaling is None and plan.measured_totals:
+                found = totals_relation(plan, self._source.table, self._kinds, salt, listed)
+                exact_table = replace(exact_table, totals=totals_of(self._source.fetch(found), plan))
+            for column in sorted({draw.column for draw in plan.quantiles}):
+                values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
+                exact_table = with_values(exact_table, column, self._source.fetch(values), plan)
+            for index in range(len(plan.distincts)):
+                counts = distinct_relation(plan, index, self._source.table, self._kinds, salt, listed)
+                exact_table = with_distinct(exact_table, index, self._source.fetch(counts), plan)
+        return exact_table
+
+    def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
+        def relation(listed: ir.Table | None) -> tuple[ir.Table, None]:
+            return exact_relation(plan, self._source.table, self._kinds, salt, listed), None
+
+        if plan.unit is not None:  # then the relation contains the salt, so it cannot be prepared
+            return self._source.fetch(relation(listed)[0])
+        asked = self._prepared.get(plan, "each row", relation)
+        return self._source.fetch(asked.relation, asked.sql)
+
+    def _kernel_relation(self, plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, kernel_path.KernelColumns]:
+        joined = None if kernel_path.looks_up_keys(plan) else listed
+        return kernel_path.relation_of(plan, *counted_rows(plan, self._source.table, self._kinds, joined))
+
+    def _rows(self, plan: Plan, _: ir.Table | None) -> tuple[ir.Table, row_path.RowColumns]:
+        rows, _keys = counted_rows(plan, self._source.table, self._kinds, None, floats_as_they_are=True)
+        return row_path.relation_of(plan, rows)
+
+    def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
+        """Return the path that this plan would take now: it depends on public facts, and on whether loops are compiled.
+
+        Loading the loops takes half a second. With contribution bounding that pays off at the first question; without
+        it, from the second question on. `again` asks for the path of a second question.
+        """
+        if self._path is not None:
+            return self._path
+        if kernel_path.supports(plan, self._source):
+            return "kernel" if compiled.is_ready() else "sql"
+        if row_path.supports(plan) and (again or self._again or compiled.is_loaded()):
+            return "rows" if compiled.is_ready() else "sql"
+        return "sql"
+
+    def _taken(self, plan: Plan) -> ExecutionPath:
+        """Return the path that this plan takes; load the loops if it needs them, or start compiling them."""
+        path = self.path_of(plan)
+        if self._path is None and (kernel_path.supports(plan, self._source) or row_path.supports(plan)):
+            self._again = True
+            compiled.start()  # does nothing once they are compiled
+        return path if path in ("sql", "patient") or compiled.load() else "sql"
+
+
+def columns_named(plan: Plan) -> frozenset[str]:
+    """Return the columns that a plan's expressions name."""
+    keys = (*plan.keys, *(() if plan.cells is None else plan.cells.keys))
+    read = [plan.where, *(key.expression for key in keys)]
+    read += [*(each.expression for each in plan.measured), *(each.expression for each in plan.distincts)]
+    return frozenset().union(*map(columns_of, read))
+
+
+def joined(parts: Sequence[ExactTable]) -> ExactTable:
+    """Return the groups of several tables as one table."""
+    if len(parts) == 1:
+        return parts[0]
+    keys = [key for part in parts for key in part.keys]
+    names, drawn = {name for part in parts for name in part.sums}, {index for part in parts for index in part.values}
+    sums = {name: [value for part in parts for value in part.sums[name]] for name in sorted(names)}
+    values = {index: GroupedSteps.together(part.values[index] for part in parts) for index in drawn}
+    totals = {name: total for part in parts for name, total in part.totals.items()}
+    return ExactTable(keys, sums, values, totals)
+
+
+def is_digest(part: Any) -> bool:
+    """Whether a text is the digest of a longer one: no other text that leaves the engine has DIGEST_BYTES bytes."""
+    return isinstance(part, str) and len(part.encode()) == DIGEST_BYTES
+
+
+def _table_of(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+    """Return fetched sums by group."""
+    return (_found_groups if plan.public_keys is None else _listed_groups)(found, plan, names)
+
+
+def _found_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+    columns = [found.column(key_name(index)).to_pylist() for index in range(len(plan.keys))]
+    keys: list[tuple[Scalar, ...]] = [tuple(to_scalar(part) for part in key) for key in zip(*columns, strict=True)]
+    return ExactTable(keys, {name: _integers(found, name) for name in names})
+
+
+def _listed_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
+    """Every listed key, in the order of the list; a key without rows has zeros."""
+    listed = plan.public_keys or ((),)
+    places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
+    sums = {}
+    for name in names:
+        column = [0] * len(listed)
+        for index, value in zip(places, _integers(found, name), strict=True):
+            column[index] = value
+        sums[name] = column
+    return ExactTable(listed, sums)
+
+
+def _integers(found: pa.Table, name: str) -> list[int]:
+    return [0 if text is None else int(text) for text in found.column(name).to_pylist()]

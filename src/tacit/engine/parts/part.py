@@ -1,0 +1,222 @@
+"""Stage two: one part's rows become its exact table, by the very engine that reads rows here; stage three counts.
+
+A part holds all rows of its units. So what is kept of a unit, or its weight, is what it would be in the whole table
+under the same salt, and sums over parts are sums over the table. Different values are the exception: two parts may
+have the same one. So a part gives the values themselves, cut by a hash of key and value, and stage three counts them.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tacit.engine import external_sort
+from tacit.engine.derived import Stored, derived_source
+from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.engine import ExecutionPath
+from tacit.engine.external_sort import SortedRecords
+from tacit.engine.joining import kinds_of
+from tacit.engine.kernel import compiled, kernel_path, summing
+from tacit.engine.kernel.coding import OverMemory
+from tacit.engine.parts.cutting import Piece, from_stream, part_of, to_stream
+from tacit.engine.parts.part_bytes import to_bytes
+from tacit.engine.parts.spool import Spool
+from tacit.engine.patience.patient import Beginnings, added_up
+from tacit.engine.patience.patient_path import PatientQuestion, key_values
+from tacit.engine.prepared import listed_keys
+from tacit.exact import ExactTable, distinct_name
+from tacit.memory import memory_limit, spill_folder
+from tacit.plan import Plan
+from tacit.privacy import Words
+from tacit.query import Relation, TableRows
+from tacit.tables import ColumnFacts, Declaration, PublicTable, Source, open_source, to_scalar
+
+# Kinds of pieces: below these, the rows of a table by its index; from VALUES on, those of the plan's different values.
+EXACT, SEEN, TEXTS, STOPPED, VALUES = 1000, 1001, 1002, 1003, 2000
+VALUES_SHARE = 16
+
+
+@dataclass(frozen=True)
+class PartTable:
+    """A stored table as a part has it: its name, what is declared of it, and the columns that come."""
+
+    name: str
+    declaration: Declaration
+    columns: Mapping[str, ColumnFacts]
+    schema: pa.Schema
+
+
+@dataclass(frozen=True)
+class PartQuestion:
+    """All that a part's exact table follows from, beside its rows."""
+
+    plan: Plan
+    salt: str
+    path: ExecutionPath
+    tables: tuple[PartTable, ...]
+    relation: Relation
+    publics: Mapping[str, PublicTable] = field(default_factory=dict)
+    parts: int = 1
+    columns: summing.Columns | None = None  # where rows come as the kernel takes them, computed in stage one
+    keys: Sequence[tuple[Any, ...]] | None = (
+        None  # released keys whose long texts are looked up; then nothing is summed
+    )
+
+
+def engine_of(question: PartQuestion, rows: Sequence[pa.Table]) -> EmbeddedEngine:
+    """Return the engine that reads a part's rows, on the path that all parts take."""
+    if question.path == "kernel":
+        _load_loops()
+    sources = {
+        table.name: replace(open_source(given, {}), columns=table.columns)
+        for table, given in zip(question.tables, rows, strict=True)
+    }
+    declarations = {table.name: table.declaration for table in question.tables}
+    if isinstance(question.relation, TableRows):
+        source: Source = sources[question.relation.name]
+    else:
+        source = derived_source(question.relation, Stored(sources, declarations, question.publics))
+    return EmbeddedEngine(source, path=question.path)
+
+
+def _load_loops() -> None:
+    if not compiled.load():
+        compiled.compile_now()
+        if not compiled.load():
+            raise RuntimeError("the compiled loops are missing here, and other parts use them")
+
+
+def kernel_sums(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Piece]:
+    """Yield the exact table of parts whose rows come as the kernel takes them; that it stopped, if memory is short."""
+    _load_loops()
+    seen: set[int] = set()
+    batches = _batches(pieces, seen)
+    first = next(batches, None)
+    if first is None or question.columns is None:
+        return
+    try:
+        exact_table = kernel_path.sums_of_batches(
+            question.plan, chain([first], batches), first.schema, question.columns, question.salt, memory=memory_limit()
+        )
+    except (OverMemory, MemoryError):
+        exact_table = None
+    yield Piece(0, SEEN, np.array(sorted(seen), dtype=np.int64).tobytes())
+    if exact_table is None:
+        yield Piece(0, STOPPED, b"")
+        return
+    yield from _exact(exact_table, question.plan)
+
+
+def _exact(exact_table: ExactTable, plan: Plan) -> Iterator[Piece]:
+    for written in to_bytes(exact_table, plan):
+        yield Piece(0, EXACT, written)
+
+
+def _batches(pieces: Iterable[Piece], seen: set[int]) -> Iterator[pa.RecordBatch]:
+    for piece in pieces:
+        seen.add(piece.part)
+        yield from pa.ipc.open_stream(piece.data)
+
+
+def part_tables(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Piece]:
+    """Yield a part's exact table, and the values that stage three counts; there may be several parts together."""
+    if question.columns is not None:
+        yield from kernel_sums(pieces, question)
+        return
+    with Spool(memory_limit(), len(question.tables)) as spool:
+        seen: set[int] = set()
+        for piece in pieces:
+            seen.add(piece.part)
+            spool.add(piece.kind, piece.data)
+        if not seen:
+            return
+        yield Piece(0, SEEN, np.array(sorted(seen), dtype=np.int64).tobytes())
+        rows = [spool.table(kind, table.schema) for kind, table in enumerate(question.tables)]
+        yield from answered(question, rows)
+
+
+def answered(question: PartQuestion, rows: Sequence[pa.Table]) -> Iterator[Piece]:
+    """Yield what a part's rows answer."""
+    engine = engine_of(question, rows)
+    if question.keys is not None:
+        yield Piece(0, TEXTS, json.dumps(dict(engine.texts(question.plan, question.keys))).encode())
+        return
+    summed = replace(question.plan, distincts=())
+    for exact_table in engine.parts(summed, question.salt):
+        yield from _exact(exact_table, question.plan)
+    for index in range(len(question.plan.distincts)):
+        yield from _values(question, engine, index)
+
+
+def _values(question: PartQuestion, engine: EmbeddedEngine, index: int) -> Iterator[Piece]:
+    """Yield the kept values of one expression with their keys, each pair once, cut by their hash."""
+    source = engine.source.streaming()
+    kinds_read = kinds_of(engine.source)
+    asked = PatientQuestion(question.plan, source, kinds_read, question.salt, "sql", memory_limit(), spill_folder())
+    with ExitStack() as files, source.with_table(listed_keys(question.plan)) as listed:
+        found = key_values(asked, listed, index, files)
+        kinds = pa.schema([(str(at), kind) for at, kind in enumerate(found.key_kinds)])
+        beginnings = Beginnings()
+        for block in found.records.blocks():
+            (new,) = beginnings.of(block, (block.shape[1],))
+            pairs = block[new]
+            part = part_of(_mixed(pairs), question.parts)
+            for at in np.unique(part).tolist():
+                mine = pairs[part == at]
+                words = pa.table({str(place): mine[:, place] for place in range(mine.shape[1])})
+                metadata = {b"key_words": str(found.key_words).encode(), b"kinds": kinds.serialize().to_pybytes()}
+                yield Piece(at, VALUES + index, to_stream(words.replace_schema_metadata(metadata)))
+
+
+def _mixed(words: Words) -> Words:
+    """Return a hash of each record: where it is counted, and no secret of anybody's."""
+    mixed = np.zeros(len(words), dtype=np.uint64)
+    for column in words.T:
+        mixed = (mixed ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    return mixed * np.uint64(0xBF58476D1CE4E5B9)
+
+
+def count_values(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Piece]:
+    """Yield how many different values each key has, of values that are all here; other pieces pass."""
+    with ExitStack() as files:
+        found: dict[int, tuple[SortedRecords, int, list[pa.DataType]]] = {}
+        for piece in pieces:
+            if piece.kind < VALUES:
+                yield piece
+                continue
+            table = from_stream(piece.data)
+            words = np.column_stack([column.to_numpy() for column in table.columns])
+            if piece.kind not in found:
+                memory, metadata = memory_limit() // VALUES_SHARE, table.schema.metadata
+                records = SortedRecords(words=words.shape[1], memory=memory, folder=spill_folder())
+                files.enter_context(closing(records))
+                kinds = pa.ipc.read_schema(pa.py_buffer(metadata[b"kinds"])).types
+                found[piece.kind] = records, int(metadata[b"key_words"]), kinds
+            found[piece.kind][0].add(words)
+        for kind, (records, key_words, kinds) in found.items():
+            for keys, counts in added_up(_new_ones(records, key_words)):
+                yield from _exact(_counted(question.plan, kind - VALUES, keys, counts, kinds), question.plan)
+
+
+def _new_ones(records: SortedRecords, key_words: int) -> Iterator[tuple[Words, Words]]:
+    beginnings = Beginnings()
+    for block in records.blocks():
+        (new,) = beginnings.of(block, (block.shape[1],))
+        yield block[:, :key_words], new.astype(np.uint64)[:, None]
+
+
+def _counted(plan: Plan, index: int, keys: Words, counts: Words, kinds: Sequence[Any]) -> ExactTable:
+    exact_counts = counts[:, 0].tolist()
+    if plan.public_keys is not None:
+        listed = [0] * len(plan.public_keys)
+        for place, count in zip(keys[:, 0].tolist(), exact_counts, strict=True):
+            listed[place] = count
+        return ExactTable(plan.public_keys, {distinct_name(index): listed})
+    found = [tuple(to_scalar(part) for part in key) for key in external_sort.decode_all(keys, kinds)]
+    return ExactTable(found, {distinct_name(index): exact_counts})

@@ -1,0 +1,146 @@
+"""Makes a plan about rows elsewhere into what parts need: how each table is cut, and the question of every part.
+
+It reads no row: the tables here are the empty ones that stand for those elsewhere. Who moves pieces and runs stages is
+left to the engine that keeps the rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import ibis.expr.operations as ops
+import pyarrow as pa
+
+from tacit.engine.derived import Stored, narrowed_source
+from tacit.engine.embedded import EmbeddedEngine, columns_named
+from tacit.engine.joining import kinds_of
+from tacit.engine.kernel import kernel_path
+from tacit.engine.parts.cutting import HASH, Cut, cut_of_rows, cut_of_table
+from tacit.engine.parts.part import PartQuestion, PartTable
+from tacit.engine.parts.trimming import MANY, Trim
+from tacit.engine.prepared import listed_keys
+from tacit.engine.relation import UNIT, counted_rows, salted_units
+from tacit.engine.scaled_relation import question_of_profiles
+from tacit.exact import ExactTable
+from tacit.plan import Plan
+from tacit.query import Join, Marked, Relation, RowWise, TableRows, is_public, tables_of
+from tacit.tables import ROW, Declaration, Source
+
+ALONE = "protected"  # the name of a table that is asked without a relation
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """A table elsewhere, the columns that are read of it, and how they are cut; a table without units is not cut."""
+
+    source: Source
+    columns: tuple[str, ...]
+    cut: Cut | None
+
+
+@dataclass(frozen=True)
+class PartedQuestion:
+    """A question to parts: the tables and how they are cut, what each part is asked, and the table of no rows."""
+
+    cuttings: tuple[Cutting, ...]
+    asked: PartQuestion
+    nothing: ExactTable
+
+
+def parted(source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts: int) -> PartedQuestion:
+    """Return how a plan about a source elsewhere is asked of parts; `engine` is the embedded one over the same."""
+    source = narrowed_source(source, columns_named(plan))  # as the engine of a part will have it
+    relation, stored = _made_of(source, plan)
+    names = tuple(dict.fromkeys(tables_of(relation)))
+    cuttings, tables = [], []
+    for name in names:
+        base, declaration = stored.sources[name], stored.declarations[name]
+        unit = declaration.unit
+        columns = _columns_read(base, plan) if isinstance(relation, TableRows) else _columns_named(base, unit, source)
+        schema = pa.schema([base.elsewhere.schema.field(column) for column in columns])
+        facts = {column: base.columns[column] for column in columns}
+        cut = cut_of_table(base, unit, columns, salt, parts) if isinstance(unit, str) else None
+        cuttings.append(Cutting(base, columns, cut))
+        tables.append(PartTable(name, declaration, facts, schema))
+    path = engine.path_of(plan)
+    asked = PartQuestion(
+        plan=plan,
+        salt=salt,
+        path="sql" if path == "rows" else path,  # rows that are units are not bounded: all paths add up the same
+        tables=tuple(tables),
+        relation=relation,
+        publics=stored.publics,
+        parts=parts,
+    )
+    empty = EmbeddedEngine(replace(source, elsewhere=None), path="sql")
+    return PartedQuestion(tuple(cuttings), asked, empty.aggregate(plan, salt))
+
+
+def quickly_parted(
+    source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts: int, *, many: int = MANY
+) -> PartedQuestion | None:
+    """Return how stage one computes the kernel's rows and stage two only adds up; None if the kernel cannot, or rows
+    of several must meet first. Units with `many` rows in a task are trimmed there."""
+    source = narrowed_source(source, columns_named(plan))
+    relation, stored = _made_of(source, plan)
+    if engine.path_of(plan) != "kernel" or not _is_row_wise(relation):
+        return None
+    (name,) = dict.fromkeys(tables_of(relation))
+    read = kernel_path.by_cells(plan)
+    with source.with_table(None if kernel_path.looks_up_keys(read) else listed_keys(read)) as listed:
+        rows, keys = counted_rows(read, source.table, kinds_of(source), listed)
+        rows = rows.mutate(**{HASH: salted_units(rows[UNIT], salt)})
+        asked, form = kernel_path.relation_of(read, rows, keys, more=[HASH])
+        bounded = kernel_path.bounded(plan, salt)
+        trim = None if bounded is None else Trim(form.columns, bounded, many)
+        cut = cut_of_rows(source, asked, parts, trim)
+    whole = parted(source, engine, plan, salt, parts)
+    columns = tuple(each.name for each in cut.recipe.readings)
+    return replace(
+        whole,
+        cuttings=(Cutting(stored.sources[name], columns, cut),),
+        asked=replace(whole.asked, columns=form.columns, tables=(), publics={}),
+    )
+
+
+def _is_row_wise(relation: Relation) -> bool:
+    """Return whether each row of a relation is made of one row of one protected table."""
+    if isinstance(relation, TableRows):
+        return True
+    if isinstance(relation, RowWise):
+        return _is_row_wise(relation.source)
+    if isinstance(relation, Join):
+        return is_public(relation.right) and _is_row_wise(relation.left)
+    if isinstance(relation, Marked):
+        return is_public(relation.others) and _is_row_wise(relation.source)
+    return False
+
+
+def _made_of(source: Source, plan: Plan) -> tuple[Relation, Stored]:
+    if source.made_of is not None:
+        relation, stored = source.made_of
+        return relation, stored
+    unit = ROW if plan.unit is None else plan.unit
+    declaration = Declaration(name=ALONE, unit=unit, columns=source.columns)
+    return TableRows(ALONE), Stored({ALONE: source}, {ALONE: declaration})
+
+
+def _columns_named(base: Source, unit: object, derived: Source) -> tuple[str, ...]:
+    """Return the columns of a stored table that a relation of it names, in the table's order, and one at least."""
+    named = {unit, *(field.name for field in derived.table.op().find(ops.Field))}
+    return tuple(name for name in base.table.columns if name in named) or tuple(base.table.columns[:1])
+
+
+def _columns_read(source: Source, plan: Plan) -> tuple[str, ...]:
+    """Return the columns that a plan names, in the table's order; one at least, so that rows can be counted."""
+    more = {f"distinct {index}": each.expression for index, each in enumerate(plan.distincts)}
+    more |= {f"measured {index}": each.expression for index, each in enumerate(plan.measured)}
+    named: set[str] = set()
+    for asked in _asked(plan):
+        rows, _ = counted_rows(asked, source.table, kinds_of(source), None, more)
+        named |= {field.name for field in rows.op().find(ops.Field)}
+    columns = tuple(name for name in source.table.columns if name in named)
+    return columns or tuple(source.table.columns[:1])
+
+
+def _asked(plan: Plan) -> Sequence[Plan]:
+    return (plan, question_of_profiles(plan)) if plan.profiles else (plan,)

@@ -1,0 +1,76 @@
+"""The rows of one part while they arrive: in memory, and from a public size on in a private file that is mapped.
+
+So what a part takes does not grow with its rows, whoever they belong to.
+"""
+
+import mmap
+import os
+import tempfile
+from typing import IO, Any, Self
+
+import pyarrow as pa
+
+from tacit.memory import spill_folder
+
+HELD_SHARE = 8
+ALIGNED = 64  # bytes: Arrow reads what begins at a multiple of them in place
+
+
+class Spool:
+    """Arrow rows of a few tables, taken piece by piece."""
+
+    def __init__(self, memory: int, tables: int) -> None:
+        self._most = memory // HELD_SHARE
+        self._held: list[list[Any]] = [[] for _ in range(tables)]
+        self._size = 0
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._written: list[list[tuple[int, int]]] = [[] for _ in range(tables)]
+
+    def add(self, table: int, data: bytes) -> None:
+        """Take a piece: an Arrow stream of rows of one table."""
+        self._held[table].append(data)
+        self._size += len(data)
+        if self._size > self._most:
+            self._spill()
+
+    def table(self, table: int, schema: pa.Schema) -> pa.Table:
+        """Return all rows of one table; those in the file are read as they are used."""
+        pieces = list(self._held[table])
+        if self._file is not None and self._written[table]:
+            mapped = pa.py_buffer(mmap.mmap(self._file.fileno(), self._end, access=mmap.ACCESS_READ))
+            pieces += [mapped.slice(start, size) for start, size in self._written[table]]
+        tables = [pa.ipc.open_stream(piece).read_all() for piece in pieces]
+        return pa.concat_tables(tables) if tables else schema.empty_table()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(dir=spill_folder(), buffering=0)  # noqa: SIM115 - closed by close()
+        for held, written in zip(self._held, self._written, strict=True):
+            for data in held:
+                written.append((self._end, len(data)))
+                self._write(data)
+            held.clear()
+        self._size = 0
+
+    def _write(self, data: bytes) -> None:
+        if self._file is None:
+            raise ValueError("the file is open by now")
+        aligned = bytes(data) + bytes(-len(data) % ALIGNED)
+        waiting = memoryview(aligned)
+        while waiting.nbytes:
+            done = os.pwrite(self._file.fileno(), waiting, self._end)
+            waiting, self._end = waiting[done:], self._end + done
+
+    def close(self) -> None:
+        """Free the memory and close the file."""
+        for held in self._held:
+            held.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,49 @@
+"""What a question's WHERE says about stored cells alone, for a store that can leave rows out before it sends them.
+
+A prefilter is no part of a question's meaning: our own SQL filters again. So all that it must do is to hold for every
+row that the condition holds for, and what it does not know stands for every row. Only comparisons of a stored column,
+read as its own type, with constants are known, and whether it is NULL; AND and OR of them; and NOT of nothing else.
+"""
+
+from collections.abc import Mapping
+
+from tacit.query import Call, Column, Expression, Value
+from tacit.tables import ColumnFacts, Wanted
+
+COMPARED = ("=", "<>", "<", "<=", ">", ">=", "in")
+TYPES = ("int", "bool", "date", "text")
+ANY = Wanted("any")
+
+
+def wanted_rows(where: Expression | None, columns: Mapping[str, ColumnFacts]) -> Wanted | None:
+    """Return a condition that holds for every row that `where` holds for; None: every row is wanted."""
+    return None if where is None else _wanted(where, columns)
+
+
+def _wanted(where: Expression, columns: Mapping[str, ColumnFacts]) -> Wanted:
+    if isinstance(where, Column):  # a bool by itself
+        return Wanted("=", where.name, "bool", (True,))
+    if isinstance(where, Value):
+        return ANY
+    first = where.arguments[0] if where.arguments else None
+    if where.function in ("and", "or"):
+        return Wanted(where.function, of=tuple(_wanted(each, columns) for each in where.arguments))
+    if where.function == "not" and isinstance(first, Column):
+        return Wanted("=", first.name, "bool", (False,))
+    if where.function == "not" and isinstance(first, Call) and first.function == "is_null":
+        inner = _wanted(first, columns)
+        return inner if inner is ANY else Wanted("is_not_null", inner.column, inner.type)
+    if not isinstance(first, Column) or columns[first.name].type not in TYPES:
+        return ANY
+    if where.function == "is_null":
+        return Wanted("is_null", first.name, columns[first.name].type)
+    if where.function in COMPARED:
+        return _compared(where, first, columns[first.name].type)
+    return ANY
+
+
+def _compared(where: Call, column: Column, kind: str) -> Wanted:
+    constants = [each.value for each in where.arguments[1:] if isinstance(each, Value) and each.type == kind]
+    if len(constants) < len(where.arguments) - 1:
+        return ANY
+    return Wanted(where.function, column.name, kind, tuple(constants))

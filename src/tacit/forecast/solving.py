@@ -1,0 +1,318 @@
+"""The least epsilon for a wanted error, solved from plans and public facts; refused where a fact is missing.
+
+A percent is relative to the largest possible aggregate: of the declared population for counts, of the population at the
+end of the range for sums, of the range for means, of the largest possible value for variances and covariances, and for
+quantiles of the ranks, since how far off in values they are depends on the data. Where bounds were learned, a percent
+of a sum is of all that facts tell of. A computed column errs by what its numbers err, times how far it moves with each.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+from tacit.answer import ScaledOutput, is_scaled
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.forecast.foreseen import nothing_is_believed
+from tacit.forecast.target import depends_on, expected_error, farther_end
+from tacit.plan import (
+    Correlation,
+    CountDistinct,
+    CountRows,
+    CountUnits,
+    CountValues,
+    Covariance,
+    Mean,
+    Plan,
+    PlannedOutput,
+    Quantile,
+    Ranking,
+    StandardDeviation,
+    Sum,
+    Variance,
+)
+from tacit.privacy import Number, decimal_meaning, positive, show, whole
+from tacit.query import Moves
+
+Wanted = Number | Mapping[str, Number]
+ERROR_MOST = Fraction(10**300)  # no answer is further off
+# Epsilons are tried with three digits, from 0.00001 to 99.9.
+DIGITS = range(100, 1000)
+EXPONENTS = range(-7, 0)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The public sizes that errors are held against."""
+
+    population: int | None
+    rows: Fraction | None  # of one group
+    why_no_rows: str = ""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The epsilon found, and in words what it was found for."""
+
+    epsilon: Fraction
+    words: str
+
+
+def group_rows(plan: Plan, population: int | None, for_groups_of: int | None) -> Sizes:
+    """Return the sizes to plan for: as given, or the population divided evenly between public groups."""
+    if for_groups_of is not None:
+        return Sizes(population, Fraction(whole(for_groups_of, name="for_groups_of")))
+    if population is None:
+        return Sizes(None, None, "no population is declared")
+    if plan.public_keys is None:
+        return Sizes(population, None, "how many groups there are is not public")
+    if plan.where is not None:
+        return Sizes(population, None, "how many rows the filter keeps is not public")
+    return Sizes(population, Fraction(population, len(plan.public_keys)))
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """The error allowed for a column of one plan: an output, or what is computed from several."""
+
+    name: str
+    plan: int  # which of the plans
+    moves: Moves
+    allowed: float
+    rows: Fraction | None  # of one group
+
+    def is_met(self, plans: Sequence[Plan], confidence: Fraction) -> bool:
+        """Whether it is expected to hold: of several numbers at once, each at a confidence that holds for all."""
+        plan = plans[self.plan]
+        level = 1 - (1 - confidence) / len(self.moves.slopes)
+        size = None if self.rows is None else float(self.rows)
+        error = float(self.moves.slack)
+        for name, slope in self.moves.slopes.items():
+            own = expected_error(_output(plan, name), plan, level, rows=size)
+            if own is None:
+                return False
+            error += float(slope) * own
+        return error <= self.allowed
+
+    def is_sized(self, plans: Sequence[Plan]) -> bool:
+        """Whether it depends on how many rows a group has."""
+        plan = plans[self.plan]
+        return any(depends_on(_output(plan, name), plan) == "rows" for name in self.moves.slopes)
+
+
+def solve_epsilon(
+    wanted: Wanted,
+    plans_at: Callable[[Fraction], Sequence[Plan]],
+    confidence: Fraction,
+    sizes: Callable[[Plan], Sizes],
+    computed: Mapping[str, Moves] | None = None,
+) -> Solved:
+    """Return the least epsilon, to three digits, at which every wanted error is expected to hold in every plan.
+
+    `computed` says of columns that are no output how far they move with those they are computed from.
+    """
+    first = plans_at(Fraction(1))
+    goals = _goals(wanted, first, sizes, computed or {})
+
+    def holds(epsilon: Fraction) -> bool:
+        plans = plans_at(epsilon)
+        return all(goal.is_met(plans, confidence) for goal in goals)
+
+    steps = len(DIGITS) * len(EXPONENTS)
+    low, high = -1, steps
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(_epsilon(middle)) else (middle, high)
+    if high == steps:
+        bounds, instead = _left_out_words(plans_at(_epsilon(steps - 1)))
+        raise QueryRefused(
+            f"the wanted error is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it{bounds}"
+            f"\nhint: allow a larger error, {instead}or ask about larger groups"
+        )
+    words = _words(goals, first, confidence)
+    return Solved(_epsilon(high), words + _unsized_words(plans_at(_epsilon(high)), goals))
+
+
+def _left_out_words(plans: Sequence[Plan]) -> tuple[str, str]:
+    """Return what bounds by hand leave out, which no epsilon mends, and what to do about it."""
+    found = [plan.measured_totals[0].outlook for plan in plans if plan.measured_totals]
+    kept = min((outlook.kept for outlook in found if outlook is not None), default=1.0)
+    if kept >= 1:
+        return "", ""
+    share = f", since the bounds given by hand leave out about {100 * (1 - kept):.2g} % of rows"
+    return share, "raise rows_per_unit and groups_per_unit, leave them out, "
+
+
+def _unsized_words(plans: Sequence[Plan], goals: Sequence[_Goal]) -> str:
+    """Return that the error is of the noise alone, where what bounds by hand leave out of a group is not known."""
+    for goal in goals:
+        plan = plans[goal.plan]
+        if goal.rows is not None or not plan.measured_totals or plan.public_keys is not None:
+            continue
+        if any(isinstance(_output(plan, name), CountRows | CountValues | Sum) for name in goal.moves.slopes):
+            return "; of the noise alone, since how many rows a group has is not public: for_groups_of=1000 says it"
+    return ""
+
+
+def _epsilon(index: int) -> Fraction:
+    digits, power = DIGITS[index % len(DIGITS)], EXPONENTS[index // len(DIGITS)]
+    return Fraction(digits) * Fraction(10) ** power
+
+
+def _output(plan: Plan, name: str) -> PlannedOutput:
+    return next(output for output in plan.outputs if output.name == name)
+
+
+def _goals(
+    wanted: Wanted, plans: Sequence[Plan], sizes: Callable[[Plan], Sizes], computed: Mapping[str, Moves]
+) -> list[_Goal]:
+    """Return the error allowed for each column that has a goal, in each plan that has it."""
+    alone = {output.name: Moves({output.name: Fraction(1)}) for plan in plans for output in plan.outputs}
+    named = alone | dict(computed)
+    if isinstance(wanted, Mapping):
+        unknown = [name for name in wanted if name not in named]
+        if unknown or not wanted:
+            raise InvalidParameter(
+                f"error names {unknown or 'nothing'}, but the aggregates of this question are {', '.join(named)}"
+                "\nhint: error={'n': 100, 'mean_age': '1%'}"
+            )
+        goals = dict(wanted)
+    else:
+        inside = {name for moves in computed.values() for name in moves.slopes}
+        foreseen = [
+            output.name
+            for plan in plans
+            for output in plan.outputs
+            if output.name not in inside and depends_on(output, plan) != "data"
+        ]
+        goals = dict.fromkeys([*foreseen, *computed], wanted)
+        if not goals:
+            _refuse_unforeseen(plans[0].outputs[0])
+    return [
+        _Goal(name, at, named[name], _allowed(goals[name], name, named[name], plan, sizes(plan)), sizes(plan).rows)
+        for name in goals
+        for at, plan in enumerate(plans)
+        if {output.name for output in plan.outputs}.issuperset(named[name].slopes)
+    ]
+
+
+def _allowed(wanted: Number, name: str, moves: Moves, plan: Plan, sizes: Sizes) -> float:
+    """Return the absolute error allowed; a percent is of what the parts can be at most, each as far as it moves."""
+    outputs = {each: _output(plan, each) for each in moves.slopes}
+    if name not in outputs and any(isinstance(output, Quantile) for output in outputs.values()):
+        raise QueryRefused(
+            f"the error of '{name}' depends on the data: it is computed from a quantile, whose error is known in ranks"
+            " only\nhint: give epsilon, or a percent of the ranks by the quantile's own name"
+        )
+    if _percent(wanted) is not None:
+        return sum(float(slope) * _goal(wanted, outputs[each], plan, sizes) for each, slope in moves.slopes.items())
+    allowed = min(_goal(wanted, output, plan, sizes) for output in outputs.values())
+    if allowed <= float(moves.slack):
+        raise QueryRefused(
+            f"the error of '{name}' cannot be {allowed:g}: it is rounded, to within {float(moves.slack):g}"
+            "\nhint: allow a larger error, or round to more places"
+        )
+    return allowed
+
+
+def _goal(wanted: Number, output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
+    if depends_on(output, plan) == "data":
+        _refuse_unforeseen(output)
+    if nothing_is_believed(plan):
+        raise QueryRefused(
+            f"the error of '{output.name}' is not known: too few people were seen when its bounds were learned"
+            "\nhint: learn again with a larger epsilon (table.learn), give rows_per_unit, or give epsilon"
+        )
+    if depends_on(output, plan) == "rows" and sizes.rows is None:
+        raise QueryRefused(
+            f"the error of '{output.name}' depends on how many rows a group has, and {sizes.why_no_rows}"
+            "\nhint: give the size of a group, e.g. for_groups_of=1000, or give epsilon"
+        )
+    share = _percent(wanted)
+    if share is None:
+        if isinstance(output, Quantile):
+            raise QueryRefused(
+                f"the error of the quantile '{output.name}' in values depends on the data; only its error in ranks can"
+                " be planned\nhint: give a percent of the ranks, e.g. error='1%'"
+            )
+        exact = wanted if isinstance(wanted, int | float | Fraction) else str(wanted)
+        return float(min(positive(decimal_meaning(exact, name="error"), name="error"), ERROR_MOST))
+    return float(share) * _largest(output, plan, sizes)
+
+
+def _percent(wanted: Number) -> Fraction | None:
+    if not isinstance(wanted, str) or not wanted.strip().endswith("%"):
+        return None
+    share = positive(decimal_meaning(wanted.strip()[:-1].strip(), name="error"), name="error") / 100
+    return min(share, ERROR_MOST)
+
+
+def _largest(output: PlannedOutput, plan: Plan, sizes: Sizes) -> float:
+    """Return the value that a percent is relative to."""
+
+    def height(column: int) -> float:
+        return float(plan.measured[column].height * plan.measured[column].step)
+
+    if is_scaled(output, plan):
+        return _whole_of_facts(output, plan, sizes)
+    match output:
+        case CountRows() | CountUnits() | CountValues() | CountDistinct():
+            return _population(output, sizes)
+        case Sum():
+            return _population(output, sizes) * farther_end(output, plan)
+        case Mean():
+            return height(output.column)
+        case Variance() | StandardDeviation():
+            return height(output.column) * height(output.column) / 4
+        case Covariance() | Correlation():
+            return height(output.column) * height(output.other) / 4
+        case Quantile() | Ranking():
+            return 1.0
+        case _:
+            assert_never(output)
+
+
+def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: Sizes) -> float:
+    """Return what a percent is relative to where facts are known: all rows, or all that a column adds up to."""
+    column = plan.measured[output.column] if isinstance(output, Sum | Mean | CountValues) else None
+    if isinstance(output, Mean):
+        if column is None or column.between is None:
+            raise QueryRefused(
+                f"a percent of the mean '{output.name}' is relative to the range of its column, but none is declared"
+                "\nhint: give the error as a number, e.g. error={'" + output.name + "': 2}"
+            )
+        return float(column.between[1] - column.between[0])
+    if sizes.population is not None and not isinstance(output, Sum):
+        return float(sizes.population)
+    vector = plan.scaling.vectors[output.release] if plan.scaling else None
+    if vector is None or vector.outlook is None:
+        return _population(output, sizes)
+    step = float(column.step) if isinstance(output, Sum) and column is not None else 1.0
+    return vector.outlook.mass * step
+
+
+def _population(output: PlannedOutput, sizes: Sizes) -> float:
+    if sizes.population is None:
+        raise QueryRefused(
+            f"a percent of '{output.name}' is relative to the population, but no population is declared"
+            "\nhint: declare population=10_000, or give the error as a number, e.g. error=100"
+        )
+    return float(sizes.population)
+
+
+def _refuse_unforeseen(output: PlannedOutput) -> None:
+    if isinstance(output, Ranking):
+        raise QueryRefused("a ranking has no error that an epsilon could be solved for\nhint: give epsilon")
+    instead = "the variance" if isinstance(output, StandardDeviation | Variance) else "the covariance"
+    raise QueryRefused(
+        f"the error of '{output.name}' depends on the spread of the data, which is not public"
+        f"\nhint: give epsilon, or ask for {instead} with an error under bounds by hand: rows_per_unit, groups_per_unit"
+        " and between"
+    )
+
+
+def _words(goals: Sequence[_Goal], plans: Sequence[Plan], confidence: Fraction) -> str:
+    named = ", ".join(dict.fromkeys(f"{goal.name} ± {goal.allowed:.4g}" for goal in goals))
+    rows = {goal.rows for goal in goals if goal.rows is not None and goal.is_sized(plans)}
+    size = f" in groups of {float(min(rows)):,.0f} rows" if len(rows) == 1 else ""
+    return f"the least that is expected to give {named}{size}, {float(confidence) * 100:g} % of the time"

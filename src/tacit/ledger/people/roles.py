@@ -1,0 +1,451 @@
+"""People: who may ask, of which tables and until when, and the tokens by which a server knows them.
+
+A person is an entry of the chain, and a later entry replaces it; so is the making and the end of a token. What stands
+beside the chain is a hash of each token's secret and when it was used: deleting a row ends the token, and writing one
+makes none. A ledger without people asks for no names.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from hmac import compare_digest
+from typing import TypeVar
+
+from tacit.errors import InvalidParameter, LedgerError, NotAllowed
+from tacit.ledger import registry
+from tacit.ledger.budget import Budget
+from tacit.ledger.chain import canonical, digest, fresh_secret
+from tacit.ledger.clock import time_text
+from tacit.ledger.draft import HELD, PEOPLE, PERSON, Draft, person_name
+from tacit.ledger.entry import Entry, Record
+from tacit.ledger.people.spelling import given_name, look, name_key
+from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.store import FORGET_HASH, KEEP_HASH, NOTE_USE, Store
+from tacit.privacy import Loss
+
+CURATOR, ANALYST, AUDITOR = ROLES = ("curator", "analyst", "auditor")
+REASON_MAX = 1000
+
+# A secret: the prefix that scanners look for, the token's id, and 256 random bits.
+SECRET = re.compile(r"tacit_([0-9a-f]{16})_([A-Za-z0-9_-]{43})").fullmatch
+SECRET_MAX = 200
+# The id and the hash of nobody's token, looked up and compared where there is none at all.
+_NO_ID, _NO_HASH = "0" * 16, "0" * 64
+# The last use is written again when it is older than this much of a time's text: the minute.
+_MINUTE = 16
+
+Outcome = TypeVar("Outcome")
+
+
+@dataclass(frozen=True)
+class Person:
+    """Someone the ledger knows: how they write their name, what they may do, of which tables, and until when.
+
+    `name` None is whoever asks without a name, where the curator lets them. `tables` None is every table, and `until`
+    None for good; else it is the moment at which their time is over, by the ledger's clock. `since` is the number of
+    the entry that let them in.
+    """
+
+    name: str | None
+    role: str
+    tables: tuple[str, ...] | None = None
+    until: str | None = None
+    ended: bool = False
+    since: int = 0
+
+    def why_not(self, table: str, *, time: str) -> str | None:
+        """Return why this person may not ask about a table at a time, in words; None if they may."""
+        who = "those without a name" if self.name is None else f"'{self.name}'"
+        if self.ended or (self.until is not None and self.until <= time):
+            return f"the time of {who} is over"
+        if self.role == AUDITOR:
+            return f"{who} is an auditor, who reads the ledger and asks nothing"
+        if self.tables is not None and table not in self.tables:
+            return f"'{table}' is not among the tables that {who} may ask about"
+        return None
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token: its id, whose it is, when it was made and until when it holds, whether it ended, and when it was used.
+
+    `holds` is whether it would be let in now. The secret is nowhere.
+    """
+
+    id: str
+    name: str
+    made: str
+    until: str | None
+    ended: bool
+    first_used: str | None
+    last_used: str | None
+    holds: bool
+
+
+class KnowsPeople:
+    """The part of a ledger that is about people and what they may spend; the ledger itself has the rest."""
+
+    _store: Store
+
+    def _submit(self, step: Callable[[Draft], Outcome]) -> Outcome:
+        raise NotImplementedError
+
+    def _view(self) -> AbstractContextManager[Draft]:
+        raise NotImplementedError
+
+    def add_person(
+        self,
+        name: str | None,
+        *,
+        role: str = ANALYST,
+        tables: "tuple[str, ...] | list[str] | None" = None,
+        until: "str | date | None" = None,
+        reason: str = "",
+    ) -> Person:
+        """Let a person in, or say anew what they may do; for the record. From the first on, only people may ask.
+
+        `name` None lets those in who ask without a name. `tables` None is every table. A date given as `until` is the
+        first day (UTC) on which their time is over.
+        """
+        kept = None if name is None else given_name(name)
+        person = Person(kept, _role(role, kept), _table_names(tables), until_text(until))
+        words = _reason(reason)
+        return self._submit(lambda draft: _add_person(draft, person, words))
+
+    def end_person(self, name: str | None, *, reason: str = "") -> Person:
+        """End a person's time, and their tokens; for the record. What they spent stays spent."""
+        words = _reason(reason)
+        return self._submit(lambda draft: _end_person(draft, name, words))
+
+    def person(self, name: str | None) -> Person | None:
+        """Return the person of a name, however it is spelled, ended or not; None where there is none."""
+        with self._view() as draft:
+            return find_person(draft, name)
+
+    def people(self) -> tuple[Person, ...]:
+        """Return every person, ended or not, by name; those without a name come first."""
+        with self._view() as draft:
+            found = [draft.fact(name) for name in draft.rows.names(PERSON)]
+            people = [person_from(entry) for entry in found if entry is not None]
+        return tuple(sorted(people, key=lambda one: name_key(one.name or "")))
+
+    def has_people(self) -> bool:
+        """Whether the curator has said who may ask."""
+        with self._view() as draft:
+            return draft.state.get(PEOPLE) is not None
+
+    def grant(
+        self,
+        name: str,
+        budget: Loss,
+        *,
+        analyst: str | None = None,
+        period: str | None = None,
+        population: int | None = None,
+        accept_large_delta: bool = False,
+        reason: str = "",
+    ) -> Budget:
+        """Set the budget of a table's people from now on, for an analyst ("*" for each) or a period where given.
+
+        Only with the signing key, and for the record. What was spent stays spent; a charge must fit every budget.
+        """
+        return self._submit(
+            lambda draft: registry.grant(
+                draft,
+                name,
+                budget,
+                analyst=analyst,
+                period=period,
+                population=population,
+                accept_large_delta=accept_large_delta,
+                reason=reason,
+            )
+        )
+
+    def revoke(self, name: str, *, analyst: str | None = None, period: str | None = None, reason: str = "") -> Budget:
+        """Let nothing more be spent under a budget, from now on and for the record; a later grant sets it anew."""
+        return self._submit(lambda draft: registry.revoke(draft, name, analyst=analyst, period=period, reason=reason))
+
+    def new_token(self, name: str, *, until: "str | date | None" = None, reason: str = "") -> str:
+        """Return the secret of a new token of a person. It is shown this once: the ledger keeps only its hash."""
+        id, secret = fresh_secret()
+        ends, words, hash = until_text(until), _reason(reason), secret_hash(secret)
+        # its row first: without the entry it is nobody's
+        self._store.beside(KEEP_HASH, (id, hash))
+        try:
+            self._submit(
+                lambda draft: _new_token(draft, id, name, check=token_check(id, hash), until=ends, reason=words)
+            )
+        except BaseException:
+            self._store.beside(FORGET_HASH, (id,))
+            raise
+        return secret
+
+    def end_token(self, id: str, *, reason: str = "") -> None:
+        """End a token by its id, or by its secret, everywhere and at once; for the record."""
+        matched = SECRET(id) if isinstance(id, str) else None
+        token, words = matched[1] if matched else str(id), _reason(reason)
+        self._submit(lambda draft: _end_token(draft, token, words))
+        self._store.beside(FORGET_HASH, (token,))
+
+    def tokens(self, name: str | None = None) -> tuple[Token, ...]:
+        """Return the tokens of a person, or of everyone, in the order in which they were made."""
+        with self._view() as draft:
+            ids = [found.removeprefix(HELD) for found in draft.rows.names(HELD)]
+            tokens = [_token(draft, id) for id in ids]
+        mine = [one for one in tokens if name is None or name_key(one.name) == name_key(name)]
+        return tuple(sorted(mine, key=lambda one: (one.made, one.id)))
+
+    def whose(self, secret: str) -> Person | None:
+        """Return whose token this is, read from the store now; None for one that is unknown, wrong, ended or expired.
+
+        All of those take the same steps: who tries secrets learns nothing from the time it takes. The first and the
+        last use are kept. A token whose time is over is ended for the record when it is next shown, so that a clock
+        that goes back does not bring it back.
+        """
+        matched = SECRET(secret) if isinstance(secret, str) else None
+        id, hash = (_NO_ID if matched is None else matched[1]), secret_hash(str(secret)[:SECRET_MAX])
+        with self._view() as draft:
+            found = _held(draft, id, hash)
+        if found.is_over:
+            _end_expired(self, id)
+        if found.person is None:
+            return None
+        if (found.last_used or "")[:_MINUTE] != found.time[:_MINUTE]:
+            self._store.beside(NOTE_USE, (found.time, found.time, id))
+        return found.person
+
+
+# ---- people ----------------------------------------------------------------------------------------------------------
+
+
+def require_allowed(draft: Draft, analyst: str | None, table: RegisteredTable) -> None:
+    """Refuse who may not ask about a table; a ledger without people lets everyone ask."""
+    why = why_not(draft, analyst, table)
+    if why is not None:
+        raise not_allowed(why)
+
+
+def why_not(draft: Draft, analyst: str | None, table: RegisteredTable) -> str | None:
+    """Return why an analyst may not ask about a table, and those beside it, now, in words; None if they may."""
+    if draft.state.get(PEOPLE) is None:
+        return None
+    person = find_person(draft, analyst)
+    if person is not None:
+        declared = [draft.book.table(id) for id in (table.id, *table.beside)]
+        names = ["?" if each is None else each.name for each in declared]
+        return next((why for name in names if (why := person.why_not(name, time=draft.time)) is not None), None)
+    return (
+        "this ledger knows its people, and this question has no name to it"
+        if analyst is None
+        else f"this ledger does not know '{analyst}'"
+    )
+
+
+def not_allowed(why: str) -> NotAllowed:
+    """Return the error for someone who may not ask."""
+    return NotAllowed(
+        f"{why}; nothing was charged or read"
+        "\nhint: give the name you are known by (analyst=, --analyst), or have the curator let you in: "
+        "tacit people add NAME"
+    )
+
+
+def find_person(draft: Draft, name: str | None) -> Person | None:
+    """Return the person of a name; None where there is none."""
+    entry = draft.fact(person_name(name))
+    return None if entry is None else person_from(entry)
+
+
+def person_from(entry: Entry) -> Person:
+    """Return the person that an entry is about."""
+    record = entry.record
+    tables = None if record["tables"] is None else tuple(record["tables"])
+    return Person(record["name"], record["role"], tables, record["until"], record["ended"], record["since"])
+
+
+def _add_person(draft: Draft, person: Person, reason: str) -> Person:
+    before = find_person(draft, person.name)
+    if before is None and person.name is not None:
+        _refuse_look_alike(draft, person.name)
+    name = person.name if before is None else before.name
+    since = draft.head.number + 1 if before is None or before.ended else before.since
+    entry = draft.append(
+        {
+            "kind": "person",
+            "name": name,
+            "role": person.role,
+            "tables": None if person.tables is None else list(person.tables),
+            "until": person.until,
+            "ended": False,
+            "since": since,
+            "reason": reason,
+        }
+    )
+    return person_from(entry)
+
+
+def _end_person(draft: Draft, name: str | None, reason: str) -> Person:
+    entry = draft.fact(person_name(name))
+    if entry is None or entry.record["ended"]:
+        known = (
+            "those without a name may not ask here"
+            if name is None
+            else f"this ledger has no '{name}' whose time could end"
+        )
+        raise InvalidParameter(f"{known}\nhint: tacit people list")
+    kept = {word: value for word, value in entry.record.items() if word != "time"}
+    return person_from(draft.append({**kept, "ended": True, "reason": reason}))
+
+
+def _refuse_look_alike(draft: Draft, name: str) -> None:
+    for found in draft.rows.names(PERSON):
+        entry = draft.fact(found)
+        other = None if entry is None else entry.record["name"]
+        if other is not None and look(other) == look(name):
+            raise InvalidParameter(
+                f"'{name}' looks like '{other}', whom this ledger knows: people could take one for the other"
+                f"\nhint: give a name that cannot be confused with it; for the same person, use '{other}'"
+            )
+
+
+def _role(role: object, name: str | None) -> str:
+    if role not in ROLES:
+        raise InvalidParameter(f"role must be one of {', '.join(ROLES)}\nhint: role='analyst'")
+    if name is None and role != ANALYST:
+        raise InvalidParameter(f"those without a name can be analysts, and no {role}\nhint: give the {role} a name")
+    return str(role)
+
+
+def _table_names(tables: object) -> tuple[str, ...] | None:
+    if tables is None:
+        return None
+    if isinstance(tables, str) or not isinstance(tables, tuple | list) or not all(isinstance(t, str) for t in tables):
+        raise InvalidParameter("tables must be names of tables, or None for every table\nhint: tables=['visits']")
+    return tuple(sorted(set(tables)))
+
+
+def _reason(reason: object) -> str:
+    if not isinstance(reason, str) or len(reason) > REASON_MAX:
+        raise InvalidParameter(f"reason must be a text of at most {REASON_MAX} characters")
+    canonical(reason)
+    return reason
+
+
+def until_text(until: "str | date | None") -> str | None:
+    """Return the moment at which something is over, as the ledger writes times; a day is over when it begins (UTC).
+
+    >>> until_text("2027-02-01")
+    '2027-02-01T00:00:00.000000Z'
+    """
+    if until is None:
+        return None
+    given: date | None = None
+    with suppress(ValueError):
+        given = datetime.fromisoformat(until) if isinstance(until, str) else until
+    if isinstance(until, str) and len(until) == len("2027-02-01") and isinstance(given, datetime):
+        given = given.replace(tzinfo=UTC)
+    if isinstance(given, date) and not isinstance(given, datetime):
+        given = datetime(given.year, given.month, given.day, tzinfo=UTC)
+    if not isinstance(given, datetime) or given.tzinfo is None:
+        raise InvalidParameter(
+            "until must be a day, or a time with its zone\nhint: until='2027-02-01', or '2027-02-01T08:00:00+01:00'"
+        )
+    return time_text(lambda: given)
+
+
+# ---- tokens ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What a secret led to: its person if it holds, whether its time has just been over, and when it was used."""
+
+    person: Person | None
+    is_over: bool
+    last_used: str | None
+    time: str
+
+
+def secret_hash(secret: str) -> str:
+    """Return what a secret is known by; of 256 random bits, nobody finds them again."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def token_check(id: str, hash: str) -> str:
+    """Return what the chain has of a token's hash, so that nobody can put another hash in its row."""
+    return digest("token", id, hash)
+
+
+def _held(draft: Draft, id: str, hash: str) -> _Held:
+    """Return what a secret led to. Every step is taken, whatever the ones before it found.
+
+    For an id that is not there the next one stands in: it takes the same steps, and its secret is another.
+    """
+    found, kept, _, last = draft.rows.token_near(id) or (_NO_ID, _NO_HASH, None, None)
+    entry = draft.fact(HELD + found)
+    record: Record = {} if entry is None else entry.record
+    # a hash is of the whole secret, its id included
+    same = compare_digest(kept, hash) & compare_digest(str(record.get("check", _NO_HASH)), token_check(id, hash))
+    person = find_person(draft, record.get("name", ""))
+    is_known = same and person is not None and not record.get("ended", True)
+    is_let_in = person is not None and entry is not None and not person.ended and entry.number > person.since
+    ends = [until for until in (record.get("until"), None if person is None else person.until) if until is not None]
+    is_over = any(until <= draft.time for until in ends)
+    holds = is_known and is_let_in and not is_over
+    return _Held(person if holds else None, is_known and is_let_in and is_over, last, draft.time)
+
+
+def _new_token(draft: Draft, id: str, name: str, *, check: str, until: str | None, reason: str) -> Entry:
+    person = find_person(draft, name) if isinstance(name, str) else None
+    if person is None or person.ended:
+        raise InvalidParameter(f"this ledger has no '{name}' who could hold a token\nhint: tacit people add {name}")
+    return draft.append(
+        {
+            "kind": "token",
+            "token": id,
+            "name": person.name,
+            "check": check,
+            "until": until,
+            "ended": False,
+            "reason": reason,
+        }
+    )
+
+
+def _end_token(draft: Draft, id: str, reason: str) -> Entry:
+    entry = draft.fact(HELD + id)
+    if entry is None or entry.record["ended"]:
+        raise InvalidParameter("this ledger has no such token whose time could end\nhint: tacit people list")
+    kept = {word: value for word, value in entry.record.items() if word != "time"}
+    return draft.append({**kept, "made": entry.record["time"], "ended": True, "reason": reason})
+
+
+def _end_expired(ledger: KnowsPeople, id: str) -> None:
+    """End a token whose time is over, for the record; where that cannot be written now, it is over all the same."""
+    with suppress(InvalidParameter, LedgerError):
+        ledger.end_token(id, reason="its time is over")
+
+
+def _token(draft: Draft, id: str) -> Token:
+    entry = draft.fact(HELD + id)
+    if entry is None:
+        raise LedgerError("the ledger is damaged: a token is missing\nhint: run tacit ledger verify")
+    record = entry.record
+    row = draft.rows.token(id)
+    _, _, first, last = row or (id, _NO_HASH, None, None)
+    person = find_person(draft, record["name"])
+    ends = [until for until in (record["until"], None if person is None else person.until) if until is not None]
+    holds = (
+        row is not None
+        and not record["ended"]
+        and person is not None
+        and not person.ended
+        and entry.number > person.since
+        and all(until > draft.time for until in ends)
+    )
+    made = str(record.get("made", record["time"]))
+    return Token(id, record["name"], made, record["until"], record["ended"], first, last, holds)

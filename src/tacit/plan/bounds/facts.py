@@ -1,0 +1,68 @@
+"""Facts: noisy numbers that were paid for once and serve every later question, free, at any epsilon.
+
+A fact never touches privacy: caps and ranges that are read off facts are public numbers like those a person writes, and
+what they bound is bounded whatever they are. A wrong fact makes an answer worse, and nobody less protected. An absurd
+one, as only a damaged or forged entry has, is held to what could have been learned before anything is planned from it,
+so that no plan made from facts fails once it is charged.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from types import MappingProxyType
+
+from tacit.errors import QueryRefused
+from tacit.plan.plan import Plan
+from tacit.privacy import SCALE_MAX, SCALE_MIN
+
+# No bin is taken to have more people, or fewer than none, than this: a float tells whole numbers apart up to here.
+PEOPLE_MOST = 1 << 53
+EPSILON_SHOWN_MOST = Fraction(1 << 53)
+
+
+@dataclass(frozen=True)
+class WantedFact:
+    """A fact that a question needs and nobody has paid for yet: what to run, and what it is called.
+
+    `key` says what it is about, and never at which epsilon, so that it is found again by every later question.
+    """
+
+    key: str
+    words: str  # e.g. "how many rows a user_id has, by item"
+    plan: Plan = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What was learned: a plan's noisy integers, the scale of their noise, and where they were paid for."""
+
+    key: str
+    words: str
+    parts: tuple[tuple[int, ...], ...]  # [release or draw's target][bin]
+    scales: tuple[Fraction, ...]  # of the Laplace noise of each release, in people; none for a draw
+    epsilon: Fraction
+    entry: int = 0
+    time: str = ""
+
+
+Facts = Mapping[str, Fact]
+NO_FACTS: Facts = MappingProxyType({})
+
+
+def sound(fact: Fact, sizes: Sequence[int], *, scales: int, drawn_most: int | None = None) -> Fact:
+    """Return a fact with numbers that could have been learned; refuse one that has not so many numbers in each part.
+
+    `drawn_most` is the highest step that can be drawn, for numbers that are drawn; others count people.
+    """
+    if [len(part) for part in fact.parts] != list(sizes) or len(fact.scales) != scales:
+        raise QueryRefused(
+            f"what is kept as '{fact.words}' is not what such a fact has, so no question can rest on it"
+            "\nhint: run tacit ledger verify; learn(..., again=True) learns it once more"
+        )
+    least, most = (-PEOPLE_MOST, PEOPLE_MOST) if drawn_most is None else (0, drawn_most)
+    parts = tuple(tuple(min(max(number, least), most) for number in part) for part in fact.parts)
+    widths = tuple(min(max(scale, SCALE_MIN), SCALE_MAX) for scale in fact.scales)
+    epsilon = min(max(fact.epsilon, Fraction(0)), EPSILON_SHOWN_MOST)
+    if (parts, widths, epsilon) == (fact.parts, fact.scales, fact.epsilon):
+        return fact
+    return replace(fact, parts=parts, scales=widths, epsilon=epsilon)

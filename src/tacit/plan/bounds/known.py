@@ -1,0 +1,221 @@
+"""Known facts: what each is about, the key that it is found by, the plan that learns it, and what its numbers tell.
+
+A key has everything that a fact is about: whose rows, which of them, in which cells, which expression of which types on
+which grid. It never has an epsilon, a version or the name of an output, so that every later question finds it.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tacit.plan.bounds.facts import Fact, Facts, sound
+from tacit.plan.bounds.profiles import Reading, Span, read_profile, span_of
+from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
+from tacit.plan.groups import public_keys
+from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
+from tacit.plan.split import with_noise
+from tacit.query import Expression, PostProcessing, Query, Scalar, Value, columns_of, type_of
+from tacit.tables import Declaration, RowUnit
+
+# A call with at least this epsilon learns for its own WHERE; a smaller one takes what is known of all rows, if it is.
+OWN_WHERE_FROM = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What a profile is about: the rows, whose they are, and the cells that they fall into."""
+
+    declaration: Declaration
+    where: Expression | None
+    keys: tuple[KeyColumn, ...]
+    public_keys: tuple[tuple[Scalar, ...], ...] | None
+    is_pure: bool = False  # the call has no delta: its noise is Laplace noise, and L2 norms are of no use
+
+    @property
+    def unit(self) -> str | None:
+        """The unit's column; None: every row is its own unit."""
+        return None if isinstance(self.declaration.unit, RowUnit) else self.declaration.unit
+
+    @property
+    def moves(self) -> int:
+        """How many bins of a profile one unit changes by 1."""
+        return 1 if self.declaration.neighbours == "add-remove" else 2
+
+    def of_all_rows(self) -> "Grouping":
+        """Return the same cells without WHERE."""
+        return replace(self, where=None)
+
+    def of_whole_table(self) -> "Grouping":
+        """Return the whole table as one cell: what sizes and centres of columns are about."""
+        return replace(self, where=None, keys=(), public_keys=((),))
+
+    def record(self, *expressions: Expression) -> tuple[object, ...]:
+        """Return what tells it from every other, with the types of all columns that it reads."""
+        read: frozenset[str] = frozenset() if self.unit is None else frozenset((self.unit,))
+        for expression in (self.where, *(key.expression for key in self.keys), *expressions):
+            read |= columns_of(expression)
+        facts = self.declaration.columns
+        types = tuple(
+            (name, facts[name].type, facts[name].digits, facts[name].scale) for name in sorted(read) if name in facts
+        )
+        keys = tuple((key.expression, key.type) for key in self.keys)
+        return (self.unit, self.declaration.neighbours, self.where, keys, self.public_keys, types)
+
+
+def grouping_of(query: Query, declaration: Declaration, spend: Spend) -> Grouping:
+    """Return what the profiles of a question are about."""
+    keys = tuple(KeyColumn(key.name, key.expression, type_of(key.expression, declaration)) for key in query.keys)
+    return Grouping(declaration, query.where, keys, public_keys(query, declaration), is_pure=spend.delta_rho == 0)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One fact, told by all its rounds: profiles of one vector, or of values of one expression, or a centre."""
+
+    grouping: Grouping
+    measured: tuple[Measured, ...]
+    profiles: tuple[Profile, ...]  # none: a centre, drawn from the one measured column
+
+    def key(self, again: int = 0) -> str:
+        """Return the key of one of its rounds."""
+        record = (
+            self.grouping.record(*(column.expression for column in self.measured)),
+            self.measured,
+            self.profiles,
+            again,
+        )
+        name = "profile" if self.profiles else "centre"
+        return f"{name} {hashlib.sha256(repr(record).encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+    def rounds(self, facts: Facts) -> list[Fact]:
+        """Return the rounds that are known."""
+        known: list[Fact] = []
+        while (key := self.key(len(known))) in facts:
+            known.append(self.sound(facts[key]))
+        return known
+
+    def sound(self, fact: Fact) -> Fact:
+        """Return a fact of this as it could have been learned; refuse one that has other parts."""
+        if self.profiles:
+            bins = _bins_of(self.profiles)
+            return sound(fact, [bins] * len(self.profiles), scales=len(self.profiles))
+        (drawn,) = self.measured  # the number itself and both ends of its interval
+        return sound(fact, [1, 1, 1], scales=0, drawn_most=drawn.height)
+
+    def without_where(self) -> "Subject":
+        """Return the same of all rows."""
+        return replace(self, grouping=self.grouping.of_all_rows())
+
+    def at_hand(self, facts: Facts, epsilon: Fraction, *, widens: bool = False) -> "Subject":
+        """Return itself, or the same of all rows where that serves this call better."""
+        return self.tried(facts, epsilon, widens=widens)[-1]
+
+    def tried(self, facts: Facts, epsilon: Fraction, *, widens: bool) -> tuple["Subject", ...]:
+        """Return what to learn, one after the other, the last of which serves.
+
+        A call that is too small to learn of its own WHERE takes what is known of all rows. So does one that has
+        learned too little of it, if it `widens`: people are then taken to be no larger than those of the whole table.
+        """
+        if self.grouping.where is None:
+            return (self,)
+        wider, rounds = self.without_where(), self.rounds(facts)
+        if rounds:
+            return (self, wider) if widens and not self._is_believed(rounds) else (self,)
+        return (wider,) if epsilon < OWN_WHERE_FROM and wider.key() in facts else (self,)
+
+    def _is_believed(self, rounds: Sequence[Fact]) -> bool:
+        return not self.profiles or reading_of(rounds, 0, self.profiles[0].vector).top is not None
+
+
+@dataclass(frozen=True)
+class KeyCount:
+    """The fact how many different keys one key column has, of which each unit brings one: for keys that are found."""
+
+    grouping: Grouping  # by this key alone
+
+    @property
+    def key(self) -> str:
+        """The key of the fact."""
+        return f"groups {hashlib.sha256(repr(self.grouping.record()).encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+    def known(self, facts: Facts) -> Fact | None:
+        """Return the fact, if it is known."""
+        return sound(facts[self.key], [1], scales=1) if self.key in facts else None
+
+
+def key_counts(grouping: Grouping, facts: Facts, epsilon: Fraction) -> tuple[KeyCount, ...]:
+    """Return the counts of different keys that a question with found keys needs: of all rows, where that is known."""
+    if grouping.public_keys is not None:
+        return ()
+    found = []
+    for key in grouping.keys:
+        own = KeyCount(replace(grouping, keys=(key,)))
+        wider = KeyCount(replace(own.grouping, where=None))
+        is_small = own.key not in facts and wider.key in facts and epsilon < OWN_WHERE_FROM
+        found.append(wider if is_small else own)
+    return tuple(found)
+
+
+def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector, *, safe: float = 1.0) -> Reading:
+    """Return what all rounds of one profile tell together; `safe` is the cap, in steps, where nothing is believed."""
+    bins = tuple((fact.parts[profile], float(fact.scales[profile])) for fact in rounds)
+    whole = vector.kind != "centred"
+    return read_profile(bins, shift=vector.shift, whole=whole, safe=safe, is_total=profile == 0)  # L1 comes first
+
+
+def span_in(rounds: Sequence[Fact], subject: Subject, *, of_distances: bool = False) -> Span:
+    """Return how far values, or their distances from a middle, are believed to go above and below 0."""
+    whole = all(column.type == "int" for column in subject.measured)
+    bins = tuple((fact.parts[0], float(fact.scales[0])) for fact in rounds)
+    return span_of(bins, whole=whole, from_one=whole and not of_distances)
+
+
+# ---- The plans that learn profiles: their groups are bins, and a unit's cells are those of the question they are for.
+
+
+def profile_plan(subject: Subject, epsilons: Sequence[Fraction]) -> Plan:
+    """Return the plan that learns profiles: a unit is in one bin of each, and every bin gets Laplace noise.
+
+    Privacy: a unit changes one bin of a profile by 1; where it is replaced, two bins (docs/proofs/scaling.md).
+    """
+    grouping = subject.grouping
+    moves = grouping.moves
+    how_far = Sensitivity(l0=moves, l1=moves, l2_squared=moves, linf=1)
+    whole = sum(epsilons, Fraction(0))
+    declaration = grouping.declaration
+    bins = _bins_of(subject.profiles)
+    return Plan(
+        table=declaration.name,
+        version=declaration.version,
+        unit=grouping.unit,
+        neighbours=declaration.neighbours,
+        where=grouping.where,
+        keys=(KeyColumn("bin", Value(0, "int"), "int"),),
+        public_keys=tuple((place,) for place in range(bins)),
+        rows_per_unit=UNBOUNDED,
+        groups_per_unit=UNBOUNDED,
+        measured=subject.measured,
+        products=(),
+        releases=tuple(_people(place, how_far, epsilon, whole) for place, epsilon in enumerate(epsilons)),
+        quantiles=(),
+        distincts=(),
+        choice=None,
+        threshold=None,
+        outputs=(),
+        columns=("bin",),
+        after=PostProcessing(),
+        spend=Spend(whole),
+        profiles=subject.profiles,
+        cells=Cells(grouping.keys, grouping.public_keys),
+    )
+
+
+def _bins_of(profiles: Sequence[Profile]) -> int:
+    return LARGEST_BINS if profiles[0].norm == "largest" else BINS
+
+
+def _people(place: int, how_far: Sensitivity, epsilon: Fraction, whole: Fraction) -> NoisyRelease:
+    parts = (Part("people", index=(place,)),)
+    (made,) = with_noise([(parts, how_far, epsilon / whole)], Spend(whole), "laplace")
+    return made

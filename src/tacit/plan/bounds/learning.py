@@ -1,0 +1,401 @@
+"""Learning: which facts a question needs, and the plans that learn them.
+
+A fact is learned once, by a plan of its own that is charged as any other, and serves every later question about the
+same people and the same cells (`known.py` has its key). Facts build on each other: how large a column's values are,
+then its centre, then the profiles of sums about it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from tacit.accounting import laplace_scale
+from tacit.errors import with_article
+from tacit.plan.bounds.by_hand import facts_by_hand
+from tacit.plan.bounds.ceilings import keys_of_ceilings
+from tacit.plan.bounds.facts import Fact, Facts, WantedFact
+from tacit.plan.bounds.filled import distances_of, lacks_anything, ranged_columns
+from tacit.plan.bounds.filled_bounds import missing_bounds
+from tacit.plan.bounds.known import (
+    Grouping,
+    KeyCount,
+    Subject,
+    grouping_of,
+    key_counts,
+    profile_plan,
+    reading_of,
+    span_in,
+)
+from tacit.plan.bounds.moment_vectors import all_vectors, paired_columns
+from tacit.plan.bounds.vectors import (
+    MOMENTS_OF_ONE,
+    ValueColumn,
+    count_subject,
+    is_scaled,
+    missing_subject,
+    value_columns,
+    widens,
+)
+from tacit.plan.choices import with_quantiles_of
+from tacit.plan.plan import Plan, Spend
+from tacit.plan.planner import hand_set_plan
+from tacit.query import Aggregate, Output, Query, name_of
+from tacit.tables import Declaration
+
+# Which part of a call's epsilon learns: of a question of counts, of one with values, and of one without GROUP BY, where
+# the cap is all there is to choose.
+COUNTS_SHARE = Fraction(10, 100)
+VALUES_SHARE = Fraction(14, 100)
+# The same of a variance, and of what is made of two columns, which need more profiles.
+MOMENTS_SHARE = Fraction(25, 100)
+ONE_NUMBER_SHARE = Fraction(19, 100)
+# The same of a sum, whose profile should have no less for that it needs to know a size too, and of a mean.
+ONE_SUM_SHARE = Fraction(21, 100)
+ONE_VALUE_SHARE = Fraction(24, 100)
+# Of a question whose ranges, or bounds by which rows are dropped, are learned.
+RANGES_SHARE = Fraction(10, 100)
+# How that is divided: parts of a fact, each profile's by its norm. The L1 norm is also what tail caps are read off; a
+# size gives no more than a grid, and a centre need not be near. A mean's size has more: learning it again, where it is
+# not believed, would cost a tenth of the call. Of a mean that is asked alone, rows may be cut as they come, but not the
+# few people who are far from the centre: most is for seeing those.
+PARTS = {
+    "size": (Fraction(1),),
+    "size for one sum": (Fraction(1, 2),),
+    "size for a mean": (Fraction(2),),
+    "centre": (Fraction(1),),
+    "missing": (Fraction(2),),
+    "counts": (Fraction(5), Fraction(5, 4)),
+    "sums": (Fraction(5), Fraction(3, 2)),
+    "squares": (Fraction(5), Fraction(4)),
+    "counts for a mean": (Fraction(2), Fraction(3, 4)),
+    "sums for a mean": (Fraction(8), Fraction(2)),
+    "distances": (Fraction(5),),
+    "size of many": (Fraction(4),),
+    "distances of many": (Fraction(3),),
+    "groups": (Fraction(4),),
+}
+# Of so many columns at once a range must be found with little: most of it is for their sizes, without which there is
+# none, and distances from the middle may make it narrower.
+MANY_COLUMNS = 5
+# Where nothing is believed, another round gets this part, if its noise is clearly smaller than that of all before it.
+AGAIN_SHARE = Fraction(25, 100)
+AGAIN_SHARE_OF_SIZES = Fraction(10, 100)
+CLEARLY_SMALLER = 0.75
+# A profile with so many times the noise that this call's own would have was learned by a far smaller call.
+POORER = 8
+SHARE_PARTS = 10**6
+# What needs squares or products of values.
+MOMENT_KINDS = MOMENTS_OF_ONE | {"covariance", "correlation"}
+# Profiles of the lengths of vectors.
+PROFILED = ("counts", "sums", "squares", "counts for a mean", "sums for a mean")
+# How large values are, which makes the grid of all that is learned of them; and all profiles of the octaves of values.
+SIZES = ("size", "size for one sum", "size for a mean", "size of many")
+OF_VALUES = (*SIZES, "distances", "distances of many")
+OF_WHERE = " (of the rows that are asked about)"
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """A fact that a question needs, once it is known what it is about."""
+
+    kind: str
+    subject: Subject
+    words: str
+    centre_of: ValueColumn | None = None
+    instead: bool = False  # of all rows, because too little was learned of those that are asked about
+
+
+def needed_facts(
+    query: Query, declaration: Declaration, spend: Spend, facts: Facts, learn: Fraction | None = None
+) -> tuple[WantedFact, ...]:
+    """Return the facts that a question is planned from, known or not, as this call would learn them.
+
+    Later ones depend on earlier ones: where some are not known yet, those that depend on them are not in the list.
+    `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
+    """
+    query = with_quantiles_of(query, declaration)
+    grouping = grouping_of(query, declaration, spend)
+    if is_scaled(query, declaration):
+        needed = list(_needed(query, grouping, facts, spend.epsilon))
+        unit = _share(query, learn) / _parts(query, grouping)
+    elif lacks_anything(query, declaration, spend):
+        needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
+        unit = _share_to_fill(query, learn) / _parts_to_fill(query, grouping)
+    else:
+        return facts_by_hand(query, declaration, spend, facts, learn)
+    left = _left_for_more(learn)
+    profiles = sum(each.kind in PROFILED for each in needed)
+    values = sum(each.kind in OF_VALUES for each in needed)
+    wanted: dict[str, WantedFact] = {}
+
+    def want(some: Iterable[_Needed]) -> None:
+        for each in some:
+            again = AGAIN_SHARE_OF_SIZES / values if each.kind in OF_VALUES else AGAIN_SHARE / max(profiles, 1)
+            for fact in _rounds(each, spend.epsilon, unit, again * left, facts):
+                wanted.setdefault(fact.key, fact)
+
+    want(each for each in needed if each.kind in SIZES)
+    if any(key not in facts for key in wanted):  # what is learned on a grid waits until the grid stays what it is
+        return tuple(wanted.values())
+    want(each for each in needed if each.kind not in SIZES)
+    if is_scaled(query, declaration):
+        for count in key_counts(grouping, facts, spend.epsilon):
+            epsilon = spend.epsilon * _whole_parts(unit * PARTS["groups"][0])
+            name = count.grouping.keys[0].name
+            plan = key_count_plan(count, epsilon)
+            wanted.setdefault(count.key, WantedFact(count.key, f"about how many different {name} there are", plan))
+    return tuple(wanted.values())
+
+
+def missing_facts(
+    query: Query, declaration: Declaration, spend: Spend, facts: Facts, learn: Fraction | None = None
+) -> tuple[WantedFact, ...]:
+    """Return what must be learned next; nothing where all is known, or nothing is needed."""
+    return tuple(wanted for wanted in needed_facts(query, declaration, spend, facts, learn) if wanted.key not in facts)
+
+
+def ceiling_keys(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> tuple[str, ...]:
+    """Return the keys of facts that would limit what is believed of a question, if anybody has paid for them."""
+    query = with_quantiles_of(query, declaration)
+    grouping = grouping_of(query, declaration, spend)
+    if is_scaled(query, declaration):
+        wanted = all_vectors(query, grouping, facts, spend.epsilon)
+        subjects = [] if wanted is None else [each.subject for each in wanted.vectors if each.subject is not None]
+    else:
+        subjects = [bound.subject for bound in missing_bounds(query, grouping)]
+    return tuple(dict.fromkeys(key for subject in subjects for key in keys_of_ceilings(subject, facts)))
+
+
+def _left_for_more(learn: Fraction | None) -> Fraction:
+    """Return which part of their usual shares further rounds have: all rounds together leave some of the epsilon.
+
+    Who learns ahead, with all of an epsilon, counts the rounds (`Session.learn`).
+    """
+    if learn is None or learn >= 1:
+        return Fraction(1)
+    return min(Fraction(1), (1 - learn) / 2 / (AGAIN_SHARE + AGAIN_SHARE_OF_SIZES))
+
+
+def _share(query: Query, learn: Fraction | None) -> Fraction:
+    if learn is not None:
+        return learn
+    kinds = {output.aggregate.kind for output in query.outputs}
+    moments, values = bool(kinds & MOMENT_KINDS), bool(kinds & {"sum", "mean"} | kinds & MOMENT_KINDS)
+    if not query.keys:
+        has_more = moments or "mean" in kinds
+        return ONE_VALUE_SHARE if has_more else ONE_SUM_SHARE if values else ONE_NUMBER_SHARE
+    if moments:
+        return MOMENTS_SHARE
+    return VALUES_SHARE if values else COUNTS_SHARE
+
+
+def _share_to_fill(query: Query, learn: Fraction | None) -> Fraction:
+    if learn is not None:
+        return learn
+    added = any(output.aggregate.kind in ("sum", "mean") for output in query.outputs)
+    return ONE_VALUE_SHARE if added and not query.keys else RANGES_SHARE
+
+
+def _parts(query: Query, grouping: Grouping) -> Fraction:
+    """Return the parts of all facts of a question together, known or not."""
+    norms = 1 if grouping.is_pure or not grouping.keys else 2
+    parts = {kind: sum(PARTS[kind][:norms], Fraction(0)) for kind in PROFILED}
+    counts, sums = (parts[_profile_kind(kind, query)] for kind in ("counts", "sums"))
+    squares = parts["squares"]
+    columns = list(value_columns(query, grouping))
+    has_rows = any(output.aggregate.kind == "count" and output.aggregate.expression is None for output in query.outputs)
+    total = Fraction(0)
+    for column, outputs in columns:
+        total += sums + (PARTS[_size_of(column)][0] if column.between is None else 0)
+        total += 0 if column.about_zero else PARTS["centre"][0] + (PARTS["missing"][0] if has_rows else counts)
+        total += squares if any(output.aggregate.kind in MOMENT_KINDS for output in outputs) else 0
+    for pair, outputs in paired_columns(query, grouping):
+        total += sum((PARTS[_size_of(column)][0] for column in pair if column.between is None), 2 * PARTS["centre"][0])
+        total += counts + 2 * sums
+        total += squares * (3 if any(output.aggregate.kind == "correlation" for output in outputs) else 1)
+    subjects = {
+        (output.aggregate.kind, output.aggregate.expression)
+        for output in query.outputs
+        if output.aggregate.kind in ("count", "count_units")
+    }
+    keys = PARTS["groups"][0] * len(grouping.keys) if grouping.public_keys is None else 0
+    return (total + parts["counts"] * len(subjects) or parts["counts"]) + keys
+
+
+def _size_of(column: ValueColumn) -> str:
+    if not column.about_zero:
+        return "size for a mean"
+    return "size" if column.grouping.keys else "size for one sum"
+
+
+def _profile_kind(kind: str, query: Query) -> str:
+    """Return the kind of a profile: it is another where nothing but means is asked."""
+    return f"{kind} for a mean" if all(output.aggregate.kind == "mean" for output in query.outputs) else kind
+
+
+def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Iterator[_Needed]:
+    """Yield all facts whose subject is known: sizes first."""
+    who = "a row" if grouping.unit is None else with_article(grouping.unit)
+    by = ", ".join(key.name for key in grouping.keys)
+    cells = f", in all and by {by}" if by else ""
+    cells += OF_WHERE if grouping.where is not None else ""
+    rows = any(output.aggregate.kind == "count" and output.aggregate.expression is None for output in query.outputs)
+    alone = [column for column, _ in value_columns(query, grouping)]
+    paired = [column for pair, _ in paired_columns(query, grouping) for column in pair]
+    for column in (*alone, *paired):
+        name = name_of(column.expression)
+        size, centre, grid = column.size(), column.centre(facts), column.grid(facts)
+        if size is not None:
+            yield _Needed(_size_of(column), size, f"how large {name} is")
+        if centre is not None:
+            yield _Needed("centre", centre, f"about the middle of {name}", column)
+        if grid is not None and rows and not column.about_zero and column in alone:
+            missing = missing_subject(column, grid).at_hand(facts, epsilon)
+            yield _Needed("missing", missing, f"for about how many {name} is missing in some row")
+    wanted = all_vectors(query, grouping, facts, epsilon)
+    if wanted is None:
+        if rows:
+            subjects = count_subject(grouping, "rows").tried(facts, epsilon, widens=True)
+            yield from _tried("counts", subjects, f"how many rows {who} has{cells}")
+        return
+    for vector in wanted.vectors:
+        if vector.subject is None:
+            continue
+        if vector.role == "centred":
+            values = "values" if vector.factors is None else "squares" if len(set(vector.factors)) == 1 else "products"
+            words = f"how far from their middle the {values} of {who} add up{cells}"
+            kind = _profile_kind("sums", query) if vector.factors is None else "squares"
+        else:
+            what = "groups" if vector.role == "units" else "rows" if vector.role == "rows" else "values"
+            kind, words = _profile_kind("counts", query), f"how many {what} {who} has{cells}"
+        yield from _tried(kind, vector.subject.tried(facts, epsilon, widens=widens(query)), words)
+
+
+def _tried(kind: str, subjects: Sequence[Subject], words: str) -> Iterator[_Needed]:
+    """Yield a fact of the rows that are asked about, and of all rows where that tells too little."""
+    first, *then = subjects
+    yield _Needed(kind, first, words)
+    for wider in then:
+        yield _Needed(kind, wider, words.replace(OF_WHERE, ""), instead=True)
+
+
+def _parts_to_fill(query: Query, grouping: Grouping) -> Fraction:
+    columns = sum(1 for _ in ranged_columns(query, grouping))
+    many = " of many" if columns >= MANY_COLUMNS else ""
+    total = columns * sum((PARTS[kind][0] for kind in (f"size{many}", "centre", f"distances{many}")), Fraction(0))
+    for bound in missing_bounds(query, grouping):
+        total += sum(_parts_of("counts", bound.subject), Fraction(0))
+    return total
+
+
+def _needed_to_fill(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Iterator[_Needed]:
+    """Yield all facts that ranges and bounds are read off, whose subject is known."""
+    columns = list(ranged_columns(query, grouping))
+    many = " of many" if len(columns) >= MANY_COLUMNS else ""
+    for column in columns:
+        name = name_of(column.expression)
+        size, centre, distances = column.size(), column.centre(facts), distances_of(column, facts)
+        if size is not None:
+            yield _Needed(f"size{many}", size, f"how large {name} is")
+        if centre is not None:
+            yield _Needed("centre", centre, f"about the middle of {name}", column)
+        if distances is not None:
+            yield _Needed(f"distances{many}", distances, f"how far {name} is from its middle")
+    by = ", ".join(key.name for key in grouping.keys)
+    for bound in missing_bounds(query, grouping):
+        what = bound.what
+        if bound.expression is not None:
+            name = name_of(bound.expression)
+            what = f"different values of {name}"
+        words = f"how many {what} {with_article(str(grouping.unit))} has{', in all and by ' + by if by else ''}"
+        yield _Needed("counts", bound.subject.at_hand(facts, epsilon), words)
+
+
+def _parts_of(kind: str, subject: Subject) -> tuple[Fraction, ...]:
+    return PARTS[kind][: max(len(subject.profiles), 1)]
+
+
+def _rounds(needed: _Needed, epsilon: Fraction, unit: Fraction, again: Fraction, facts: Facts) -> Iterator[WantedFact]:
+    """Yield the rounds of a fact: those that are known, and the next one if there should be one.
+
+    A part of the first round is `unit` of the call's epsilon, and another round has `again` of it in all.
+    """
+    subject = needed.subject
+    parts = _parts_of(needed.kind, subject)
+    first = [epsilon * _whole_parts(unit * part) for part in parts]
+    more = [epsilon * _whole_parts(again * part / sum(parts)) for part in parts]
+    epsilons, known = more if needed.instead else first, list[Fact]()
+    while True:
+        key = subject.key(len(known))
+        yield WantedFact(key, needed.words, _learning_plan(needed, epsilons))
+        if key not in facts:
+            return
+        known.append(subject.sound(facts[key]))
+        is_poor = _is_poor(needed, known, first)
+        epsilons = first if is_poor else more
+        if subject.key(len(known)) not in facts and not is_poor and not _should_repeat(needed, known, more):
+            return
+
+
+def _is_poor(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction]) -> bool:
+    """Whether a profile has so much more noise than this call's own would have that it is worth learning again.
+
+    Not of sizes: a grid that changes would make all that was learned on it worthless.
+    """
+    if needed.kind not in PROFILED:
+        return False
+    reading = reading_of(known, 0, needed.subject.profiles[0].vector)
+    return reading.scale > POORER * _scale_at(epsilons[0], needed.subject)
+
+
+def _whole_parts(share: Fraction) -> Fraction:
+    """Return a share in whole parts, rounded down: what is charged for it is then exactly that."""
+    return max(Fraction(share * SHARE_PARTS // 1, SHARE_PARTS), Fraction(1, SHARE_PARTS))
+
+
+def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction]) -> bool:
+    """Whether nothing is believed yet, and another round would have clearly less noise than all before it."""
+    if needed.kind in ("centre", "missing"):
+        return False
+    subject = needed.subject
+    if needed.kind in OF_VALUES:
+        top, scale = (
+            span_in(known, subject, of_distances=needed.kind not in SIZES).top,
+            min(float(fact.scales[0]) for fact in known),
+        )
+    else:
+        reading = reading_of(known, 0, subject.profiles[0].vector)
+        top, scale = reading.top, reading.scale
+    return top is None and _scale_at(epsilons[0], subject) <= CLEARLY_SMALLER * scale
+
+
+def _scale_at(epsilon: Fraction, subject: Subject) -> float:
+    """Return the scale of the noise of a round: no epsilon makes it less than can be drawn."""
+    return float(laplace_scale(Fraction(subject.grouping.moves), epsilon))
+
+
+# ---- Plans.
+
+
+def _learning_plan(needed: _Needed, epsilons: Sequence[Fraction]) -> Plan:
+    if needed.centre_of is None:
+        return profile_plan(needed.subject, epsilons)
+    return centre_plan(needed.subject, needed.centre_of, epsilons[0])
+
+
+def centre_plan(subject: Subject, column: ValueColumn, epsilon: Fraction) -> Plan:
+    """Return the plan that learns a centre: the median of one row of each unit, within the range of its size."""
+    (measured,) = subject.measured
+    declaration = replace(subject.grouping.declaration, rows_per_unit=1, groups_per_unit=1)
+    aggregate = Aggregate("quantile", column.expression, measured.between, fraction=Fraction(1, 2))
+    query = Query(declaration.name, (Output("centre", aggregate),))
+    return hand_set_plan(query, declaration, Spend(epsilon))
+
+
+def key_count_plan(count: KeyCount, epsilon: Fraction) -> Plan:
+    """Return the plan that learns how many different keys there are: each unit brings one, by a fresh salt."""
+    grouping = count.grouping
+    declaration = replace(grouping.declaration, rows_per_unit=1, groups_per_unit=1)
+    aggregate = Aggregate("count_distinct", grouping.keys[0].expression, per_unit=1)
+    query = Query(declaration.name, (Output("groups", aggregate),), where=grouping.where)
+    return hand_set_plan(query, declaration, Spend(epsilon))

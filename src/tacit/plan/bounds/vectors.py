@@ -1,0 +1,479 @@
+"""Which vectors a question is answered from where no bound is given by hand, and which facts each of them needs.
+
+A count is the vector of a unit's rows in each group; a sum is that of its sums. A mean is two vectors with one weight:
+the rows, and the sums about a centre. No range is needed: a learned size gives the grid, wide enough for all that is
+believed, and the profile of the sums about the centre gives the cap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Literal
+
+from tacit.errors import QueryRefused
+from tacit.plan.bounds.facts import Fact, Facts
+from tacit.plan.bounds.known import Grouping, Subject, reading_of, span_in
+from tacit.plan.bounds.profiles import Span, people_most
+from tacit.plan.bounds.scaling import CELL_MOST, Profile, Vector
+from tacit.plan.groups import public_keys
+from tacit.plan.layout import QUANTILE_STEPS
+from tacit.plan.measure import measured_column, power_of_two_at_most
+from tacit.plan.outputs import FAMILIES, Mean, PlannedOutput, StandardDeviation, Sum, Variance, planned
+from tacit.plan.plan import Measured
+from tacit.query import (
+    INT_LEAST,
+    INT_MOST,
+    Aggregate,
+    AggregateKind,
+    Column,
+    Expression,
+    Output,
+    Query,
+    Type,
+    Value,
+    ends_of,
+    type_of,
+)
+from tacit.tables import ColumnFacts, Declaration, RowUnit
+
+# Variances need the sums of squares beside those of a mean (`moment_vectors.py`).
+MOMENTS_OF_ONE: frozenset[AggregateKind] = frozenset(("variance", "std"))
+# Aggregates that are made of scaled vectors.
+SCALED_KINDS: frozenset[AggregateKind] = MOMENTS_OF_ONE | frozenset(
+    ("count", "count_units", "sum", "mean", "covariance", "correlation")
+)
+# Of missing values one is already as many fine steps as a cell may have, so that every number of them is in one bin.
+MISSING_SHIFT = CELL_MOST.bit_length() - 1
+# In profiles of counts one is 2^8 fine steps, so that the L2 norm of a few is told from a whole number.
+COUNT_SHIFT = 8
+# A value as large as is believed has this many binary digits in steps, and a grid goes this many on either side of its
+# centre: what is 256 times as large as anybody's believed value still counts whole.
+VALUE_BITS = 22
+GRID_BITS = 30
+# A float's octave where nothing is believed.
+OCTAVE_UNKNOWN = 16
+# Where certainly fewer people than this share lack a value, rows serve as the values of a mean, and NULL as its centre.
+MISSING_MOST = 0.1
+# A range given by hand has at most so many steps.
+STEPS_MOST = 1 << GRID_BITS
+
+
+def lacks_bound(query: Query, declaration: Declaration) -> bool:
+    """Whether a question needs a bound on its units that is not given by hand."""
+    return lacks_rows_bound(query, declaration) or lacks_groups(query, declaration)
+
+
+def lacks_rows_bound(query: Query, declaration: Declaration) -> bool:
+    """Whether rows of a unit are to be bounded, and no bound on them is given by hand."""
+    if _has_no_bounds(query, declaration) or declaration.rows_per_unit is not None:
+        return False
+    return any(
+        FAMILIES[output.aggregate.kind] not in ("units", "distinct") and output.aggregate.of != "people"
+        for output in query.outputs
+    )
+
+
+def lacks_groups(query: Query, declaration: Declaration) -> bool:
+    """Whether groups of a unit are to be bounded, and no bound on them is given by hand."""
+    if _has_no_bounds(query, declaration) or not query.keys or declaration.groups_per_unit is not None:
+        return False
+    of_people = all(output.aggregate.of == "people" for output in query.outputs)
+    return not of_people or public_keys(query, declaration) is None
+
+
+def _has_no_bounds(query: Query, declaration: Declaration) -> bool:
+    ranking = any(FAMILIES[output.aggregate.kind] == "ranking" for output in query.outputs)
+    return ranking or isinstance(declaration.unit, RowUnit)
+
+
+def is_scaled(query: Query, declaration: Declaration) -> bool:
+    """Whether a question is answered by scaling units into learned caps."""
+    if not lacks_bound(query, declaration):
+        return False
+    return all(output.aggregate.kind in SCALED_KINDS for output in query.outputs)
+
+
+def widens(query: Query) -> bool:
+    """Whether a cap that is too low makes the answer wrong, and not only that of fewer rows, as it does a mean."""
+    return any(output.aggregate.kind in ("count", "count_units", "sum") for output in query.outputs)
+
+
+# ---- Columns: their grids, and the facts that these need.
+
+
+@dataclass(frozen=True)
+class ValueColumn:
+    """One expression that is summed or averaged."""
+
+    aggregate: Aggregate
+    grouping: Grouping
+    about_zero: bool  # only a sum is asked: its sums are about 0, and no centre is needed
+
+    @property
+    def expression(self) -> Expression:
+        """The expression."""
+        if self.aggregate.expression is None:
+            raise QueryRefused(f"{self.aggregate.kind} needs a column\nhint: e.g. {self.aggregate.kind}('age')")
+        return self.aggregate.expression
+
+    @property
+    def type(self) -> Type:
+        """The type of its values."""
+        return type_of(self.expression, self.grouping.declaration)
+
+    @property
+    def facts(self) -> ColumnFacts | None:
+        """What is declared of it, if it is a column."""
+        if not isinstance(self.expression, Column):
+            return None
+        return self.grouping.declaration.columns.get(self.expression.name)
+
+    @property
+    def between(self) -> tuple[Fraction, Fraction] | None:
+        """The range given by hand."""
+        return self.aggregate.between or (self.facts.between if self.facts else None)
+
+    def size(self) -> Subject | None:
+        """Return the fact of how large its values are; None where a range is given by hand."""
+        if self.between is not None:
+            return None
+        return Subject(*self._of_values(), (Profile("largest", Vector("centred", 0)),))
+
+    def _of_values(self) -> tuple[Grouping, tuple[Measured, ...]]:
+        measured = _about(self.expression, self.type, Fraction(1), 0)
+        return self.grouping.of_whole_table(), (measured,)
+
+    def span(self, facts: Facts) -> Span | None:
+        """Return how far its values are believed to go; None where that is not known yet."""
+        size = self.size()
+        if size is None:
+            return Span(None, None)
+        rounds = size.rounds(facts)
+        return span_in(rounds, size) if rounds else None
+
+    def range(self, facts: Facts) -> tuple[Fraction, Fraction] | None:
+        """Return the range in which its centre is searched; None where its size is not known yet."""
+        if self.between is not None:
+            return self.between
+        span = self.span(facts)
+        if span is None:
+            return None
+        if span.top is None:
+            return self.possible(-(Fraction(2) ** OCTAVE_UNKNOWN), Fraction(2) ** OCTAVE_UNKNOWN)
+        low, high = self.possible(*span.range)
+        step = self.own_step()
+        if step is None or floor(high / step) > ceil(low / step):
+            return low, high
+        low = floor(low / step) * step  # fewer than two values
+        return low, max(high, low + step)
+
+    def possible(self, low: Fraction, high: Fraction) -> tuple[Fraction, Fraction]:
+        """Return a range without what no value can be, as a negative count; one without any value stays as it is."""
+        least, most = ends_of(self.expression, self.grouping.declaration)
+        low_end, high_end = low if least is None else max(low, least), high if most is None else min(high, most)
+        return (low_end, high_end) if low_end < high_end else (low, high)
+
+    def has_no_size(self, facts: Facts) -> bool:
+        """Whether nothing is believed of its values, all of them being 0 or too few people having any."""
+        span = self.span(facts)
+        return self.between is None and span is not None and span.top is None
+
+    def centre(self, facts: Facts) -> Subject | None:
+        """Return the fact of its centre; None where none is needed, or its size is not known yet."""
+        between = self.range(facts)
+        if self.about_zero or between is None or self.has_no_size(facts):
+            return None
+        aggregate = replace(self.aggregate, kind="quantile", fraction=Fraction(1, 2), between=between, step=None)
+        measured = measured_column(
+            aggregate, self.grouping.declaration, steps_most=QUANTILE_STEPS, float_steps=QUANTILE_STEPS
+        )
+        return Subject(self.grouping.of_whole_table(), (measured,), ())
+
+    def known(self, facts: Facts) -> list[Fact]:
+        """Return the facts that its grid is made from."""
+        return [fact for each in (self.size(), self.centre(facts)) if each is not None for fact in each.rounds(facts)]
+
+    def middle(self, facts: Facts) -> Fraction | None:
+        """Return its centre, 0 where none is needed or no value is believed; None where it is not known yet."""
+        if self.about_zero or self.has_no_size(facts):
+            return Fraction(0)
+        centre = self.centre(facts)
+        rounds = [] if centre is None else centre.rounds(facts)
+        if centre is None or not rounds:
+            return None
+        (drawn,) = centre.measured
+        return (drawn.low + rounds[-1].parts[1][0]) * drawn.step
+
+    def grid(self, facts: Facts) -> "Grid | None":
+        """Return the grid of its values, with the centre; None where a fact is missing."""
+        span, middle = self.span(facts), self.middle(facts)
+        if span is None or middle is None:
+            return None
+        if self.between is not None:
+            measured = measured_column(self.aggregate, self.grouping.declaration, steps_most=STEPS_MOST)
+            at = min(max(round(middle / measured.step), measured.low), measured.high)
+            return Grid(measured, (0 if self.about_zero else at) - measured.low, float(measured.height))
+        step = self._step(span)
+        at = round(middle / step)
+        largest = float((1 if span.top is None else Fraction(2) ** (span.top + 1)) / step)
+        measured = _about(self.expression, self.type, step, at, Fraction(0) if step == self.own_step() else step / 2)
+        return Grid(measured, at - measured.low, max(largest, 1.0))
+
+    def _step(self, span: Span) -> Fraction:
+        """Return a step of which the largest believed value has about 2^VALUE_BITS."""
+        octave = span.top if span.top is not None else OCTAVE_UNKNOWN
+        wanted = Fraction(2) ** (octave + 1 - VALUE_BITS)
+        own = self.own_step()
+        if own is None:
+            return power_of_two_at_most(wanted)
+        while own < wanted:
+            own *= 2
+        return own
+
+    def own_step(self) -> Fraction | None:
+        """Return the step that is declared, or that its type has; None where there is none, as of floats."""
+        known = self.facts
+        given = self.aggregate.step or (known.step if known else None)
+        if given is not None or self.type == "float":
+            return given
+        if self.type == "decimal":  # of an expression only the column's digits would tell
+            return None if known is None else Fraction(1, 10**known.scale)
+        return Fraction(1)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A column on its grid, with the centre that its sums are about, in steps above the low end."""
+
+    measured: Measured
+    centre: int
+    largest: float  # about how far one row is from the centre at most, in steps: the safe cap
+
+
+def _about(expression: Expression, kind: Type, step: Fraction, centre: int, off: Fraction = Fraction(0)) -> Measured:
+    low, high = centre - (1 << GRID_BITS), centre + (1 << GRID_BITS)
+    if kind == "int":  # no further than an int goes
+        low, high = max(low, -(-INT_LEAST // step)), min(high, INT_MOST // step)
+    return Measured(expression, kind, step, low, high, off=off)
+
+
+# ---- Vectors.
+
+Role = Literal["rows", "units", "counted", "missing", "centred", "keys"]
+
+
+@dataclass(frozen=True)
+class WantedVector:
+    """One vector of a question: what it is, whose error counts, and the fact that its cap is read off."""
+
+    role: Role
+    vector: Vector  # as it is profiled, but for its column, which is the plan's
+    subject: Subject | None  # None: its cap is one unit, whatever is known
+    names: tuple[str, ...] = ()  # of the outputs that it is released for
+    signed: bool = False
+    rows: int | None = None  # the vector that counts the rows of a mean
+    of_mean: bool = False  # only a mean is asked of it
+    safe: float = 1.0  # the cap where nothing is believed, in steps
+    factors: tuple[int, int] | None = None  # the vectors of the sums whose columns are multiplied
+
+
+@dataclass
+class Wanted:
+    """All vectors of a question, and where each output comes from."""
+
+    grouping: Grouping
+    measured: list[Measured] = field(default_factory=list)
+    vectors: list[WantedVector] = field(default_factory=list)
+    together: list[list[int]] = field(default_factory=list)
+    outputs: dict[str, PlannedOutput] = field(default_factory=dict)
+    used: list[Fact] = field(default_factory=list)  # which decided what the vectors are
+
+    def add(self, vector: WantedVector, *, beside: int | None = None) -> int:
+        """Add a vector, scaled by itself or beside another, and return its index."""
+        self.vectors.append(vector)
+        at = len(self.vectors) - 1
+        group = next((group for group in self.together if beside in group), None)
+        if group is None:
+            self.together.append([at])
+        else:
+            group.append(at)
+        return at
+
+    def together_with(self, place: int) -> list[int]:
+        """Return the vectors that have one weight with this one, itself included."""
+        return next(group for group in self.together if place in group)
+
+    def place_of_sums(self, name: str) -> int:
+        """Return the vector of the sums that an output of one column is made from."""
+        made = self.outputs[name]
+        if not isinstance(made, Sum | Mean | Variance | StandardDeviation):
+            raise TypeError("this output is not made from the sums of one column")
+        return made.release
+
+
+def value_columns(query: Query, grouping: Grouping) -> Iterator[tuple[ValueColumn, list[Output]]]:
+    """Yield each expression that is summed or averaged, with the outputs that come from it."""
+    found: dict[tuple[object, ...], list[Output]] = {}
+    for output in query.outputs:
+        aggregate = output.aggregate
+        if aggregate.kind in ("sum", "mean") or aggregate.kind in MOMENTS_OF_ONE:
+            found.setdefault((aggregate.expression, aggregate.between, aggregate.step), []).append(output)
+    for outputs in found.values():
+        about_zero = all(output.aggregate.kind == "sum" for output in outputs)
+        yield ValueColumn(outputs[0].aggregate, grouping, about_zero), outputs
+
+
+def counts_rows(aggregate: Aggregate) -> bool:
+    """Whether it is COUNT(*), or as good as that."""
+    constant = isinstance(aggregate.expression, Value) and aggregate.expression.value is not None
+    return aggregate.kind == "count" and (aggregate.expression is None or constant)
+
+
+def count_subject(grouping: Grouping, role: Role, measured: tuple[Measured, ...] = ()) -> Subject:
+    """Return the fact of how long a vector of counts is, in both norms if it has several cells."""
+    kind: Literal["rows", "units", "counted"] = "units" if role in ("units", "keys") else role  # type: ignore[assignment]
+    vector = Vector(kind, 0 if measured else None, shift=COUNT_SHIFT)
+    return Subject(grouping, measured, profiles_of(grouping, vector, only_l1=kind == "units"))
+
+
+def profiles_of(grouping: Grouping, vector: Vector, *, only_l1: bool = False) -> tuple[Profile, ...]:
+    """Return the profiles of a vector: with one cell both norms are the same, and of ones the L1 norm tells the L2."""
+    one = Profile(1, vector)
+    return (one,) if only_l1 or grouping.is_pure or not grouping.keys else (one, Profile(2, vector))
+
+
+def missing_subject(column: ValueColumn, grid: Grid) -> Subject:
+    """Return the fact of how many people lack the value in any row: they are all in one bin, in whatever groups."""
+    whole = replace(column.grouping, keys=(), public_keys=((),))
+    return Subject(whole, (grid.measured,), (Profile(1, Vector("missing", 0, shift=MISSING_SHIFT)),))
+
+
+def wanted_vectors(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Wanted | None:
+    """Return the vectors of a question; None where a fact that decides which they are is missing."""
+    wanted = Wanted(grouping)
+    rows_names = tuple(output.name for output in query.outputs if counts_rows(output.aggregate))
+    rows = None
+    if rows_names:
+        rows = wanted.add(count_vector(wanted, "rows", rows_names))
+        wanted.outputs |= {
+            output.name: planned(replace(output, aggregate=Aggregate("count")), rows)
+            for output in query.outputs
+            if output.name in rows_names
+        }
+    counted: dict[Expression | None, int] = {}
+    for column, outputs in value_columns(query, grouping):
+        grid = column.grid(facts)
+        if grid is None:
+            return None
+        wanted.measured.append(grid.measured)
+        wanted.used += column.known(facts)
+        counts = [
+            output
+            for output in query.outputs
+            if output.aggregate.kind == "count"
+            and output.aggregate.expression == column.expression
+            and output.name not in rows_names
+        ]
+        if not _add_column(wanted, column, outputs, counts, grid, rows, facts, epsilon, counted):
+            return None
+    _add_counts(wanted, query, rows_names, counted)
+    units = tuple(output.name for output in query.outputs if output.aggregate.kind == "count_units")
+    if units:
+        at = wanted.add(count_vector(wanted, "units", units))
+        wanted.outputs |= {o.name: planned(o, at) for o in query.outputs if o.name in units}
+    if grouping.public_keys is None:
+        wanted.add(WantedVector("keys", Vector("units"), None))
+    return wanted
+
+
+def count_vector(
+    wanted: Wanted, role: Role, names: tuple[str, ...], measured: tuple[Measured, ...] = (), at: int | None = None
+) -> WantedVector:
+    """Return a vector of counts; where rows in a group are bounded by hand, its cap is read off the groups."""
+    if role == "units" and not wanted.grouping.keys:
+        return WantedVector(role, Vector("units"), None, names)
+    subject = count_subject(wanted.grouping, role, measured)
+    if role != "units" and wanted.grouping.declaration.rows_per_unit is not None:
+        subject = count_subject(wanted.grouping, "units")
+    kind: Literal["rows", "units", "counted"] = role  # type: ignore[assignment]
+    return WantedVector(role, Vector(kind, at, shift=COUNT_SHIFT), subject, names)
+
+
+def _add_column(
+    wanted: Wanted,
+    column: ValueColumn,
+    outputs: list[Output],
+    counts: list[Output],
+    grid: Grid,
+    rows: int | None,
+    facts: Facts,
+    epsilon: Fraction,
+    counted: dict[Expression | None, int],
+) -> bool:
+    """Add the vectors of one column; False where it is not known yet whether its values are ever missing."""
+    place = len(wanted.measured) - 1
+    vector = Vector("centred", 0, centre=grid.centre)
+    subject = Subject(wanted.grouping, (grid.measured,), profiles_of(wanted.grouping, vector))
+    names = tuple(output.name for output in outputs if output.aggregate.kind not in MOMENTS_OF_ONE)
+    of_mean = all(output.aggregate.kind != "sum" for output in outputs)
+    denominator: int | None = None
+    if not column.about_zero:
+        denominator = rows
+        if rows is not None and not counts:
+            missing = missing_subject(column, grid).at_hand(facts, epsilon).rounds(facts)
+            known = count_subject(wanted.grouping, "rows").at_hand(facts, epsilon, widens=True).rounds(facts)
+            if not missing or not known:
+                return False
+            wanted.used += missing
+            denominator = rows if _is_hardly_missing(missing, known) else None
+        if counts or denominator is None:
+            made = count_vector(wanted, "counted", tuple(output.name for output in counts), (grid.measured,), place)
+            if rows is not None and not counts:  # what is known of all rows does for those that have a value
+                made = replace(made, subject=count_subject(wanted.grouping, "rows"))
+            denominator = counted[column.expression] = wanted.add(made)
+    at = wanted.add(
+        WantedVector(
+            "centred",
+            replace(vector, column=place),
+            subject,
+            names,
+            signed=not column.about_zero,
+            rows=denominator,
+            of_mean=of_mean,
+            safe=grid.largest,
+        ),
+        beside=denominator,
+    )
+    wanted.outputs |= {output.name: planned(output, at, place) for output in outputs}
+    return True
+
+
+def _is_hardly_missing(missing: list[Fact], known: list[Fact]) -> bool:
+    """Whether few people, certainly, lack a value in any of their rows."""
+    reading = reading_of(known, 0, Vector("rows", shift=COUNT_SHIFT))
+    if reading.top is None:
+        return False
+    rounds = [(fact.parts[0], float(fact.scales[0])) for fact in missing]
+    return people_most(rounds, range(MISSING_SHIFT, MISSING_SHIFT + 1)) <= MISSING_MOST * reading.count
+
+
+def _add_counts(
+    wanted: Wanted, query: Query, rows_names: tuple[str, ...], counted: dict[Expression | None, int]
+) -> None:
+    """Add what COUNT(x) needs: a vector of its own for each expression that has none yet."""
+    places: dict[Expression | None, int] = {}
+    for output in query.outputs:
+        aggregate = output.aggregate
+        if aggregate.kind != "count" or output.name in rows_names or aggregate.expression is None:
+            continue
+        expression = aggregate.expression
+        if expression not in counted:
+            measured = Measured(expression, "null", Fraction(1), 0, 1, counts_only=True)
+            wanted.measured.append(measured)
+            places[expression] = len(wanted.measured) - 1
+            names = tuple(o.name for o in query.outputs if o.aggregate == aggregate)
+            counted[expression] = wanted.add(count_vector(wanted, "counted", names, (measured,), places[expression]))
+        at = counted[expression]
+        column = wanted.vectors[at].vector.column
+        wanted.outputs[output.name] = planned(output, at, 0 if column is None else column)

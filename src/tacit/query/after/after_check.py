@@ -1,0 +1,135 @@
+"""Checks what a question does to its noisy answer: names and types of HAVING, windows, shown columns, ORDER BY.
+
+All of it is about the answer's own columns. It returns the canonical form, as `check.py` does of what is asked of rows.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from tacit.errors import QueryRefused, did_you_mean
+from tacit.query.after.windows import window_kind
+from tacit.query.kind import FLOAT, INT, Kind, value_of
+from tacit.query.limits import limit_expression
+from tacit.query.nodes import Aggregate, Call, Column, Expression, Ordering, PostProcessing, Shown, Window, columns_of
+from tacit.query.sql.sql_text import show, show_name
+from tacit.query.typecheck import canonical, kind_of
+
+_COUNTS = ("count", "count_units", "count_distinct", "top")
+SHOWN_MAX = 200
+
+
+def kind_of_aggregate(aggregate: Aggregate, kind: Kind | None) -> Kind:
+    """Return what an aggregate yields: counts are whole, and so are sums and quantiles of whole numbers."""
+    if aggregate.kind in _COUNTS:
+        return INT
+    whole = kind is not None and kind.type == "int" and (aggregate.step is None or aggregate.step.denominator == 1)
+    return INT if whole and aggregate.kind in ("sum", "quantile") else FLOAT
+
+
+def check_after(after: PostProcessing, kinds: Mapping[str, Kind]) -> PostProcessing:
+    """Return the post-processing of an answer whose columns are of these kinds, in canonical form, or refuse it."""
+    having = None if after.having is None else _condition(after.having, kinds, "HAVING")
+    windows: list[Window] = []
+    known = dict(kinds)
+    for window in after.windows:
+        windows.append(_window(window, kinds))
+        known[window.name] = window_kind(window, tuple(kind_of(each, kinds) for each in windows[-1].arguments))
+    if len(after.shown) > SHOWN_MAX or len(after.windows) > SHOWN_MAX:
+        raise QueryRefused(f"an answer has at most {SHOWN_MAX} columns\nhint: ask for fewer")
+    return replace(
+        after,
+        having=having,
+        windows=tuple(windows),
+        qualify=None if after.qualify is None else _condition(after.qualify, known, "QUALIFY"),
+        shown=tuple(_shown(each, known) for each in after.shown),
+        order=_ordered(after.order, known),
+    )
+
+
+def after_in_words(after: PostProcessing, outputs: Iterable[str]) -> list[str]:
+    """Return what is computed from the noisy answer, one thing a line, each name as people would write it."""
+    names = {show_name(name): name for name in outputs if show_name(name) != name}
+    for window in after.windows:
+        names[show_name(window.name)] = _window_in_words(window, names)
+
+    def words(expression: Expression) -> str:
+        return _unquoted(show(expression), names)
+
+    computed = [each for each in after.shown if not isinstance(each.expression, Column)]
+    lines = [] if after.having is None else [f"rows where {words(after.having)}"]
+    lines += [f"{each.name} = {words(each.expression)}" for each in computed]
+    lines += [f"{each.name} = {words(each.expression)}" for each in after.shown if each.expression in _windows(after)]
+    lines += [] if after.qualify is None else [f"rows where {words(after.qualify)}"]
+    lines += ["rows that differ"] if after.distinct else []
+    if after.order:
+        order = ", ".join(words(each.expression) + " DESC" * each.descending for each in after.order)
+        lines.append(f"in the order of {order}")
+    if after.limit is not None or after.offset:
+        most = "all rows" if after.limit is None else f"at most {after.limit:,} row{'' if after.limit == 1 else 's'}"
+        lines.append(most + (f" after the first {after.offset:,}" if after.offset else ""))
+    return lines
+
+
+def _windows(after: PostProcessing) -> list[Expression]:
+    return [Column(window.name) for window in after.windows]
+
+
+def _window_in_words(window: Window, names: Mapping[str, str]) -> str:
+    arguments = ", ".join(show(each) for each in window.arguments)
+    parts = [f"PARTITION BY {', '.join(map(show, window.partition))}"] if window.partition else []
+    order = ", ".join(show(each.expression) + " DESC" * each.descending for each in window.order)
+    parts += [f"ORDER BY {order}"] if order else []
+    return _unquoted(f"{window.function.upper()}({arguments}) OVER ({' '.join(parts)})", names)
+
+
+def _unquoted(text: str, names: Mapping[str, str]) -> str:
+    for quoted, plain in names.items():
+        text = text.replace(quoted, plain)
+    return text
+
+
+def _shown(shown: Shown, kinds: Mapping[str, Kind]) -> Shown:
+    expression = _expression(shown.expression, kinds)
+    return Shown(shown.name, expression, kind_of(expression, kinds).type)
+
+
+def _window(window: Window, kinds: Mapping[str, Kind]) -> Window:
+    return replace(
+        window,
+        arguments=tuple(_expression(each, kinds) for each in window.arguments),
+        partition=tuple(_expression(each, kinds) for each in window.partition),
+        order=_ordered(window.order, kinds),
+    )
+
+
+def _ordered(order: tuple[Ordering, ...], kinds: Mapping[str, Kind]) -> tuple[Ordering, ...]:
+    return tuple(replace(each, expression=_expression(each.expression, kinds)) for each in order)
+
+
+def _expression(expression: Expression, kinds: Mapping[str, Kind]) -> Expression:
+    limit_expression(expression)
+    unknown = sorted(columns_of(expression) - set(kinds))
+    if unknown:
+        raise QueryRefused(f"'{unknown[0]}' is not a column of the answer{did_you_mean(unknown[0], kinds)}")
+    found = canonical(expression, kinds)
+    return _with_scales(found, kinds)
+
+
+def _with_scales(expression: Expression, kinds: Mapping[str, Kind]) -> Expression:
+    """A decimal as text has all the digits of its scale, which its value does not tell: the cast is given them."""
+    if not isinstance(expression, Call):
+        return expression
+    arguments = tuple(_with_scales(each, kinds) for each in expression.arguments)
+    kind = kind_of(expression.arguments[0], kinds) if arguments else None
+    if expression.function == "cast_text" and len(arguments) == 1 and kind is not None and kind.type == "decimal":
+        arguments = (*arguments, value_of(kind.scale))
+    return Call(expression.function, arguments)
+
+
+def _condition(expression: Expression, kinds: Mapping[str, Kind], word: str) -> Expression:
+    condition = _expression(expression, kinds)
+    if kind_of(condition, kinds).type != "bool":
+        raise QueryRefused(
+            f"{word} {show(condition)} is not a condition (true or false)\nhint: compare it, e.g. n > 10"
+        )
+    return condition

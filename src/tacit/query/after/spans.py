@@ -1,0 +1,308 @@
+"""Where an expression of noisy numbers may be, if each of them is where its interval says: interval arithmetic.
+
+A function that rises or falls in a number has the image of its interval as its own. Where nothing is known (a divisor
+that may be 0, a function without a rule), the span is None.
+"""
+
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from tacit.query.after.postprocess import values_of
+from tacit.query.after.windows import WINDOWS
+from tacit.query.language.catalogue import FUNCTIONS
+from tacit.query.language.functions import aligned, comparable
+from tacit.query.nodes import Call, Column, Expression, Value, Window, columns_of
+
+INFINITE = float("inf")
+
+
+@dataclass(frozen=True)
+class Span:
+    """From `low` to `high`, both inside; a value that is known for sure, of any type, is both."""
+
+    low: Any
+    high: Any
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is one value; NULL is one too."""
+        return (self.low is None and self.high is None) or (
+            self.low is not None and self.high is not None and bool(operator.eq(*aligned(self.low, self.high)))
+        )
+
+
+# None: it may be anything.
+Spans = Mapping[str, Span | None]
+Rule = Callable[[Call, Sequence[Span]], Span | None]
+
+
+def span_of(expression: Expression, spans: Spans) -> Span | None:
+    """Return where an expression may be, given where each of its columns may be."""
+    if isinstance(expression, Value):
+        return Span(expression.value, expression.value)
+    if isinstance(expression, Column):
+        return spans[expression.name]
+    if expression.function == "case":
+        return _case(expression, spans)
+    found = [span_of(argument, spans) for argument in expression.arguments]
+    parts = [span for span in found if span is not None]
+    if len(parts) < len(found):
+        return None
+    if all(part.is_known for part in parts):
+        value = _run(expression, [part.low for part in parts])
+        return Span(value, value)
+    rule = _RULES.get(expression.function)
+    return None if rule is None else rule(expression, parts)
+
+
+def window_span_of(
+    window: Window, rows: Sequence[Mapping[str, Any]], spans: Sequence[Spans], noisy: Collection[str]
+) -> list[Span | None]:
+    """Return where a window may be in each row: known for sure where nothing noisy is in it.
+
+    Sums, means, extremes and single rows' values rise in what they are over. Where the order or the partition is noisy
+    itself, nothing is known.
+    """
+    parts = (*window.partition, *(each.expression for each in window.order))
+    if any(not columns_of(part).isdisjoint(noisy) for part in parts):
+        return [None] * len(rows)
+    if window.name not in noisy:
+        return [Span(value, value) for value in values_of(window, rows)]
+    if WINDOWS[window.function].reads == "order":  # which rows there are is noisy, or which x of COUNT(x) are NULL
+        return [None] * len(rows)
+    found = [[span_of(argument, each) for each in spans] for argument in window.arguments]
+    ends = []
+    for end, unknown in (("low", -INFINITE), ("high", INFINITE)):
+        arguments = [[unknown if span is None else getattr(span, end) for span in column] for column in found]
+        ends.append(values_of(window, rows, arguments))
+    return [
+        None if low is None or high is None or low == -INFINITE or high == INFINITE else Span(low, high)
+        for low, high in zip(*ends, strict=True)
+    ]
+
+
+def rows_read(window: Window, rows: int) -> int:
+    """Return how many rows' numbers a window's value can be made of."""
+    if WINDOWS[window.function].reads == "one":
+        return 1
+    if window.frame is None or None in window.frame:
+        return rows
+    start, end = window.frame
+    return rows if start is None or end is None else end - start + 1
+
+
+def _run(call: Call, values: Sequence[Any]) -> Any:
+    return FUNCTIONS[call.function].evaluate(*values)
+
+
+def _case(call: Call, spans: Spans) -> Span | None:
+    """All results whose condition may be the first that is true."""
+    possible: list[Span | None] = []
+    for condition, result in zip(call.arguments[:-1:2], call.arguments[1::2], strict=True):
+        met = span_of(condition, spans)
+        if met is not None and met.is_known and met.low is not True:
+            continue
+        possible.append(span_of(result, spans))
+        if met is not None and met.is_known:
+            return _around(possible)
+    return _around([*possible, span_of(call.arguments[-1], spans)])
+
+
+def _around(spans: Sequence[Span | None]) -> Span | None:
+    """Return the span that holds all of these; NULL is nowhere, so it is left out."""
+    if any(span is None for span in spans):
+        return None
+    found = [span for span in spans if span is not None and not (span.low is None and span.high is None)]
+    if not found:
+        return Span(None, None)
+    if any(not _is_number(end) for span in found for end in (span.low, span.high)):
+        return found[0] if len(found) == 1 or all(span == found[0] for span in found) else None
+    return Span(min((span.low for span in found), key=comparable), max((span.high for span in found), key=comparable))
+
+
+def _is_number(value: Any) -> bool:
+    return value is not None and not isinstance(value, bool | str | date)
+
+
+def _corners(call: Call, parts: Sequence[Span]) -> Span | None:
+    """A function of two numbers that is highest and lowest where each is at one of its ends."""
+    left, right = parts
+    if not all(_is_number(end) for part in parts for end in (part.low, part.high)):
+        return None
+    found = [_run(call, (one, two)) for one in (left.low, left.high) for two in (right.low, right.high)]
+    return _from(found)
+
+
+def _from(found: Sequence[Any]) -> Span | None:
+    if any(value is None for value in found):
+        return None
+    return Span(min(found, key=comparable), max(found, key=comparable))
+
+
+def _quotient(call: Call, parts: Sequence[Span]) -> Span | None:
+    bottom = parts[1]
+    if not _is_number(bottom.low) or not _is_number(bottom.high) or bottom.low <= 0 <= bottom.high:
+        return None
+    return _corners(call, parts)
+
+
+def _rising(call: Call, parts: Sequence[Span]) -> Span | None:
+    """A function that never falls in any number of it, or never rises in it; its constants are known."""
+    moving = [part for part in parts if not part.is_known]
+    if len(moving) != 1 or not (_is_number(moving[0].low) and _is_number(moving[0].high)):
+        return None
+    ends = [
+        _run(call, [part.low if part.is_known else end for part in parts]) for end in (moving[0].low, moving[0].high)
+    ]
+    return _from(ends)
+
+
+def _magnitude(call: Call, parts: Sequence[Span]) -> Span | None:
+    image = _rising(call, parts)
+    crosses = image is not None and parts[0].low < 0 < parts[0].high
+    return image if image is None or not crosses else Span(0 * image.high, image.high)
+
+
+def _extreme(call: Call, parts: Sequence[Span]) -> Span | None:
+    """LEAST and GREATEST rise in all of their numbers; NULLs among them are left out."""
+    known = [part for part in parts if not (part.low is None and part.high is None)]
+    if not all(_is_number(end) for part in known for end in (part.low, part.high)):
+        return None
+    return Span(_run(call, [part.low for part in known]), _run(call, [part.high for part in known]))
+
+
+def _first_or_other(_call: Call, parts: Sequence[Span]) -> Span | None:
+    return _around(parts)
+
+
+def _itself(_call: Call, parts: Sequence[Span]) -> Span | None:
+    return _around(parts[:1])
+
+
+def _compared(call: Call, parts: Sequence[Span]) -> Span | None:
+    """A comparison that comes out the same wherever its numbers are."""
+    left, right = parts
+    if not all(_is_number(end) for part in parts for end in (part.low, part.high)):
+        return None
+    (low, high), (other_low, other_high) = (
+        (Fraction(comparable(part.low)), Fraction(comparable(part.high))) if _is_finite(part) else (None, None)
+        for part in (left, right)
+    )
+    if low is None or high is None or other_low is None or other_high is None:
+        return None
+    apart = high < other_low or other_high < low
+    if call.function in ("=", "<>"):
+        return Span(call.function == "<>", call.function == "<>") if apart else None
+    strict = call.function in ("<", ">")
+    if call.function in (">", ">="):
+        low, high, other_low, other_high = other_low, other_high, low, high
+    if high < other_low or (not strict and high <= other_low):
+        return Span(True, True)
+    return Span(False, False) if low > other_high or (strict and low >= other_high) else None
+
+
+def _is_finite(part: Span) -> bool:
+    return all(not isinstance(end, float) or abs(end) < float("inf") for end in (part.low, part.high))
+
+
+_RULES: dict[str, Rule] = {
+    "+": _corners,
+    "-": _corners,
+    "*": _corners,
+    "/": _quotient,
+    "negate": _rising,
+    "round": _rising,
+    "floor": _rising,
+    "ceil": _rising,
+    **dict.fromkeys(("sqrt", "exp", "ln", "log2", "log10"), _rising),
+    "cast_int": _rising,
+    "cast_float": _rising,
+    "cast_decimal": _rising,
+    "abs": _magnitude,
+    "least": _extreme,
+    "greatest": _extreme,
+    "coalesce": _first_or_other,
+    "nullif": _itself,
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _compared),
+}
+
+
+# --- how far a computed number moves with what it is computed from ---
+
+
+@dataclass(frozen=True)
+class Moves:
+    """A number that moves by at most slope × distance for each column it is of, all together, plus `slack`."""
+
+    slopes: Mapping[str, Fraction]
+    slack: Fraction = Fraction(0)
+
+    def times(self, factor: Fraction) -> "Moves":
+        """Return how far its multiple moves."""
+        return Moves({name: slope * abs(factor) for name, slope in self.slopes.items()}, self.slack * abs(factor))
+
+
+def moves_of(expression: Expression, noisy: Collection[str]) -> Moves | None:
+    """Return how far an expression moves with the noisy columns in it, wherever they are; None if that depends."""
+    if isinstance(expression, Column):
+        return Moves({expression.name: Fraction(1)} if expression.name in noisy else {})
+    if isinstance(expression, Value) or columns_of(expression).isdisjoint(noisy):
+        return Moves({})
+    moves = [moves_of(argument, noisy) for argument in expression.arguments]
+    parts = [each for each in moves if each is not None]
+    rule = _MOVES.get(expression.function)
+    return None if rule is None or len(parts) < len(moves) else rule(expression.arguments, parts)
+
+
+def _times(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+    factor = next((found for each in arguments if (found := _constant(each)) is not None), None)
+    return None if factor is None else _added(arguments, parts).times(factor)
+
+
+def _divided(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+    divisor = _constant(arguments[1])
+    return parts[0].times(1 / divisor) if divisor else None
+
+
+def _as_it(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+    return parts[0]
+
+
+def _rounded(arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves | None:
+    places = _constant(arguments[1]) if len(arguments) > 1 else Fraction(0)
+    return None if places is None else Moves(parts[0].slopes, parts[0].slack + Fraction(10) ** -int(places))
+
+
+def _constant(expression: Expression) -> Fraction | None:
+    value = expression.value if isinstance(expression, Value) else None
+    is_finite = _is_number(value) and _is_finite(Span(value, value))
+    return Fraction(comparable(value)) if is_finite else None
+
+
+def _added(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves:
+    slopes: dict[str, Fraction] = {}
+    for part in parts:
+        for name, slope in part.slopes.items():
+            slopes[name] = slopes.get(name, Fraction(0)) + slope
+    return Moves(slopes, sum((part.slack for part in parts), Fraction(0)))
+
+
+def _widest(_arguments: Sequence[Expression], parts: Sequence[Moves]) -> Moves:
+    """The least or the greatest of several moves no further than the one that moves most, in each column."""
+    names = dict.fromkeys(name for part in parts for name in part.slopes)
+    slopes = {name: max(part.slopes.get(name, Fraction(0)) for part in parts) for name in names}
+    return Moves(slopes, max(part.slack for part in parts))
+
+
+_MOVES: dict[str, Callable[[Sequence[Expression], Sequence[Moves]], Moves | None]] = {
+    **dict.fromkeys(("+", "-"), _added),
+    "*": _times,
+    "/": _divided,
+    **dict.fromkeys(("negate", "abs", "cast_float", "cast_decimal"), _as_it),
+    **dict.fromkeys(("floor", "ceil", "cast_int", "round"), _rounded),
+    **dict.fromkeys(("least", "greatest"), _widest),
+}

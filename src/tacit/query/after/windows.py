@@ -1,0 +1,328 @@
+"""Window functions over the rows of a noisy answer: what each takes and yields, and its values.
+
+Rows here are rows of an answer, one for each group: no window ever sees a row of the table. NULL is None.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import QueryRefused
+from tacit.query.kind import FLOAT, INT, Kind, phrase
+from tacit.query.language.functions import aligned, as_float, comparable, settled
+from tacit.query.nodes import Ordering, Value, Window
+
+# A frame between two rows is added up anew for each row, so it is not wide.
+FRAME_MOST = 100
+TILES_MOST = 10**6
+
+Values = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The rows of one partition in the window's order: each argument's values, and how far each row's frame reaches.
+
+    `peers` has for each row the first row that is equal to it in the order, and the first after those.
+    """
+
+    arguments: tuple[Values, ...]
+    peers: Sequence[tuple[int, int]]
+    frames: Sequence[tuple[int, int]]
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has."""
+        return len(self.peers)
+
+
+Run = Callable[[Partition], Values]
+
+
+@dataclass(frozen=True)
+class WindowFunction:
+    """One window function: how it is written, how many arguments it takes, what it yields, and its values.
+
+    `reads` is how many rows a result is made of: "frame" for all of its frame, "one" for one row's value, "order" for
+    none but their order. `needs_order` is whether it means nothing without an ORDER BY.
+    """
+
+    form: str
+    arguments: tuple[int, int]
+    kind: Callable[[tuple[Kind, ...]], Kind]
+    run: Run
+    reads: str = "order"
+    needs_order: bool = False
+
+
+def window_kind(window: Window, kinds: tuple[Kind, ...]) -> Kind:
+    """Return what a window yields; refuse arguments that it does not take."""
+    record = WINDOWS.get(window.function)
+    if record is None:
+        raise QueryRefused(
+            f"there is no window function {window.function.upper()}"
+            f"\nhint: they are {', '.join(sorted(WINDOWS)).upper()}"
+        )
+    least, most = record.arguments
+    if not least <= len(kinds) <= most:
+        raise QueryRefused(f"{window.function.upper()} has {len(kinds)} argument(s)\nhint: write {record.form}")
+    if record.needs_order and not window.order:
+        raise QueryRefused(f"{window.function.upper()} needs an order\nhint: write {record.form}")
+    _refuse_number(window, record)
+    _refuse_wide_frame(window)
+    return record.kind(kinds)
+
+
+# where the constant of a function is among its arguments, and its least value
+_CONSTANTS = {"ntile": (0, 1), "lag": (1, 0), "lead": (1, 0), "nth_value": (1, 1)}
+
+
+def _refuse_number(window: Window, record: WindowFunction) -> None:
+    place, least = _CONSTANTS.get(window.function, (0, 0))
+    if window.function not in _CONSTANTS or place >= len(window.arguments):
+        return
+    given = window.arguments[place]
+    number = given.value if isinstance(given, Value) else None
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= TILES_MOST:
+        raise QueryRefused(
+            f"{window.function.upper()} takes a whole constant from {least} to {TILES_MOST:,}"
+            f"\nhint: write {record.form}"
+        )
+
+
+def _refuse_wide_frame(window: Window) -> None:
+    if window.frame is None:
+        return
+    start, end = window.frame
+    if start is not None and end is not None and (end < start or end - start >= FRAME_MOST):
+        raise QueryRefused(
+            f"a frame has 1 to {FRAME_MOST} rows, or no end on one side"
+            "\nhint: ROWS BETWEEN 6 PRECEDING AND CURRENT ROW, or ROWS UNBOUNDED PRECEDING"
+        )
+
+
+def window_values(
+    window: Window, partitions: Values, ordering: Sequence[Values], arguments: Sequence[Values]
+) -> list[Any]:
+    """Return a window's value for each row, in the order of the rows.
+
+    `partitions` has each row's partition, `ordering` for each part of the window's order every row's value, and
+    `arguments` for each argument every row's value.
+    """
+    found: list[Any] = [None] * len(partitions)
+    places: dict[Any, list[int]] = {}
+    for place, key in enumerate(partitions):
+        places.setdefault(key, []).append(place)
+    run = WINDOWS[window.function].run
+    for members in places.values():
+        ordered = in_order(members, window.order, ordering)
+        peers = _peers(ordered, ordering)
+        frames = [_frame(window, at, each, len(ordered)) for at, each in enumerate(peers)]
+        taken = tuple([values[place] for place in ordered] for values in arguments)
+        for place, value in zip(ordered, run(Partition(taken, peers, frames)), strict=True):
+            found[place] = value
+    return found
+
+
+def in_order(places: Sequence[int], order: Sequence[Ordering], ordering: Sequence[Values]) -> list[int]:
+    """Return places sorted by an order, given each part's value at every place; equal ones stay as they were."""
+    found = list(places)
+    for each, values in reversed(list(zip(order, ordering, strict=True))):
+        known = [place for place in found if values[place] is not None]
+        unknown = [place for place in found if values[place] is None]
+        known.sort(key=lambda place: comparable(values[place]), reverse=each.descending)
+        found = unknown + known if each.nulls_first else known + unknown
+    return found
+
+
+def _peers(ordered: Sequence[int], ordering: Sequence[Values]) -> list[tuple[int, int]]:
+    """Return for each row of a partition where the rows that are equal to it begin and end; without an order, all."""
+    keys = [
+        tuple(None if values[place] is None else comparable(values[place]) for values in ordering) for place in ordered
+    ]
+    found: list[tuple[int, int]] = []
+    start = 0
+    for at in range(1, len(keys) + 1):
+        if at == len(keys) or keys[at] != keys[start]:
+            found += [(start, at)] * (at - start)
+            start = at
+    return found
+
+
+def _frame(window: Window, at: int, peers: tuple[int, int], rows: int) -> tuple[int, int]:
+    if window.frame is None:
+        return 0, peers[1]  # without an order, all rows are equal
+    start, end = window.frame
+    first = 0 if start is None else min(max(at + start, 0), rows)
+    return first, rows if end is None else max(min(at + end + 1, rows), first)
+
+
+# --- what each yields ---
+
+
+def _whole(_kinds: tuple[Kind, ...]) -> Kind:
+    return INT
+
+
+def _share(_kinds: tuple[Kind, ...]) -> Kind:
+    return FLOAT
+
+
+def _same(kinds: tuple[Kind, ...]) -> Kind:
+    return INT if kinds[0].type == "int" else kinds[0]
+
+
+def _added(kinds: tuple[Kind, ...]) -> Kind:
+    kind = kinds[0]
+    if not kind.is_number:
+        raise QueryRefused(f"a window adds up numbers, but has {phrase(kind)}\nhint: SUM(COUNT(*)) OVER ()")
+    return INT if kind.type == "int" else FLOAT
+
+
+def _averaged(kinds: tuple[Kind, ...]) -> Kind:
+    _added(kinds)
+    return FLOAT
+
+
+# --- their values ---
+
+
+def _row_numbers(part: Partition) -> Values:
+    return range(1, part.rows + 1)
+
+
+def _ranks(part: Partition) -> Values:
+    return [start + 1 for start, _ in part.peers]
+
+
+def _dense_ranks(part: Partition) -> Values:
+    rank, found = 0, []
+    for at, (start, _) in enumerate(part.peers):
+        rank += at == start
+        found.append(rank)
+    return found
+
+
+def _percent_ranks(part: Partition) -> Values:
+    return [start / (part.rows - 1) if part.rows > 1 else 0.0 for start, _ in part.peers]
+
+
+def _cumulative(part: Partition) -> Values:
+    return [end / part.rows for _, end in part.peers]
+
+
+def _tiles(part: Partition) -> Values:
+    """Tiles as equal as can be, the larger ones first."""
+    tiles = part.arguments[0][0] if part.rows else 1
+    size, more = divmod(part.rows, tiles)
+    found: list[int] = []
+    for tile in range(1, min(tiles, part.rows) + 1):
+        found += [tile] * (size + (tile <= more))
+    return found
+
+
+def _moved(sign: int) -> Run:
+    def run(part: Partition) -> Values:
+        values = part.arguments[0]
+        by = sign * (part.arguments[1][0] if len(part.arguments) > 1 and part.rows else 1)
+        other = part.arguments[2] if len(part.arguments) > 2 else [None] * part.rows
+        return [values[at + by] if 0 <= at + by < part.rows else other[at] for at in range(part.rows)]
+
+    return run
+
+
+def _at_frame(choose: Callable[[int, int], int]) -> Run:
+    def run(part: Partition) -> Values:
+        values = part.arguments[0]
+        return [values[choose(start, end)] if start < end else None for start, end in part.frames]
+
+    return run
+
+
+def _nth(part: Partition) -> Values:
+    values, nth = part.arguments
+    return [values[start + nth[0] - 1] if start + nth[0] <= end else None for start, end in part.frames]
+
+
+def _over_frames(add: Callable[[Any, Any], Any], finish: Callable[[Any, int], Any]) -> Run:
+    """Return how the values of a frame that are not NULL become one: one by one, then finished with their number."""
+
+    def run(part: Partition) -> Values:
+        values, frames = part.arguments[0], part.frames
+        if all(start == 0 for start, _ in frames):
+            return _growing(values, [end for _, end in frames], add, finish)
+        if all(end == part.rows for _, end in frames):
+            grown = _growing(values[::-1], [part.rows - start for start, _ in reversed(frames)], add, finish)
+            return list(grown)[::-1]
+        return [_growing(values[start:end], [end - start], add, finish)[0] for start, end in frames]
+
+    return run
+
+
+def _growing(
+    values: Values, ends: Sequence[int], add: Callable[[Any, Any], Any], finish: Callable[[Any, int], Any]
+) -> list[Any]:
+    """Return what the first values together are, for rising numbers of them."""
+    together, known, taken, found = None, 0, 0, []
+    for end in ends:
+        for value in values[taken:end]:
+            if value is not None:
+                together = value if together is None else add(together, value)
+                known += 1
+        taken = max(taken, end)
+        found.append(finish(together, known))
+    return found
+
+
+def _plus(left: Any, right: Any) -> Any:
+    one, two = aligned(left, right)
+    return one + two
+
+
+def _mean(total: Any, known: int) -> Any:
+    return None if known == 0 else settled(as_float(total) / known)
+
+
+def _less(left: Any, right: Any) -> Any:
+    one, two = aligned(left, right)
+    return right if two < one else left
+
+
+def _more(left: Any, right: Any) -> Any:
+    one, two = aligned(left, right)
+    return right if two > one else left
+
+
+def _total(total: Any, _known: int) -> Any:
+    return settled(total)
+
+
+def _counted(part: Partition) -> Values:
+    values = part.arguments[0] if part.arguments else [1] * part.rows
+    return _over_frames(_plus, lambda _total, known: known)(Partition((values,), part.peers, part.frames))
+
+
+WINDOWS: dict[str, WindowFunction] = {
+    "row_number": WindowFunction("ROW_NUMBER() OVER (ORDER BY n)", (0, 0), _whole, _row_numbers),
+    "rank": WindowFunction("RANK() OVER (ORDER BY n DESC)", (0, 0), _whole, _ranks, needs_order=True),
+    "dense_rank": WindowFunction("DENSE_RANK() OVER (ORDER BY n)", (0, 0), _whole, _dense_ranks, needs_order=True),
+    "percent_rank": WindowFunction(
+        "PERCENT_RANK() OVER (ORDER BY n)", (0, 0), _share, _percent_ranks, needs_order=True
+    ),
+    "cume_dist": WindowFunction("CUME_DIST() OVER (ORDER BY n)", (0, 0), _share, _cumulative, needs_order=True),
+    "ntile": WindowFunction("NTILE(4) OVER (ORDER BY n)", (1, 1), _whole, _tiles, needs_order=True),
+    "lag": WindowFunction("LAG(n) OVER (ORDER BY k)", (1, 3), _same, _moved(-1), "one", needs_order=True),
+    "lead": WindowFunction("LEAD(n) OVER (ORDER BY k)", (1, 3), _same, _moved(1), "one", needs_order=True),
+    "first_value": WindowFunction(
+        "FIRST_VALUE(n) OVER (ORDER BY k)", (1, 1), _same, _at_frame(lambda start, _: start), "one", needs_order=True
+    ),
+    "last_value": WindowFunction(
+        "LAST_VALUE(n) OVER (ORDER BY k)", (1, 1), _same, _at_frame(lambda _, end: end - 1), "one", needs_order=True
+    ),
+    "nth_value": WindowFunction("NTH_VALUE(n, 2) OVER (ORDER BY k)", (2, 2), _same, _nth, "one", needs_order=True),
+    "sum": WindowFunction("SUM(n) OVER ()", (1, 1), _added, _over_frames(_plus, _total), "frame"),
+    "avg": WindowFunction("AVG(n) OVER ()", (1, 1), _averaged, _over_frames(_plus, _mean), "frame"),
+    "min": WindowFunction("MIN(n) OVER ()", (1, 1), _same, _over_frames(_less, _total), "frame"),
+    "max": WindowFunction("MAX(n) OVER ()", (1, 1), _same, _over_frames(_more, _total), "frame"),
+    "count": WindowFunction("COUNT(*) OVER ()", (0, 1), _whole, _counted),
+}

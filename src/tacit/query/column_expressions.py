@@ -1,0 +1,197 @@
+"""`tacit.col("age") >= 18`: expressions of columns in Python's own operators, for who would rather not write SQL text.
+
+Such an expression is SQL text that grows as it is combined, and it is read where it is used, as any text is. So
+whatever holds for text (its checks, its refusals, its limits) holds for it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from tacit.errors import QueryRefused
+from tacit.query.kind import value_of
+from tacit.query.sql.sql_text import show, show_name
+
+Constant: TypeAlias = "bool | int | float | str | Fraction | date | None"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Col:
+    """An expression of columns: compare it, compute with it, and give it to where, derive or an aggregate."""
+
+    text: str
+    name: str | None = None  # of a column that is nothing else
+    binds: str = ""  # the operator that it is made of; empty where it needs no brackets
+
+    def __repr__(self) -> str:
+        return f"<expression {self.text}>"
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __bool__(self) -> bool:
+        raise QueryRefused(
+            f"{self.text} is an expression, neither true nor false\nhint: combine with & | ~, not with and, or, not"
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    # comparisons
+    def __eq__(self, other: object) -> "Col":  # type: ignore[override]
+        return self._compared("=", other)
+
+    def __ne__(self, other: object) -> "Col":  # type: ignore[override]
+        return self._compared("<>", other)
+
+    def __lt__(self, other: "Col | Constant") -> "Col":
+        return self._with("<", other)
+
+    def __le__(self, other: "Col | Constant") -> "Col":
+        return self._with("<=", other)
+
+    def __gt__(self, other: "Col | Constant") -> "Col":
+        return self._with(">", other)
+
+    def __ge__(self, other: "Col | Constant") -> "Col":
+        return self._with(">=", other)
+
+    # logic
+    def __and__(self, other: "Col") -> "Col":
+        return self._with("AND", other)
+
+    def __or__(self, other: "Col") -> "Col":
+        return self._with("OR", other)
+
+    def __invert__(self) -> "Col":
+        return Col(f"NOT {_bracketed(self)}", binds="NOT")
+
+    # arithmetic
+    def __add__(self, other: "Col | Constant") -> "Col":
+        return self._with("+", other)
+
+    def __radd__(self, other: "Constant") -> "Col":
+        return _read(other)._with("+", self)
+
+    def __sub__(self, other: "Col | Constant") -> "Col":
+        return self._with("-", other)
+
+    def __rsub__(self, other: "Constant") -> "Col":
+        return _read(other)._with("-", self)
+
+    def __mul__(self, other: "Col | Constant") -> "Col":
+        return self._with("*", other)
+
+    def __rmul__(self, other: "Constant") -> "Col":
+        return _read(other)._with("*", self)
+
+    def __truediv__(self, other: "Col | Constant") -> "Col":
+        return self._with("/", other)
+
+    def __rtruediv__(self, other: "Constant") -> "Col":
+        return _read(other)._with("/", self)
+
+    def __floordiv__(self, other: "Col | Constant") -> "Col":
+        return self._with("//", other)
+
+    def __mod__(self, other: "Col | Constant") -> "Col":
+        return self._with("%", other)
+
+    def __pow__(self, other: "Col | Constant") -> "Col":
+        return self._called("POWER", other)
+
+    def __neg__(self) -> "Col":
+        return Col(f"-{_bracketed(self)}", binds="-")
+
+    def __abs__(self) -> "Col":
+        return self._called("ABS")
+
+    # what people ask of a column
+    def isin(self, values: "Iterable[Constant]") -> "Col":
+        """Return whether it is one of these constants."""
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise QueryRefused("isin takes a list of constants\nhint: tacit.col('ward').isin(['A', 'B'])")
+        return Col(f"{_bracketed(self)} IN ({', '.join(_read(value).text for value in values)})", binds="IN")
+
+    def between(self, low: "Col | Constant", high: "Col | Constant") -> "Col":
+        """Return whether it is from low to high, both included."""
+        return Col(f"{_bracketed(self)} BETWEEN {_bracketed(_read(low))} AND {_bracketed(_read(high))}", binds="IN")
+
+    def is_null(self) -> "Col":
+        """Return whether it has no value."""
+        return Col(f"{_bracketed(self)} IS NULL", binds="IS")
+
+    def not_null(self) -> "Col":
+        """Return whether it has a value."""
+        return Col(f"{_bracketed(self)} IS NOT NULL", binds="IS")
+
+    def fill_null(self, other: "Col | Constant") -> "Col":
+        """Return it, or another value where it has none."""
+        return self._called("COALESCE", other)
+
+    def like(self, pattern: str) -> "Col":
+        """Return whether a text matches a pattern: % is any run of characters, _ any one."""
+        return Col(f"{_bracketed(self)} LIKE {_read(pattern).text}", binds="IN")
+
+    def lower(self) -> "Col":
+        """Return a text in lower case."""
+        return self._called("LOWER")
+
+    def upper(self) -> "Col":
+        """Return a text in upper case."""
+        return self._called("UPPER")
+
+    def round(self, places: int = 0) -> "Col":
+        """Return a number rounded, halves away from 0."""
+        return self._called("ROUND", places) if places else self._called("ROUND")
+
+    def clip(self, low: "Constant", high: "Constant") -> "Col":
+        """Return a number held between two others."""
+        return self._called("GREATEST", low)._called("LEAST", high)
+
+    def cast(self, type: str) -> "Col":
+        """Return it as another type, such as "int" or "date"; NULL where it cannot be read so."""
+        return Col(f"CAST({self.text} AS {type})")
+
+    def part(self, name: str) -> "Col":
+        """Return a part of a date or timestamp, such as "year" or "hour"."""
+        return Col(f"EXTRACT({name} FROM {self.text})")
+
+    def _compared(self, sign: str, other: object) -> "Col":
+        if other is None:
+            return self.is_null() if sign == "=" else self.not_null()
+        return self._with(sign, other)
+
+    def _with(self, sign: str, other: object) -> "Col":
+        chains = sign in ("AND", "OR", "+", "*")
+        left = self.text if chains and self.binds == sign else _bracketed(self)
+        return Col(f"{left} {sign} {_bracketed(_read(other))}", binds=sign)
+
+    def _called(self, name: str, *others: object) -> "Col":
+        return Col(f"{name}({', '.join([self.text, *(_read(other).text for other in others)])})")
+
+
+def col(name: str) -> Col:
+    """Return a column of the table, or a derived one, to compute and compare with: tacit.col("age") >= 18."""
+    if not isinstance(name, str) or not name:
+        raise QueryRefused("col takes the name of a column\nhint: tacit.col('age') >= 18")
+    return Col(show_name(name), name)
+
+
+def written(given: Any) -> Any:
+    """Return an expression as the text that it stands for, a bare column as its name; anything else as it is."""
+    if not isinstance(given, Col):
+        return given
+    return given.text if given.name is None else given.name
+
+
+def _read(given: object) -> Col:
+    if isinstance(given, Col):
+        return given
+    return Col(show(value_of(given)))
+
+
+def _bracketed(column: Col) -> str:
+    return f"({column.text})" if column.binds or column.text.startswith("-") else column.text

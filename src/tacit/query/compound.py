@@ -1,0 +1,200 @@
+"""A compound question: several whose rows are one answer, the branches of a UNION ALL and the levels of a ROLLUP.
+
+Each part is an ordinary question with a plan of its own; they are charged together. What a rolled-up key shows is NULL,
+and GROUPING(key) tells it from a NULL of the table. An *aside* is a further question that gives columns to a SELECT:
+MODE(x) beside others, and a SELECT in brackets.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from tacit.errors import QueryRefused
+from tacit.query.after.after_check import kind_of_aggregate
+from tacit.query.kind import value_of
+from tacit.query.limits import PUBLIC_KEYS_MAX
+from tacit.query.nodes import Call, Column, Expression, PostProcessing, Query, Scalar, Type, columns_of
+from tacit.query.typecheck import canonical, column_kinds, kind_of
+from tacit.tables import Declaration
+
+# Totals are made to agree with what is below them up to this many rows.
+ADDED_UP_MOST = 500
+NUMBERS: tuple[Type, ...] = ("int", "decimal", "float")
+
+
+@dataclass(frozen=True)
+class Aside:
+    """A question that gives columns to the answer of a SELECT, charged with it.
+
+    Of a mode, it is by the keys of the SELECT and one more, and counts units: the column is the value of that key which
+    most units of a group have. Any other has no keys, and each column is one of its outputs, the same in every row.
+    """
+
+    query: Query
+    columns: tuple[tuple[str, str], ...]  # each column of the answer, and the key or output that it is
+    is_mode: bool
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One SELECT of a compound question: grouped by all its keys, and the keys of each of its levels, by name.
+
+    The query's `after` is of the rows of all levels together; there it may read GROUPING columns, and those of asides.
+    """
+
+    query: Query
+    levels: tuple[tuple[str, ...], ...]
+    asides: tuple[Aside, ...] = ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has one level."""
+        return self.levels == (tuple(key.name for key in self.query.keys),)
+
+    @property
+    def is_one_question(self) -> bool:
+        """Whether it is an ordinary question."""
+        return self.is_plain and not self.asides
+
+
+@dataclass(frozen=True)
+class Compound:
+    """Several SELECTs whose rows are one answer; `after` is of all of them, by the names of the first.
+
+    `columns` are those of a UNION ALL, with the type that holds what every branch has there; of one SELECT, none.
+    """
+
+    branches: tuple[Branch, ...]
+    after: PostProcessing = PostProcessing()
+    columns: tuple[tuple[str, Type], ...] = ()
+
+
+def grouping_name(key: str) -> str:
+    """Return the column that says whether a key is rolled up, 1, or not, 0."""
+    return f"GROUPING({key})"
+
+
+def adds_up(branch: Branch, declaration: Declaration) -> bool:
+    """Return whether levels are of the same rows: all keys are listed in public, and they are not too many."""
+    lists = _listed(branch.query, declaration)
+    if branch.is_plain or lists is None:
+        return False
+    rows = sum(prod(len(lists[key]) for key in level) for level in branch.levels)
+    return rows <= ADDED_UP_MOST
+
+
+def level_queries(branch: Branch, declaration: Declaration) -> tuple[Query, ...]:
+    """Return the question of each level.
+
+    Where keys are public, groups have the rows with listed keys. So has a total, or it would be of more rows than they.
+    """
+    if branch.is_one_question:
+        return (branch.query,)
+    return tuple(_of_level(branch.query, branch, level, declaration) for level in branch.levels)
+
+
+def aside_queries(branch: Branch, aside: Aside, declaration: Declaration) -> tuple[Query, ...]:
+    """Return the questions of an aside: a mode has one for each level, of the same rows as that."""
+    if not aside.is_mode:
+        return (aside.query,)
+    last = aside.query.keys[-1].name
+    return tuple(_of_level(aside.query, branch, (*level, last), declaration) for level in branch.levels)
+
+
+def _of_level(query: Query, branch: Branch, level: tuple[str, ...], declaration: Declaration) -> Query:
+    lists = _listed(branch.query, declaration) if adds_up(branch, declaration) else None
+    where = query.where
+    for key in branch.query.keys if lists is not None else ():
+        if key.name not in level and lists is not None:
+            inside = _is_one_of(key.expression, lists[key.name])
+            where = inside if where is None else Call("and", (where, inside))
+    return replace(
+        query,
+        keys=tuple(key for key in query.keys if key.name in level),
+        where=None if where is None else canonical(where, column_kinds(declaration)),
+        after=PostProcessing(),
+        columns=(),
+    )
+
+
+def listed_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
+    """Return the groups that a question is of, where it shows keys alone and all of them are public: it is free then.
+
+    A condition's values are public as well. None where a number of rows is shown, compared or sorted by, or a key is to
+    be found among rows.
+    """
+    after = query.after
+    trees = [each.expression for each in after.shown] + [each.expression for each in after.order]
+    trees += [each for each in (after.having, after.qualify) if each is not None]
+    for window in after.windows:
+        trees += [*window.arguments, *window.partition, *(each.expression for each in window.order)]
+    read = frozenset().union(*map(columns_of, trees))
+    if not after.shown or not query.keys or not read.isdisjoint(output.name for output in query.outputs):
+        return None
+    if any(output.aggregate.kind == "top" for output in query.outputs):  # which keys are shown is then the answer
+        return None
+    if query.public_keys is not None:
+        return query.public_keys
+    kinds = column_kinds(declaration)
+    lists: list[Sequence[Scalar]] = []
+    for key in query.keys:
+        facts = declaration.columns.get(key.expression.name) if isinstance(key.expression, Column) else None
+        if facts is not None and facts.keys is not None:
+            lists.append(facts.keys)
+        elif kind_of(key.expression, kinds).type == "bool":
+            lists.append((False, True, None))
+        else:
+            return None
+    return tuple(product(*lists)) if prod(map(len, lists)) <= PUBLIC_KEYS_MAX else None
+
+
+def _listed(query: Query, declaration: Declaration) -> Mapping[str, Sequence[Scalar]] | None:
+    """Return the public values of each key; None where one has none, or they are listed in combinations."""
+    found: dict[str, Sequence[Scalar]] = {}
+    for key in query.keys:
+        facts = declaration.columns.get(key.expression.name) if isinstance(key.expression, Column) else None
+        if facts is None or facts.keys is None:
+            return None
+        found[key.name] = facts.keys
+    return None if query.public_keys is not None else found
+
+
+def _is_one_of(expression: Expression, values: Sequence[Scalar]) -> Expression:
+    known = [value for value in values if value is not None]
+    inside: Expression = Call("in", (expression, *map(value_of, known))) if known else value_of(False)
+    return Call("or", (Call("is_null", (expression,)), inside)) if None in values else inside
+
+
+def column_types(query: Query, declaration: Declaration) -> dict[str, Type]:
+    """Return what each column of a question's answer is, in order."""
+    if query.after.shown:
+        return {each.name: each.type for each in query.after.shown}
+    kinds = column_kinds(declaration)
+    found: dict[str, Type] = {key.name: kind_of(key.expression, kinds).type for key in query.keys}
+    for output in query.outputs:
+        of = None if output.aggregate.expression is None else kind_of(output.aggregate.expression, kinds)
+        found[output.name] = kind_of_aggregate(output.aggregate, of).type
+    return {name: found[name] for name in query.columns} if query.columns else found
+
+
+def refuse_other_columns(first: Mapping[str, Type], other: Mapping[str, Type], number: int) -> None:
+    """Refuse a branch of a UNION ALL whose columns are not as many, or not of the same types, as the first one's."""
+    if len(first) != len(other):
+        raise QueryRefused(
+            f"the first SELECT of the UNION ALL has {len(first)} columns, and SELECT {number} has {len(other)}"
+            "\nhint: give each as many, in the same order"
+        )
+    for (name, one), (its_name, two) in zip(first.items(), other.items(), strict=True):
+        if one != two and "null" not in (one, two) and not (one in NUMBERS and two in NUMBERS):
+            raise QueryRefused(
+                f"in the UNION ALL, '{name}' is {one} in the first SELECT and '{its_name}' is {two} in SELECT {number}"
+                f"\nhint: convert one of them, e.g. CAST({its_name} AS TEXT)"
+            )
+
+
+def wider(one: Type, two: Type) -> Type:
+    """Return the type that holds both."""
+    if one == two or two == "null":
+        return one
+    return two if one == "null" else NUMBERS[max(NUMBERS.index(one), NUMBERS.index(two))]

@@ -1,0 +1,427 @@
+"""Joins: which two relations may be joined, what is public about the result, and what it does to one unit's rows.
+
+Two protected relations are joined on their unit, so that a row of the result belongs to the unit of both of its parts.
+A protected one is joined with a public one on anything. Each is refused otherwise: whose a row is must follow from the
+declarations alone (docs/proofs/joins.md). The rows are computed by `engine/joining.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tacit.errors import QueryRefused
+from tacit.privacy import whole
+from tacit.query.kind import Kind, phrase
+from tacit.query.limits import steps
+from tacit.query.nodes import (
+    Column,
+    Expression,
+    Join,
+    JoinedColumn,
+    JoinKind,
+    Key,
+    Marked,
+    Matches,
+    PerUnit,
+    PublicRows,
+    Relation,
+    RowWise,
+    TableRows,
+)
+from tacit.query.sql.sql_text import show
+from tacit.query.typecheck import column_kinds, kind_of
+from tacit.tables import ROW, ColumnFacts, Declaration, KeyValue, PublicTable, RowUnit
+
+# A question reads at most this many tables.
+TABLES_MAX = 16
+# Rows of one unit that are equal where two protected tables are joined make at most so many pairs, or one for each row
+# of the left table if those are more.
+PAIRS_MOST = 1 << 20
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a join: a relation, and what is public about it."""
+
+    relation: Relation
+    declaration: Declaration
+    steps: int = 0  # the work that a row takes before these are there (`limits.py`)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether its rows are no secret."""
+        return is_public(self.relation)
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.declaration.name
+
+
+@dataclass(frozen=True)
+class NamedRows:
+    """A table that FROM and JOIN may name; `most` is how many rows of it one row may match, if it is public."""
+
+    name: str
+    side: Side
+    most: int = 1
+
+
+@dataclass(frozen=True)
+class Joined:
+    """A join, what is public about it, and what each side's columns are called in it."""
+
+    side: Side
+    left: Mapping[str, str]
+    right: Mapping[str, str]
+
+
+def public_side(table: PublicTable) -> Side:
+    """Return a public table as a side of a join."""
+    return Side(PublicRows(table.name, table.digest), public_declaration(table))
+
+
+def public_declaration(table: PublicTable) -> Declaration:
+    """Return what is public about a public table: everything; no row of it is a person's."""
+    return Declaration(table.name, ROW, table.columns)
+
+
+def is_public(relation: Relation) -> bool:
+    """Return whether a relation's rows are those of a public table."""
+    if isinstance(relation, RowWise):
+        return is_public(relation.source)
+    return isinstance(relation, PublicRows)
+
+
+def tables_of(relation: Relation) -> tuple[str, ...]:
+    """Return the names of the protected tables that a relation reads, each as often as it is read, the first first."""
+    return tuple(each.name for each in _stored(relation) if isinstance(each, TableRows))
+
+
+def publics_of(relation: Relation) -> tuple[str, ...]:
+    """Return the names of the public tables that a relation reads."""
+    return tuple(each.name for each in _stored(relation) if isinstance(each, PublicRows))
+
+
+def _stored(relation: Relation) -> list[TableRows | PublicRows]:
+    if isinstance(relation, TableRows | PublicRows):
+        return [relation]
+    if isinstance(relation, PerUnit | RowWise):
+        return _stored(relation.source)
+    if isinstance(relation, Marked):
+        return _stored(relation.source) + _stored(relation.others)
+    return _stored(relation.left) + _stored(relation.right)
+
+
+def join(
+    left: Side,
+    right: Side,
+    matches: Sequence[tuple[Expression, Expression]],
+    *,
+    how: JoinKind,
+    most: object = 1,
+    once: bool = False,
+) -> Joined:
+    """Return the join of two relations, or refuse it with the reason and the way out.
+
+    `most` is how many rows of a public table one row may match; whether that holds is checked when it is read. With
+    `once`, two columns of one name that must be equal become one, that of the left side.
+    """
+    if left.is_public and right.is_public:
+        raise QueryRefused(
+            f"'{left.name}' and '{right.name}' are both public: nothing of a join of them is protected"
+            "\nhint: join them where they are made, or start from the protected table"
+        )
+    if left.is_public:
+        if how == "left":
+            raise QueryRefused(
+                f"'{left.name}' is public, and on the left: its rows without a match would belong to no unit"
+                f"\nhint: put the protected table first: {right.name} LEFT JOIN {left.name}"
+            )
+        turned = join(right, left, [(there, here) for here, there in matches], how=how, most=most, once=once)
+        return Joined(turned.side, turned.right, turned.left)
+    on, bound = _matched(left, right, matches, most)
+    if len(tables_of(left.relation)) + len(_stored(right.relation)) >= TABLES_MAX:
+        raise QueryRefused(f"a question reads at most {TABLES_MAX} tables\nhint: ask several questions")
+    columns, of_left, of_right = _columns(left, right, _same(on, how, once=once))
+    relation = Join(left.relation, right.relation, how, on, columns, bound)
+    declaration = join_declaration(relation, left.declaration, right.declaration)
+    return Joined(Side(relation, declaration, _work(left, right, on)), of_left, of_right)
+
+
+def marked(
+    source: Side, others: Side, matches: Sequence[tuple[Expression, Expression]], *, is_in: bool
+) -> tuple[Side, str]:
+    """Return each row of `source` with a column that says whether any row of `others` matches it, and its name."""
+    if source.is_public:
+        raise QueryRefused(f"'{source.name}' is public\nhint: ask about a protected table")
+    on, _ = _matched(source, others, matches, most=None)
+    name, number = "matches", 2
+    taken = {each.lower() for each in source.declaration.columns}
+    while name in taken:
+        name, number = f"matches_{number}", number + 1
+    relation = Marked(source.relation, others.relation, on, name, is_in and others.is_public)
+    return Side(relation, marked_declaration(relation, source.declaration), _work(source, others, on)), name
+
+
+def _work(left: Side, right: Side, on: Matches) -> int:
+    """Return the work that a row takes until it is joined."""
+    return (
+        left.steps
+        + right.steps
+        + steps([here for here, _ in on], column_kinds(left.declaration))
+        + steps([there for _, there in on], column_kinds(right.declaration))
+    )
+
+
+def row_wise(side: Side, columns: tuple[Key, ...], where: Expression | None) -> Side:
+    """Return a side's rows where a condition holds, as the unit and these columns."""
+    relation = RowWise(side.relation, columns, where)
+    declaration = row_wise_declaration(relation, side.declaration)
+    read = [*(key.expression for key in columns), *([] if where is None else [where])]
+    return Side(relation, declaration, side.steps + steps(read, column_kinds(side.declaration)))
+
+
+def _matched(
+    left: Side, right: Side, matches: Sequence[tuple[Expression, Expression]], most: object
+) -> tuple[Matches, int | None]:
+    """Return what must be equal beside the unit, and how many rows of a public table one row may match."""
+    found = list(matches)
+    if right.is_public:
+        if not found:
+            raise QueryRefused(
+                f"nothing says which rows of '{right.name}' match\nhint: USING (ward), or ON {left.name}.ward = "
+                f"{right.name}.ward"
+            )
+        bound = None if most is None else whole(most, name="most")
+        if bound is not None and bound > 1 and isinstance(left.declaration.unit, RowUnit):
+            raise QueryRefused(
+                f"every row of '{left.name}' is its own unit, and most={bound} would make several units of one"
+                f"\nhint: join it with tables where a row has one match, most=1"
+            )
+    else:
+        found.remove(_unit_pair(left, right, found))
+        bound = None
+    for here, there in found:
+        _refuse_kinds(left, right, here, there)
+    return tuple(sorted(dict.fromkeys(found), key=repr)), bound
+
+
+def _unit_pair(
+    left: Side, right: Side, matches: Sequence[tuple[Expression, Expression]]
+) -> tuple[Expression, Expression]:
+    """Return the match of the two units, which a join of protected relations must have."""
+    mine, theirs = left.declaration, right.declaration
+    for side in (left, right):
+        if isinstance(side.declaration.unit, RowUnit):
+            raise QueryRefused(
+                f"every row of '{side.name}' is its own unit, so no row of another protected table belongs to it"
+                "\nhint: give it a unit that both tables have, or join it with public tables"
+            )
+    for here, there in matches:
+        if here == Column(str(mine.unit)) and there == Column(str(theirs.unit)):
+            _refuse_units(left, right)
+            return here, there
+    raise QueryRefused(
+        f"'{left.name}' and '{right.name}' are both protected, and are joined on something other than their unit: a row"
+        f" would belong to two people\nhint: join them on {mine.unit} (other conditions may be added to it), or declare"
+        " one of them as public, if no person is in it: tacit.public(...)"
+    )
+
+
+def _refuse_units(left: Side, right: Side) -> None:
+    mine, theirs = left.declaration, right.declaration
+    kinds = [each.columns[str(each.unit)] for each in (mine, theirs)]
+    if kinds[0].type != kinds[1].type or mine.unit != theirs.unit:
+        raise QueryRefused(
+            f"the unit {mine.unit} is {kinds[0].type} in '{left.name}' and {theirs.unit} is {kinds[1].type} in"
+            f" '{right.name}': two people could be taken for one\nhint: give it one name and one type in both tables,"
+            f" e.g. columns={{'{theirs.unit}': {{'type': '{kinds[0].type}'}}}}"
+        )
+    if mine.neighbours != theirs.neighbours:
+        raise QueryRefused(
+            f"'{left.name}' and '{right.name}' have different neighbours\nhint: declare both add-remove, or replace"
+        )
+
+
+def _refuse_kinds(left: Side, right: Side, here: Expression, there: Expression) -> None:
+    mine, theirs = _kind(here, left), _kind(there, right)
+    if mine.type != theirs.type or (mine.type == "decimal" and mine != theirs):
+        raise QueryRefused(
+            f"{show(here)} of '{left.name}' is {phrase(mine)} and {show(there)} of '{right.name}' is {phrase(theirs)}: "
+            "they match only as one type\nhint: declare one type for both, columns={'x': {'type': 'text'}}, or CAST one"
+        )
+
+
+def _kind(expression: Expression, side: Side) -> Kind:
+    return kind_of(expression, column_kinds(side.declaration))
+
+
+# --- the columns of a join ---
+
+
+def _same(on: Matches, how: JoinKind, *, once: bool) -> dict[str, str]:
+    """Return the right side's columns that are the left side's too: an inner join has the same value in both."""
+    plain = [(here.name, there.name) for here, there in on if isinstance(here, Column) and isinstance(there, Column)]
+    return {there: here for here, there in plain if how == "inner" or (once and here == there)}
+
+
+def _columns(
+    left: Side, right: Side, same: dict[str, str]
+) -> tuple[tuple[JoinedColumn, ...], dict[str, str], dict[str, str]]:
+    """Return a join's columns, and what each side's are called in it: a name that both sides have is qualified."""
+    mine, theirs = left.declaration, right.declaration
+    if not right.is_public:
+        same[str(theirs.unit)] = str(mine.unit)
+    here = [name for name in mine.columns if mine.columns[name].type != "other" or name == mine.unit]
+    there = [name for name in theirs.columns if theirs.columns[name].type != "other" and name not in same]
+    shared = {name.lower() for name in here} & {name.lower() for name in there}
+    made: list[JoinedColumn] = []
+    taken: set[str] = set()
+    for side, given, names in (("left", left, here), ("right", right, there)):
+        for name in names:
+            plain = name.lower() not in shared or name == given.declaration.unit
+            written = _free(name, given.relation, taken) if plain else _qualified(name, given.relation, taken)
+            taken.add(written.lower())
+            made.append(JoinedColumn(written, "left" if side == "left" else "right", name))
+    of_left = {each.column: each.name for each in made if each.side == "left"}
+    of_right = {each.column: each.name for each in made if each.side == "right"}
+    return tuple(made), of_left, of_right | {name: of_left[other] for name, other in same.items()}
+
+
+def _free(name: str, relation: Relation, taken: set[str]) -> str:
+    return name if name.lower() not in taken else _qualified(name, relation, taken)
+
+
+def _qualified(name: str, relation: Relation, taken: set[str]) -> str:
+    """Return a name that no column has yet: with the name of its table before it."""
+    table = origin(relation, name)
+    bare = name.rpartition(".")[2] if name.startswith(f"{table}.") else name
+    written, number = f"{table}.{bare}", 2
+    while written.lower() in taken:
+        written, number = f"{table}_{number}.{bare}", number + 1
+    return written
+
+
+def origin(relation: Relation, column: str) -> str:
+    """Return the name of the table that a relation's column comes from, or is computed from."""
+    if isinstance(relation, TableRows | PublicRows):
+        return relation.name
+    if isinstance(relation, PerUnit | RowWise | Marked):
+        return origin(relation.source, column)
+    for each in relation.columns:
+        if each.name == column:
+            return origin(relation.left if each.side == "left" else relation.right, each.column)
+    return origin(relation.left, column)
+
+
+# --- what is public about a join ---
+
+
+def join_declaration(relation: Join, left: Declaration, right: Declaration) -> Declaration:
+    """Return what is public about a join's rows: they are the people of the left side's."""
+    is_inner = relation.how == "inner"
+    given = {a.name: b.name for a, b in relation.on if isinstance(a, Column) and isinstance(b, Column)}
+    columns: dict[str, ColumnFacts] = {}
+    for each in relation.columns:
+        if each.side == "right":
+            facts = right.columns[each.column]
+            columns[each.name] = facts if is_inner or facts.keys is None else replace(facts, keys=_or_null(facts.keys))
+        else:
+            facts = left.columns[each.column]
+            if is_inner and relation.most is not None and each.column in given:
+                facts = _also(facts, right.columns[given[each.column]])
+            columns[each.name] = facts
+    times = relation.most or right.most_rows_per_unit
+    return replace(
+        left,
+        columns=columns,
+        rows_per_unit=_times(left.rows_per_unit, times),
+        groups_per_unit=_times(left.groups_per_unit, times),
+        rows=left.rows if relation.how == "left" and relation.most == 1 else None,
+        most_rows_per_unit=_times(left.most_rows_per_unit, times),
+    )
+
+
+def marked_declaration(relation: Marked, inner: Declaration) -> Declaration:
+    """Return what is public about rows with a mark."""
+    kept = {
+        name: facts for name, facts in inner.columns.items() if relation.columns is None or name in relation.columns
+    }
+    return replace(inner, columns={**kept, relation.name: ColumnFacts("bool")})
+
+
+def row_wise_declaration(relation: RowWise, inner: Declaration) -> Declaration:
+    """Return what is public about filtered and derived rows: a column that is passed on keeps its facts."""
+    kinds = column_kinds(inner)
+    columns: dict[str, ColumnFacts] = {}
+    if isinstance(inner.unit, str):
+        columns[inner.unit] = inner.columns[inner.unit]
+    for key in relation.columns:
+        if key.name in columns:
+            raise QueryRefused(f"two columns of a subquery would be called '{key.name}'\nhint: give one another name")
+        if isinstance(key.expression, Column):
+            columns[key.name] = inner.columns[key.expression.name]
+        else:
+            kind = kind_of(key.expression, kinds)
+            if kind.type == "null":
+                raise QueryRefused("a column of a subquery is always NULL\nhint: leave it out")
+            columns[key.name] = ColumnFacts(kind.type, scale=kind.scale, digits=max(kind.digits, 1))
+    return replace(inner, columns=columns, rows=None)
+
+
+def _times(bound: int | None, times: int | None) -> int | None:
+    return None if bound is None or times is None else bound * times
+
+
+def _or_null(keys: tuple[KeyValue, ...]) -> tuple[KeyValue, ...]:
+    return keys if None in keys else (*keys, None)
+
+
+def _also(facts: ColumnFacts, public: ColumnFacts) -> ColumnFacts:
+    """Return a column's facts with what is public about the values that it matches, which are never NULL."""
+    keys = None if public.keys is None else tuple(key for key in public.keys if key is not None)
+    return replace(facts, between=facts.between or public.between, keys=facts.keys or keys or None)
+
+
+# --- in words ---
+
+
+def relation_lines(relation: Relation) -> tuple[str, ...]:
+    """Return what each join, and each subquery by unit, does to one unit's rows, a line each."""
+    if isinstance(relation, TableRows | PublicRows):
+        return ()
+    if isinstance(relation, RowWise):
+        return relation_lines(relation.source)
+    if isinstance(relation, PerUnit):
+        by = ", ".join(["each unit", *(show(key.expression) for key in relation.keys)])
+        line = f"Rows by unit: one for {by}, made of the unit's own rows. Stability: 1 unit."
+        return (*relation_lines(relation.source), line)
+    if isinstance(relation, Marked):
+        what, _ = _named(relation.others, relation.on)
+        line = f"Match with {what}: a yes or no for each row, from {_whose(relation.others)}. Stability: 1 unit."
+        return (*relation_lines(relation.source), *relation_lines(relation.others), line)
+    what, public = _named(relation.right, relation.on)
+    kind = "Left join" if relation.how == "left" else "Join"
+    if public:
+        many = "one match" if relation.most == 1 else f"at most {relation.most:,} matches"
+        line = f"{kind} with {what}: each row has {many}. Stability: 1 unit, and {relation.most:,} times its rows."
+    else:
+        line = (
+            f"{kind} with {what}: each unit's rows with its own, some {PAIRS_MOST:,} pairs at most. Stability: 1 unit;"
+            " its rows are bounded afterwards."
+        )
+    return (*relation_lines(relation.left), *relation_lines(relation.right), line)
+
+
+def _named(relation: Relation, on: Matches) -> tuple[str, bool]:
+    public = is_public(relation)
+    names = publics_of(relation) if public else tables_of(relation)
+    meant = {Column(key.name): key.expression for key in relation.columns} if isinstance(relation, RowWise) else {}
+    pairs = [(show(here), show(meant.get(there, there) if isinstance(there, Column) else there)) for here, there in on]
+    matched = [here if here == there else f"{here} = {there}" for here, there in pairs]
+    keys = [*([] if public else ["the unit"]), *matched]
+    return f"{names[0]}{' (public)' if public else ''} on {', '.join(keys)}", public
+
+
+def _whose(relation: Relation) -> str:
+    return "the row alone" if is_public(relation) else "the unit's own rows"

@@ -1,0 +1,252 @@
+"""The record of one SQL function, and the rules that many records share.
+
+To add a function, write one record (`operators.py`, `casts.py` or `named_functions.py`), one spelling
+(`expressions.py`) and one translation (`engine/translations.py`). Tests name the table that lacks it. Everything else
+looks it up in its record: its types, its one canonical form, its text, its value on the noisy answer, what it can cost.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from tacit.errors import QueryRefused
+from tacit.query.kind import DATE, FLOAT, INT, TEXT, TIMESTAMP, Kind, common, decimal, kind_of_value, phrase
+from tacit.query.literal import adapted
+from tacit.query.nodes import Call, Expression, Scalar, Value
+
+
+@dataclass(frozen=True)
+class CheckedCall:
+    """A call while its types are checked: its constants, and its text, written out only where an error needs it."""
+
+    call: Call
+    show: Callable[[Expression], str]
+
+    def __str__(self) -> str:
+        return self.show(self.call)
+
+    def constant(self, index: int) -> Scalar:
+        """Return the constant argument at this index, from 0; None if the argument is not a constant."""
+        argument = self.call.arguments[index]
+        return argument.value if isinstance(argument, Value) else None
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How a call's arguments become text: as they are, or in brackets where they need them beside an operator."""
+
+    plain: Callable[[Expression], str]
+    bracketed: Callable[[Expression], str]
+
+
+Kinds = tuple[Kind, ...]
+TypeRule = Callable[[Kinds, CheckedCall], Kind]
+KindOf = Callable[[Expression], Kind]
+Adapt = Callable[[CheckedCall, KindOf], Call]
+Rewrite = Callable[[CheckedCall, KindOf], Expression]
+Evaluate = Callable[..., Any]
+Write = Callable[[Call, Pen], str]
+# the most bytes of text that an argument can have
+BytesOf = Callable[[Expression], int]
+# an upper bound on the length of a text: (times the longest text of the row, plus this number of characters)
+Length = tuple[int, int]
+
+
+def by_name(call: Call, pen: Pen) -> str:
+    """Return NAME(a, b)."""
+    return f"{call.function.upper()}({', '.join(map(pen.plain, call.arguments))})"
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a call is written as SQL; an operator gets brackets where it is an argument of another operator."""
+
+    write: Write = by_name
+    is_operator: bool = False
+
+
+def infix(sign: str) -> Notation:
+    """Return the notation of an operator that stands between its arguments."""
+
+    def write(call: Call, pen: Pen) -> str:
+        return f" {sign} ".join(map(pen.bracketed, call.arguments))
+
+    return Notation(write, is_operator=True)
+
+
+def longest(parts: list[Length]) -> Length:
+    """Return the length of a text that is one of its arguments."""
+    return max(times for times, _ in parts), max(more for _, more in parts)
+
+
+def no_bytes(_call: Call, _bytes_of: BytesOf) -> int:
+    """Return 0: the function makes no text, or reads no text."""
+    return 0
+
+
+def same_bytes(call: Call, bytes_of: BytesOf) -> int:
+    """Return the bytes of a text that is one of the arguments."""
+    return max(map(bytes_of, call.arguments), default=0)
+
+
+def looks(times: int) -> Callable[[Call, BytesOf], int]:
+    """Return the cost of a function that reads every byte of its arguments `times` times."""
+    return lambda call, bytes_of: times * sum(map(bytes_of, call.arguments))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a call can cost for any row, from the question alone.
+
+    `mentions` is how often its translation for an engine mentions each argument, and `mentions_by_constant` the same
+    where the last argument is a constant. `text_bytes` and `text_length` bound the text that it makes, `bytes_read` the
+    text that it looks at.
+    """
+
+    mentions: int = 1
+    mentions_by_constant: int | None = None
+    bytes_read: Callable[[Call, BytesOf], int] = no_bytes
+    text_bytes: Callable[[Call, BytesOf], int] = no_bytes
+    text_length: Callable[[list[Length]], Length] = longest
+
+
+@dataclass(frozen=True)
+class Function:
+    """One function or operator, with all that the question language knows of it.
+
+    `form` is how people write it. `meaning` is its value on every input, in words. `kind` takes the kinds of the
+    arguments and returns the result's, or refuses. Before that, `adapt` turns constants into the type they meet. After
+    it, `rewrite` returns the one tree for all ways of writing the same. `evaluate` is its value in Python, for the
+    noisy answer, on the values of its arguments, None for NULL. `limit` refuses a call that is too large.
+    """
+
+    name: str
+    form: str
+    meaning: str
+    kind: TypeRule
+    evaluate: Evaluate
+    adapt: Adapt | None = None
+    rewrite: Rewrite | None = None
+    notation: Notation = Notation()
+    cost: Cost = Cost()
+    limit: Callable[[Call], None] | None = None
+
+
+def one_kind(kinds: Kinds, where: object) -> Kind:
+    """Return the kind that all arguments share, at least one of which is not NULL."""
+    result = Kind("null")
+    for kind in kinds:
+        result = common(result, kind, where=where)
+    if result.type == "null":
+        raise QueryRefused(f"{where} is NULL for every row\nhint: leave it out, or give one result that is not NULL")
+    return INT if result.type == "int" else result
+
+
+def text(kinds: Kinds, where: object) -> Kind:
+    """Return text, if all arguments are."""
+    for kind in kinds:
+        if kind.type != "text":
+            raise QueryRefused(f"{where} needs text, but has {phrase(kind)}\nhint: CAST(x AS TEXT) first")
+    return TEXT
+
+
+def numbers(kinds: Kinds, where: object, *, align: bool = True) -> Kind:
+    """Return the kind two numbers share; without `align` only whether it is int, decimal or float."""
+    refuse_null(kinds, where)
+    for kind in kinds:
+        if not kind.is_number:
+            raise QueryRefused(f"{where} needs numbers, but has {phrase(kind)}\nhint: {_way_to_number(kind)}")
+    if align:
+        return common(kinds[0], kinds[1], where=where)
+    types = {kind.type for kind in kinds}
+    return FLOAT if "float" in types else decimal(1, 0) if "decimal" in types else INT
+
+
+def number(kinds: Kinds, where: object) -> Kind:
+    """Return the kind of the first argument, a number."""
+    kind = numbers((kinds[0], kinds[0]), where)
+    return INT if kind.type == "int" else kind
+
+
+def refuse_null(kinds: Kinds, where: object) -> None:
+    """Refuse a call that is NULL on every row."""
+    if any(kind.type == "null" for kind in kinds):
+        raise QueryRefused(f"{where} is NULL for every row\nhint: write x IS NULL or x IS NOT NULL")
+
+
+def refuse_count(kinds: Kinds, where: object, counts: tuple[int, ...], form: str) -> None:
+    """Refuse a call with another number of arguments."""
+    if len(kinds) not in counts:
+        raise QueryRefused(f"{where} has {len(kinds)} argument(s)\nhint: write {form}")
+
+
+def _way_to_number(kind: Kind) -> str:
+    if kind.is_time:
+        return (
+            "DATE_DIFF('day', a, b) is a time difference, x + INTERVAL 3 DAY another day, EXTRACT(YEAR FROM x) a number"
+        )
+    return "CAST(x AS INT) or CAST(x AS FLOAT) first" if kind.type in ("text", "bool") else "use a number"
+
+
+def all_adapted(checked: CheckedCall, kind_of: KindOf) -> Call:
+    """Return the call with its constants as the type of the columns they meet: '2011-01-31' beside a date is that."""
+    call = checked.call
+    return Call(call.function, adapted_together(call.arguments, kind_of, checked))
+
+
+def adapted_together(arguments: tuple[Expression, ...], kind_of: KindOf, where: object) -> tuple[Expression, ...]:
+    """Return arguments that meet each other, with each constant as the type that the others share."""
+    kinds = [kind_of(argument) for argument in arguments if not isinstance(argument, Value)]
+    target = Kind("null")
+    for kind in kinds:
+        target = common(target, kind, where=where)
+    constants = [kind_of_value(argument).type for argument in arguments if isinstance(argument, Value)]
+    if target == DATE and "timestamp" in constants:
+        target = TIMESTAMP
+    if target.is_number and "float" in constants:
+        target = FLOAT
+    return tuple(adapted_one(argument, target) for argument in arguments)
+
+
+def adapted_one(argument: Expression, kind: Kind) -> Expression:
+    """Return an argument, as this kind where it is a constant."""
+    return adapted(argument, kind) if isinstance(argument, Value) else argument
+
+
+def strict(run: Callable[..., Any]) -> Evaluate:
+    """Return the evaluation that is NULL where any argument is."""
+    return lambda *values: None if any(value is None for value in values) else run(*values)
+
+
+def aligned(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two values as one type: with a float both are floats, other numbers are exact, a date is its midnight."""
+    if isinstance(left, float) or isinstance(right, float):
+        return as_float(left), as_float(right)
+    return comparable(left), comparable(right)
+
+
+def comparable(value: Any) -> Any:
+    """Return a value as it is compared with others of its type."""
+    if isinstance(value, Decimal):
+        return Fraction(value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day)  # noqa: DTZ001 - timestamps have no zone
+    return value
+
+
+def as_float(value: Any) -> float:
+    """Return a number as the nearest float, infinite beyond the largest."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def settled(value: Any) -> Any:
+    """Return a result with NaN as NULL and −0.0 as 0.0."""
+    if isinstance(value, float):
+        return None if value != value else value + 0.0
+    return value

@@ -1,0 +1,458 @@
+"""The operators, one record each: comparisons, logic, IN, LIKE, arithmetic, and the choices CASE, COALESCE, NULLIF.
+
+The engine's translations of them are in `engine/translations.py`.
+"""
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tacit.errors import QueryRefused
+from tacit.query.kind import BOOL, DATE, FLOAT, INT, Kind, common, fits, phrase, value_of
+from tacit.query.language.evaluation import remainder
+from tacit.query.language.functions import (
+    BytesOf,
+    CheckedCall,
+    Cost,
+    Function,
+    KindOf,
+    Kinds,
+    Notation,
+    Pen,
+    Rewrite,
+    adapted_one,
+    adapted_together,
+    aligned,
+    all_adapted,
+    as_float,
+    infix,
+    number,
+    numbers,
+    one_kind,
+    refuse_null,
+    same_bytes,
+    settled,
+    strict,
+    text,
+)
+from tacit.query.literal import Wild, like, pattern_parts
+from tacit.query.nodes import Call, Expression, Value
+
+IN_VALUES_MAX = 1_000
+PATTERN_WILDCARDS_MAX = 20
+
+_TWICE = Cost(mentions=2)
+
+
+def _in_order(name: str, mirror: str) -> Rewrite:
+    """Return the rewriting of a comparison to its one order; `mirror` is its name with the sides changed."""
+
+    def rewrite(checked: CheckedCall, _kind_of: KindOf) -> Expression:
+        left, right = checked.call.arguments
+        constant_first = isinstance(left, Value) and not isinstance(right, Value)
+        two_columns = not isinstance(left, Value) and not isinstance(right, Value)
+        by_text = name == mirror and repr(right) < repr(left)
+        if constant_first or (two_columns and (name in (">", ">=") or by_text)):
+            return Call(mirror, (right, left))
+        return checked.call
+
+    return rewrite
+
+
+_equal_in_order = _in_order("=", "=")
+
+
+def _comparison(name: str, form: str, meaning: str, mirror: str, compare: Callable[[Any, Any], Any]) -> Function:
+    return Function(
+        name,
+        form,
+        meaning,
+        _comparison_kind,
+        adapt=all_adapted,
+        rewrite=_in_order(name, mirror),
+        evaluate=strict(lambda left, right: bool(compare(*aligned(left, right)))),
+        notation=infix(name),
+        cost=_TWICE,
+    )
+
+
+def _comparison_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    refuse_null(kinds, where)
+    common(kinds[0], kinds[1], where=where)
+    return BOOL
+
+
+_COMPARED = "ints and decimals exactly; with a float, both as floats; false before true; text by code point"
+_COMPARISONS = (
+    _comparison("=", "a = b", f"whether they are equal: {_COMPARED}", "=", operator.eq),
+    _comparison("<>", "a <> b", "NOT (a = b)", "<>", operator.ne),
+    _comparison("<", "a < b", f"whether a is before b: {_COMPARED}", ">", operator.lt),
+    _comparison("<=", "a <= b", "a < b OR a = b", ">=", operator.le),
+    _comparison(">", "a > b", "b < a", "<", operator.gt),
+    _comparison(">=", "a >= b", "b <= a; a BETWEEN b AND c is a >= b AND a <= c", "<=", operator.ge),
+)
+
+
+def _logic_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    for kind in kinds:
+        if kind.type not in ("bool", "null"):
+            raise QueryRefused(
+                f"{where} needs conditions, but has {phrase(kind)}\nhint: compare it, e.g. x > 0 or x = 'A'"
+            )
+    return BOOL
+
+
+def _joined(checked: CheckedCall, _kind_of: KindOf) -> Expression:
+    """Nested ANDs (or ORs) as one, each part once, sorted."""
+    call = checked.call
+    parts: dict[str, Expression] = {}
+    for argument in call.arguments:
+        same = isinstance(argument, Call) and argument.function == call.function
+        for part in argument.arguments if isinstance(argument, Call) and same else (argument,):
+            parts[repr(part)] = part
+    ordered = tuple(parts[text] for text in sorted(parts))
+    return ordered[0] if len(ordered) == 1 else Call(call.function, ordered)
+
+
+def _without_double_not(checked: CheckedCall, _kind_of: KindOf) -> Expression:
+    inner = checked.call.arguments[0]
+    return inner.arguments[0] if isinstance(inner, Call) and inner.function == "not" else checked.call
+
+
+def _write_not(call: Call, pen: Pen) -> str:
+    return f"NOT {pen.bracketed(call.arguments[0])}"
+
+
+_LOGIC = (
+    Function(
+        "and",
+        "a AND b",
+        "false if any part is false, else NULL if any is NULL, else true",
+        _logic_kind,
+        rewrite=_joined,
+        evaluate=lambda *parts: False if False in parts else None if None in parts else True,
+        notation=infix("AND"),
+    ),
+    Function(
+        "or",
+        "a OR b",
+        "true if any part is true, else NULL if any is NULL, else false",
+        _logic_kind,
+        rewrite=_joined,
+        evaluate=lambda *parts: True if True in parts else None if None in parts else False,
+        notation=infix("OR"),
+    ),
+    Function(
+        "not",
+        "NOT a",
+        "true and false swapped; a NOT LIKE 'x%', NOT IN, NOT BETWEEN and IS NOT NULL are NOT of what they deny",
+        _logic_kind,
+        rewrite=_without_double_not,
+        evaluate=strict(lambda value: not value),
+        notation=Notation(_write_not, is_operator=True),
+    ),
+)
+
+
+def _in_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    refuse_null(kinds, where)
+    for kind in kinds[1:]:
+        common(kinds[0], kind, where=where)
+    return BOOL
+
+
+def _in_one_order(checked: CheckedCall, kind_of: KindOf) -> Expression:
+    tested, *constants = checked.call.arguments
+    if not constants or not all(isinstance(constant, Value) for constant in constants):
+        raise QueryRefused(f"{checked}: IN needs a list of constants\nhint: for other values write x = a OR x = b")
+    each = {repr(constant): constant for constant in constants}
+    ordered = tuple(each[text] for text in sorted(each))
+    if len(ordered) > 1:
+        return Call("in", (tested, *ordered))
+    return _equal_in_order(replace(checked, call=Call("=", (tested, ordered[0]))), kind_of)
+
+
+def _evaluate_in(tested: Any, *listed: Any) -> bool | None:
+    return None if tested is None else any(bool(operator.eq(*aligned(tested, each))) for each in listed)
+
+
+def _write_in(call: Call, pen: Pen) -> str:
+    tested, *listed = call.arguments
+    return f"{pen.bracketed(tested)} IN ({', '.join(map(pen.bracketed, listed))})"
+
+
+def _limit_in(call: Call) -> None:
+    if len(call.arguments) > IN_VALUES_MAX + 1:
+        raise QueryRefused(
+            f"IN lists {len(call.arguments) - 1} values; at most {IN_VALUES_MAX} fit\nhint: use a range, or public keys"
+        )
+
+
+def _like_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    text(kinds, where)
+    return BOOL
+
+
+def _without_idle_escape(checked: CheckedCall, _kind_of: KindOf) -> Expression:
+    tested, pattern, *escape = checked.call.arguments
+    parts = pattern_parts(pattern, escape[0] if escape else None)
+    if escape and parts.escape is None:
+        return Call("like", (tested, pattern))
+    return checked.call
+
+
+def _evaluate_like(tested: Any, pattern: Any, escape: Any = None) -> bool | None:
+    if tested is None:
+        return None
+    return like(tested, pattern_parts(value_of(pattern), None if escape is None else value_of(escape)))
+
+
+def _write_like(call: Call, pen: Pen) -> str:
+    tested, pattern, *escape = map(pen.bracketed, call.arguments)
+    return f"{tested} LIKE {pattern}" + (f" ESCAPE {escape[0]}" if escape else "")
+
+
+def _bytes_matched(call: Call, bytes_of: BytesOf) -> int:
+    """Plain runs between % are found in one pass; those of a pattern with _ or ESCAPE may be tried at every index."""
+    tested, pattern, *escape = call.arguments
+    split = pattern_parts(pattern, escape[0] if escape else None)
+    if split.escape is None and Wild.ONE not in split.parts:
+        return bytes_of(tested)
+    most = run = 0
+    for part in split.parts:
+        run = 0 if part is Wild.ANY else run + (len(part) if isinstance(part, str) else 1)
+        most = max(most, run)
+    return bytes_of(tested) * max(most, 1)
+
+
+def _limit_pattern(call: Call) -> None:
+    pattern = call.arguments[1] if len(call.arguments) > 1 else None
+    written = pattern.value if isinstance(pattern, Value) else ""
+    if isinstance(written, str) and written.count("%") + written.count("_") > PATTERN_WILDCARDS_MAX:
+        raise QueryRefused(
+            f"a LIKE pattern has more than {PATTERN_WILDCARDS_MAX} wildcards\nhint: use fewer % and _ in it"
+        )
+
+
+_TESTS = (
+    Function(
+        "in",
+        "a IN (1, 2)",
+        "whether a equals one of the constants, none of which is NULL",
+        _in_kind,
+        adapt=all_adapted,
+        rewrite=_in_one_order,
+        evaluate=_evaluate_in,
+        notation=Notation(_write_in, is_operator=True),
+        cost=_TWICE,
+        limit=_limit_in,
+    ),
+    Function(
+        "like",
+        "a LIKE 'x%' [ESCAPE '!']",
+        "whether all of a matches: % is any run of characters, newlines too, _ is any one code point, the escape makes"
+        " the next character plain, all else is itself; case counts; a backslash is plain unless it is the escape",
+        _like_kind,
+        rewrite=_without_idle_escape,
+        evaluate=_evaluate_like,
+        notation=Notation(_write_like, is_operator=True),
+        cost=Cost(bytes_read=_bytes_matched),
+        limit=_limit_pattern,
+    ),
+    Function(
+        "is_null",
+        "a IS NULL",
+        "whether a is NULL (a NaN is); true or false, never NULL",
+        lambda _kinds, _where: BOOL,
+        evaluate=lambda value: value is None,
+        notation=Notation(lambda call, pen: f"{pen.bracketed(call.arguments[0])} IS NULL", is_operator=True),
+        cost=_TWICE,
+    ),
+)
+
+
+def _sum_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    both = numbers(kinds, where)
+    if both.type == "decimal":
+        return fits(both.digits + 1, both.scale, where=where)
+    return INT if both.type == "int" else both
+
+
+def _product_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    both = numbers(kinds, where, align=False)
+    if both.type == "decimal":
+        return fits(kinds[0].digits + kinds[1].digits, kinds[0].scale + kinds[1].scale, where=where)
+    return INT if both.type == "int" else both
+
+
+def _quotient_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    numbers(kinds, where, align=False)
+    return FLOAT
+
+
+def _remainder_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    numbers(kinds, where, align=False)
+    if any(kind.type != "int" for kind in kinds):
+        raise QueryRefused(f"{where}: % needs whole numbers\nhint: CAST(x AS INT) % 10")
+    return INT
+
+
+def _as_floats(checked: CheckedCall, _kind_of: KindOf) -> Call:
+    call = checked.call
+    return Call(call.function, tuple(adapted_one(argument, FLOAT) for argument in call.arguments))
+
+
+def _as_floats_beside_one(checked: CheckedCall, kind_of: KindOf) -> Call:
+    if any(kind_of(argument).type == "float" for argument in checked.call.arguments):
+        return _as_floats(checked, kind_of)
+    return checked.call
+
+
+def _difference(checked: CheckedCall, kind_of: KindOf) -> Call:
+    """b - a of two dates is DATE_DIFF('day', a, b)."""
+    if all(kind_of(argument) == DATE for argument in checked.call.arguments):
+        return Call("date_diff", (value_of("day"), *reversed(checked.call.arguments)))
+    return _as_floats_beside_one(checked, kind_of)
+
+
+def _arithmetic(operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return strict(lambda left, right: settled(operate(*aligned(left, right))))
+
+
+def _divided(top: Any, bottom: Any) -> Any:
+    return None if bottom == 0 else settled(as_float(top) / as_float(bottom))
+
+
+def _negative_constant(checked: CheckedCall, _kind_of: KindOf) -> Expression:
+    inner = checked.call.arguments[0]
+    if isinstance(inner, Value) and inner.type in ("int", "decimal", "float"):
+        return value_of(-inner.value)  # type: ignore[operator]
+    return checked.call
+
+
+_ARITHMETIC = (
+    Function(
+        "+",
+        "a + b",
+        "their sum; an int out of 64 bits is NULL; Inf − Inf is NULL",
+        _sum_kind,
+        adapt=_as_floats_beside_one,
+        evaluate=_arithmetic(operator.add),
+        notation=infix("+"),
+    ),
+    Function(
+        "-",
+        "a - b",
+        "a + (−b), without rounding twice; an int out of 64 bits is NULL",
+        _sum_kind,
+        adapt=_difference,
+        evaluate=_arithmetic(operator.sub),
+        notation=infix("-"),
+    ),
+    Function(
+        "*",
+        "a * b",
+        "their product; an int out of 64 bits is NULL; 0 × Inf is NULL",
+        _product_kind,
+        adapt=_as_floats_beside_one,
+        evaluate=_arithmetic(operator.mul),
+        notation=infix("*"),
+    ),
+    Function(
+        "/",
+        "a / b",
+        "the quotient of both as floats, always a float; NULL if b is 0, or both are ±Inf",
+        _quotient_kind,
+        adapt=_as_floats,
+        evaluate=strict(_divided),
+        notation=infix("/"),
+        cost=Cost(mentions=2, mentions_by_constant=1),
+    ),
+    Function(
+        "%",
+        "a % b",
+        "the remainder of whole numbers, with a's sign; NULL if b is 0",
+        _remainder_kind,
+        evaluate=strict(remainder),
+        notation=infix("%"),
+        cost=Cost(mentions=3, mentions_by_constant=1),
+    ),
+    Function(
+        "negate",
+        "-a",
+        "0 − a; the least int has no opposite, so NULL",
+        number,
+        rewrite=_negative_constant,
+        evaluate=strict(lambda value: settled(-value)),
+        notation=Notation(lambda call, pen: f"-({pen.plain(call.arguments[0])})", is_operator=True),
+    ),
+)
+
+
+def _case_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    _logic_kind(kinds[:-1:2], where)
+    return one_kind((*kinds[1::2], kinds[-1]), where)
+
+
+def _case_adapted(checked: CheckedCall, kind_of: KindOf) -> Call:
+    arguments = checked.call.arguments
+    results = adapted_together((*arguments[1::2], arguments[-1]), kind_of, checked)
+    pairs = zip(arguments[:-1:2], results[:-1], strict=True)
+    return Call("case", (*(part for pair in pairs for part in pair), results[-1]))
+
+
+def _evaluate_case(*values: Any) -> Any:
+    pairs = zip(values[:-1:2], values[1::2], strict=True)
+    return next((result for condition, result in pairs if condition is True), values[-1])
+
+
+def _write_case(call: Call, pen: Pen) -> str:
+    arguments = [pen.plain(argument) for argument in call.arguments]
+    pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
+    branches = " ".join(f"WHEN {condition} THEN {result}" for condition, result in pairs)
+    return f"CASE {branches} ELSE {arguments[-1]} END"
+
+
+def _nullif_kind(kinds: Kinds, where: CheckedCall) -> Kind:
+    _comparison_kind(kinds, where)
+    return INT if kinds[0].type == "int" else kinds[0]
+
+
+def _evaluate_nullif(left: Any, right: Any) -> Any:
+    same = left is not None and right is not None and bool(operator.eq(*aligned(left, right)))
+    return None if same else left
+
+
+_CHOICES = (
+    Function(
+        "case",
+        "CASE WHEN c THEN a ELSE b END",
+        "the result after the first condition that is true (false and NULL are passed over), else b, else NULL",
+        _case_kind,
+        adapt=_case_adapted,
+        evaluate=_evaluate_case,
+        notation=Notation(_write_case, is_operator=True),
+        cost=Cost(text_bytes=same_bytes),
+    ),
+    Function(
+        "coalesce",
+        "COALESCE(a, b)",
+        "the first that is not NULL, else NULL",
+        one_kind,
+        adapt=all_adapted,
+        evaluate=lambda *values: next((value for value in values if value is not None), None),
+        cost=Cost(mentions=2, text_bytes=same_bytes),
+    ),
+    Function(
+        "nullif",
+        "NULLIF(a, b)",
+        "NULL if a = b is true, else a",
+        _nullif_kind,
+        adapt=all_adapted,
+        evaluate=_evaluate_nullif,
+        cost=Cost(mentions=4, text_bytes=same_bytes),
+    ),
+)
+
+OPERATORS = (*_COMPARISONS, *_LOGIC, *_TESTS, *_ARITHMETIC, *_CHOICES)

@@ -1,0 +1,283 @@
+"""A question as JSON, and back: the frozen tree, closed and versioned, for questions that travel.
+
+Whoever reads it trusts nobody. Each node is read by its own closed list of names, `check` holds the whole against the
+declaration, and every expression must be one that the SQL door makes: its text, parsed, is the same tree. So a tree
+that came over a wire can ask nothing that a person could not have written. Rows that are computed first (joins, rows by
+unit) have no JSON: they are asked in SQL, which travels as text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, get_args
+
+from tacit.errors import InvalidParameter, QueryRefused, TacitError
+from tacit.json_wire import scalar_from, scalar_record
+from tacit.privacy import from_text, to_text, whole
+from tacit.query.check import check
+from tacit.query.kind import value_of
+from tacit.query.limits import DEPTH_MAX, KEYS_MAX, OUTPUTS_MAX
+from tacit.query.literal import fraction_meant, refuse_broken_text
+from tacit.query.nodes import (
+    Aggregate,
+    AggregateKind,
+    Call,
+    Column,
+    Expression,
+    Key,
+    Ordering,
+    Output,
+    PostProcessing,
+    Query,
+    Value,
+)
+from tacit.query.sql.parse import parse_expression
+from tacit.query.sql.sql_text import show
+from tacit.tables import Declaration
+
+FORMAT = 1
+ARGUMENTS_MAX = 3_000
+
+Record = Mapping[str, Any]
+
+# which parts each aggregate may have beside its expression
+_RANGE = ("between", "step")
+_PAIR = ("between", "other", "other_between")
+_PARTS: dict[AggregateKind, tuple[str, ...]] = {
+    "count": (),
+    "count_units": (),
+    "count_distinct": ("per_unit",),
+    "sum": _RANGE,
+    "mean": _RANGE,
+    "variance": _RANGE,
+    "std": _RANGE,
+    "quantile": (*_RANGE, "fraction", "of"),
+    "covariance": _PAIR,
+    "correlation": _PAIR,
+    "top": ("best",),
+}
+_LACKING = "\nhint: let tacit.connect write questions, or ask in SQL"
+
+
+def question_record(query: Query) -> dict[str, Any]:
+    """Return a checked question as JSON values; one about rows that are computed first is refused."""
+    after = query.after
+    if query.relation is not None or after.windows or after.shown or after.qualify is not None or after.distinct:
+        raise QueryRefused("this question has no JSON: it joins, or computes rows first\nhint: ask it with sql(...)")
+    return {
+        "format": FORMAT,
+        "table": query.table,
+        "where": _written(query.where),
+        "keys": [{"name": key.name, "expression": _written(key.expression)} for key in query.keys],
+        "public_keys": None
+        if query.public_keys is None
+        else [[scalar_record(part) for part in key] for key in query.public_keys],
+        "outputs": [{"name": output.name, **_written_aggregate(output.aggregate)} for output in query.outputs],
+        "having": _written(after.having),
+        "order": [
+            {"by": _written(each.expression), "descending": each.descending, "nulls_first": each.nulls_first}
+            for each in after.order
+        ],
+        "limit": after.limit,
+        "offset": after.offset,
+        "columns": list(query.columns),
+    }
+
+
+def question_from(record: object, declaration: Declaration) -> Query:
+    """Return the checked question that `question_record` wrote, about a declared table; refuse everything else.
+
+    Only the record and public facts are read, so whatever goes wrong here may be told, and costs nothing.
+    """
+    try:
+        query = _read(record)
+        _refuse_others(query, declaration)
+        checked = check(query, declaration)
+    except TacitError:
+        raise
+    except Exception:  # noqa: BLE001 - a tree that no door makes may break a rule that every door keeps
+        raise QueryRefused(f"the question is not one that the doors make{_LACKING}") from None
+    named = [*(key.name for key in checked.keys), *(output.name for output in checked.outputs)]
+    if sorted(checked.columns) != sorted(named):
+        raise QueryRefused(f"columns must name each key and aggregate once{_LACKING}")
+    return checked
+
+
+def _refuse_others(query: Query, declaration: Declaration) -> None:
+    """Refuse an expression over rows that the SQL door would not have made: its own text must be read as the same."""
+    asked = [output.aggregate for output in query.outputs]
+    of_rows = [query.where, *(key.expression for key in query.keys)]
+    of_rows += [each.expression for each in asked] + [each.other for each in asked]
+    for expression in of_rows:
+        if expression is None:
+            continue
+        if parse_expression(show(expression), declaration) != expression:
+            raise QueryRefused(f"an expression is not written in its one form{_LACKING}")
+
+
+# --- writing ---
+
+
+def _written(expression: Expression | None) -> Any:
+    if expression is None:
+        return None
+    if isinstance(expression, Column):
+        return {"column": expression.name}
+    if isinstance(expression, Value):
+        return {"value": scalar_record(expression.value)}
+    return {"call": expression.function, "arguments": [_written(each) for each in expression.arguments]}
+
+
+def _written_aggregate(aggregate: Aggregate) -> dict[str, Any]:
+    written: dict[str, Any] = {"aggregate": aggregate.kind, "expression": _written(aggregate.expression)}
+    for name in _PARTS[aggregate.kind]:
+        value = getattr(aggregate, name)
+        if isinstance(value, tuple):
+            written[name] = [to_text(end) for end in value]
+        elif isinstance(value, Fraction):
+            written[name] = to_text(value)
+        elif name == "other":
+            written[name] = _written(value)
+        elif value is not None:
+            written[name] = value
+    return written
+
+
+# --- reading ---
+
+
+def _read(record: object) -> Query:
+    names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
+    given = _object(record, (*names, "columns"), "a question")
+    if given.get("format") != FORMAT:
+        raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
+    after = PostProcessing(
+        having=_expression(given.get("having")),
+        order=tuple(map(_ordering, _list(given.get("order"), "order", KEYS_MAX))),
+        limit=_number(given.get("limit"), "limit", 1),
+        offset=_number(given.get("offset"), "offset", 0) or 0,
+    )
+    return Query(
+        table=_text(given.get("table"), "table"),
+        outputs=tuple(map(_output, _list(given.get("outputs"), "outputs", OUTPUTS_MAX))),
+        where=_expression(given.get("where")),
+        keys=tuple(map(_key, _list(given.get("keys"), "keys", KEYS_MAX))),
+        public_keys=None if given.get("public_keys") is None else tuple(map(_public_key, given["public_keys"])),
+        after=after,
+        columns=tuple(_text(each, "a column") for each in _list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
+    )
+
+
+def _expression(record: Any, depth: int = 1) -> Expression | None:
+    return None if record is None else _node(record, depth)
+
+
+def _node(record: Any, depth: int = 1) -> Expression:
+    if depth > DEPTH_MAX:
+        raise QueryRefused(f"an expression is more than {DEPTH_MAX} deep\nhint: split the question, or use IN")
+    given = _object(record, ("column", "value", "call", "arguments"), "an expression")
+    if set(given) == {"column"}:
+        return Column(_text(given["column"], "a column"))
+    if set(given) == {"value"}:
+        constant = scalar_from(given["value"])
+        if isinstance(constant, str):
+            refuse_broken_text(constant)
+        return value_of(constant)
+    if set(given) == {"call", "arguments"}:
+        arguments = _list(given["arguments"], "arguments", ARGUMENTS_MAX)
+        return Call(_text(given["call"], "a function"), tuple(_node(each, depth + 1) for each in arguments))
+    raise InvalidParameter(f"an expression is a column, a value, or a call with its arguments{_LACKING}")
+
+
+def _key(record: Any) -> Key:
+    given = _object(record, ("name", "expression"), "a key")
+    return Key(_text(given.get("name"), "a key's name"), _node(given.get("expression")))
+
+
+def _public_key(record: Any) -> tuple[Any, ...]:
+    return tuple(scalar_from(part) for part in _list(record, "a public key", KEYS_MAX))
+
+
+def _ordering(record: Any) -> Ordering:
+    given = _object(record, ("by", "descending", "nulls_first"), "an order")
+    flags = [given.get(name, False) for name in ("descending", "nulls_first")]
+    if not all(isinstance(flag, bool) for flag in flags):
+        raise InvalidParameter(f"descending and nulls_first are true or false{_LACKING}")
+    return Ordering(_node(given.get("by")), *flags)
+
+
+def _output(record: Any) -> Output:
+    kind = record.get("aggregate") if isinstance(record, dict) else None
+    known: tuple[AggregateKind, ...] = get_args(AggregateKind)
+    found = next((each for each in known if each == kind), None)
+    if found is None:
+        raise InvalidParameter(f"an aggregate is one of {', '.join(known)}{_LACKING}")
+    given = _object(record, ("name", "aggregate", "expression", *_PARTS[found]), f"a {found}")
+    parts = {name: _READERS[name](given[name]) for name in _PARTS[found] if given.get(name) is not None}
+    aggregate = Aggregate(found, _expression(given.get("expression")), **parts)
+    return Output(_text(given.get("name"), "an aggregate's name"), aggregate)
+
+
+def _ends(written: Any) -> tuple[Fraction, Fraction]:
+    low, high = (from_text(end) for end in _list(written, "between", 2))
+    if low >= high:
+        raise InvalidParameter("a range must start with its lowest value\nhint: between: [lowest, highest]")
+    return low, high
+
+
+def _step(written: Any) -> Fraction:
+    step = from_text(written)
+    if step <= 0:
+        raise InvalidParameter('a step must be above 0\nhint: "1/100"')
+    return step
+
+
+def _fraction(written: Any) -> Fraction:
+    fraction = from_text(written)
+    if fraction_meant(fraction) != fraction:
+        raise InvalidParameter('a quantile\'s fraction is from 0 to 1, with a short denominator\nhint: "9/10"')
+    return fraction
+
+
+def _quantile_of(written: Any) -> str:
+    if written not in ("people", "rows"):
+        raise InvalidParameter("of must be 'people' or 'rows'\nhint: leave it out")
+    return str(written)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "between": _ends,
+    "other_between": _ends,
+    "step": _step,
+    "fraction": _fraction,
+    "other": _node,
+    "per_unit": lambda written: whole(written, name="per_unit"),
+    "best": lambda written: whole(written, name="best"),
+    "of": _quantile_of,
+}
+
+
+def _object(record: Any, names: Sequence[str], what: str) -> Record:
+    if not isinstance(record, dict):
+        raise InvalidParameter(f"{what} must be an object{_LACKING}")
+    unknown = [name for name in record if name not in names]
+    if unknown:
+        raise InvalidParameter(f"{what} has no '{str(unknown[0])[:40]}'\nhint: it has {', '.join(names)}")
+    return record
+
+
+def _list(record: Any, what: str, most: int) -> list[Any]:
+    found = [] if record is None else record
+    if not isinstance(found, list) or len(found) > most:
+        raise InvalidParameter(f"{what} must be a list of at most {most}{_LACKING}")
+    return found
+
+
+def _text(record: Any, what: str) -> str:
+    if not isinstance(record, str):
+        raise InvalidParameter(f"{what} must be text{_LACKING}")
+    refuse_broken_text(record)
+    return record
+
+
+def _number(record: Any, what: str, least: int) -> int | None:
+    return None if record is None else whole(record, name=what, least=least)

@@ -1,0 +1,281 @@
+"""Relations: what is public about the rows that FROM yields. Each row of one belongs to one unit, or to nobody.
+
+A relation is the declared table itself (`TableRows`), or rows that are computed from a relation's rows, each unit's
+from its own rows alone (`PerUnit`: docs/proofs/relations.md; joins: `joins.py`). It is planned as any table is, with
+the declaration that `declaration_of` gives: column types, ranges that follow from declared ones, and how many rows a
+unit has where that follows too. `engine/derived.py` computes the rows; `Session.about(relation)` is a session about
+them.
+
+Subqueries that only filter, rename and derive columns never become relations: the doors put their expressions in place.
+A new kind of relation needs a record in `nodes.py`, a line in `declaration_of`, and its rows in `engine/derived.py`.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import assert_never
+
+from tacit.errors import QueryRefused
+from tacit.query.joins import is_public, join_declaration, marked_declaration, row_wise_declaration
+from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, INT, Kind, decimal, phrase
+from tacit.query.nodes import (
+    Column,
+    Expression,
+    Join,
+    Key,
+    Marked,
+    PerUnit,
+    PublicRows,
+    Relation,
+    RowWise,
+    TableRows,
+    UnitAggregate,
+    UnitOutput,
+    Value,
+    columns_of,
+)
+from tacit.query.ranges import ends_of, range_of
+from tacit.query.sql.sql_text import name_of, show
+from tacit.query.typecheck import column_kinds, kind_of
+from tacit.tables import ColumnFacts, Declaration, RowUnit
+
+# A sum of decimals has this many digits more than what is added up, as far as 38 reach; a larger one is NULL.
+SUM_DIGITS_MORE = 9
+# What the aggregates of one unit's rows are called; an engine's names are short.
+SQL_NAMES: Mapping[str, str] = {
+    "count": "COUNT({})",
+    "count_distinct": "COUNT(DISTINCT {})",
+    "sum": "SUM({})",
+    "mean": "AVG({})",
+    "min": "MIN({})",
+    "max": "MAX({})",
+    "all": "BOOL_AND({})",
+    "any": "BOOL_OR({})",
+}
+NAME_MOST = 48
+Range = tuple[Fraction, Fraction]
+
+
+def relation_mark(relation: Relation) -> str:
+    """Return a text that is the same for two relations just when they are the same; none for a table itself."""
+    if isinstance(relation, TableRows):
+        return ""
+    return hashlib.sha256(repr(relation).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def narrowed(relation: Relation, needed: Collection[str], unit: str | None) -> Relation:
+    """Return a relation with those of its columns that are needed: the same rows, from fewer columns of the tables.
+
+    The unit is always among them, in every relation that it is made of. Keys of rows by unit decide which rows there
+    are, so all of them stay.
+    """
+    wanted = {*needed, *(() if unit is None else (unit,))}
+
+    def inner(source: Relation, read: Iterable[Expression | None]) -> Relation:
+        return narrowed(source, frozenset().union(*map(columns_of, read)), unit)
+
+    if isinstance(relation, TableRows | PublicRows):
+        return relation
+    if isinstance(relation, RowWise):
+        kept = tuple(key for key in relation.columns if key.name in wanted) or relation.columns[:1]
+        return replace(
+            relation, source=inner(relation.source, [relation.where, *(key.expression for key in kept)]), columns=kept
+        )
+    if isinstance(relation, PerUnit):
+        outputs = tuple(output for output in relation.outputs if output.name in wanted)
+        smaller = replace(relation, outputs=outputs)
+        return replace(smaller, source=inner(relation.source, expressions_of(smaller)))
+    if isinstance(relation, Marked):
+        passed = [Column(name) for name in wanted if name != relation.name]
+        source = inner(relation.source, [*passed, *(here for here, _ in relation.on)])
+        others = inner(relation.others, [there for _, there in relation.on])
+        return replace(relation, source=source, others=others, columns=tuple(sorted(wanted - {relation.name})))
+    columns = tuple(each for each in relation.columns if each.name in wanted) or relation.columns[:1]
+    of_left, of_right = ([Column(each.column) for each in columns if each.side == side] for side in ("left", "right"))
+    return replace(
+        relation,
+        left=inner(relation.left, [*of_left, *(here for here, _ in relation.on)]),
+        right=inner(relation.right, [*of_right, *(there for _, there in relation.on)]),
+        columns=columns,
+    )
+
+
+def expressions_of(relation: PerUnit) -> list[Expression]:
+    """Return all expressions of rows by unit."""
+    aggregated = [output.aggregate.expression for output in relation.outputs]
+    found = [relation.where, *(key.expression for key in relation.keys), *aggregated]
+    return [expression for expression in found if expression is not None]
+
+
+def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) -> Declaration:
+    """Return what is public about a relation, from the declarations of its tables, by name; of public ones by digest.
+
+    It keeps the table's name, unit and neighbours: the people are the same.
+    """
+    if isinstance(relation, TableRows):
+        return declarations[relation.name]
+    if isinstance(relation, PublicRows):
+        return declarations[relation.digest]
+    if isinstance(relation, Join):
+        sides = (declaration_of(each, declarations) for each in (relation.left, relation.right))
+        return join_declaration(relation, *sides)
+    inner = declaration_of(relation.source, declarations)
+    if isinstance(relation, PerUnit):
+        return unit_declaration(relation, inner)
+    if isinstance(relation, RowWise):
+        return row_wise_declaration(relation, inner)
+    if isinstance(relation, Marked):
+        return marked_declaration(relation, inner)
+    assert_never(relation)
+
+
+def no_more_rows_than(relation: Relation) -> str | None:
+    """Return the table of which nobody has fewer rows than of a relation; None where a row may become several."""
+    if isinstance(relation, TableRows):
+        return relation.name
+    if isinstance(relation, RowWise | PerUnit | Marked):
+        return no_more_rows_than(relation.source)
+    if not isinstance(relation, Join):
+        return None
+    right = relation.right
+    is_one = relation.most == 1 if is_public(right) else isinstance(right, PerUnit) and not right.keys
+    return no_more_rows_than(relation.left) if is_one else None
+
+
+def unit_aggregate_kind(aggregate: UnitAggregate, kinds: Mapping[str, Kind]) -> Kind:
+    """Return what an aggregate over a unit's rows yields; refuse an expression of the wrong type."""
+    if aggregate.expression is None:
+        if aggregate.kind != "count":
+            raise QueryRefused(f"{aggregate.kind} needs a column\nhint: name what to aggregate")
+        return INT
+    kind = kind_of(aggregate.expression, kinds)
+    written = show(aggregate.expression)
+    if aggregate.kind in ("count", "count_distinct"):
+        return INT
+    if aggregate.kind in ("all", "any"):
+        if kind.type != "bool":
+            raise QueryRefused(f"{written} is {phrase(kind)}, not a condition\nhint: compare it, e.g. x > 0")
+        return BOOL
+    if aggregate.kind in ("sum", "mean"):
+        if not kind.is_number:
+            raise QueryRefused(f"cannot take the {aggregate.kind} of {phrase(kind)}: {written}\nhint: name a number")
+        if aggregate.kind == "mean" or kind.type == "float":
+            return FLOAT
+        return INT if kind.type == "int" else decimal(min(kind.digits + SUM_DIGITS_MORE, DIGITS_MAX), kind.scale)
+    if not (kind.is_number or kind.is_time):
+        raise QueryRefused(
+            f"{aggregate.kind.upper()} over one unit's rows takes numbers and times, and {written} is {phrase(kind)}"
+            "\nhint: put it in the inner GROUP BY, or compare it: BOOL_OR(x = 'a')"
+        )
+    return kind
+
+
+def unit_declaration(relation: PerUnit, inner: Declaration) -> Declaration:
+    """Return what is public about rows by unit, from what is public about the rows that they are computed from."""
+    if isinstance(inner.unit, RowUnit):
+        raise QueryRefused("every row is its own unit here, so there is nothing to aggregate by unit")
+    kinds = column_kinds(inner)
+    columns = {inner.unit: inner.columns[inner.unit]}
+    for key in relation.keys:
+        columns[key.name] = _key_facts(key.expression, inner, kinds)
+    for output in relation.outputs:
+        columns[output.name] = _output_facts(output.aggregate, inner, kinds)
+    alone = not relation.keys
+    return replace(
+        inner,
+        columns=columns,
+        rows_per_unit=1 if alone else None,
+        groups_per_unit=1 if alone else None,
+        rows=None,
+        most_rows_per_unit=1 if alone else inner.most_rows_per_unit,
+    )
+
+
+def _key_facts(expression: Expression, inner: Declaration, kinds: Mapping[str, Kind]) -> ColumnFacts:
+    if isinstance(expression, Column):
+        return inner.columns[expression.name]
+    return _facts(kind_of(expression, kinds))
+
+
+def _output_facts(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> ColumnFacts:
+    known = _facts(unit_aggregate_kind(aggregate, kinds), _range(aggregate, inner, kinds))
+    return replace(known, least=_least(aggregate, inner, kinds))
+
+
+def _facts(kind: Kind, between: Range | None = None) -> ColumnFacts:
+    if kind.type == "null":
+        raise QueryRefused("a column of a subquery is always NULL\nhint: leave it out")
+    if kind.type == "decimal":
+        return ColumnFacts(kind.type, between, scale=kind.scale, digits=kind.digits)
+    return ColumnFacts(kind.type, between)
+
+
+def _least(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Fraction | None:
+    """Return what no value is below, where that is known: nobody has fewer than no rows."""
+    if aggregate.kind in ("count", "count_distinct"):
+        return Fraction(0)
+    expression = aggregate.expression
+    if expression is None or not kind_of(expression, kinds).is_number:
+        return None
+    low, _ = ends_of(expression, inner)
+    if aggregate.kind == "sum":
+        return Fraction(0) if low is not None and low >= 0 else None
+    return low if aggregate.kind in ("mean", "min", "max") else None
+
+
+def _range(aggregate: UnitAggregate, inner: Declaration, kinds: Mapping[str, Kind]) -> Range | None:
+    """Return the range that follows from what is declared, if any does."""
+    most = inner.most_rows_per_unit
+    expression = aggregate.expression
+    is_number = expression is not None and kind_of(expression, kinds).is_number
+    declared = range_of(expression, inner.columns, kinds) if expression is not None and is_number else None
+    if aggregate.kind in ("count", "count_distinct"):
+        return None if most is None else (Fraction(0), Fraction(most))
+    if aggregate.kind in ("mean", "min", "max"):
+        return declared
+    if aggregate.kind == "sum" and declared is not None and most is not None:
+        return min(Fraction(0), declared[0] * most), max(Fraction(0), declared[1] * most)
+    return None
+
+
+def unit_keys(expressions: Iterable[Expression], unit: str | None) -> tuple[Key, ...]:
+    """Return what rows of a unit are grouped by as columns, each once and in one order; a constant groups nothing."""
+    keys: list[Key] = []
+    for expression in sorted({each for each in expressions if columns_of(each)}, key=repr):
+        written = name_of(expression)
+        name = written if isinstance(expression, Column) or len(written) <= NAME_MOST else "key"
+        keys.append(Key(_unused(name, [unit or "", *(key.name for key in keys)]), expression))
+    return tuple(keys)
+
+
+def unit_outputs(asked: Iterable[UnitAggregate], taken: Sequence[str]) -> tuple[UnitOutput, ...]:
+    """Return aggregates as columns, each once and in one order, with names that nobody had to choose.
+
+    So two subqueries that differ only in what they call their columns are one relation. `taken` are names in use.
+    """
+    outputs: list[UnitOutput] = []
+    for aggregate in sorted(set(asked), key=repr):
+        name = _as_sql(aggregate)
+        outputs.append(UnitOutput(_unused(name, [*taken, *(output.name for output in outputs)]), aggregate))
+    return tuple(outputs)
+
+
+def _as_sql(aggregate: UnitAggregate) -> str:
+    """Return an aggregate as SQL, which is what notes and facts call its column; a long one is called by its kind."""
+    of = "*" if aggregate.expression is None else name_of(aggregate.expression)
+    text = SQL_NAMES[aggregate.kind].format(of)
+    return text if len(text) <= NAME_MOST else aggregate.kind
+
+
+def _unused(name: str, taken: Sequence[str]) -> str:
+    """Return a name that is not taken, case ignored: engines ignore it."""
+    known, made, number = {each.lower() for each in taken}, name, 2
+    while made.lower() in known:
+        made, number = f"{name}_{number}", number + 1
+    return made
+
+
+def is_constant(expression: Expression | None) -> bool:
+    """Return whether an expression is a constant other than NULL: COUNT(1) counts rows."""
+    return isinstance(expression, Value) and expression.value is not None

@@ -1,0 +1,452 @@
+"""Turns sqlglot's expression nodes into our own nodes; everything that is not listed here is refused.
+
+`SPELLINGS` lists, for each function of the catalogue, the sqlglot nodes that spell it. Each reader names the parts its
+node may have. A node with any other part is refused, and so is whatever a new sqlglot version adds. `refusals.py` says
+what to write instead. At the end: how a name in the text finds its column.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from sqlglot import exp
+
+from tacit.errors import QueryRefused, did_you_mean
+from tacit.query.kind import value_of
+from tacit.query.language.named_functions import STEPS
+from tacit.query.literal import read_date, read_number, read_timestamp
+from tacit.query.nodes import Call, Column, Expression, Value
+from tacit.query.sql.refusals import AGGREGATES, at, instead, name_of, only, refusal
+from tacit.query.sql.sugar import LONG_PARTS, NAMED, SUGAR, is_true, lowered
+from tacit.tables import Declaration
+
+Resolve = Callable[[exp.Column], Expression]
+
+UNIT_REASON = "is the unit, and a question about it would single out one person"
+UNIT_HINT = "count units with COUNT(DISTINCT {unit}), in Python count_units(); group and filter by other columns"
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Turns sqlglot's nodes into ours; `resolve` reads a column's name, the others what they say (None: refused).
+
+    `aggregates` are nodes that it reads beside the usual ones. `marks` has what each IN or EXISTS with a SELECT inside
+    stands for, by its node's id.
+    """
+
+    resolve: Resolve
+    aggregate: Callable[[exp.Expr], Expression] | None = None
+    aggregates: tuple[type[exp.Expr], ...] = ()
+    marks: Mapping[int, Expression] = field(default_factory=dict)
+    window: Callable[[exp.Expr], Expression] | None = None
+
+    def read(self, node: exp.Expr) -> Expression:
+        """Return a row expression, or refuse what is not in the catalogue."""
+        kind = type(node)
+        if not isinstance(node, exp.Expr):
+            raise refusal(None, "an argument is missing", "give the function its arguments, e.g. LENGTH(x)")
+        if id(node) in self.marks:
+            return self.marks[id(node)]
+        if self.aggregate is not None and (kind in AGGREGATES or isinstance(node, self.aggregates)):
+            return self.aggregate(node)
+        if kind is exp.Window and self.window is not None:
+            return self.window(node)
+        if kind in _SYNTAX:
+            return _SYNTAX[kind](self, node)
+        if kind in SUGAR:
+            return SUGAR[kind](self, node)
+        if kind is exp.Anonymous and str(node.this).upper() in NAMED:
+            return NAMED[str(node.this).upper()](self, node)
+        name = _BY_NAME.get(str(node.this).upper()) if kind is exp.Anonymous else _BY_NODE.get(kind)
+        if name is None:
+            raise _unknown(node)
+        call = SPELLINGS[name].read(self, node, name)
+        if isinstance(call, Call) and not call.arguments:
+            raise refusal(node, f"{name_of(node)} has no argument", "give the function its arguments, e.g. LENGTH(x)")
+        return call
+
+    def column(self, node: exp.Expr) -> Expression:
+        """Read a column's name."""
+        only(node, "this", "table")
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            raise refusal(node, "a column name is expected here", "name the columns one by one")
+        return self.resolve(node)
+
+    def paren(self, node: exp.Expr) -> Expression:
+        """Read the expression inside brackets."""
+        only(node, "this")
+        return self.read(node.this)
+
+    def literal(self, node: exp.Expr) -> Expression:
+        """Read a number or a text."""
+        only(node, "this", "is_string")
+        return value_of(str(node.this)) if node.args.get("is_string") else at(node, lambda: read_number(node.this))
+
+    def boolean(self, node: exp.Expr) -> Expression:
+        """Read TRUE or FALSE."""
+        only(node, "this")
+        return value_of(bool(node.this))
+
+    def null(self, node: exp.Expr) -> Expression:
+        """Read NULL."""
+        only(node)
+        return Value(None, "null")
+
+    def between(self, node: exp.Expr) -> Expression:
+        """Read a BETWEEN b AND c as a >= b AND a <= c."""
+        only(node, "this", "low", "high")
+        tested = self.read(node.this)
+        low, high = self.read(node.args["low"]), self.read(node.args["high"])
+        return Call("and", (Call(">=", (tested, low)), Call("<=", (tested, high))))
+
+    def cast(self, node: exp.Expr) -> Expression:
+        """Read CAST(a AS t), always a try-cast; DATE '2011-01-31' is one too, and becomes a constant."""
+        only(node, "this", "to", "safe", "requires_string", "_type")
+        target = node.args["to"]
+        sizes = _sizes(target)
+        name = _BY_TYPE.get(target.this) if isinstance(target, exp.DataType) else None
+        if name == "cast_decimal":  # as DuckDB has it, where digits or decimals are left out
+            sizes = sizes or (value_of(18), value_of(3))
+            sizes = sizes if len(sizes) > 1 else (*sizes, value_of(0))
+        if name is None or len(sizes) != (2 if name == "cast_decimal" else 0):
+            kinds = "BOOL, INT, FLOAT, DECIMAL(digits, scale), TEXT, DATE, TIMESTAMP"
+            raise refusal(node, "CAST does not know this type", f"the types are {kinds}")
+        inner = self.read(node.this)
+        if isinstance(inner, Value) and isinstance(inner.value, str):
+            text = inner.value
+            if name == "cast_date":
+                return at(node, lambda: value_of(read_date(text)))
+            if name == "cast_timestamp":
+                return at(node, lambda: value_of(read_timestamp(text)))
+        return Call(name, (inner, *sizes))
+
+
+ReadCall = Callable[[Reader, exp.Expr, str], Expression]
+
+
+def _unknown(node: exp.Expr) -> QueryRefused:
+    return refusal(node, f"{name_of(node)} is not in the language", instead(node))
+
+
+def _refused(_reader: Reader, node: exp.Expr, _name: str) -> Expression:
+    raise _unknown(node)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How SQL writes a function: the nodes sqlglot makes of it, and how such a node is read as a call of its name.
+
+    A cast is known by the `types` it casts to. `words` are function names for which sqlglot would change the order
+    of the arguments, as another dialect has it. Our parser does not know these names, so their arguments stay.
+    """
+
+    read: ReadCall = _refused
+    nodes: tuple[type[exp.Expr], ...] = ()
+    types: tuple[object, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+def _parted(*parts: str) -> ReadCall:
+    """Return how a call is read whose arguments are these parts of its node, in order; the last ones may be absent."""
+
+    def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
+        only(node, *parts)
+        given = [node.args.get(part) for part in parts]
+        return Call(name, tuple(reader.read(part) for part in given if isinstance(part, exp.Expr)))
+
+    return read_call
+
+
+def _listed(*ignored: str) -> ReadCall:
+    """Return how a call of a first argument and a list of others is read; `ignored` parts have no meaning for us."""
+
+    def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
+        only(node, "this", "expressions", *ignored)
+        return Call(name, (reader.read(node.this), *(reader.read(each) for each in node.expressions)))
+
+    return read_call
+
+
+def _unary(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    only(node, "this")
+    return Call(name, (reader.read(node.this),))
+
+
+def _by_name(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    return Call(name, tuple(reader.read(each) for each in node.expressions))
+
+
+def _binary(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    only(node, "this", "expression")
+    return Call(name, (reader.read(node.this), reader.read(node.expression)))
+
+
+def _chain(*ignored: str) -> ReadCall:
+    """Return how a AND b AND c is read: in a loop, since sqlglot nests it to the left."""
+
+    def read_call(reader: Reader, node: exp.Expr, name: str) -> Expression:
+        parts, left = [], node
+        while type(left) is type(node):
+            only(left, "this", "expression", *ignored)
+            parts.append(left.expression)
+            left = left.this
+        return Call(name, tuple(reader.read(part) for part in (left, *reversed(parts))))
+
+    return read_call
+
+
+def _concat(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    if isinstance(node, exp.DPipe):
+        return _chain("safe")(reader, node, name)
+    only(node, "expressions", "safe")
+    return Call(name, tuple(reader.read(each) for each in node.expressions))
+
+
+def _is_null(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    only(node, "this", "expression")
+    if isinstance(node.expression, exp.Boolean):
+        return is_true(reader, node)
+    if not isinstance(node.expression, exp.Null):
+        raise refusal(node, "IS takes NULL, TRUE or FALSE", "write x = 3, or x IS NULL")
+    return Call(name, (reader.read(node.this),))
+
+
+def _like(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    """LIKE or ILIKE, perhaps with ESCAPE, a node around it; NOT LIKE is a flag that sqlglot keeps on the node."""
+    escape: tuple[exp.Expr, ...] = ()
+    if isinstance(node, exp.Escape):
+        only(node, "this", "expression")
+        if not isinstance(node.this, exp.Like | exp.ILike):
+            raise refusal(node, "ESCAPE belongs to LIKE", "x LIKE '50!%' ESCAPE '!'")
+        node, escape = node.this, (node.expression,)
+    only(node, "this", "expression", "negate")
+    parts = tuple(reader.read(part) for part in (node.this, node.expression, *escape))
+    if isinstance(node, exp.ILike):
+        parts = (Call("lower", parts[:1]), lowered(parts[1]), *parts[2:])
+    matches = Call(name, parts)
+    return Call("not", (matches,)) if node.args.get("negate") else matches
+
+
+def _case(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    """CASE, with or without a tested value."""
+    only(node, "this", "ifs", "default")
+    tested = None if node.this is None else reader.read(node.this)
+    parts: list[Expression] = []
+    for branch in node.args["ifs"]:
+        only(branch, "this", "true")
+        condition = reader.read(branch.this)
+        parts += [condition if tested is None else Call("=", (tested, condition)), reader.read(branch.args["true"])]
+    default = node.args.get("default")
+    return Call(name, (*parts, Value(None, "null") if default is None else reader.read(default)))
+
+
+_PARTS: dict[type[exp.Expr], str] = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Week: "week",
+    exp.Day: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+
+
+def _extract(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    if type(node) in _PARTS:
+        only(node, "this")
+        return Call(name, (value_of(_PARTS[type(node)]), reader.read(node.this)))
+    only(node, "this", "expression")
+    part = _word(node.this)
+    return Call(name, (value_of(LONG_PARTS.get(str(part.value), part.value)), reader.read(node.expression)))
+
+
+def _truncated(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    only(node, "unit", "this", "input_type_preserved")
+    return Call(name, (_word(node.args.get("unit")), reader.read(node.this)))
+
+
+def _difference(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    only(node, "this", "expressions")
+    unit, *times = node.expressions or [None]
+    if not isinstance(unit, exp.Literal) or len(times) != 2:
+        raise refusal(node, "DATE_DIFF takes a unit and two times", "DATE_DIFF('day', a, b)")
+    return Call(name, (_word(unit), *(reader.read(time) for time in times)))
+
+
+def _sum(reader: Reader, node: exp.Expr, name: str) -> Expression:
+    """A sum or difference; one with an interval in it is a moved time."""
+    left, right = node.this, node.expression
+    if isinstance(left, exp.Interval) and isinstance(node, exp.Add):
+        left, right = right, left
+    if not isinstance(right, exp.Interval):
+        return _binary(reader, node, name)
+    only(node, "this", "expression")
+    number, unit = _interval(right)
+    return Call("add_interval", (reader.read(left), value_of(-number if isinstance(node, exp.Sub) else number), unit))
+
+
+def _interval(node: exp.Expr) -> tuple[int, Value]:
+    only(node, "this", "unit")
+    unit, written = _word(node.args.get("unit")), node.this
+    while isinstance(written, exp.Paren):
+        written = written.this
+    digits = str(written.this) if isinstance(written, exp.Literal) else ""
+    unsigned = digits.removeprefix("-")
+    name = str(unit.value).removesuffix("s")
+    if name not in STEPS or not (unsigned.isascii() and unsigned.isdigit()) or len(unsigned) > 12:
+        raise refusal(
+            node, "an interval is a whole number and one unit", f"INTERVAL 3 DAY; the units are {', '.join(STEPS)}"
+        )
+    return int(digits), value_of(name)
+
+
+def _word(node: object) -> Value:
+    """A unit or part, written as a word or in quotes, in any case; anything else becomes '', which is no unit."""
+    known = isinstance(node, exp.Var | exp.Literal)
+    return value_of(str(node.this).lower()[:40] if isinstance(node, exp.Expr) and known else "")
+
+
+_Type = exp.DataType.Type
+SPELLINGS: dict[str, Spelling] = {
+    "=": Spelling(_binary, (exp.EQ,)),
+    "<>": Spelling(_binary, (exp.NEQ,)),
+    "<": Spelling(_binary, (exp.LT,)),
+    "<=": Spelling(_binary, (exp.LTE,)),
+    ">": Spelling(_binary, (exp.GT,)),
+    ">=": Spelling(_binary, (exp.GTE,)),
+    "and": Spelling(_chain(), (exp.And,)),
+    "or": Spelling(_chain(), (exp.Or,)),
+    "not": Spelling(_unary, (exp.Not,)),
+    "in": Spelling(_listed(), (exp.In,)),
+    "like": Spelling(_like, (exp.Like, exp.ILike, exp.Escape)),
+    "is_null": Spelling(_is_null, (exp.Is,)),
+    "+": Spelling(_sum, (exp.Add,)),
+    "-": Spelling(_sum, (exp.Sub,)),
+    "*": Spelling(_binary, (exp.Mul,)),
+    "/": Spelling(_binary, (exp.Div,)),
+    "%": Spelling(_binary, (exp.Mod,)),
+    "//": Spelling(_binary, (exp.IntDiv,)),
+    "sqrt": Spelling(_unary, (exp.Sqrt,)),
+    "exp": Spelling(_unary, (exp.Exp,)),
+    "ln": Spelling(_unary, (exp.Ln,)),
+    "log10": Spelling(_by_name, words=("LOG10",)),
+    "log2": Spelling(_by_name, words=("LOG2",)),
+    "power": Spelling(_binary, (exp.Pow,)),
+    "negate": Spelling(_unary, (exp.Neg,)),
+    "case": Spelling(_case, (exp.Case,)),
+    "coalesce": Spelling(_listed("is_nvl", "is_null"), (exp.Coalesce,)),
+    "nullif": Spelling(_binary, (exp.Nullif,)),
+    "lower": Spelling(_unary, (exp.Lower,)),
+    "upper": Spelling(_unary, (exp.Upper,)),
+    "trim": Spelling(_unary, (exp.Trim,)),
+    "cast_bool": Spelling(types=(_Type.BOOLEAN,)),
+    "cast_int": Spelling(types=(_Type.INT, _Type.BIGINT)),
+    "cast_float": Spelling(types=(_Type.FLOAT, _Type.DOUBLE)),
+    "cast_decimal": Spelling(types=(_Type.DECIMAL,)),
+    "cast_text": Spelling(types=(_Type.TEXT, _Type.VARCHAR)),
+    "cast_date": Spelling(types=(_Type.DATE,)),
+    "cast_timestamp": Spelling(types=(_Type.TIMESTAMP,)),
+    "least": Spelling(_listed("ignore_nulls"), (exp.Least,)),
+    "greatest": Spelling(_listed("ignore_nulls"), (exp.Greatest,)),
+    "abs": Spelling(_parted("this"), (exp.Abs,)),
+    "round": Spelling(_parted("this", "decimals"), (exp.Round,)),
+    "floor": Spelling(_parted("this"), (exp.Floor,)),
+    "ceil": Spelling(_parted("this"), (exp.Ceil,)),
+    "length": Spelling(_parted("this"), (exp.Length,)),
+    "substring": Spelling(_parted("this", "start", "length"), (exp.Substring,)),
+    "concat": Spelling(_concat, (exp.Concat, exp.DPipe)),
+    "replace": Spelling(_parted("this", "expression", "replacement"), (exp.Replace,)),
+    "extract": Spelling(_extract, (exp.Extract, *_PARTS)),
+    "date_trunc": Spelling(_truncated, (exp.DateTrunc,)),
+    "date_diff": Spelling(_difference, words=("DATE_DIFF", "DATEDIFF")),
+    "strftime": Spelling(_by_name, words=("STRFTIME",)),
+    "add_interval": Spelling(nodes=(exp.Interval,)),  # read as a part of a sum; alone it is refused
+}
+_BY_NODE = {node: name for name, spelling in SPELLINGS.items() for node in spelling.nodes}
+_BY_TYPE = {each: name for name, spelling in SPELLINGS.items() for each in spelling.types}
+_BY_NAME = {word: name for name, spelling in SPELLINGS.items() for word in spelling.words}
+PLAIN_NAMES = tuple(_BY_NAME)
+
+# nodes that are not functions: columns, brackets, constants and BETWEEN; and CAST, whose type names the function
+_SYNTAX: dict[type[exp.Expr], Callable[[Reader, exp.Expr], Expression]] = {
+    exp.Column: Reader.column,
+    exp.Paren: Reader.paren,
+    exp.Literal: Reader.literal,
+    exp.Boolean: Reader.boolean,
+    exp.Null: Reader.null,
+    exp.Between: Reader.between,
+    exp.Cast: Reader.cast,
+    exp.TryCast: Reader.cast,
+}
+
+
+def _sizes(target: exp.Expr) -> tuple[Value, ...]:
+    sizes = []
+    for parameter in target.expressions:
+        written = parameter.this if isinstance(parameter, exp.DataTypeParam) else None
+        if not isinstance(written, exp.Literal) or written.args.get("is_string") or not str(written.this).isdigit():
+            raise refusal(target, "CAST does not know this type", "e.g. DECIMAL(12, 2)")
+        sizes.append(read_number(str(written.this)))
+    return tuple(sizes)
+
+
+# --- how a name in the text finds its column ---
+
+
+def match(identifier: exp.Expr, names: Iterable[str]) -> str | None:
+    """Return the known name that an identifier means, or None; without quotes, case does not matter."""
+    written = str(identifier.this)
+    known = list(names)
+    if written in known:
+        return written
+    if identifier.args.get("quoted"):
+        return None
+    folded = [name for name in known if name.lower() == written.lower()]
+    return folded[0] if len(folded) == 1 else None
+
+
+# The columns of tables, by the names that they may be qualified with: what each is called there, and in a declaration.
+TableColumns = Mapping[str, Mapping[str, str]]
+
+
+def table_column(node: exp.Column, declaration: Declaration, tables: TableColumns, derived: Iterable[str] = ()) -> str:
+    """Return the declared column a node names, the unit included."""
+    qualifier = node.args.get("table")
+    columns: Mapping[str, str] = {name: name for name in declaration.columns}
+    if qualifier is not None:
+        table = match(qualifier, tables)
+        if table is None:
+            known = " or ".join(f"'{name}'" for name in tables)
+            raise refusal(node, f"there is no table '{qualifier.this}' here", f"the table is {known}")
+        columns = tables[table]
+    column = match(node.this, columns)
+    if column is None:
+        written = str(node.this.this)
+        shared = [table for table, own in tables.items() if match(node.this, own) is not None]
+        if qualifier is None and len(shared) > 1:
+            ways = " or ".join(f"{table}.{written}" for table in shared)
+            raise refusal(node, f"'{written}' is a column of more than one table", f"write {ways}")
+        hint = did_you_mean(written, [*columns, *derived]).removeprefix("\nhint: ")
+        if not hint.startswith("did you mean"):  # in SQL "A" and A are names; many people mean the text 'A'
+            text = "text goes in single quotes"
+            hint = f"{text}; {hint}" if node.this.args.get("quoted") else f"{hint}; {text}"
+        title = declaration.name if qualifier is None else str(qualifier.this)
+        raise refusal(node, f"there is no column '{written}' in '{title}'", hint)
+    return columns[column]
+
+
+def column_resolver(
+    declaration: Declaration, tables: TableColumns, derived: Mapping[str, Expression] = MappingProxyType({})
+) -> Resolve:
+    """Return how row expressions find columns: derived names, then declared ones, and never the unit."""
+
+    def resolve(node: exp.Column) -> Expression:
+        if node.args.get("table") is None and (name := match(node.this, derived)) is not None:
+            return derived[name]
+        name = table_column(node, declaration, tables, derived)
+        if name == declaration.unit:
+            raise refusal(node, f"'{name}' {UNIT_REASON}", UNIT_HINT.format(unit=name))
+        return Column(name)
+
+    return resolve

@@ -1,0 +1,178 @@
+"""Parses SQL text with sqlglot, and reads one row expression from its text: the part that both doors share.
+
+Any error of sqlglot becomes a refusal. Only the nodes that `expressions.py` lists are kept. Nothing here reads a row.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import ClassVar
+
+import sqlglot
+from sqlglot import exp, parser, tokens
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from tacit.errors import QueryRefused
+from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
+from tacit.query.nodes import Expression
+from tacit.query.sql.expressions import PLAIN_NAMES, Reader, TableColumns, column_resolver
+from tacit.query.sql.rewrites import within_group
+from tacit.query.typecheck import canonical, column_kinds
+from tacit.tables import Declaration
+
+
+def parse_expression(
+    text: str,
+    declaration: Declaration,
+    *,
+    derived: Mapping[str, Expression] | None = None,
+    tables: TableColumns | None = None,
+) -> Expression:
+    """Return a row expression about a declared table, such as the condition of a WHERE.
+
+    A name in `derived` stands for its expression; derived names are never names of columns. `tables` has the columns
+    of joined tables, by the names that they may be qualified with.
+    """
+    if not isinstance(text, str):
+        raise QueryRefused(f'an expression must be text, not {type(text).__name__}\nhint: e.g. "age >= 18"')
+    tokens = tokens_of(text)
+    if not tokens or tokens[-1].token_type == TokenType.SEMICOLON:
+        raise QueryRefused('this is not one expression\nhint: e.g. "age >= 18", without a semicolon')
+    own = {declaration.name: {name: name for name in declaration.columns}}
+    reader = Reader(column_resolver(declaration, tables or own, derived or {}))
+    return row_expression(reader, parsed(text, exp.Condition), declaration)
+
+
+def row_expression(reader: Reader, node: exp.Expr, declaration: Declaration) -> Expression:
+    """Return a node as an expression about the table's rows, in its canonical form."""
+    expression = read_node(reader, node)
+    limit_expression(expression)
+    return canonical(expression, column_kinds(declaration))
+
+
+def read_node(reader: Reader, node: exp.Expr) -> Expression:
+    """Return what a reader makes of a node; refuse one that is nested too deeply to be read."""
+    try:
+        return reader.read(node)
+    except RecursionError:
+        raise QueryRefused(
+            f"an expression is nested more than {DEPTH_MAX} deep\nhint: split the question, or use IN for a list"
+        ) from None
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the tokens of one statement; refuse a text with too many tokens, or with a second statement."""
+    limit_text(text)
+    try:
+        tokens = sqlglot.tokenize(text, read=TacitSql)
+    except Exception as error:  # noqa: BLE001 - any error here comes from the question's text alone
+        raise _unreadable(error) from None
+    if len(tokens) > TOKENS_MAX:
+        raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask several smaller questions")
+    for token in tokens[:-1]:
+        if token.token_type == TokenType.SEMICOLON:
+            raise QueryRefused(
+                f"there is more than one statement (line {token.line}, column {token.col})\nhint: ask one at a time"
+            )
+    return tokens
+
+
+def parsed(text: str, into: type[exp.Expr] | None = None) -> exp.Expr:
+    """Return sqlglot's tree of a text, refused where it has none."""
+    try:
+        return sqlglot.parse_one(text, read=TacitSql, into=into) if into else sqlglot.parse_one(text, read=TacitSql)
+    except Exception as error:  # noqa: BLE001 - see tokens_of
+        raise _unreadable(error) from None
+
+
+def from_dialect(text: str, dialect: str) -> str:
+    """Return a question of another engine in the words of this language; functions mean what the catalogue says."""
+    known = sorted(name for name in Dialect.classes if name and name != _OURS)
+    if not isinstance(dialect, str) or dialect.lower() not in known:
+        raise QueryRefused(f"there is no dialect '{str(dialect)[:40]}'\nhint: the dialects are {', '.join(known)}")
+    limit_text(text)
+    try:
+        statements = [_plain(each) for each in sqlglot.parse(text, read=dialect.lower()) if each is not None]
+        written = [each.sql(dialect="duckdb", unsupported_level=ErrorLevel.RAISE) for each in statements]
+    except QueryRefused:
+        raise
+    except UnsupportedError as error:
+        raise QueryRefused(
+            f"a part of this question has no translation from {dialect}: {str(error)[:200]}"
+            "\nhint: write that part without dialect=, in the words of this language"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - see tokens_of
+        raise _unreadable(error) from None
+    return "; ".join(written)
+
+
+# How an engine treats a NULL, a 0 or bytes, where sqlglot would write it out; here the catalogue says what they mean.
+_MANNERS = frozenset(
+    {"binary", "negative_length_returns_empty", "null_on_zero_variance", "zero_on_all_null", "zero_start"}
+)
+
+
+def _plain(statement: exp.Expr) -> exp.Expr:
+    """Return a statement of another engine without what sqlglot would write in words that are not in the language."""
+    for node in list(statement.walk(bfs=False)):
+        for manner in _MANNERS.intersection(node.args):
+            node.set(manner, None)
+        if isinstance(node, exp.Greatest | exp.Least):
+            node.set("ignore_nulls", True)
+        elif isinstance(node, exp.WithinGroup):
+            node.replace(within_group(node))
+        elif isinstance(node, exp.Round) and _is_number_of_any_digits(node.this):
+            node.set("this", node.this.this)
+    return statement
+
+
+def _is_number_of_any_digits(node: object) -> bool:
+    """Whether a value is cast to NUMERIC without digits, as PostgreSQL needs it to round; here it changes nothing."""
+    return isinstance(node, exp.Cast) and node.to.this == exp.DataType.Type.DECIMAL and not node.to.expressions
+
+
+@contextmanager
+def reading_as(text: str, dialect: str | None) -> Iterator[str]:
+    """Lend the text to read; a refusal of a text that was translated shows the translation, which its lines are of."""
+    if dialect is None:
+        yield text
+        return
+    translated = from_dialect(text, dialect)
+    try:
+        yield translated
+    except QueryRefused as error:
+        raise QueryRefused(f"{error}\nread from {dialect} as: {translated}") from None
+
+
+def _unreadable(error: Exception) -> QueryRefused:
+    where = ""
+    if isinstance(error, RecursionError):
+        return QueryRefused("the question is nested too deeply\nhint: split it, or use IN for a list of values")
+    if isinstance(error, SqlglotError) and getattr(error, "errors", None):
+        first = error.errors[0]  # type: ignore[attr-defined]
+        width = max(len(str(first.get("highlight") or "")), 1)
+        where = f" (line {first.get('line')}, column {max(1, int(first.get('col') or 1) - width + 1)})"
+    return QueryRefused(
+        f"the question cannot be read as SQL{where}\nhint: write text in 'single quotes', odd names in \"double\""
+    )
+
+
+_OURS = "tacitsql"
+
+
+class TacitSql(Dialect):
+    """Standard SQL, without any engine's own syntax, and with NULL last in every ORDER BY."""
+
+    NULL_ORDERING = "nulls_are_last"
+
+    class Tokenizer(tokens.Tokenizer):
+        """sqlglot's words, and // and ** as operators."""
+
+        KEYWORDS: ClassVar = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV, "**": TokenType.DSTAR}
+
+    class Parser(parser.Parser):
+        """sqlglot's parser without the functions whose arguments it would reorder."""
+
+        FUNCTIONS: ClassVar = {name: made for name, made in parser.Parser.FUNCTIONS.items() if name not in PLAIN_NAMES}
+        EXPONENT: ClassVar = {**parser.Parser.EXPONENT, TokenType.DSTAR: exp.Pow}

@@ -1,0 +1,169 @@
+"""`Rows`: what a name in FROM stands for, as the SELECT around it sees it; and how a column's name is found in it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from tacit.errors import did_you_mean
+from tacit.query.joins import Side, is_public
+from tacit.query.nodes import Call, Column, Expression, Relation, TableRows
+from tacit.query.sql.expressions import UNIT_HINT, UNIT_REASON, Reader, match
+from tacit.query.sql.parse import row_expression
+from tacit.query.sql.refusals import only, refusal
+from tacit.query.typecheck import canonical, column_kinds
+from tacit.tables import Declaration
+
+SUBQUERY = "the subquery"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows to ask about, as the SELECT around them sees them.
+
+    `columns` says what each name stands for, as an expression of the relation's columns; the unit is among them where
+    it was selected. `tables` has the same by the names that columns may be qualified with.
+    """
+
+    relation: Relation
+    declaration: Declaration  # of the relation
+    columns: Mapping[str, Expression]
+    tables: Mapping[str, Mapping[str, Expression]]
+    where: Expression | None = None
+    title: str = SUBQUERY  # what errors call it
+    steps: int = 0  # the work that a row takes before these are there (`limits.py`)
+    most: int = 1  # of a public table: how many of its rows one row may match
+    marks: Mapping[int, Expression] = field(default_factory=dict)  # what an IN or EXISTS stands for, by its node's id
+    # columns of the relation that are TRUE where a LEFT JOIN has a match and NULL elsewhere: what is left of the right
+    # side's unit
+    matched: frozenset[str] = frozenset()
+
+    @property
+    def unit(self) -> str | None:
+        """The relation's unit column; None where every row is its own unit."""
+        return self.declaration.unit if isinstance(self.declaration.unit, str) else None
+
+    @property
+    def unit_name(self) -> str | None:
+        """The name by which the unit can be selected or grouped by, if it has one here."""
+        for name, expression in self.columns.items():
+            if self.is_unit(expression):
+                return name
+        return None
+
+    def is_unit(self, expression: Expression) -> bool:
+        """Return whether an expression is the unit itself."""
+        return self.unit is not None and expression == Column(self.unit)
+
+    def named(self, node: exp.Column) -> Expression:
+        """Return what a column's name stands for, the unit included."""
+        expression = self._found(node)[1]
+        is_tested = isinstance(node.parent, exp.Is) and isinstance(node.parent.expression, exp.Null)
+        if self.is_match(expression) and not (is_tested or isinstance(node.parent, exp.Count | exp.Distinct)):
+            raise refusal(
+                node,
+                f"'{node.sql()}' is the unit on the right of a LEFT JOIN: it tells whether there is a match, no more",
+                f"{node.sql()} IS NULL, COUNT({node.sql()}); the left table's unit is every row's",
+            )
+        return expression
+
+    def is_match(self, expression: Expression) -> bool:
+        """Return whether an expression is the unit on the right of a LEFT JOIN, of which only NULL or not is known."""
+        return isinstance(expression, Column) and expression.name in self.matched
+
+    def spelled(self, node: exp.Column) -> str:
+        """Return a column's name as it is defined, which may be in other case than it is written."""
+        return self._found(node)[0]
+
+    def _found(self, node: exp.Column) -> tuple[str, Expression]:
+        only(node, "this", "table")
+        qualifier = node.args.get("table")
+        columns, name = self.columns, None
+        if qualifier is not None:
+            name = match(qualifier, self.tables)
+            if name is None:
+                known = " or ".join(f"'{each}'" for each in self.tables) or "not named"
+                raise refusal(node, f"there is no table '{qualifier.this}' here", f"the table is {known}")
+            columns = self.tables[name]
+        column = match(node.this, columns)
+        if column is None:
+            shared = [table for table, own in self.tables.items() if match(node.this, own) is not None]
+            if qualifier is None and len(shared) > 1:
+                ways = " or ".join(f"{table}.{node.this.this}" for table in shared)
+                raise refusal(node, f"'{node.this.this}' is a column of more than one table", f"write {ways}")
+            raise refusal(node, *no_column(node.this, columns, self.title if qualifier is None else f"'{name}'"))
+        return column, columns[column]
+
+    def resolve(self, node: exp.Column) -> Expression:
+        """Return what a column's name stands for in an expression, where the unit has no place."""
+        expression = self.named(node)
+        if self.is_unit(expression):
+            raise refusal(node, f"'{node.this.this}' {UNIT_REASON}", UNIT_HINT.format(unit=node.this.this))
+        return expression
+
+    def row(self, node: exp.Expr) -> Expression:
+        """Return a node as a row expression of the relation's columns."""
+        return row_expression(Reader(self.resolve, marks=self.marks), node, self.declaration)
+
+    def value(self, node: exp.Expr) -> Expression:
+        """Return a node as what must equal something else, where the unit may stand alone."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        return self.named(node) if isinstance(node, exp.Column) else self.row(node)
+
+    def sees(self, node: exp.Expr) -> bool:
+        """Return whether a node names columns, and all of them are these rows'."""
+        named = list(node.find_all(exp.Column))
+        return bool(named) and all(self._sees(each) for each in named)
+
+    def _sees(self, node: exp.Column) -> bool:
+        qualifier = node.args.get("table")
+        if qualifier is None:
+            return match(node.this, self.columns) is not None
+        name = match(qualifier, self.tables)
+        return name is not None and match(node.this, self.tables[name]) is not None
+
+    @property
+    def side(self) -> Side:
+        """The rows as one side of a join, without their filter."""
+        return Side(self.relation, self.declaration, self.steps)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether they are rows of a public table."""
+        return is_public(self.relation)
+
+    def renamed(self) -> tuple[tuple[str, str], ...]:
+        """Return the names here of the relation's columns that have another there."""
+        named = ((name, each.name) for name, each in self.columns.items() if isinstance(each, Column))
+        return tuple((name, column) for name, column in named if name != column)
+
+    def filtered(self, condition: Expression | None) -> "Rows":
+        """Return those rows where a condition holds too."""
+        return replace(self, where=both(self.where, condition, self.declaration))
+
+
+def both(one: Expression | None, other: Expression | None, declaration: Declaration) -> Expression | None:
+    """Return the condition that holds where both do; None always holds."""
+    if one is None or other is None:
+        return other if one is None else one
+    return canonical(Call("and", (one, other)), column_kinds(declaration))
+
+
+def table_rows(declaration: Declaration, relation: Relation | None = None, most: int = 1) -> Rows:
+    """Return the rows of a declared table, or of a public one."""
+    columns = {name: Column(name) for name in declaration.columns}
+    name = declaration.name
+    return Rows(relation or TableRows(name), declaration, columns, {name: columns}, title=f"'{name}'", most=most)
+
+
+Env = Mapping[str, Rows]  # the rows that a name in FROM stands for
+
+
+def no_column(identifier: exp.Expr, columns: Mapping[str, Expression], title: str) -> tuple[str, str]:
+    written = str(identifier.this)
+    hint = did_you_mean(written, columns).removeprefix("\nhint: ")
+    if not hint.startswith("did you mean"):  # in SQL "A" and A are names; many people mean the text 'A'
+        text = "text goes in single quotes"
+        hint = f"{text}; {hint}" if identifier.args.get("quoted") else f"{hint}; {text}"
+    return f"there is no column '{written}' in {title}", hint

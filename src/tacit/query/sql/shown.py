@@ -1,0 +1,341 @@
+"""Reads what a SELECT computes from its noisy answer: expressions of aggregates and keys, windows, and their order.
+
+While a SELECT is read, aggregates, keys and windows have made-up names (`Parts`), since the names of the answer are not
+known yet and may be names of columns as well. A tree's other columns are the table's own: those are gone once each
+key's expression is replaced by the key, or the SELECT is refused.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import isfinite
+
+from sqlglot import exp
+
+from tacit.errors import QueryRefused, printable
+from tacit.query.after.after_check import kind_of_aggregate
+from tacit.query.after.windows import WINDOWS, window_kind
+from tacit.query.kind import INT, Kind, value_of
+from tacit.query.limits import limit_expression
+from tacit.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Key,
+    Ordering,
+    PostProcessing,
+    RowsAround,
+    Value,
+    Window,
+    columns_of,
+)
+from tacit.query.sql.expressions import Reader
+from tacit.query.sql.names import aggregate_text
+from tacit.query.sql.parse import read_node
+from tacit.query.sql.refusals import only, refusal
+from tacit.query.typecheck import canonical, kind_of
+
+# No table has a column of such a name.
+_MADE_UP = "\x00"
+_WINDOW_NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.RowNumber: ("row_number", ()),
+    exp.Rank: ("rank", ()),
+    exp.DenseRank: ("dense_rank", ()),
+    exp.PercentRank: ("percent_rank", ()),
+    exp.CumeDist: ("cume_dist", ()),
+    exp.Ntile: ("ntile", ("this",)),
+    exp.Lag: ("lag", ("this", "offset", "default")),
+    exp.Lead: ("lead", ("this", "offset", "default")),
+    exp.FirstValue: ("first_value", ("this",)),
+    exp.LastValue: ("last_value", ("this",)),
+    exp.NthValue: ("nth_value", ("this", "offset")),
+    exp.Sum: ("sum", ("this",)),
+    exp.Avg: ("avg", ("this",)),
+    exp.Min: ("min", ("this",)),
+    exp.Max: ("max", ("this",)),
+    exp.Count: ("count", ("this", "big_int")),
+}
+# What is NULL only where an argument is.
+_NULL_OF_NULL = frozenset(("and", "or", "not", "=", "<>", "<", "<=", ">", ">="))
+_WINDOW_HINT = "write e.g. RANK() OVER (ORDER BY COUNT(*) DESC) or SUM(COUNT(*)) OVER ()"
+
+
+@dataclass
+class Parts:
+    """What the expressions of a SELECT are made of, each under a made-up name: aggregates, keys and windows."""
+
+    rows: Mapping[str, Kind]  # the table's own columns
+    aggregates: dict[str, Aggregate] = field(default_factory=dict)
+    keys: dict[str, Key] = field(default_factory=dict)
+    windows: dict[str, Window] = field(default_factory=dict)
+    groupings: dict[str, Expression] = field(default_factory=dict)  # the row expression that each is about
+    asides: dict[str, Kind] = field(default_factory=dict)  # what other questions give, and its kind
+    words: dict[str, str] = field(default_factory=dict)  # the word each aggregate is asked with
+    labels: dict[str, str] = field(default_factory=dict)  # the name each aggregate has where it is not given one
+
+    def aggregate(self, asked: Aggregate, word: str, label: str) -> Column:
+        """Return the column that stands for an aggregate; equal ones are one."""
+        for name, known in self.aggregates.items():
+            if known == asked:
+                return Column(name)
+        name = f"{_MADE_UP}aggregate {len(self.aggregates)}"
+        self.aggregates[name], self.words[name], self.labels[name] = asked, word, label
+        return Column(name)
+
+    def grouping(self, expression: Expression) -> Column:
+        """Return the column that says whether a key is rolled up."""
+        for name, known in self.groupings.items():
+            if known == expression:
+                return Column(name)
+        name = f"{_MADE_UP}grouping {len(self.groupings)}"
+        self.groupings[name] = expression
+        return Column(name)
+
+    def aside(self, kind: Kind) -> str:
+        """Return the name of a column that another question gives."""
+        name = f"{_MADE_UP}aside {len(self.asides)}"
+        self.asides[name] = kind
+        return name
+
+    def window(self, window: Window) -> Column:
+        """Return the column that stands for a window."""
+        for name, known in self.windows.items():
+            if (known.function, known.arguments, known.partition, known.order, known.frame) == (
+                window.function,
+                window.arguments,
+                window.partition,
+                window.order,
+                window.frame,
+            ):
+                return Column(name)
+        self.windows[window.name] = window
+        return Column(window.name)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each column that a tree may have yields."""
+        found = dict(self.rows) | dict.fromkeys(self.groupings, INT) | self.asides
+        found |= {name: kind_of(key.expression, self.rows) for name, key in self.keys.items()}
+        for name, asked in self.aggregates.items():
+            of = None if asked.expression is None else kind_of(asked.expression, self.rows)
+            found[name] = kind_of_aggregate(asked, of)
+        for name, window in self.windows.items():
+            found[name] = window_kind(window, tuple(kind_of(each, found) for each in window.arguments))
+        return found
+
+    def settled(self, expression: Expression) -> Expression:
+        """Return an expression in canonical form, its keys as keys, and a sum over its count as the mean that it is."""
+        limit_expression(expression)
+        return self._with_means(self._with_keys(self.canonical(expression)))
+
+    def canonical(self, expression: Expression) -> Expression:
+        """Return an expression in canonical form; a refusal is in the words of the SELECT, not in made-up names."""
+        try:
+            return canonical(expression, self.kinds)
+        except QueryRefused as error:
+            message = str(error)
+            for name, asked in self.aggregates.items():
+                message = message.replace(printable(f'"{name}"'), aggregate_text(self.words[name], asked))
+            raise QueryRefused(message) from None
+
+    def _with_keys(self, expression: Expression) -> Expression:
+        for name, key in self.keys.items():
+            if expression == key.expression:
+                return Column(name)
+        if isinstance(expression, Call):
+            return Call(expression.function, tuple(map(self._with_keys, expression.arguments)))
+        return expression
+
+    def _with_means(self, expression: Expression) -> Expression:
+        if not isinstance(expression, Call):
+            return expression
+        call = Call(expression.function, tuple(map(self._with_means, expression.arguments)))
+        return (self._mean(call) if call.function == "/" else None) or call
+
+    def _mean(self, quotient: Call) -> Expression | None:
+        """SUM(x) / COUNT(x), with constant factors: the mean, whose interval is known exactly."""
+        (top_factor, top), (bottom_factor, bottom) = map(_factored, quotient.arguments)
+        added, counted = self.aggregates.get(top), self.aggregates.get(bottom)
+        if added is None or counted is None or added.kind != "sum" or counted.kind != "count" or not bottom_factor:
+            return None
+        of_all = counted.expression is None and added.expression is not None and never_null(added.expression)
+        if not of_all and counted.expression != added.expression:
+            return None
+        mean = self.aggregate(Aggregate("mean", added.expression, added.between, added.step), "avg", "avg")
+        factor = top_factor / bottom_factor
+        return mean if factor == 1 else Call("*", (value_of(float(factor)), mean))
+
+    def rows_left(self, expression: Expression) -> list[str]:
+        """Return the columns of the table that an expression still reads."""
+        return sorted(name for name in columns_of(expression) if not name.startswith(_MADE_UP))
+
+
+def is_made_up(name: str) -> bool:
+    """Return whether a column of a tree stands for an aggregate, a key or a window."""
+    return name.startswith(_MADE_UP)
+
+
+def key_name(place: int) -> str:
+    """Return the made-up name of a key."""
+    return f"{_MADE_UP}key {place}"
+
+
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """Return an expression with its columns renamed."""
+    if isinstance(expression, Column):
+        return Column(names.get(expression.name, expression.name))
+    if isinstance(expression, Call):
+        return Call(expression.function, tuple(renamed(each, names) for each in expression.arguments))
+    return expression
+
+
+def with_answer_names(after: PostProcessing, names: Mapping[str, str]) -> PostProcessing:
+    """Return post-processing with the names of the answer in place of made-up ones."""
+
+    def ordered(order: tuple[Ordering, ...]) -> tuple[Ordering, ...]:
+        return tuple(replace(each, expression=renamed(each.expression, names)) for each in order)
+
+    return replace(
+        after,
+        having=None if after.having is None else renamed(after.having, names),
+        qualify=None if after.qualify is None else renamed(after.qualify, names),
+        windows=tuple(
+            replace(
+                each,
+                arguments=tuple(renamed(part, names) for part in each.arguments),
+                partition=tuple(renamed(part, names) for part in each.partition),
+                order=ordered(each.order),
+            )
+            for each in after.windows
+        ),
+        shown=tuple(replace(each, expression=renamed(each.expression, names)) for each in after.shown),
+        order=ordered(after.order),
+    )
+
+
+def never_null(expression: Expression) -> bool:
+    """Return whether an expression is never NULL, whatever the row."""
+    if isinstance(expression, Value):
+        return expression.value is not None
+    if not isinstance(expression, Call):
+        return False
+    parts = expression.arguments
+    if expression.function == "case":
+        return all(map(never_null, (*parts[1:-1:2], parts[-1])))
+    if expression.function in ("is_null", "coalesce"):
+        return expression.function == "is_null" or any(map(never_null, parts))
+    return expression.function in _NULL_OF_NULL and all(map(never_null, parts))
+
+
+def _factored(expression: Expression) -> tuple[Fraction, str]:
+    """Return a product of constants and one column as its factor and that column; '' where it is something else.
+
+    CAST to float changes nothing of a quotient, and neither does NULLIF(n, 0) below it.
+    """
+    if isinstance(expression, Column):
+        return Fraction(1), expression.name
+    if not isinstance(expression, Call):
+        return Fraction(1), ""
+    first, *rest = expression.arguments
+    if expression.function == "cast_float" or (
+        expression.function == "nullif" and isinstance(rest[0], Value) and rest[0].value == 0
+    ):
+        return _factored(first)
+    if expression.function == "*":
+        for constant, other in ((first, rest[0]), (rest[0], first)):
+            number = constant.value if isinstance(constant, Value) else None
+            if isinstance(number, int | Fraction) or (isinstance(number, float) and isfinite(number)):
+                factor, name = _factored(other)
+                return factor * Fraction(number), name
+    return Fraction(1), ""
+
+
+@dataclass(frozen=True)
+class WindowReader:
+    """Reads windows: `reader` reads what they are over, `named` are those of the WINDOW clause."""
+
+    parts: Parts
+    reader: Reader
+    named: Mapping[str, exp.Expr] = field(default_factory=dict)
+
+    def read(self, node: exp.Expr) -> Expression:
+        """Return the column that stands for a window's values."""
+        only(node, "this", "partition_by", "order", "spec", "alias", "over")
+        called = node.this
+        known = _WINDOW_NODES.get(type(called))
+        if known is None:
+            names = ", ".join(sorted(WINDOWS)).upper()
+            raise refusal(node, "this function has no window (OVER)", f"the window functions are {names}")
+        function, taken = known
+        only(called, *taken)
+        given = [called.args.get(part) for part in taken]
+        arguments = [part for part in given if isinstance(part, exp.Expr) and not isinstance(part, exp.Star)]
+        base = self._named(node)
+        order = node.args.get("order") or base.get("order")
+        read = self._expression
+        return self.parts.window(
+            Window(
+                name=f"{_MADE_UP}window {len(self.parts.windows)}",
+                function=function,
+                arguments=tuple(read(each) for each in arguments),
+                partition=tuple(read(each) for each in node.args.get("partition_by") or base.get("partition_by") or ()),
+                order=() if order is None else read_order(order, read),
+                frame=_frame(node.args.get("spec") or base.get("spec")),
+            )
+        )
+
+    def _expression(self, node: exp.Expr) -> Expression:
+        if node.find(exp.Window):
+            raise refusal(node, "a window inside a window is not in the language", _WINDOW_HINT)
+        tree = read_node(self.reader, node)
+        limit_expression(tree)
+        return canonical(tree, self.parts.kinds)
+
+    def _named(self, node: exp.Expr) -> Mapping[str, exp.Expr]:
+        alias = node.args.get("alias")
+        if alias is None:
+            return {}
+        name = str(alias.this).lower()
+        if name not in self.named:
+            raise refusal(node, f"there is no window '{alias.this}'", "WINDOW w AS (PARTITION BY k ORDER BY n)")
+        named = self.named[name]
+        only(named, "this", "partition_by", "order", "spec")
+        return named.args
+
+
+def read_order(
+    order: exp.Expr, read: Callable[[exp.Expr], Expression], by_position: Callable[[exp.Expr], Expression] | None = None
+) -> tuple[Ordering, ...]:
+    """Return what an ORDER BY sorts by; NULL comes last, unless it says NULLS FIRST."""
+    only(order, "expressions")
+    found = []
+    for each in order.expressions:
+        only(each, "this", "desc", "nulls_first")
+        wanted = each.this
+        is_position = isinstance(wanted, exp.Literal) and not wanted.args.get("is_string")
+        expression = by_position(wanted) if is_position and by_position is not None else read(wanted)
+        found.append(Ordering(expression, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
+    return tuple(found)
+
+
+def _frame(spec: object) -> RowsAround | None:
+    if not isinstance(spec, exp.Expr):
+        return None
+    if str(spec.args.get("kind")).upper() != "ROWS":
+        raise refusal(spec, "a frame is of ROWS here", "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW")
+    only(spec, "kind", "start", "start_side", "end", "end_side")
+    start = _end_of_frame(spec, "start")
+    return start, 0 if spec.args.get("end") is None else _end_of_frame(spec, "end")
+
+
+def _end_of_frame(spec: exp.Expr, end: str) -> int | None:
+    given, side = spec.args.get(end), str(spec.args.get(f"{end}_side") or "").upper()
+    if isinstance(given, str):
+        if given.upper() == "CURRENT ROW":
+            return 0
+        if given.upper() == "UNBOUNDED" and side == ("PRECEDING" if end == "start" else "FOLLOWING"):
+            return None
+    if isinstance(given, exp.Literal) and str(given.this).isdigit() and len(str(given.this)) < 10:
+        return int(str(given.this)) * (-1 if side == "PRECEDING" else 1)
+    raise refusal(spec, "this frame is not in the language", "ROWS BETWEEN 6 PRECEDING AND CURRENT ROW")

@@ -1,0 +1,436 @@
+"""One SELECT about one declared table becomes a checked `Query`, of one level or several; the rest is refused.
+
+sqlglot has parsed the text. Only the syntax that `expressions.py` and this module list is kept. Nothing here reads a
+row.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from tacit.query.check import check
+from tacit.query.compound import Branch, grouping_name
+from tacit.query.joins import NamedRows
+from tacit.query.kind import INT, value_of
+from tacit.query.limits import limit_expression
+from tacit.query.nodes import (
+    Aggregate,
+    Call,
+    Column,
+    Expression,
+    Key,
+    Output,
+    PostProcessing,
+    Query,
+    Shown,
+    TableRows,
+    Window,
+    columns_of,
+)
+from tacit.query.sql.aggregates import AggregateReader, word_of
+from tacit.query.sql.asides import Asides, inner_select
+from tacit.query.sql.expressions import Reader, Resolve, match
+from tacit.query.sql.from_clause import from_rows, with_names
+from tacit.query.sql.levels import read_levels
+from tacit.query.sql.names import aggregate_name, aggregate_text, text_name, unique
+from tacit.query.sql.parse import read_node
+from tacit.query.sql.per_unit import aggregated
+from tacit.query.sql.refusals import only, refusal
+from tacit.query.sql.rows import Env, Rows, table_rows
+from tacit.query.sql.shown import Parts, WindowReader, is_made_up, key_name, read_order, with_answer_names
+from tacit.query.typecheck import column_kinds
+from tacit.tables import Declaration
+
+_CLAUSES = {
+    "laterals": "ask about one table",
+    "into": "save the answer afterwards",
+    "sample": "leave out the sampling; a private answer needs no sample",
+}
+
+GROUPINGS = (exp.Grouping, exp.GroupingId)
+# What the answer's expressions may have beside aggregates.
+BESIDE_AGGREGATES = (*GROUPINGS, exp.Mode, exp.Subquery)
+_CLAUSE_WORDS = {"laterals": "LATERAL"}
+_ALLOWED = (
+    *("expressions", "with_", "from_", "joins", "where", "group", "having", "windows", "qualify"),
+    *("distinct", "order", "offset", "limit", "hint"),
+)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """One item of the SELECT list: how it is named, if it is, and what it computes."""
+
+    alias: str | None
+    node: exp.Expr
+    tree: Expression
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether it has no aggregate and no window: it must be a key, or made of keys."""
+        return not any(map(is_made_up, columns_of(self.tree)))
+
+
+@dataclass
+class Statement:
+    """One SELECT on its way to a Query."""
+
+    select: exp.Select
+    declaration: Declaration
+    others: tuple[NamedRows, ...] = ()
+    known: Env | None = None  # the names that FROM may use, where a SELECT around it has defined some
+    rows: Rows = field(init=False)
+    parts: Parts = field(init=False)
+    asides: Asides = field(init=False)
+    items: list[_Item] = field(init=False, default_factory=list)
+    names: list[str] = field(init=False, default_factory=list)
+    levels: tuple[tuple[str, ...], ...] | None = field(init=False, default=None)
+
+    def branch(self) -> Branch:
+        """Read every clause, and check the whole."""
+        for name, part in self.select.args.items():
+            if part and name not in _ALLOWED:
+                at_node = part[0] if isinstance(part, list) else part
+                word = _CLAUSE_WORDS.get(name, name.strip("_").upper())
+                raise refusal(
+                    at_node if isinstance(at_node, exp.Expr) else self.select,
+                    f"{word} is not in the language",
+                    _CLAUSES.get(name, "a question has SELECT, FROM, WHERE, GROUP BY, HAVING, ORDER BY and LIMIT"),
+                )
+        if self.known is None:
+            self.known = {self.declaration.name: table_rows(self.declaration)} | {
+                each.name: table_rows(each.side.declaration, each.side.relation, each.most) for each in self.others
+            }
+        self.known = with_names(self.select, self.known, aggregated)
+        self.rows = from_rows(self.select, self.known, aggregated)
+        if self.rows.is_public:
+            raise refusal(
+                self.select,
+                f"'{self.rows.declaration.name}' is public: nothing about it needs to be protected",
+                f"ask it where it is, or join it with '{self.declaration.name}'",
+            )
+        self.parts = Parts(column_kinds(self.rows.declaration))
+        self.asides = Asides(self.rows, self.parts)
+        for projection in self.select.expressions:
+            self._project(projection)
+        distinct = self._distinct()
+        self._name_keys(distinct=distinct)
+        self.items = [replace(item, tree=self._settled(item.tree, item.node)) for item in self.items]
+        self._name_items()
+        where = self.select.args.get("where")
+        after = self._after(distinct=distinct)
+        query, names = self._finished(after, None if where is None else self._row(where.this))
+        more = dict.fromkeys(self._groupings_named().values(), INT)
+        more |= {names[name]: kind for name, kind in self.parts.asides.items()}
+        query = check(query, self.rows.declaration, names=self.rows.columns, within=self.rows.steps, more=more)
+        levels = self.levels or (tuple(key.name for key in query.keys),)
+        return Branch(query, levels, self.asides.finished(query, names))
+
+    def _row(self, node: exp.Expr) -> Expression:
+        return self.rows.row(node)
+
+    # --- the SELECT list ---
+
+    def _project(self, node: exp.Expr) -> None:
+        alias = None
+        if isinstance(node, exp.Alias):
+            only(node, "this", "alias")
+            alias, node = str(node.args["alias"].this), node.this
+        while isinstance(node, exp.Paren):
+            node = node.this
+        tree = read_node(self._after_reader(self._select_column), node)
+        limit_expression(tree)
+        self.items.append(_Item(alias, node, self.parts.canonical(tree)))
+
+    def _after_reader(self, resolve: Resolve) -> Reader:
+        """Return what reads expressions of the answer: of columns, aggregates and windows."""
+        named = {str(each.this.this).lower(): each for each in self.select.args.get("windows") or ()}
+        inner = Reader(resolve, self._answer_aggregate, BESIDE_AGGREGATES, self.rows.marks)
+        return replace(inner, window=WindowReader(self.parts, inner, named).read)
+
+    def _answer_aggregate(self, node: exp.Expr) -> Expression:
+        if isinstance(node, GROUPINGS):
+            return self._grouping(node)
+        if isinstance(node, exp.Mode):
+            return self.asides.mode(node)
+        if isinstance(node, exp.Subquery):
+            inner = Statement(inner_select(node), self.declaration, self.others, self.known)
+            branch = inner.branch()
+            return self.asides.select(node, branch, inner.rows.declaration)
+        reader = AggregateReader(self.rows)
+        asked, word = reader.aggregate(node), word_of(node)
+        return self.parts.aggregate(asked, word, aggregate_name(word, asked, reader.columns_named(node)))
+
+    def _select_column(self, node: exp.Column) -> Expression:
+        """A column of the table, or what was named before it in the same SELECT."""
+        known = {item.alias: item.tree for item in self.items if item.alias is not None}
+        if node.args.get("table") is None and match(node.this, self.rows.columns) is None:
+            name = match(node.this, known)
+            if name is not None:
+                return known[name]
+        return self.rows.resolve(node)
+
+    def _answer_column(self, node: exp.Column) -> Expression:
+        """What the SELECT has named, or a column of the table that is in a key."""
+        only(node, "this", "table")
+        if node.args.get("table") is not None:
+            return self.rows.resolve(node)  # two tables of a join may have a column of this name
+        name = match(node.this, self.names)
+        if name is not None:
+            return self.items[self.names.index(name)].tree
+        if match(node.this, self.rows.columns) is None:
+            raise refusal(
+                node,
+                f"'{node.this.this}' is not a column of the answer",
+                f"it has {', '.join(self.names)}; filter rows in WHERE",
+            )
+        return self.rows.resolve(node)
+
+    def _settled(self, tree: Expression, node: exp.Expr) -> Expression:
+        """An expression of the answer; refused where it reads a column of the table that is no key."""
+        settled = self.parts.settled(tree)
+        left = self.parts.rows_left(settled)
+        if left:
+            at_node = next((each for each in node.find_all(exp.Column) if match(each.this, left)), node)
+            raise refusal(
+                at_node,
+                f"'{left[0]}' is neither inside an aggregate nor in the GROUP BY",
+                f"GROUP BY {left[0]}, or put it inside an aggregate; WHERE filters rows",
+            )
+        return settled
+
+    # --- GROUP BY ---
+
+    def _distinct(self) -> bool:
+        node = self.select.args.get("distinct")
+        if isinstance(node, exp.Expr):
+            only(node)
+        return node is not None
+
+    def _name_keys(self, *, distinct: bool) -> None:
+        group = self.select.args.get("group")
+        found: list[tuple[str | None, Expression]] = []
+        if group is not None:
+            found = self._grouped(group)
+        elif distinct and all(item.is_of_rows for item in self.items):
+            found = [(self._key_name(item), item.tree) for item in self.items]
+        taken = {*self.rows.columns, *(item.alias for item in self.items if item.alias is not None)}
+        keys: list[Key] = []
+        for name, expression in found:
+            if any(key.expression == expression for key in keys):
+                continue
+            if name is None or self.rows.columns.get(name, expression) != expression:
+                name = unique(name or "key", {*taken, *(key.name for key in keys)})
+            keys.append(Key(name, expression))
+        self.parts.keys = {key_name(place): key for place, key in enumerate(keys)}
+
+    def _grouped(self, group: exp.Expr) -> list[tuple[str | None, Expression]]:
+        """The keys of all levels, each once; the levels are of their places, until they have names."""
+        found: list[tuple[str | None, Expression]] = []
+
+        def place_of(node: exp.Expr) -> str:
+            key = self._key(node)
+            at = next((at for at, (_, known) in enumerate(found) if known == key[1]), len(found))
+            found.extend([key] if at == len(found) else [])
+            return key_name(at)
+
+        levels = read_levels(group, place_of)
+        self.levels = None if len(levels) == 1 else levels
+        return found
+
+    def _grouping(self, node: exp.Expr) -> Expression:
+        """GROUPING(a, b): whether each key is rolled up, as the digits of a binary number."""
+        only(node, "expressions")
+        if not node.expressions:
+            raise refusal(node, "GROUPING takes the keys to ask about", "GROUPING(a)")
+        digits = [self.parts.grouping(self._row(each)) for each in node.expressions]
+        number: Expression = digits[0]
+        for digit in digits[1:]:
+            number = Call("+", (Call("*", (value_of(2), number)), digit))
+        return number
+
+    def _groupings_named(self) -> dict[str, str]:
+        """The name of each GROUPING column, by its made-up one; refused where it is of no key."""
+        found = {}
+        for made_up, expression in self.parts.groupings.items():
+            key = next((key for key in self.parts.keys.values() if key.expression == expression), None)
+            if key is None or self.levels is None:
+                raise refusal(
+                    self.select, "GROUPING is of a key of a ROLLUP, CUBE or GROUPING SETS", "GROUP BY ROLLUP (a)"
+                )
+            found[made_up] = grouping_name(key.name)
+        return found
+
+    def _key_name(self, item: _Item) -> str:
+        if item.alias is not None:
+            return item.alias
+        return self.rows.spelled(item.node) if isinstance(item.node, exp.Column) else text_name(item.node)
+
+    def _key(self, node: exp.Expr) -> tuple[str | None, Expression]:
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Literal) and not node.args.get("is_string"):
+            item = self.items[self._position(node)]
+            if not item.is_of_rows:
+                raise refusal(
+                    node, f"column {node.this} of the SELECT is an aggregate", "group by a column or its name"
+                )
+            return self._key_name(item), item.tree
+        if isinstance(node, exp.Column) and "table" not in node.args and isinstance(node.this, exp.Identifier):
+            known = {item.alias: item for item in self.items if item.alias is not None and item.is_of_rows}
+            alias = match(node.this, known)
+            if alias is not None and match(node.this, self.rows.columns) is None:
+                return alias, known[alias].tree
+        expression = self._row(node)
+        for item in self.items:
+            if item.is_of_rows and item.tree == expression:
+                return self._key_name(item), expression
+        return (self.rows.spelled(node) if isinstance(node, exp.Column) else text_name(node)), expression
+
+    # --- names ---
+
+    def _name_items(self) -> None:
+        """Name every item: by its alias, its key, its aggregate, or its own words."""
+        taken = [item.alias for item in self.items if item.alias is not None]
+        for item in self.items:
+            if item.alias is not None:
+                self.names.append(item.alias)
+                continue
+            name = unique(self._own_name(item), taken)
+            taken.append(name)
+            self.names.append(name)
+
+    def _own_name(self, item: _Item) -> str:
+        if isinstance(item.tree, Column):
+            if item.tree.name in self.parts.keys:
+                return self.parts.keys[item.tree.name].name
+            if item.tree.name in self.parts.aggregates:
+                return self.parts.labels[item.tree.name]
+        return text_name(item.node)
+
+    # --- what happens to the answer ---
+
+    def _after(self, *, distinct: bool) -> PostProcessing:
+        clauses = {name: self.select.args.get(name) for name in ("having", "qualify", "order", "offset", "limit")}
+        having, qualify, order = clauses["having"], clauses["qualify"], clauses["order"]
+        return PostProcessing(
+            having=None if having is None else self._condition(having, windows=False),
+            qualify=None if qualify is None else self._condition(qualify, windows=True),
+            order=() if order is None else read_order(order, self._answer_expression, self._answer_position),
+            offset=0 if clauses["offset"] is None else whole_number(clauses["offset"], "OFFSET"),
+            limit=None if clauses["limit"] is None else whole_number(clauses["limit"], "LIMIT"),
+            distinct=distinct,
+        )
+
+    def _condition(self, node: exp.Expr, *, windows: bool) -> Expression:
+        only(node, "this")
+        inside = node.find(exp.Window)
+        if inside is not None and not windows:
+            raise refusal(inside, "HAVING is before windows (OVER)", "QUALIFY RANK() OVER (ORDER BY n DESC) <= 3")
+        return self._answer_expression(node.this)
+
+    def _answer_expression(self, node: exp.Expr) -> Expression:
+        return self._settled(read_node(self._after_reader(self._answer_column), node), node)
+
+    def _answer_position(self, node: exp.Expr) -> Expression:
+        return self.items[self._position(node)].tree
+
+    def _position(self, node: exp.Expr) -> int:
+        position = int(str(node.this)) if str(node.this).isdigit() and len(str(node.this)) < 6 else 0
+        if not 1 <= position <= len(self.items):
+            raise refusal(node, f"the SELECT has no column {str(node.this)[:20]}", "count from 1, or use a name")
+        return position - 1
+
+    # --- the question ---
+
+    def _finished(self, after: PostProcessing, where: Expression | None) -> tuple[Query, dict[str, str]]:
+        """The question, with the names of the answer in place of made-up ones; and what those stand for."""
+        windows = self._windows_used(after)
+        used = self._aggregates_used(after, windows)
+        names = {name: key.name for name, key in self.parts.keys.items()} | self._groupings_named()
+        if self.levels is not None:
+            self.levels = tuple(tuple(names[each] for each in level) for level in self.levels)
+        outputs: list[Output] = []
+        for item, name in zip(self.items, self.names, strict=True):
+            made_up = item.tree.name if isinstance(item.tree, Column) else ""
+            if made_up in used and made_up not in names:
+                names[made_up] = name
+                outputs.append(Output(name, self.parts.aggregates[made_up]))
+        is_plain = len(outputs) == len(used) and all(self._is_as_it_is(item, name, names) for item, name in self._named)
+        taken = {*self.names, *names.values()}
+        unit = self.rows.unit_name or self.rows.unit
+        for made_up in used:
+            if made_up not in names:
+                asked = self.parts.aggregates[made_up]
+                names[made_up] = unique(aggregate_text(self.parts.words[made_up], asked, unit), taken)
+                taken.add(names[made_up])
+                outputs.append(Output(names[made_up], asked))
+        names |= self.asides.named(taken)
+        if not used and not self.parts.keys and not self.parts.asides:
+            raise refusal(
+                self.select,
+                "the SELECT has no aggregate and no GROUP BY: single rows are never shown",
+                "add an aggregate, e.g. COUNT(*), or GROUP BY a column",
+            )
+        if not used:  # keys alone
+            counted = Aggregate("count") if unit is None else Aggregate("count_units")
+            outputs.append(Output(unique(aggregate_text("count", counted, unit), taken), counted))
+        is_plain = is_plain and bool(used) and not after.distinct and self.levels is None and not self.parts.asides
+        shown = () if is_plain else self._shown()
+        question = Query(
+            table=self.rows.declaration.name,
+            outputs=tuple(outputs),
+            where=self.rows.filtered(where).where,
+            keys=tuple(self.parts.keys.values()),
+            after=with_answer_names(replace(after, windows=windows, shown=shown), names),
+            columns=tuple(self.names),
+            relation=None if isinstance(self.rows.relation, TableRows) else self.rows.relation,
+            names=self.rows.renamed(),
+        )
+        return question, names
+
+    @property
+    def _named(self) -> list[tuple[_Item, str]]:
+        return list(zip(self.items, self.names, strict=True))
+
+    def _is_as_it_is(self, item: _Item, name: str, names: Mapping[str, str]) -> bool:
+        """Whether an item is a key or an output under its own name."""
+        return isinstance(item.tree, Column) and names.get(item.tree.name) == name
+
+    def _shown(self) -> tuple[Shown, ...]:
+        return tuple(Shown(name, item.tree) for item, name in self._named)
+
+    def _windows_used(self, after: PostProcessing) -> tuple[Window, ...]:
+        trees = [*(item.tree for item in self.items), *(each.expression for each in after.order)]
+        trees += [] if after.qualify is None else [after.qualify]
+        used = frozenset().union(*map(columns_of, trees))
+        return tuple(self._settled_window(window) for name, window in self.parts.windows.items() if name in used)
+
+    def _settled_window(self, window: Window) -> Window:
+        def settled(tree: Expression) -> Expression:
+            return self._settled(tree, self.select)
+
+        return replace(
+            window,
+            arguments=tuple(map(settled, window.arguments)),
+            partition=tuple(map(settled, window.partition)),
+            order=tuple(replace(each, expression=settled(each.expression)) for each in window.order),
+        )
+
+    def _aggregates_used(self, after: PostProcessing, windows: tuple[Window, ...]) -> list[str]:
+        trees = [*(item.tree for item in self.items), *(each.expression for each in after.order)]
+        trees += [each for each in (after.having, after.qualify) if each is not None]
+        for window in windows:
+            trees += [*window.arguments, *window.partition, *(each.expression for each in window.order)]
+        used = frozenset().union(*map(columns_of, trees))
+        return [name for name in self.parts.aggregates if name in used]
+
+
+def whole_number(node: exp.Expr, word: str) -> int:
+    """Return the number of rows that LIMIT or OFFSET takes."""
+    only(node, "expression")
+    wanted = node.args.get("expression")
+    if isinstance(wanted, exp.Literal) and not wanted.args.get("is_string") and str(wanted.this).isdigit():
+        return min(int(str(wanted.this)[:18]), 10**18)  # no answer has that many rows
+    raise refusal(node, f"{word} takes a whole number", f"{word} 10")

@@ -1,0 +1,169 @@
+"""The curator's and the auditor's words on a server: the ledger's own, for who has a token that may use them.
+
+`Server` has them beside its tables. Each act leaves an entry of the ledger, with its reason.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Any
+from urllib.parse import quote
+
+from tacit.errors import InvalidParameter
+from tacit.json_wire import tagged
+from tacit.ledger import Entry, Person, Token
+from tacit.privacy import ApproximateLoss, Loss, PureLoss, ZcdpLoss, decimal_meaning, to_text
+from tacit.remote.http import Wire, path_of
+from tacit.tables import RowUnit
+
+
+class Curator:
+    """What may be done with a token beside asking: people, tokens, grants, tables, and reading the ledger."""
+
+    _wire: Wire
+
+    def add_person(
+        self,
+        name: str,
+        *,
+        role: str = "analyst",
+        tables: "tuple[str, ...] | list[str] | None" = None,
+        until: "str | date | None" = None,
+        reason: str,
+    ) -> Person:
+        """Let a person in, or say anew what they may do; for the record."""
+        asked: dict[str, Any] = {"name": name, "role": role, "reason": reason, **_until(until)}
+        asked |= {} if tables is None else {"tables": list(tables)}
+        return _person(self._post("people", asked))
+
+    def end_person(self, name: str, *, reason: str) -> Person:
+        """End a person's time, and their tokens; for the record. What they spent stays spent."""
+        return _person(self._post("people", {"name": name, "end": True, "reason": reason}))
+
+    def people(self) -> tuple[Person, ...]:
+        """Return every person, ended or not."""
+        return tuple(_person(each) for each in self._get("people")["people"])
+
+    def tokens(self, name: str | None = None) -> tuple[Token, ...]:
+        """Return the tokens of a person, or of everyone; no secret is kept."""
+        return tuple(
+            Token(name=each["name"], **one)
+            for each in self._get("people")["people"]
+            for one in each["tokens"]
+            if name is None or each["name"].casefold() == name.casefold()
+        )
+
+    def new_token(self, name: str, *, until: "str | date | None" = None, reason: str) -> str:
+        """Return the secret of a new token of a person. It is shown this once."""
+        return str(self._post("tokens", {"name": name, "reason": reason, **_until(until)})["token"])
+
+    def end_token(self, id: str, *, reason: str) -> None:
+        """End a token by its id, everywhere and at once; for the record."""
+        self._wire.send("DELETE", f"{path_of('tokens', id)}?reason={quote(reason, safe='')}")
+
+    def grant(
+        self, name: str, budget: Loss, *, analyst: str | None = None, period: str | None = None, reason: str
+    ) -> str:
+        """Set the budget of a table's people from now on, and return it in words; what was spent stays spent."""
+        asked = {"table": name, **_amounts(budget), "reason": reason, **_whose(analyst, period)}
+        found = self._post("grants", asked)
+        return f"{found['table']}: {found['budget']} from now on" + _left(found)
+
+    def revoke(self, name: str, *, analyst: str | None = None, period: str | None = None, reason: str) -> str:
+        """Let nothing more be spent under a budget, from now on and for the record."""
+        found = self._post("grants", {"table": name, "revoke": True, "reason": reason, **_whose(analyst, period)})
+        return f"{found['table']}: {found['budget']}, from now on; what was spent stays spent"
+
+    def declare(
+        self, name: str, source: str, *, unit: str, budget: Loss | None = None, **options: Any
+    ) -> Mapping[str, Any]:
+        """Declare a table of files under a folder that the server allows, as its catalog would.
+
+        `options` are those of a table in a tacit.toml: columns, rows_per_unit, population, hold and more.
+        """
+        asked = {"name": name, "source": source, "unit": unit, **_plain(options)}
+        asked |= {} if budget is None else {"budget": _amounts(budget)}
+        found: Mapping[str, Any] = self._post("tables", asked)
+        return found
+
+    def entries(self, first: int = 1) -> Iterator[Entry]:
+        """Yield the entries of the ledger that this token may read, in order, from number `first`."""
+        for record in self.entry_records(first):
+            yield Entry(int(record["number"]), str(record["body"]), str(record["hash"]))
+
+    def entry_lines(self, first: int = 1) -> Iterator[str]:
+        """Yield the same entries in words, a line each."""
+        for record in self.entry_records(first):
+            yield str(record["text"])
+
+    def entry_records(self, first: int = 1) -> Iterator[dict[str, Any]]:
+        """Yield them as they travel: number, time, kind, text, the hash before, the hash and the body."""
+        place: int | None = first
+        while place is not None:
+            page = self._wire.send("GET", f"{path_of('ledger')}?from={int(place)}").record
+            yield from page["entries"]
+            place = page["next"]
+
+    def certificate(self, number: int) -> Mapping[str, Any]:
+        """Return the signed certificate of an answer, by its entry's number."""
+        found: Mapping[str, Any] = self._get("answers", str(number), "certificate")
+        return found
+
+    def csv(self, number: int) -> str:
+        """Return an answer's numbers with their error bars, as CSV."""
+        return self._wire.send("GET", path_of("answers", f"{number}.csv")).body.decode("utf-8")
+
+    def svg(self, number: int) -> str:
+        """Return an answer's picture."""
+        return self._wire.send("GET", path_of("answers", f"{number}.svg")).body.decode("utf-8")
+
+    def _get(self, *parts: str) -> Any:
+        return self._wire.send("GET", path_of(*parts)).record
+
+    def _post(self, where: str, record: Mapping[str, Any]) -> Any:
+        return self._wire.send("POST", path_of(where), record, once=True).record
+
+
+def _person(record: Mapping[str, Any]) -> Person:
+    tables = record["tables"]
+    return Person(
+        record["name"],
+        record["role"],
+        None if tables is None else tuple(tables),
+        record["until"],
+        record["ended"],
+        record["since"],
+    )
+
+
+def _until(until: "str | date | None") -> dict[str, str]:
+    return {} if until is None else {"until": until if isinstance(until, str) else until.isoformat()}
+
+
+def _whose(analyst: str | None, period: str | None) -> dict[str, str]:
+    given = {"analyst": analyst, "period": period}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _left(found: Mapping[str, Any]) -> str:
+    return "" if found.get("left") is None else f"; left: {found['left']}"
+
+
+def _amounts(budget: Loss) -> dict[str, str]:
+    """Return a budget as exact text."""
+    if not isinstance(budget, PureLoss | ApproximateLoss | ZcdpLoss):
+        raise InvalidParameter("a budget is an epsilon or a rho\nhint: tacit.epsilon(3, delta=1e-6)")
+    given = vars(budget)
+    return {name: to_text(amount) for name, amount in given.items() if amount or name != "delta"}
+
+
+def _plain(value: Any) -> Any:
+    """Return options as they travel: numbers with a point are exact text, and days are tagged."""
+    if isinstance(value, RowUnit):
+        return "ROW"
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items() if each is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return to_text(decimal_meaning(value, name="a number"))
+    return tagged(value)

@@ -1,0 +1,271 @@
+"""`RemoteTable` and `RemoteQuestion`: a table on a server and a question to it, with the words of those that are here.
+
+`tacit.connect(...)` gives the tables of a server by name. What it needs of a table, its declaration, is public and
+fetched once: questions are built and refused here as they would be beside the rows. A question travels as its tree's
+JSON, or as SQL text. Its answer is an ordinary `Answer`: it prints, draws and exports as one that was computed here,
+and its certificate is fetched when it is wanted.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Self
+
+from tacit.answer import Answer, Summary, answer_from, html_lines
+from tacit.door import (
+    Description,
+    Verbs,
+    asked_of_public_facts,
+    described,
+    described_as_asked,
+    summary_asked,
+    warn_if_large,
+)
+from tacit.errors import InvalidParameter, QueryRefused, printable
+from tacit.noise import fresh_bytes
+from tacit.privacy import Number, decimal_meaning, to_text
+from tacit.query import Frame, Query, make_query, question_record, question_text
+from tacit.remote.curator import Curator
+from tacit.remote.http import Reply, Wire, path_of
+from tacit.tables import declaration_from
+
+KEY_BYTES = 16
+
+
+@dataclass(frozen=True)
+class RemotePlan:
+    """A plan that was made on a server; it prints as text."""
+
+    text: str
+    loss: str
+    fits: bool
+
+    def __str__(self) -> str:
+        return printable(self.text, keeping="\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteTable(Verbs["RemoteQuestion"]):
+    """A protected table on a server, perhaps filtered and grouped; `hold` is when its answers leave."""
+
+    wire: Wire
+    frame: Frame
+    hold: str
+
+    def _with(self, frame: Frame) -> Self:
+        return replace(self, frame=frame)
+
+    def _question(self, query: Query) -> "RemoteQuestion":
+        return RemoteQuestion(self.wire, query.table, {"question": question_record(query)}, question_text(query))
+
+    def sql(
+        self,
+        text: str,
+        *,
+        between: Mapping[str, Any] | None = None,
+        per_unit: Mapping[str, int] | None = None,
+        dialect: str | None = None,
+        most: Mapping[str, int] | None = None,
+    ) -> "RemoteQuestion | Description":
+        """Return the question a SELECT asks; JOIN may name the server's other tables. It is read there, when asked."""
+        if (asked := asked_of_public_facts(text)) is not None:
+            return described_as_asked(asked, {self.frame.declaration.name: self.frame.declaration})
+        if self.frame != Frame(self.frame.declaration):
+            raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
+        words = {"per_unit": per_unit, "dialect": dialect, "most": most}
+        asking: dict[str, Any] = {"sql": text} | {name: value for name, value in words.items() if value is not None}
+        if between is not None:
+            asking["between"] = {name: [amount(end, name) for end in ends] for name, ends in between.items()}
+        return RemoteQuestion(self.wire, self.frame.declaration.name, asking, text)
+
+    def join(self, *_tables: Any, **_words: Any) -> "RemoteTable":
+        """Refuse: joins travel as SQL."""
+        raise QueryRefused(
+            "a join is asked in SQL on a server\nhint: sql('SELECT ... FROM visits JOIN wards USING (ward)')"
+        )
+
+    def per_unit(self, **_aggregates: Any) -> "RemoteTable":
+        """Refuse: rows by unit travel as SQL."""
+        raise QueryRefused(
+            "rows by unit are asked in SQL on a server\nhint: sql('SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM"
+            " visits GROUP BY id) AS each', between={'n': (0, 9)})"
+        )
+
+    def describe(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        confidence: Number = 0.95,
+    ) -> Description | Summary:
+        """Return what is public about the table, for free; with an epsilon, a private summary of its numbers."""
+        if epsilon is None:
+            return described(self.frame.declaration)
+        if self.frame.keys:
+            raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
+        asked, learn = summary_asked(self.frame, columns, decimal_meaning(epsilon, name="epsilon"))
+        question = self._question(make_query(self.frame, asked))
+        answer = question.answer(epsilon, delta, confidence=confidence, learn=learn)
+        facts = self.frame.declaration.columns.items()
+        return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
+
+    @property
+    def left(self) -> str:
+        """How much may still be spent, in words."""
+        return str(self.wire.send("GET", path_of("tables", self.frame.declaration.name, "budget")).record["text"])
+
+    def __repr__(self) -> str:
+        declared = self.frame.declaration
+        return printable(f"<protected table '{declared.name}' on {self.wire.address}, unit {declared.unit}>")
+
+
+@dataclass(frozen=True, repr=False)
+class RemoteQuestion:
+    """A question to a server: `plan` it for free, `answer` it for what it costs."""
+
+    wire: Wire = field(repr=False)
+    table: str
+    asking: Mapping[str, Any]  # the question as it travels
+    text: str
+
+    def plan(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Any = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+        learn: Any = None,
+    ) -> RemotePlan:
+        """Return what answering would do, cost and give, and whether it fits: free, and no row is read."""
+        spending = _spending(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn)
+        found = self.wire.send("POST", path_of("tables", self.table, "plan"), {**self.asking, **spending}).record
+        return RemotePlan(found["text"], found["loss"]["text"], bool(found["fits"]))
+
+    def answer(
+        self,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        *,
+        error: Any = None,
+        for_groups_of: int | None = None,
+        weights: Mapping[str, Number] | None = None,
+        consistent: bool = False,
+        request_id: str | None = None,
+        noise: str | None = None,
+        confidence: Number = 0.95,
+        learn: Any = None,
+    ) -> Answer:
+        """Return the private answer, after the server has charged for it, on the table's public clock.
+
+        `request_id` is charged once: given again, also after the connection was lost, it gets the same answer.
+        """
+        if not isinstance(consistent, bool):
+            raise InvalidParameter(f"consistent must be True or False, not {type(consistent).__name__}")
+        spending = _spending(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn)
+        if epsilon is not None:
+            warn_if_large(decimal_meaning(epsilon, name="epsilon"))
+        key = fresh_bytes(KEY_BYTES).hex() if request_id is None else request_id
+        if not isinstance(key, str) or not key.isascii() or not key.isprintable() or not 0 < len(key) <= 200:
+            raise InvalidParameter("request_id must be a text of 1 to 200 letters, digits and signs\nhint: 'report-7'")
+        asked = {**self.asking, **spending, **({"consistent": True} if consistent else {})}
+        reply = self.wire.send("POST", path_of("tables", self.table, "questions"), asked, {"Idempotency-Key": key})
+        return answer_in(self.wire, reply)
+
+    def __repr__(self) -> str:
+        return printable(f"<question: {self.text}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>")
+
+
+def connect(url: str, *, token: str) -> "Server":
+    """Return the tables that a token may ask on a server, by name.
+
+    `tacit.connect("https://data.example.org", token=...)["visits"].group_by("ward").count().answer(epsilon=1)`
+    """
+    return Server(Wire(url, token))
+
+
+class Server(Curator, Mapping[str, RemoteTable]):
+    """The tables of a server that a token may ask; and, for a curator's or an auditor's token, the ledger's words."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._tables: dict[str, RemoteTable] = {}
+
+    def __getitem__(self, name: str) -> RemoteTable:
+        if name not in self._tables:
+            record = self._wire.send("GET", path_of("tables", str(name))).record
+            self._tables[name] = RemoteTable(self._wire, Frame(declaration_from(record["declaration"])), record["hold"])
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([each["name"] for each in self._listed()])
+
+    def __len__(self) -> int:
+        return len(self._listed())
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
+
+    def _listed(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._wire.send("GET", path_of("tables")).record["tables"]
+        return found
+
+    def agent(self, message: bytes) -> bytes:
+        """Return the reply of the server's door for agents to one message (MCP), as it came; empty if there is none."""
+        return self._wire.send("POST", "/mcp", message, once=True).body
+
+    def __repr__(self) -> str:
+        return f"<server {self._wire.address}: {', '.join(self)}>"
+
+
+def answer_in(wire: Wire, reply: Reply) -> Answer:
+    """Return the answer that a reply holds, with what was left of the budget when it was sent."""
+    record = reply.record
+    entry = record["facts"]["receipt"].get("entry")
+    certify = None if entry is None else partial(Server(wire).certificate, int(entry))
+    return answer_from(record, json.loads(reply.headers.get("tacit-left", "{}")), certify)
+
+
+def amount(value: Number, name: str) -> str:
+    """Return a number as exact text; a float means its shortest decimal."""
+    return to_text(decimal_meaning(value, name=name))
+
+
+def _spending(
+    epsilon: Number | None,
+    delta: Number | None,
+    error: Any,
+    for_groups_of: int | None,
+    weights: Mapping[str, Number] | None,
+    noise: str | None,
+    confidence: Number,
+    learn: Any,
+) -> dict[str, Any]:
+    """Return the words of a call as they travel: amounts are exact text."""
+    given = {
+        "epsilon": None if epsilon is None else amount(epsilon, "epsilon"),
+        "delta": None if delta is None else amount(delta, "delta"),
+        "error": _wanted(error),
+        "for_groups_of": for_groups_of,
+        "weights": None if weights is None else {name: amount(each, "weights") for name, each in weights.items()},
+        "noise": noise,
+        "confidence": amount(confidence, "confidence"),
+        "learn": learn if learn is None or isinstance(learn, bool | str) else amount(learn, "learn"),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _wanted(error: Any) -> Any:
+    if isinstance(error, Mapping):
+        return {name: _wanted(each) for name, each in error.items()}
+    return error if error is None or isinstance(error, str) else amount(error, "error")

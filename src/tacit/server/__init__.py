@@ -1,0 +1,24 @@
+"""The curator's server: the same answers over HTTP, for people who have a token and no rows."""
+
+from tacit.server.access import KnowsTokens
+from tacit.server.app import make_app
+from tacit.server.desk import Desk
+from tacit.server.listening import Listening, check_listening, serve
+from tacit.server.pages import Visits
+from tacit.server.watching import Watching, log_to_stderr
+from tacit.server.workers import WORKERS_MAX, share_of, usual_workers
+
+__all__ = [
+    "WORKERS_MAX",
+    "Desk",
+    "KnowsTokens",
+    "Listening",
+    "Visits",
+    "Watching",
+    "check_listening",
+    "log_to_stderr",
+    "make_app",
+    "serve",
+    "share_of",
+    "usual_workers",
+]

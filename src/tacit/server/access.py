@@ -1,0 +1,102 @@
+"""Who asks, and what they may do: a bearer token becomes a person, and a person may do a verb to a table, or not.
+
+Tokens and people are the ledger's, read anew for every request, so that an end holds at once and on every replica.
+The name of the analyst comes from the token and from nothing else. A table that a person may not see is answered as one
+that does not exist.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+from tacit.errors import printable
+from tacit.ledger import Person
+from tacit.server.problems import Problem, unauthorised, unknown
+
+Verb = Literal["see", "plan", "ask", "audit", "curate"]
+
+VERBS: dict[str, frozenset[Verb]] = {
+    "curator": frozenset({"see", "plan", "ask", "audit", "curate"}),
+    "analyst": frozenset({"see", "plan", "ask"}),
+    "auditor": frozenset({"see", "audit"}),
+}
+SECRET_MAX = 200
+GUESSES_MAX = 10
+ADDRESSES_MAX = 100_000
+
+
+class KnowsTokens(Protocol):
+    """What knows whose a secret is: the ledger."""
+
+    def whose(self, secret: str) -> Person | None:
+        """Return the person whose token this is, or None: looked up anew on every call, in constant time."""
+
+
+def person_of(authorization: str | None, tokens: KnowsTokens) -> Person:
+    """Return who sent a request; one reply for a header that is missing and a token that is unknown, ended or wrong."""
+    scheme, _, secret = (authorization or "").partition(" ")
+    readable = secret.isascii() and 0 < len(secret) <= SECRET_MAX and scheme.lower() == "bearer"
+    person = tokens.whose(secret if readable else "-")
+    if person is None or not readable or person.name is None:
+        raise unauthorised()
+    return person
+
+
+class Guesses:
+    """How often each address has sent a token that is not one: after ten in a minute it waits for the next minute.
+
+    Of several workers each counts by itself, and lets fewer through: up to ten workers let no more than ten.
+    """
+
+    def __init__(self, now: Callable[[], float], workers: int = 1) -> None:
+        self._now = now
+        self._most = max(1, GUESSES_MAX // workers)
+        self._minute = 0
+        self._failed: Counter[str] = Counter()
+
+    def refuse(self, address: str) -> None:
+        """Refuse an address that has guessed too often, before its token is looked at."""
+        minute = int(self._now() // 60)
+        if minute != self._minute:
+            self._minute = minute
+            self._failed.clear()
+        if self._failed[address] >= self._most:
+            raise Problem(
+                "too-many",
+                429,
+                "too many wrong tokens from this address",
+                "wait a minute",
+                headers={"Retry-After": "60"},
+            )
+
+    def note(self, address: str) -> None:
+        """Note a token that is not one."""
+        if len(self._failed) < ADDRESSES_MAX or address in self._failed:
+            self._failed[address] += 1
+
+
+def sees(person: Person, table: str) -> bool:
+    """Return whether a person may see that a table exists."""
+    return person.tables is None or table in person.tables
+
+
+def require(person: Person, verb: Verb, table: str | None = None) -> None:
+    """Refuse what a person may not do: a table they may not see as one that does not exist."""
+    if table is not None and not sees(person, table):
+        raise unknown("table")
+    if verb not in VERBS.get(person.role, frozenset()):
+        detail = f"'{printable(person.name or '')}' is {_with_article(person.role)}, who may not {_WORDS[verb]}"
+        raise Problem("unauthorised", 403, detail, "ask the curator")
+
+
+_WORDS: dict[Verb, str] = {
+    "see": "see tables",
+    "plan": "plan questions",
+    "ask": "ask questions",
+    "audit": "read the whole ledger",
+    "curate": "declare, grant or let people in",
+}
+
+
+def _with_article(role: str) -> str:
+    return f"{'an' if role[:1] in 'ae' else 'a'} {role}"

@@ -1,0 +1,191 @@
+"""The routes: each reads a request, asks the desk, and writes what it says.
+
+Nothing here decides anything. Every reply has the same headers, whatever happened; a problem is RFC 9457's.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from tacit import __version__
+from tacit.errors import TacitError
+from tacit.ledger import Person
+from tacit.noise import fresh_bytes
+from tacit.server.curating import add_curator_routes
+from tacit.server.declaring import add_declaring_route
+from tacit.server.desk import KEY_BYTES, Desk, Given, told
+from tacit.server.mcp import add_mcp_route
+from tacit.server.pages import Visits, add_pages, problem_page
+from tacit.server.problems import MEDIA_TYPE, Problem, unknown
+from tacit.server.records import add_record_routes
+from tacit.server.replies import body_of, json_reply
+from tacit.server.watching import Watching, add_watching_routes, asker
+from tacit.server.wording import KEY_DOCUMENT, body_document, read_key, read_wording
+
+NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'"
+OWN_PAGES = "; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": NOTHING,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+PROBLEM = "tacit.problem"  # in a request's scope: the kind of what was wrong
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+def make_app(desk: Desk, visits: Visits | None = None, watching: Watching | None = None) -> Any:
+    """Return the ASGI application of a desk; with `visits`, its pages too. `watching` counts what leaves."""
+    app = FastAPI(
+        title="Tacit",
+        version=__version__,
+        description="Private answers about tables of people.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    watching = Watching() if watching is None else watching
+    add_routes(app, desk, watching)
+    if visits is not None:
+        add_pages(app, desk, visits)
+    for route in app.routes:  # what every route may answer
+        if isinstance(route, APIRoute) and route.path != "/health":
+            route.responses.setdefault("default", {"description": "A problem (RFC 9457)", "content": {MEDIA_TYPE: {}}})
+
+    async def tell(request: Request, error: Exception) -> Response:
+        wants_page = visits is not None and "text/html" in request.headers.get("accept", "")
+        if wants_page and not request.url.path.startswith("/api/"):
+            problem = _as_problem(error)
+            request.scope[PROBLEM] = problem.kind
+            return problem_page(request, problem)
+        return _problem(error, request.scope)
+
+    for kind in (Problem, TacitError, HTTPException, RequestValidationError, Exception):
+        app.add_exception_handler(kind, tell)
+    return SafeReplies(app, watching)
+
+
+def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
+    """Add every route."""
+
+    async def who(request: Request) -> Person:
+        address = "" if request.client is None else request.client.host
+        given = request.headers.get("authorization")
+        person = await desk.who(given, address)
+        request.scope.setdefault("state", {})["asker"] = asker(given, person.name)
+        return person
+
+    @app.get("/health", response_class=PlainTextResponse, summary="Whether the server runs")
+    async def health() -> str:
+        return "ok"
+
+    @app.get("/api/v1/tables", summary="The tables that this token may see")
+    async def tables(request: Request) -> Response:
+        return json_reply({"tables": desk.listed(await who(request))})
+
+    @app.get("/api/v1/tables/{table}", summary="What is declared of a table, its clock, and what is left")
+    async def table(request: Request, table: str) -> Response:
+        return json_reply(await desk.described(await who(request), table))
+
+    @app.get("/api/v1/tables/{table}/budget", summary="What this token may still spend on a table")
+    async def budget(request: Request, table: str) -> Response:
+        return json_reply(await desk.budget(await who(request), table))
+
+    @app.post(
+        "/api/v1/tables/{table}/plan",
+        summary="What an answer would cost and give: free",
+        openapi_extra={"requestBody": body_document(may_answer=False)},
+    )
+    async def plan(request: Request, table: str) -> Response:
+        person = await who(request)
+        return json_reply(await desk.plan(person, table, read_wording(await body_of(request), may_answer=False)))
+
+    @app.post(
+        "/api/v1/tables/{table}/questions",
+        summary="An answer, charged, on the table's public clock",
+        openapi_extra={"requestBody": body_document(may_answer=True), "parameters": [KEY_DOCUMENT]},
+    )
+    async def questions(request: Request, table: str) -> Response:
+        person = await who(request)
+        key = read_key(request.headers.get("idempotency-key")) or fresh_bytes(KEY_BYTES).hex()
+        wording = read_wording(await body_of(request), may_answer=True)
+        return _given(await desk.ask(person, table, wording, key), key)
+
+    @app.get("/api/v1/questions/{key}", summary="The answer to a question that was asked with this key")
+    async def question(request: Request, key: str) -> Response:
+        given = await desk.again(await who(request), key)
+        return json_reply({"answer": "not yet"}, 202) if given is None else _given(given, key)
+
+    add_declaring_route(app, desk, who)
+    add_curator_routes(app, desk, who)
+    add_record_routes(app, desk, who)
+    add_mcp_route(app, desk, who)
+    add_watching_routes(app, desk, who, watching)
+
+
+def _as_problem(error: Exception) -> Problem:
+    if isinstance(error, HTTPException):
+        error = unknown("page") if error.status_code == 404 else Problem("refused", error.status_code, "not this way")
+    if isinstance(error, RequestValidationError):
+        error = unknown("page")
+    return told(error)
+
+
+def _problem(error: Exception, scope: Scope) -> Response:
+    problem = _as_problem(error)
+    scope[PROBLEM] = problem.kind
+    return Response(problem.body(), problem.status, dict(problem.headers), media_type=MEDIA_TYPE)
+
+
+def _given(given: Given, key: str) -> Response:
+    headers = {"Tacit-Left": given.left, "Idempotency-Key": key}
+    return Response(given.body, 200, headers, media_type="application/json")
+
+
+def _with_own_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return a reply's headers with those of every reply; only our own pages may load anything, and only from here."""
+    names = {name.lower(): value for name, value in given}
+    own = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+    if names.get(b"content-type", b"").startswith(b"text/html"):
+        own[b"content-security-policy"] = (NOTHING + OWN_PAGES).encode()
+        own[b"referrer-policy"] = b"same-origin"  # else a form says that it comes from nowhere
+    return [*given, *((name, value) for name, value in own.items() if name not in names)]
+
+
+class SafeReplies:
+    """The outermost layer: the same headers on every reply, and a problem, never a trace, for every error."""
+
+    def __init__(self, app: Any, watching: Watching) -> None:
+        self.app = app
+        self.watching = watching
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application; what it raises becomes a problem."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal has_begun
+            if message["type"] == "http.response.start":
+                has_begun = True
+                message = {**message, "headers": _with_own_headers(message.get("headers", []))}
+                self.watching.note(scope, message["status"], scope.get(PROBLEM))
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sending)
+        except Exception as error:  # noqa: BLE001 - its text may quote a row, and a server's own log would have it
+            if not has_begun:
+                await _problem(error, scope)(scope, receive, sending)

@@ -1,0 +1,243 @@
+"""The curator's acts over HTTP: people, tokens and grants, each an entry of the ledger with a reason.
+
+They are what `tacit people` and `tacit budget` do, in the same words. A reason is asked for, and the record says whose
+token it was. What changes people, tokens or tables takes a curator of every table: one of some could let themselves
+into others.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from tacit.errors import InvalidParameter
+from tacit.ledger import BudgetStatus, Person, Token
+from tacit.privacy import Loss, epsilon, rho
+from tacit.server.access import Verb, require
+from tacit.server.desk import Desk
+from tacit.server.problems import Problem, unknown
+from tacit.server.replies import Who, json_reply, object_document, record_of
+
+TOKEN_ID = re.compile(r"[0-9a-f]{16}")
+_TEXT = {"type": "string"}
+_REASON = {"type": "string", "minLength": 1, "maxLength": 900, "description": "why, for the record"}
+_AMOUNT = {"anyOf": [{"type": "string", "description": "a decimal, exact"}, {"type": "integer"}]}
+_UNTIL = {"type": "string", "description": "the first day (UTC) on which it is over, or a time with its zone"}
+PEOPLE = {
+    "name": _TEXT,
+    "role": {"enum": ["analyst", "curator", "auditor"]},
+    "tables": {"type": "array", "items": _TEXT},
+    "until": _UNTIL,
+    "end": {"type": "boolean", "description": "end their time, and their tokens"},
+    "reason": _REASON,
+}
+TOKENS = {"name": _TEXT, "until": _UNTIL, "reason": _REASON}
+GRANTS = {
+    "table": _TEXT,
+    "epsilon": _AMOUNT,
+    "delta": _AMOUNT,
+    "rho": _AMOUNT,
+    "analyst": _TEXT,
+    "period": {"enum": ["day", "month", "year"]},
+    "accept_large_delta": {"type": "boolean"},
+    "revoke": {"type": "boolean", "description": "let nothing more be spent under this budget"},
+    "reason": _REASON,
+}
+
+
+def add_curator_routes(app: FastAPI, desk: Desk, who: Who) -> None:
+    """Add the routes by which a curator says who may ask, and how much."""
+
+    @app.get("/api/v1/people", summary="People, what they may do, and their tokens; no secret is kept")
+    async def everyone(request: Request) -> Response:
+        person = await who(request)
+        require_all(person, "audit")
+        return json_reply(await desk.aside(lambda: listed(desk)))
+
+    @app.post(
+        "/api/v1/people",
+        summary="Let a person in, say anew what they may do, or end their time",
+        openapi_extra={"requestBody": object_document(PEOPLE, ("name", "reason"))},
+    )
+    async def people(request: Request) -> Response:
+        person = await who(request)
+        require_all(person, "curate")
+        record = await record_of(request, PEOPLE)
+        return json_reply(await desk.aside(lambda: let_in(desk, person, record)))
+
+    @app.post(
+        "/api/v1/tokens",
+        summary="Make a token for a person: its secret is in this reply, and nowhere else",
+        openapi_extra={"requestBody": object_document(TOKENS, ("name", "reason"))},
+    )
+    async def tokens(request: Request) -> Response:
+        person = await who(request)
+        require_all(person, "curate")
+        record = await record_of(request, TOKENS)
+        return json_reply(await desk.aside(lambda: make_token(desk, person, record)))
+
+    @app.delete(
+        "/api/v1/tokens/{id}",
+        summary="End a token by its id, everywhere and at once",
+        openapi_extra={"parameters": [{"name": "reason", "in": "query", "required": True, "schema": _REASON}]},
+    )
+    async def end_token(request: Request, id: str) -> Response:
+        person = await who(request)
+        require_all(person, "curate")
+        reason = _reason({"reason": request.query_params.get("reason")}, person)
+        return json_reply(await desk.aside(lambda: stop_token(desk, id, reason)))
+
+    @app.post(
+        "/api/v1/grants",
+        summary="Set a budget from now on: grant, lower or revoke it",
+        openapi_extra={"requestBody": object_document(GRANTS, ("table", "reason"))},
+    )
+    async def grants(request: Request) -> Response:
+        person = await who(request)
+        require(person, "curate")
+        record = await record_of(request, GRANTS)
+        return json_reply(await desk.aside(lambda: grant(desk, person, record)))
+
+
+def let_in(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Let a person in, or end their time; for the record."""
+    name, reason = _text(record, "name"), _reason(record, curator)
+    if _flag(record, "end"):
+        if set(record) - {"name", "end", "reason"}:
+            raise InvalidParameter("what ends has no role, tables or day\nhint: name, end and reason")
+        return _person_record(desk.ledger.end_person(name, reason=reason))
+    person = desk.ledger.add_person(
+        name,
+        role=record.get("role", "analyst"),
+        tables=record.get("tables"),
+        until=None if record.get("until") is None else _text(record, "until"),
+        reason=reason,
+    )
+    return _person_record(person)
+
+
+def make_token(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Make a token and return its secret, this once."""
+    until = None if record.get("until") is None else _text(record, "until")
+    secret = desk.ledger.new_token(_text(record, "name"), until=until, reason=_reason(record, curator))
+    id = secret.split("_")[1]
+    return {"id": id, "token": secret, "note": "shown this once; the ledger keeps only its hash"}
+
+
+def stop_token(desk: Desk, id: str, reason: str) -> dict[str, Any]:
+    """End a token, for the record; whoever sends the secret itself in an address is not heard."""
+    if TOKEN_ID.fullmatch(id) is None:
+        raise unknown("token")
+    try:
+        desk.ledger.end_token(id, reason=reason)
+    except InvalidParameter:
+        raise unknown("token") from None
+    return {"id": id, "ended": True}
+
+
+def grant(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Set or revoke a budget, for the record; what was spent stays spent."""
+    table, reason = _text(record, "table"), _reason(record, curator)
+    require(curator, "curate", table)
+    if desk.ledger.table(table) is None:
+        raise unknown("table")
+    analyst, period = (None if record.get(name) is None else _text(record, name) for name in ("analyst", "period"))
+    if _flag(record, "revoke"):
+        if set(record) - {"table", "analyst", "period", "revoke", "reason"}:
+            raise InvalidParameter("what is revoked has no amount\nhint: table, analyst, period, revoke and reason")
+        given = desk.ledger.revoke(table, analyst=analyst, period=period, reason=reason)
+    else:
+        given = desk.ledger.grant(
+            table,
+            _loss(record),
+            analyst=analyst,
+            period=period,
+            accept_large_delta=_flag(record, "accept_large_delta"),
+            reason=reason,
+        )
+    registered = desk.ledger.table(table)
+    statuses: tuple[BudgetStatus, ...] = ()
+    if registered is not None and given.analyst != "*":
+        statuses = desk.ledger.budget_status(registered, given.analyst)
+    left = next((one.words_left for one in statuses if one.budget == given), None)
+    return {"table": table, "budget": str(given), "left": left}
+
+
+def _loss(record: Mapping[str, Any]) -> Loss:
+    if ("epsilon" in record) == ("rho" in record):
+        raise InvalidParameter('give the budget as epsilon or as rho\nhint: {"epsilon": "3", "delta": "1e-6"}')
+    main = "epsilon" if "epsilon" in record else "rho"
+    amounts = {}
+    for name in (main, "delta"):
+        written = record.get(name, 0 if name == "delta" else None)
+        if not isinstance(written, str | int) or isinstance(written, bool):
+            raise InvalidParameter(f'{name} must be decimal text\nhint: {{"{name}": "0.5"}}')
+        amounts[name] = written
+    made: Loss = (epsilon if main == "epsilon" else rho)(amounts[main], delta=amounts["delta"])
+    return made
+
+
+def listed(desk: Desk) -> dict[str, Any]:
+    """Return people, what they may do, and their tokens; no secret is kept."""
+    tokens = desk.ledger.tokens()
+    return {
+        "people": [
+            {**_person_record(each), "tokens": [_token_record(one) for one in tokens if one.name == each.name]}
+            for each in desk.ledger.people()
+        ]
+    }
+
+
+def _person_record(person: Person) -> dict[str, Any]:
+    tables = None if person.tables is None else list(person.tables)
+    return {
+        "name": person.name,
+        "role": person.role,
+        "tables": tables,
+        "until": person.until,
+        "ended": person.ended,
+        "since": person.since,
+    }
+
+
+def _token_record(token: Token) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "made": token.made,
+        "until": token.until,
+        "ended": token.ended,
+        "first_used": token.first_used,
+        "last_used": token.last_used,
+        "holds": token.holds,
+    }
+
+
+def require_all(person: Person, verb: Verb) -> None:
+    """Refuse who may not do this to every table."""
+    require(person, verb)
+    if person.tables is not None:
+        detail = f"'{person.name}' is the {person.role} of some tables alone, and this is about all of them"
+        raise Problem("unauthorised", 403, detail, "ask a curator of every table")
+
+
+def _reason(record: Mapping[str, Any], curator: Person) -> str:
+    """Return why, and by whose token."""
+    written = record.get("reason")
+    if not isinstance(written, str) or not written.strip() or len(written) > _REASON["maxLength"]:  # type: ignore[operator]
+        raise InvalidParameter(
+            f'a reason is needed, of at most {_REASON["maxLength"]} characters\nhint: {{"reason": "the ward study"}}'
+        )
+    return f"{written} (by {curator.name}, over HTTP)"
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    if not isinstance(record.get(name), str):
+        raise InvalidParameter(f"{name} must be text\nhint: put it in quotes")
+    return str(record[name])
+
+
+def _flag(record: Mapping[str, Any], name: str) -> bool:
+    if not isinstance(record.get(name, False), bool):
+        raise InvalidParameter(f"{name} must be true or false\nhint: leave it out")
+    return bool(record.get(name, False))

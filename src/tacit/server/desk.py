@@ -1,0 +1,383 @@
+"""`Desk`: takes a question from a person to its answer, on the table's public clock.
+
+Each thread that answers has connections of its own to the sources, so that one slow question stops nobody; all share
+the ledger. A question runs to its end whoever waits for it: a client that goes away has been charged, and gets the
+answer by its key.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tacit.answer import Answer, answer_record
+from tacit.door import Catalog, Description, Question, Table, left_record, what_is_left
+from tacit.engine import warm_up
+from tacit.errors import DeadRequest, InvalidParameter, TacitError
+from tacit.hold import PublicClock, hold_text, noting
+from tacit.json_wire import write_json
+from tacit.ledger import Ledger, Person, name_key
+from tacit.paying import sent_as
+from tacit.query import question_from, tables_named
+from tacit.server.access import Guesses, KnowsTokens, person_of, require, sees
+from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
+from tacit.server.turns import Turns
+from tacit.server.wording import Wording, read_wording
+from tacit.tables import CatalogFile, PublicTable, declaration_record, read_catalog
+
+HOLD = Fraction(2)
+TURNS = 8
+PLANNERS = 2
+BESIDE = 4  # acts of curators and pages of the record at once
+ELSEWHERE_TICKS = (1, 2, 4)  # how long a question is waited for that another replica may be answering
+KEPT_MAX = 500  # answers that stay in memory for clients that come back
+KEPT_BYTES_MAX = 1 << 20
+READ_MAX = 100  # questions that a thread keeps as they were read
+KEY_BYTES = 16  # of a key that a client did not choose
+
+log = logging.getLogger("tacit.server")
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Given:
+    """An answer as it leaves: its bytes, and what is left of the budget."""
+
+    body: bytes
+    left: str
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question that is being answered, or was: what was asked under its key, and the task that answers it."""
+
+    digest: str
+    task: "asyncio.Task[Given]"
+
+
+@dataclass
+class Desk:
+    """A catalog, a ledger and those who may ask; `hold` is the public clock of tables that declare none."""
+
+    file: CatalogFile
+    ledger: Ledger
+    tokens: KnowsTokens  # the ledger, but for tests
+    hold: Fraction = HOLD
+    turns_number: int = TURNS
+    workers: int = 1  # how many processes have such a desk
+    sources: tuple[Path, ...] = ()  # the folders from which tables may be declared over HTTP
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    wait: Callable[[float], None] = time.sleep  # the same, in a thread
+    _own: threading.local = field(default_factory=threading.local, init=False)
+    _asked: "OrderedDict[tuple[Hashable, str], _Asked]" = field(default_factory=OrderedDict, init=False)
+
+    def __post_init__(self) -> None:
+        self._mark = _mark(self.file.path)
+        self.turns = Turns(self.turns_number)
+        self._guesses = Guesses(self.now, self.workers)
+        self._answering: Executor = ThreadPoolExecutor(self.turns_number, "tacit-answer")
+        self._planning: Executor = ThreadPoolExecutor(PLANNERS, "tacit-plan")
+        self._reading: Executor = ThreadPoolExecutor(PLANNERS, "tacit-read")
+        self._beside: Executor = ThreadPoolExecutor(BESIDE, "tacit-beside")
+
+    def warm(self) -> None:
+        """Open every table once, so that what is wrong with a declaration is told before anybody asks."""
+        for name in self.file.tables:
+            self._catalog()[name]
+        threading.Thread(target=warm_up, daemon=True).start()  # nobody waits for it
+
+    def close(self) -> None:
+        """Let questions that run finish, and take no more."""
+        self._answering.shutdown(wait=True)
+        self._planning.shutdown(wait=True)
+        self._reading.shutdown(wait=True)
+        self._beside.shutdown(wait=True)
+
+    # --- who asks ---
+
+    async def who(self, authorization: str | None, address: str) -> Person:
+        """Return who sent a request, read from the ledger now; an address that guesses tokens has to wait."""
+        self._guesses.refuse(address)
+        run = asyncio.get_running_loop().run_in_executor
+        try:
+            return await run(self._reading, person_of, authorization, self.tokens)
+        except Problem:
+            self._guesses.note(address)
+            raise
+
+    async def aside(self, make: Callable[[], Found]) -> Found:
+        """Run what reads or writes the ledger, and no row, beside the questions; nobody's token waits for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._beside, make)
+
+    async def certificate(self, person: Person, number: int) -> Any:
+        """Return a certificate to the analyst who was charged, to curators and to auditors; to others there is none."""
+        require(person, "see")
+        try:
+            found = await self.aside(lambda: self.ledger.certificate(number))
+        except InvalidParameter:
+            raise unknown("answer") from None
+        names = {table.id: table.name for table in await self.aside(self.ledger.tables)}
+        charge = json.loads(found["chain"]["charge"]["body"])
+        is_others = person.role == "analyst" and name_key(charge.get("analyst") or "") != name_key(person.name or "")
+        read = [names.get(id) for id in (charge["table"], *charge.get("beside", ()))]  # all tables of a join
+        if is_others or not all(name is not None and sees(person, name) for name in read):
+            raise unknown("answer")
+        return found
+
+    # --- what is public ---
+
+    def look_again(self) -> None:
+        """Take in tables that were added to the catalog since it was read; others stay as they were at the start."""
+        mark = _mark(self.file.path)
+        if mark == self._mark:
+            return
+        self._mark = mark
+        try:
+            found = read_catalog(self.file.path, may_be_empty=True)
+        except TacitError:  # somebody is writing it, or has made a mistake in it
+            return
+        added = {name: entry for name, entry in found.tables.items() if name not in self.file.tables}
+        if added:
+            self.file = replace(self.file, tables={**self.file.tables, **added})
+
+    def listed(self, person: Person) -> list[dict[str, Any]]:
+        """Return the tables that a person may see."""
+        require(person, "see")
+        self.look_again()
+        return [
+            {"name": name, "hold": hold_text(self.hold_of(name))} for name in self.file.tables if sees(person, name)
+        ]
+
+    async def described(self, person: Person, name: str) -> dict[str, Any]:
+        """Return what is declared of a table, its public clock, and what is left of the budget."""
+        self._require(person, "see", name)
+
+        def read() -> dict[str, Any]:
+            table = self._catalog()[name]
+            declared = declaration_record(table.frame.declaration)
+            return {"declaration": declared, "hold": hold_text(self.hold_of(name)), "budget": _left(table, person)}
+
+        return await self._planned(read)
+
+    async def budget(self, person: Person, name: str) -> dict[str, Any]:
+        """Return what a person may still spend on a table."""
+        self._require(person, "see", name)
+        return await self._planned(lambda: _left(self._catalog()[name], person))
+
+    def facts_of(self, name: str) -> list[dict[str, Any]]:
+        """Return what was learned of a table, and for how much."""
+        return self._catalog()[name].facts.to_dicts()
+
+    def hold_of(self, name: str) -> Fraction:
+        """Return the public clock of a table."""
+        held: Fraction | None = self.file.tables[name].options.get("hold")
+        return self.hold if held is None else held
+
+    # --- plans ---
+
+    async def plan(self, person: Person, name: str, wording: Wording) -> dict[str, Any]:
+        """Return what answering would do, cost and give; free, and no row is read."""
+        self._require(person, "plan", name)
+
+        def made() -> dict[str, Any]:
+            question = self._question(person, name, wording)
+            report = question.plan(**wording.spending, analyst=person.name)
+            loss = report.loss
+            fit = getattr(report, "fit", None)
+            return {"text": str(report), "loss": {"text": str(loss)}, "fits": fit is None or fit.short is None}
+
+        return await self._planned(made)
+
+    async def _planned(self, make: Callable[[], Found]) -> Found:
+        return await asyncio.get_running_loop().run_in_executor(self._planning, make)
+
+    # --- answers ---
+
+    async def ask(self, person: Person, name: str, wording: Wording, key: str) -> Given:
+        """Return the answer, at a tick of the table's clock; the same key gives the same bytes, and is charged once."""
+        self._require(person, "ask", name)
+        who, digest = (_standing(person), key), f"{name} {wording.digest}"
+        asked = self._asked.get(who)
+        if asked is None:
+            task = asyncio.get_running_loop().create_task(self._answered(person, name, wording, key))
+            asked = self._asked[who] = _Asked(digest, task)
+            task.add_done_callback(lambda done: self._forget(who, done))
+        elif asked.digest != digest:
+            raise InvalidParameter(
+                "this Idempotency-Key was sent with another question\nhint: send a new key with a new question"
+            )
+        return await asyncio.shield(asked.task)
+
+    async def again(self, person: Person, key: str) -> Given | None:
+        """Return the answer to a question that was asked with this key; None while it has none."""
+        require(person, "ask")
+        asked = self._asked.get((_standing(person), key))
+        if asked is not None:
+            return asked.task.result() if asked.task.done() else None
+        # forgotten here, before a restart, or on another replica: the ledger has what was sent
+        run = asyncio.get_running_loop().run_in_executor
+        found = await run(self._reading, self.ledger.sent_with, key, person.name)
+        name, sent = ("", None) if found is None else found
+        if name not in self.file.tables:
+            self.look_again()  # another worker may have declared it
+        if sent is None or name not in self.file.tables or not sees(person, name):
+            raise replace(unknown("question"), hint="send the question again with its key: it is charged once")
+        return await self.ask(person, name, read_wording(sent.encode(), may_answer=True), key)
+
+    async def _answered(self, person: Person, name: str, wording: Wording, key: str) -> Given:
+        async with self.turns.turn(person.name or ""):
+            clock = PublicClock(self.hold_of(name), self.now, self.wait)
+            try:
+                return await self._answered_here_or_there(person, name, wording, key, clock)
+            finally:  # whatever happened: an answer, a failure, an answer that was stored
+                await self.sleep(clock.seconds_left())
+
+    async def _answered_here_or_there(
+        self, person: Person, name: str, wording: Wording, key: str, clock: PublicClock
+    ) -> Given:
+        """Return the answer; a key that was charged and has none is perhaps being answered by another replica."""
+        run = asyncio.get_running_loop().run_in_executor
+        for ticks in ELSEWHERE_TICKS:
+            try:
+                return await run(self._answering, self._run, person, name, wording, key, clock)
+            except DeadRequest:
+                await self.sleep(float(clock.every * ticks))
+        return await run(self._answering, self._run, person, name, wording, key, clock)
+
+    def _run(self, person: Person, name: str, wording: Wording, key: str, clock: PublicClock) -> Given:
+        """Return the answer as it leaves; in a thread with connections of its own."""
+        with noting(clock), sent_as(wording.body):
+            question = self._question(person, name, wording)
+            try:
+                answer = question.answer(
+                    **wording.spending, consistent=wording.consistent, request_id=key, analyst=person.name
+                )
+            except TacitError as refused:
+                if clock.has_charged:
+                    raise refused_after_learning(refused) from None
+                raise
+            if isinstance(answer, Description):
+                raise InvalidParameter("what is public is not asked for\nhint: GET /api/v1/tables/{table} has it")
+            left = json.dumps(dict(answer.facts.left))
+            return Given(write_json(answer_record(self._as_first_given(answer, question, key, person))), left)
+
+    def _as_first_given(self, answer: Answer, question: Question, key: str, person: Person) -> Answer:
+        """Return an answer as it was given first, to the request that paid for it: the same bytes, however often."""
+        session, facts = question.session, answer.facts
+        if not facts.free or facts.is_public:
+            return answer
+        registered = (session.base or session).registered
+        if self.ledger.charged_for(registered, request_id=key, analyst=person.name) is None:
+            return answer
+        notes = (*facts.notes, *session.notices)
+        return replace(answer, facts=replace(facts, free=False, has_changed=None, notes=notes))
+
+    def _forget(self, who: tuple[Hashable, str], task: "asyncio.Task[Given]") -> None:
+        """Keep a finished answer for a while; what was not answered is asked anew when it is sent again."""
+        if task.cancelled() or task.exception() is not None or len(task.result().body) > KEPT_BYTES_MAX:
+            self._asked.pop(who, None)
+        finished = [each for each, asked in self._asked.items() if asked.task.done()]
+        for each in finished[: max(len(finished) - KEPT_MAX, 0)]:
+            del self._asked[each]
+
+    # --- questions ---
+
+    def _question(self, person: Person, name: str, wording: Wording) -> Question:
+        """Return a question as it was sent; one that this person has sent lately is not read again.
+
+        What others have sent is: how long it takes tells nobody that somebody else has asked the same.
+        """
+        read = self._read()
+        asked = (person.name, person.tables, name, wording.asked)
+        if asked not in read:
+            if len(read) >= READ_MAX:
+                read.popitem(last=False)
+            read[asked] = self._read_question(person, name, wording)
+        read.move_to_end(asked)
+        return read[asked]
+
+    def _read_question(self, person: Person, name: str, wording: Wording) -> Question:
+        table = self._catalog()[name]
+        if wording.sql is None:
+            return Question(table.session, question_from(wording.tree, table.frame.declaration))
+        others, most = self._others(person, table, wording)
+        words = {**wording.sql_words, "most": {**most, **wording.sql_words.get("most", {})}}
+        return table.sql(wording.sql, tables=others, **words)
+
+    def _others(
+        self, person: Person, table: Table, wording: Wording
+    ) -> tuple[list[Table | PublicTable], dict[str, int]]:
+        """Return the other tables that a SELECT names, of those that this person may see: others do not exist."""
+        table_name = table.frame.declaration.name
+        catalog = self._catalog()
+        text = (wording.sql or "").lower()
+        if not any(each.lower() in text for each in (*self.file.tables, *self.file.public) if each != table_name):
+            return [], {}  # most have one table, and need not be read twice
+        named = {each.lower() for each in tables_named(wording.sql or "", wording.sql_words.get("dialect"))}
+        others: list[Table | PublicTable] = [
+            catalog[each]
+            for each in self.file.tables
+            if each.lower() in named and each != table_name and sees(person, each)
+        ]
+        publics = [entry for each, entry in self.file.public.items() if each.lower() in named]
+        others += [catalog.public(entry.name) for entry in publics]
+        return others, {entry.name: entry.options["most"] for entry in publics}
+
+    def _require(self, person: Person, verb: Any, name: str) -> None:
+        if name not in self.file.tables:
+            self.look_again()
+        if name not in self.file.tables:
+            raise unknown("table")
+        require(person, verb, name)
+
+    def _catalog(self) -> Catalog:
+        """Return this thread's own catalog: its connections are not shared, so that no question waits for another's."""
+        found: Catalog | None = getattr(self._own, "catalog", None)
+        if found is None or found.file is not self.file:  # the first question of a thread, or a table was declared
+            found = self._own.catalog = Catalog(self.file, self.ledger)
+        return found
+
+    def _read(self) -> "OrderedDict[Any, Question]":
+        """Return the questions that this thread has read about its own catalog, the latest last."""
+        catalog = self._catalog()
+        if getattr(self._own, "read", (None, None))[0] is not catalog:
+            self._own.read = catalog, OrderedDict()
+        found: OrderedDict[Any, Question] = self._own.read[1]
+        return found
+
+
+def _standing(person: Person) -> Hashable:
+    """Return for whom an answer is kept in memory: a person with the tables that they may see now.
+
+    When those change, their keys are read from the ledger and asked anew, which refuses what they may not see any more.
+    """
+    return person.name, person.tables
+
+
+def told(error: Exception) -> Problem:
+    """Return an error as the problem that leaves; the log has its class, and nothing of its text."""
+    if not isinstance(error, TacitError | Problem):
+        log.error("unexpected %s", type(error).__name__)
+    return problem_of(error)
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """Return what changes when a file is written."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _left(table: Table, person: Person) -> dict[str, Any]:
+    return left_record(what_is_left(table.session, person.name))

@@ -1,0 +1,194 @@
+"""Where the server listens: on this machine by itself, elsewhere only with a certificate or behind a proxy."""
+
+import asyncio
+import ipaddress
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.server.workers import Told, Workers
+
+PORT = 8765
+KEEP_ALIVE_SECONDS = 30
+STOP_SECONDS = 60
+PATIENCE_SECONDS = 10.0
+CONNECTIONS_MAX = 1_000
+WAITING_CONNECTIONS = 1_024
+ACCEPTED_AT_ONCE = 1  # so that a worker that is busy leaves connections to one that is not
+
+
+@dataclass(frozen=True)
+class Listening:
+    """An address, and what makes it safe to listen there."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    certificate: str | None = None
+    key: str | None = None
+    behind_proxy: bool = False
+    patience: float = PATIENCE_SECONDS  # for a request that is not all there
+
+    @property
+    def url(self) -> str:
+        """The address that clients give to tacit.connect."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+
+def check_listening(listening: Listening) -> None:
+    """Refuse an address beyond this machine where tokens and answers would travel unencrypted."""
+    if (listening.certificate is None) != (listening.key is None):
+        raise InvalidParameter("a certificate and its key belong together\nhint: --certificate FILE --key FILE")
+    for path in filter(None, (listening.certificate, listening.key)):
+        if not Path(path).is_file():
+            raise InvalidParameter(f"there is no file at {path!r}\nhint: --certificate and --key name PEM files")
+    if not 0 <= listening.port < 2**16:
+        raise InvalidParameter("a port is a number below 65536\nhint: --port 8765")
+    if not _is_loopback(listening.host) and listening.certificate is None and not listening.behind_proxy:
+        raise InvalidParameter(
+            f"the server would listen on {listening.host} without encryption, where others can read tokens"
+            "\nhint: --certificate FILE --key FILE, or --behind-proxy if a proxy on this machine encrypts"
+        )
+
+
+def serve(
+    opening: Callable[[], AbstractContextManager[Any]],
+    listening: Listening,
+    *,
+    ready: Callable[[Listening], None],
+    workers: int = 1,
+) -> None:
+    """Serve until the process is told to stop; questions that run finish first.
+
+    `opening` opens an application, in each worker by itself. `ready` is told where it listens: port 0 is any that is
+    free.
+    """
+    check_listening(listening)
+    with _socket(listening) as listener:
+        found = replace(listening, port=listener.getsockname()[1])
+
+        def work(tell: Told) -> None:
+            with opening() as app:
+                _serve_on(listener, app, found, tell)
+
+        if workers == 1:
+            work(lambda: ready(found))
+        else:
+            Workers(workers, work, lambda: ready(found), listener.close).run()
+
+
+def _socket(listening: Listening) -> socket.socket:
+    family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
+    try:
+        listener = socket.create_server((listening.host, listening.port), family=family)
+    except OSError as problem:
+        raise InvalidParameter(
+            f"the server cannot listen on {listening.host}, port {listening.port}: {problem.strerror}"
+            "\nhint: another server may be there; --port 0 takes any port that is free"
+        ) from None
+    # Connections inherit it. asyncio sets it only where a socket names its protocol, and each reply then waited 40 ms
+    # for the client to acknowledge its head.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listener
+
+
+def _serve_on(listener: socket.socket, app: Any, listening: Listening, tell: Told) -> None:
+    import uvicorn
+
+    stopped = _signals_kept()
+
+    class Announced(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            self.should_exit = self.should_exit or bool(stopped)
+            if self.started:
+                listener.listen(WAITING_CONNECTIONS)  # asyncio has made it as short as what it accepts at once
+                tell()
+
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a trace may quote what it was about
+    Announced(
+        uvicorn.Config(
+            app,
+            http=_impatient(listening.patience),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=listening.behind_proxy,  # else anybody could say from where they come
+            forwarded_allow_ips="127.0.0.1",
+            ssl_certfile=listening.certificate,
+            ssl_keyfile=listening.key,
+            limit_concurrency=CONNECTIONS_MAX,
+            backlog=ACCEPTED_AT_ONCE,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=STOP_SECONDS,
+        )
+    ).run(sockets=[listener])
+
+
+def _impatient(patience: float) -> Any:
+    """Return uvicorn's protocol, with a limit to how long a request may be on its way."""
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Impatient(H11Protocol):
+        """A connection that is closed when its request, head and body, is not all there in time."""
+
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._deadline = self.loop.call_later(patience, self._end)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self._waits_for_client():
+                self._forget_deadline()
+            elif self._deadline is None:
+                self._deadline = self.loop.call_later(patience, self._end)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._forget_deadline()
+            super().connection_lost(exc)
+
+        def _waits_for_client(self) -> bool:
+            cycle = self.cycle
+            return cycle is None or cycle.response_complete or cycle.more_body
+
+        def _forget_deadline(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+        def _end(self) -> None:
+            self._deadline = None
+            if self._waits_for_client() and not self.transport.is_closing():
+                self.transport.close()
+
+    return Impatient
+
+
+def _signals_kept() -> list[int]:
+    """Note signals that say to stop, and let them end nothing: who serves ends when all that runs is finished.
+
+    uvicorn raises them once more when it is done, which would end this process before its questions.
+    """
+    noted: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda number, _: noted.append(number))
+    return noted
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,6 @@
+"""The server's pages: the same verbs in a browser, for people who write no Python."""
+
+from tacit.server.pages.page_routes import add_pages, problem_page
+from tacit.server.pages.visits import Visits
+
+__all__ = ["Visits", "add_pages", "problem_page"]

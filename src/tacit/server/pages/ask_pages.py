@@ -1,0 +1,250 @@
+"""Ask: what is chosen becomes a plan as one types, and an answer once it is paid for.
+
+Nothing here decides anything: a page asks the desk what a client of the API would, as the same person.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from tacit.answer import Answer, answer_from, answer_record, cells, closing_lines
+from tacit.json_wire import write_json
+from tacit.ledger import Person
+from tacit.noise import fresh_bytes
+from tacit.server.desk import Desk, Given, told
+from tacit.server.pages.mistakes import field_of, fixes_of, mended
+from tacit.server.pages.page_look import budget_bars, lines_of_plan, page
+from tacit.server.pages.visits import Visit, Visitors, read_form
+from tacit.server.pages.wording_of_forms import (
+    AGGREGATES,
+    PART_WORDS,
+    WHAT_WORDS,
+    Chosen,
+    by_choices,
+    chosen_from,
+    columns_for,
+    python_of,
+    sql_of,
+)
+from tacit.server.problems import Problem, unknown
+from tacit.server.wording import read_wording
+
+# An SVG that is opened by itself may not run anything either.
+PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+PICTURES_KEPT = 64
+_SIZE = re.compile(rb'<svg[^>]*? width="([0-9.]+)"[^>]*? height="([0-9.]+)"')
+
+
+class AskPages:
+    """The pages of whoever asks."""
+
+    def __init__(self, desk: Desk, visitors: Visitors) -> None:
+        self.desk = desk
+        self.who = visitors.who
+
+    async def ask(self, request: Request, table: str) -> Response:
+        """Show the builder, with whatever an address may fill in: a question that is asked again and changed."""
+        person, visit = await self.who(request)
+        chosen = chosen_from(request.query_params)
+        if not chosen.spending:
+            left = (await self.desk.budget(person, table))["epsilon"]
+            chosen = replace(chosen, epsilon=f"{left / 10:.1g}" if left else "")
+        if chosen.mode == "sql" and not chosen.sql:  # something to begin with
+            chosen = replace(chosen, sql=sql_of(Chosen(), table, ""))
+        return await self._ask_page(request, person, visit, table, chosen)
+
+    async def plan(self, request: Request, table: str) -> Response:
+        """Show the plan of what is chosen: free; the plan alone for a page that asks as one types."""
+        person, visit = await self.who(request)
+        form = await read_form(request, visit)
+        chosen = _with_buttons(mended(chosen_from(form), str(form.get("fix") or "")), form)
+        if request.headers.get("tacit-part") == "plan":
+            described = await self.desk.described(person, table)
+            values = await self._planned(person, table, chosen, described)
+            return page(request, "plan.html", table=table, is_part=True, **values)
+        return await self._ask_page(request, person, visit, table, chosen)
+
+    async def _ask_page(
+        self,
+        request: Request,
+        person: Person,
+        visit: Visit,
+        table: str,
+        chosen: Chosen,
+        problem: Problem | None = None,
+    ) -> Response:
+        described = await self.desk.described(person, table)
+        declared = described["declaration"]
+        values = await self._planned(person, table, chosen, described)
+        if problem is not None:
+            values |= self._at_its_field(problem, chosen, values["sql"], described)
+        whats = {what: columns_for(what, declared["columns"], declared["unit"]) for what in AGGREGATES}
+        return page(
+            request,
+            "ask.html",
+            200 if problem is None else problem.status,
+            person=person,
+            visit=visit,
+            table=table,
+            described=described,
+            chosen=chosen,
+            whats=whats,
+            what_words=WHAT_WORDS,
+            part_words=PART_WORDS,
+            bars=await asyncio.to_thread(budget_bars, self.desk.ledger, table, person.name),
+            columns=[name for name in declared["columns"] if name != declared["unit"]],
+            by_choices=by_choices(declared["columns"], declared["unit"]),
+            key=fresh_bytes(16).hex(),
+            is_part=False,
+            **values,
+        )
+
+    def _at_its_field(self, problem: Problem, chosen: Chosen, sql: str, described: Mapping[str, Any]) -> dict[str, Any]:
+        fixes = fixes_of(problem, chosen, sql, described["budget"]["epsilon"])
+        return {"problem": problem, "field": field_of(problem, chosen, sql), "fixes": fixes}
+
+    async def _planned(
+        self, person: Person, table: str, chosen: Chosen, described: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the plan of what is chosen, or what is wrong with it, and where."""
+        sql = sql_of(chosen, table, described["declaration"]["unit"])
+        found: dict[str, Any] = {"sql": sql, "plan": None, "python": "", "problem": None, "field": "", "fixes": ()}
+        if not sql or not chosen.spending:
+            return found
+        found["python"] = python_of(chosen, table, chosen.spending)
+        try:
+            planned = await self.desk.plan(person, table, _wording(sql, chosen, may_answer=False))
+            found["plan"] = {**planned, "lines": lines_of_plan(planned["text"])}
+        except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
+            found |= self._at_its_field(told(error), chosen, sql, described)
+        return found
+
+    async def asked(self, request: Request, table: str) -> Response:
+        """Ask, at the cost that the plan says; the answer has an address of its own."""
+        person, visit = await self.who(request)
+        form = await read_form(request, visit)
+        chosen = chosen_from(form)
+        described = await self.desk.described(person, table)
+        sql = sql_of(chosen, table, described["declaration"]["unit"])
+        key = str(form.get("key") or "")
+        try:
+            wording = _wording(sql, chosen, may_answer=True)
+            await self.desk.ask(person, table, wording, _key(key))
+        except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
+            return await self._ask_page(request, person, visit, table, chosen, told(error))
+        return RedirectResponse(f"/answers/{key}", 303)
+
+    # --- answers ---
+
+    async def answer(self, request: Request, key: str) -> Response:
+        """Show an answer: the table, the picture, what was learned and corrected, what it cost."""
+        person, visit = await self.who(request)
+        given = await self.desk.again(person, key)
+        if given is None:
+            return page(request, "not_yet.html", 202, person=person, visit=visit, key=key)
+        answer = _read(given)
+        head, body = cells(answer)
+        table, sql, python = await self._as_asked(person, key)
+        return page(
+            request,
+            "answer.html",
+            table=table,
+            sql=sql,
+            python=python,
+            person=person,
+            visit=visit,
+            key=key,
+            answer=answer,
+            head=head,
+            body=body,
+            closing=closing_lines(answer),
+            number=answer.facts.receipt.get("entry"),
+            size=await size_of(answer),
+        )
+
+    async def _as_asked(self, person: Person, key: str) -> tuple[str, str, str]:
+        """Return the table of a question that was sent with this key, and the question as SQL and as Python."""
+        found = await self.desk.aside(lambda: self.desk.ledger.sent_with(key, person.name))
+        table, sent = ("", None) if found is None else found
+        asked = json.loads(sent) if sent else {}
+        if "sql" not in asked:
+            return table, "", ""
+        spending = {name: asked[name] for name in ("epsilon", "error") if name in asked}
+        return table, asked["sql"], python_of(Chosen(mode="sql", sql=asked["sql"]), table, spending)
+
+    async def answer_as(self, request: Request, key: str, kind: str) -> Response:
+        """Give an answer as csv, json, svg or png."""
+        person, _ = await self.who(request)
+        given = await self.desk.again(person, key)
+        if given is None:
+            raise unknown("answer")
+        answer = _read(given)
+        if kind == "csv":
+            return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
+        if kind == "json":
+            return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
+        if kind == "svg":
+            return await drawn(answer, "svg")
+        if kind == "png":
+            return await drawn(answer, "png")
+        raise unknown("answer")
+
+
+def _wording(sql: str, chosen: Chosen, *, may_answer: bool) -> Any:
+    return read_wording(write_json({"sql": sql, **chosen.spending}), may_answer=may_answer)
+
+
+def _key(written: str) -> str:
+    if not written or len(written) > 64 or not written.isalnum():
+        raise Problem("refused", 422, "this form has no key", "open the page again")
+    return written
+
+
+def _read(given: Given) -> Answer:
+    return answer_from(json.loads(given.body), json.loads(given.left))
+
+
+def _with_buttons(chosen: Chosen, form: Any) -> Chosen:
+    """Return what is chosen after a button of a page without scripts: one more number, or one less."""
+    if form.get("more"):
+        return replace(chosen, shown=(*chosen.shown, ("mean", "")))
+    if form.get("less") and len(chosen.shown) > 1:
+        return replace(chosen, shown=chosen.shown[:-1])
+    return chosen
+
+
+async def drawn(answer: Answer, kind: str) -> Response:
+    """Return an answer's picture."""
+    kinds = {"svg": "image/svg+xml", "png": "image/png"}
+    picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), kind)
+    return Response(picture, 200, dict(PICTURE_HEADERS), media_type=kinds[kind])
+
+
+async def size_of(answer: Answer) -> tuple[int, int]:
+    """Return the width and height of an answer's picture, so that its page keeps the place for it."""
+    picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), "svg")
+    found = _SIZE.search(picture)
+    return (640, 360) if found is None else (round(float(found[1])), round(float(found[2])))
+
+
+@lru_cache(maxsize=PICTURES_KEPT)
+def _picture(body: bytes, kind: str) -> bytes:
+    """Return a picture of an answer; drawing takes long enough that others must not wait for it, and once is enough.
+
+    What is below the table on the page is not in the picture as well.
+    """
+    answer = answer_from(json.loads(body), {})
+    plain = replace(answer, facts=replace(answer.facts, notes=()))
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"answer.{kind}"
+        plain.plot(path)
+        return path.read_bytes()

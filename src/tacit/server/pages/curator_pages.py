@@ -1,0 +1,271 @@
+"""The curator's pages: declare a table, say who may ask and how much, and see what was learned.
+
+Each act is what the API does and what the command line does, with a reason, and becomes an entry of the ledger.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from fastapi import Request, Response
+from starlette.datastructures import FormData
+
+from tacit.json_wire import write_json
+from tacit.ledger import Person
+from tacit.server import curating, declaring
+from tacit.server.access import require
+from tacit.server.desk import Desk, told
+from tacit.server.pages.page_look import budget_bars, lines_of_plan, page
+from tacit.server.pages.visits import Visit, Visitors, read_form
+from tacit.server.pages.wording_of_forms import Chosen, sql_of
+from tacit.server.problems import Problem
+from tacit.server.wording import read_wording
+
+PARTS = (2, 5, 10, 20)  # of a budget, for the preview of what it buys
+COLUMNS_MAX = 200
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+class CuratorPages:
+    """The pages of whoever answers for the tables."""
+
+    def __init__(self, desk: Desk, visitors: Visitors) -> None:
+        self.desk = desk
+        self.who = visitors.who
+
+    async def _curator(self, request: Request) -> tuple[Person, Visit]:
+        person, visit = await self.who(request)
+        curating.require_all(person, "curate")
+        return person, visit
+
+    async def _act(self, act: Callable[[], Any]) -> tuple[Any, Problem | None]:
+        try:
+            return await self.desk.aside(act), None
+        except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
+            return None, told(error)
+
+    # --- people and tokens ---
+
+    async def people(self, request: Request) -> Response:
+        """Show people, what they may do, and their tokens."""
+        person, visit = await self._curator(request)
+        return await self._people_page(request, person, visit)
+
+    async def let_in(self, request: Request) -> Response:
+        """Let a person in, say anew what they may do, or end their time."""
+        person, visit = await self._curator(request)
+        form = await read_form(request, visit)
+        record = _filled(form, "name", "role", "until", "reason")
+        if form.getlist("tables"):
+            record["tables"] = [str(each) for each in form.getlist("tables")]
+        if form.get("end"):
+            record = {**_filled(form, "name", "reason"), "end": True}
+        done, problem = await self._act(lambda: curating.let_in(self.desk, person, record))
+        return await self._people_page(request, person, visit, problem, said=done)
+
+    async def token(self, request: Request) -> Response:
+        """Make a token: its secret is on this page, and nowhere else."""
+        person, visit = await self._curator(request)
+        record = _filled(await read_form(request, visit), "name", "until", "reason")
+        made, problem = await self._act(lambda: curating.make_token(self.desk, person, record))
+        return await self._people_page(request, person, visit, problem, made=made, name=record.get("name"))
+
+    async def end_token(self, request: Request) -> Response:
+        """End a token, everywhere and at once."""
+        person, visit = await self._curator(request)
+        form = await read_form(request, visit)
+        reason = f"{form.get('reason') or 'ended'} (by {person.name}, over HTTP)"
+        id = str(form.get("id") or "")
+        done, problem = await self._act(lambda: curating.stop_token(self.desk, id, reason))
+        return await self._people_page(request, person, visit, problem, said=done)
+
+    async def _people_page(
+        self, request: Request, person: Person, visit: Visit, problem: Problem | None = None, **values: Any
+    ) -> Response:
+        listed = await self.desk.aside(lambda: curating.listed(self.desk))
+        shown = {"made": None, "said": None, "name": None} | values
+        return page(
+            request,
+            "people.html",
+            200 if problem is None else problem.status,
+            person=person,
+            visit=visit,
+            people=listed["people"],
+            tables=list(self.desk.file.tables),
+            problem=problem,
+            **shown,
+        )
+
+    # --- budgets ---
+
+    async def grants(self, request: Request) -> Response:
+        """Show a table's budgets, and what a new one would buy."""
+        person, visit = await self._curator(request)
+        table = request.path_params["table"]
+        return await self._grants_page(request, person, visit, table, dict(request.query_params))
+
+    async def granted(self, request: Request) -> Response:
+        """Set or revoke a budget."""
+        person, visit = await self._curator(request)
+        form = await read_form(request, visit)
+        table = request.path_params["table"]
+        record = {"table": table, **_filled(form, "analyst", "epsilon", "delta", "period", "reason")}
+        if form.get("preview"):
+            return await self._grants_page(request, person, visit, table, record)
+        if form.get("revoke"):
+            record = {"table": table, "revoke": True, **_filled(form, "analyst", "period", "reason")}
+        done, problem = await self._act(lambda: curating.grant(self.desk, person, record))
+        return await self._grants_page(request, person, visit, table, record if problem else {}, problem, done)
+
+    async def _grants_page(
+        self,
+        request: Request,
+        person: Person,
+        visit: Visit,
+        table: str,
+        chosen: Mapping[str, Any],
+        problem: Problem | None = None,
+        done: Any = None,
+    ) -> Response:
+        described = await self.desk.described(person, table)
+        bars = await self.desk.aside(lambda: self._bars(table))
+        preview = await self._preview(person, table, str(chosen.get("epsilon") or ""))
+        return page(
+            request,
+            "grants.html",
+            200 if problem is None else problem.status,
+            person=person,
+            visit=visit,
+            table=table,
+            described=described,
+            chosen=chosen,
+            bars=bars,
+            preview=preview,
+            problem=problem,
+            done=done,
+            analysts=[each.name for each in self.desk.ledger.people() if each.role != "auditor" and not each.ended],
+        )
+
+    def _bars(self, table: str) -> list[dict[str, Any]]:
+        """Return the table's own budgets, and those of each analyst."""
+        found = budget_bars(self.desk.ledger, table, None)
+        for each in self.desk.ledger.people():
+            own = budget_bars(self.desk.ledger, table, each.name) if each.name else []
+            found += [bar for bar in own if bar["whose"]]
+        return found
+
+    async def _preview(self, person: Person, table: str, epsilon: str) -> dict[str, Any] | None:
+        """Return what a budget buys: questions like the last one, at what ±."""
+        if not _NUMBER.fullmatch(epsilon) or float(epsilon) <= 0:
+            return None
+        asked = await self.desk.aside(lambda: self._last_question(table))
+        sql = asked or sql_of(Chosen(), table, "")
+        rows = []
+        for parts in PARTS:
+            each = f"{float(epsilon) / parts:.4g}"
+            try:
+                body = write_json({"sql": sql, "epsilon": each})
+                planned = await self.desk.plan(person, table, read_wording(body, may_answer=False))
+                lines = [
+                    line for line in lines_of_plan(planned["text"]) if line["label"] in ("Error", "Expected error")
+                ]
+                close = "; ".join(words for line in lines for words in (line["words"], *line["finer"]) if words)
+            except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
+                close = told(error).detail
+            rows.append({"questions": parts, "epsilon": each, "error": close})
+        return {"sql": sql, "rows": rows}
+
+    def _last_question(self, table: str) -> str | None:
+        ledger = self.desk.ledger
+        registered = ledger.table(table)
+        last = None
+        for entry in ledger.entries(max(1, ledger.length() - 500)):
+            record = entry.record
+            if registered is not None and entry.kind == "charge" and record["table"] == registered.id:
+                last = record.get("about", last)
+        return last
+
+    # --- what was learned ---
+
+    async def facts(self, request: Request) -> Response:
+        """Show what was learned of a table, and for how much."""
+        person, visit = await self.who(request)
+        table = request.path_params["table"]
+        require(person, "audit", table)
+        found = await self.desk.aside(lambda: self.desk.facts_of(table))
+        return page(request, "facts.html", person=person, visit=visit, table=table, facts=found)
+
+    # --- declare a table ---
+
+    async def declare(self, request: Request) -> Response:
+        """Show the four steps; a source's columns are read from its schema, and no row."""
+        person, visit = await self._curator(request)
+        return await self._declare_page(request, person, visit, FormData(request.query_params))
+
+    async def declared(self, request: Request) -> Response:
+        """Show the steps again, or declare the table, for life."""
+        person, visit = await self._curator(request)
+        form = await read_form(request, visit)
+        if not form.get("declare"):
+            return await self._declare_page(request, person, visit, form)
+        record = declaration_of(form)
+        done, problem = await self._act(lambda: declaring.declare(self.desk, person, record))
+        return await self._declare_page(request, person, visit, form, problem, done)
+
+    async def _declare_page(
+        self,
+        request: Request,
+        person: Person,
+        visit: Visit,
+        form: FormData,
+        problem: Problem | None = None,
+        done: Any = None,
+    ) -> Response:
+        source = str(form.get("source") or "").strip()
+        columns: dict[str, str] | None = None
+        if source and done is None:
+            columns, mistake = await self._act(lambda: declaring.columns_of(self.desk, source))
+            problem = problem or mistake
+        return page(
+            request,
+            "declare.html",
+            200 if problem is None else problem.status,
+            person=person,
+            visit=visit,
+            form=form,
+            source=source,
+            stem=re.sub(r"\W+", "_", source.rpartition("table=")[2].rpartition("/")[2].partition(".")[0]),
+            columns=columns,
+            allowed=bool(self.desk.sources),
+            sources=await self.desk.aside(lambda: declaring.files_under(self.desk)),
+            problem=problem,
+            done=done,
+        )
+
+
+def declaration_of(form: FormData) -> dict[str, Any]:
+    """Return what the form declares, as the API takes it."""
+    record: dict[str, Any] = _filled(form, "name", "source", "unit", "hold")
+    budget = _filled(form, "epsilon", "delta")
+    if budget:
+        record["budget"] = budget
+    columns: dict[str, Any] = {}
+    for name in [str(each) for each in form.getlist("column")][:COLUMNS_MAX]:
+        facts: dict[str, Any] = {}
+        low, high = (str(form.get(f"{end} {name}") or "").strip() for end in ("low", "high"))
+        if low or high:
+            facts["between"] = [low, high]
+        keys = [key.strip() for key in str(form.get(f"keys {name}") or "").split(",") if key.strip()]
+        if keys:
+            facts["keys"] = [int(key) if re.fullmatch(r"-?\d{1,18}", key) else key for key in keys]
+        if facts:
+            columns[name] = facts
+    if columns:
+        record["columns"] = columns
+    return record
+
+
+def _filled(form: FormData, *names: str) -> dict[str, Any]:
+    """Return the fields of a form that were filled in."""
+    given = {name: str(form.get(name) or "").strip() for name in names}
+    return {name: value for name, value in given.items() if value}

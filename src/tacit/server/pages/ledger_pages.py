@@ -1,0 +1,167 @@
+"""What the ledger has, as pages: one's answers, opened again for nothing, two side by side, and the entries themselves.
+
+An answer is shown as the ledger keeps it: the numbers as they were given, with their ±.
+"""
+
+import json
+from typing import Any
+
+from fastapi import Request, Response
+
+from tacit.answer import Answer, cells
+from tacit.errors import TacitError
+from tacit.ledger import Person
+from tacit.server.access import require
+from tacit.server.desk import Desk
+from tacit.server.pages.ask_pages import drawn, size_of
+from tacit.server.pages.page_look import page
+from tacit.server.pages.visits import Visitors
+from tacit.server.problems import unknown
+from tacit.server.records import kept, read_entries
+from tacit.server.replies import number_of
+
+LOOKED_BACK = 2_000  # entries; older ones are on the ledger's pages
+PAGE_ENTRIES = 100
+
+
+class LedgerPages:
+    """The pages that read the ledger."""
+
+    def __init__(self, desk: Desk, visitors: Visitors) -> None:
+        self.desk = desk
+        self.who = visitors.who
+
+    # --- answers ---
+
+    async def history(self, request: Request) -> Response:
+        """Show the answers that one may see, the newest first."""
+        person, visit = await self.who(request)
+        found = await self.desk.aside(lambda: self._answers(person))
+        return page(request, "history.html", person=person, visit=visit, answers=found)
+
+    async def answer(self, request: Request, number: str) -> Response:
+        """Show an answer as the ledger keeps it."""
+        person, visit = await self.who(request)
+        shown = await self._shown(person, number)
+        return page(request, "kept.html", person=person, visit=visit, **shown)
+
+    async def answer_as(self, request: Request, number: str, kind: str) -> Response:
+        """Give a kept answer as csv, svg or png, or its certificate."""
+        person, _ = await self.who(request)
+        if kind == "certificate":
+            found = await self.desk.certificate(person, number_of(number, "answer"))
+            name = f'attachment; filename="certificate-{int(number)}.json"'
+            return Response(json.dumps(found, indent=1), 200, {"Content-Disposition": name}, "application/json")
+        answer = await kept(self.desk, person, number_of(number, "answer"))
+        if kind == "csv":
+            return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
+        if kind in ("svg", "png"):
+            return await drawn(answer, kind)
+        raise unknown("answer")
+
+    async def compare(self, request: Request) -> Response:
+        """Show two answers side by side."""
+        person, visit = await self.who(request)
+        numbers = request.query_params.getlist("n")[:2]
+        both = [await self._shown(person, number) for number in numbers]
+        return page(request, "compare.html", person=person, visit=visit, both=both)
+
+    async def _shown(self, person: Person, number: str) -> dict[str, Any]:
+        place = number_of(number, "answer")
+        answer: Answer = await kept(self.desk, person, place)
+        head, body = cells(answer)
+        record = await self.desk.certificate(person, place)
+        asked = json.loads(record["chain"]["charge"]["body"])
+        return {
+            "number": place,
+            "head": head,
+            "body": body,
+            "cost": answer.facts.loss["text"],
+            "about": asked.get("about", ""),
+            "analyst": asked.get("analyst"),
+            "time": asked["time"][:16].replace("T", " "),
+            "closing": [f"protected: {answer.facts.unit}; neighbours: {answer.facts.neighbours}"],
+            "table": record["table"]["name"],
+            "size": await size_of(answer),
+        }
+
+    def _answers(self, person: Person) -> list[dict[str, Any]]:
+        ledger = self.desk.ledger
+        names = {table.id: table.name for table in ledger.tables()}
+        found = []
+        for entry in read_entries(ledger, person, max(1, ledger.length() - LOOKED_BACK), LOOKED_BACK):
+            record = entry.record
+            if entry.kind != "charge" or "about" not in record:
+                continue
+            answer = ledger.answer_of(entry.number)
+            found.append(
+                {
+                    "number": None if answer is None or "as_shown" not in answer.record else answer.number,
+                    "time": record["time"][:16].replace("T", " "),
+                    "who": record["analyst"],
+                    "table": names.get(record["table"], "?"),
+                    "about": record["about"],
+                }
+            )
+        return found[::-1]
+
+    # --- entries ---
+
+    async def ledger(self, request: Request) -> Response:
+        """Show entries, the newest first, and whether the chain holds."""
+        person, visit = await self.who(request)
+        require(person, "audit")  # others have their answers; to verify a chain is work
+        ledger = self.desk.ledger
+        last = await self.desk.aside(ledger.length)
+        written = request.query_params.get("from")
+        first = max(1, last - PAGE_ENTRIES + 1) if written is None else number_of(written, "entry")
+        kind = request.query_params.get("kind", "")
+        found = await self.desk.aside(
+            lambda: [each for each in read_entries(ledger, person, first, PAGE_ENTRIES) if kind in ("", each.kind)]
+        )
+        verified = None
+        if request.query_params.get("verify"):
+            verified = await self.desk.aside(self._verified)
+        lines = [{"number": each.number, "time": each.record["time"][:19], "kind": each.kind} for each in found]
+        words = await self.desk.aside(lambda: self._words(found))
+        shown = [line | {"words": word} for line, word in zip(lines, words, strict=True)]
+        return page(
+            request,
+            "ledger.html",
+            person=person,
+            visit=visit,
+            entries=shown[::-1],
+            first=first,
+            last=last,
+            size=PAGE_ENTRIES,
+            kind=kind,
+            verified=verified,
+        )
+
+    async def entry(self, request: Request, number: str) -> Response:
+        """Show one entry, in words and as it is signed."""
+        person, visit = await self.who(request)
+        place = number_of(number, "entry")
+        found = await self.desk.aside(lambda: read_entries(self.desk.ledger, person, place, 1))
+        if not found or found[0].number != place:
+            raise unknown("entry")
+        words = await self.desk.aside(lambda: self._words(found))
+        body = json.dumps(json.loads(found[0].body), indent=1, ensure_ascii=False)
+        return page(
+            request, "entry.html", person=person, visit=visit, entry=found[0], words=words[0], body=body, number=place
+        )
+
+    def _words(self, entries: Any) -> list[str]:
+        from tacit.ledger import entry_line
+
+        tables = {table.id: table for table in self.desk.ledger.tables()}
+        return [
+            (*entry_line(each, tables).split(None, 3), "")[3] for each in entries
+        ]  # number, time and kind are shown
+
+    def _verified(self) -> str:
+        try:
+            found = self.desk.ledger.verify()
+        except TacitError as error:
+            return str(error).partition("\n")[0]
+        return str(found)

@@ -1,0 +1,147 @@
+"""The pages' routes: sign in, the tables, ask, the answer.
+
+Nothing here decides anything: a page asks the desk what a client of the API would, as the same person.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse, RedirectResponse
+
+from tacit.server.desk import Desk
+from tacit.server.pages.ask_pages import AskPages
+from tacit.server.pages.curator_pages import CuratorPages
+from tacit.server.pages.ledger_pages import LedgerPages
+from tacit.server.pages.page_look import HERE, budget_bars, page
+from tacit.server.pages.theory_pages import add_theory
+from tacit.server.pages.visits import COOKIE, VISIT_SECONDS, SignInFirst, Visitors, Visits, read_form
+from tacit.server.problems import Problem, unknown
+
+STATIC = {path.name: path for path in sorted((HERE / "static").iterdir())}
+KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+
+
+def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
+    """Add every page."""
+    visitors = Visitors(desk, visits)
+    pages, ask = Pages(desk, visitors), AskPages(desk, visitors)
+    curator, ledger = CuratorPages(desk, visitors), LedgerPages(desk, visitors)
+    get, post = {"methods": ["GET"]}, {"methods": ["POST"]}
+    routes: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
+        ("/", pages.home, get),
+        ("/sign-in", pages.sign_in, get),
+        ("/sign-in", pages.signed_in, post),
+        ("/sign-in/{code}", pages.sign_in_by_link, get),
+        ("/sign-out", pages.sign_out, post),
+        ("/tables/{table}", ask.ask, get),
+        ("/tables/{table}/plan", ask.plan, post),
+        ("/tables/{table}/ask", ask.asked, post),
+        ("/answers/{key}", ask.answer, get),
+        ("/answers/{key}/answer.{kind}", ask.answer_as, get),
+        ("/history", ledger.history, get),
+        ("/history/compare", ledger.compare, get),
+        ("/history/{number}", ledger.answer, get),
+        ("/history/{number}/answer.{kind}", ledger.answer_as, get),
+        ("/ledger", ledger.ledger, get),
+        ("/ledger/{number}", ledger.entry, get),
+        ("/tables/{table}/facts", curator.facts, get),
+        ("/tables/{table}/grants", curator.grants, get),
+        ("/tables/{table}/grants", curator.granted, post),
+        ("/people", curator.people, get),
+        ("/people", curator.let_in, post),
+        ("/people/token", curator.token, post),
+        ("/people/token/end", curator.end_token, post),
+        ("/declare", curator.declare, get),
+        ("/declare", curator.declared, post),
+        ("/static/{name}", pages.static, get),
+    )
+    for path, route, kind in routes:
+        app.add_api_route(path, route, **kind, include_in_schema=False)
+    add_theory(app, pages.who)
+
+    async def to_sign_in(_request: Request, _error: Exception) -> Response:
+        return RedirectResponse("/sign-in", 303)
+
+    app.add_exception_handler(SignInFirst, to_sign_in)
+
+
+def problem_page(request: Request, problem: Problem) -> Response:
+    """Return a problem as a page, for whoever looks at pages."""
+    if "/api/" in problem.hint:  # a word for programs
+        problem = replace(problem, hint="")
+    return page(request, "problem_page.html", problem.status, person=None, problem=problem, fixes=())
+
+
+class Pages:
+    """What each page shows."""
+
+    def __init__(self, desk: Desk, visitors: Visitors) -> None:
+        self.desk = desk
+        self.visitors = visitors
+        self.who = visitors.who
+
+    # --- signing in ---
+
+    async def sign_in(self, request: Request) -> Response:
+        """Show where to give a token."""
+        return page(request, "sign_in.html", person=None, problem=None)
+
+    async def signed_in(self, request: Request) -> Response:
+        """Take a token, and give a cookie for it."""
+        form = await read_form(request, None)
+        return await self._visit(request, str(form.get("token") or "").strip())
+
+    async def sign_in_by_link(self, request: Request, code: str) -> Response:
+        """Sign in with a link that works once."""
+        return await self._visit(request, self.visitors.visits.used(code) or "")
+
+    async def _visit(self, request: Request, secret: str) -> Response:
+        try:
+            await self.visitors.of(request, secret)
+        except Problem as problem:
+            return page(request, "sign_in.html", problem.status, person=None, problem=problem)
+        # a page of our own, and no redirect: a Strict cookie is not sent on one that began at another site
+        reply = page(request, "signed_in.html", person=None)
+        reply.set_cookie(
+            COOKIE,
+            self.visitors.visits.seal(secret),
+            VISIT_SECONDS,
+            path="/",
+            secure=True,
+            httponly=True,
+            samesite="strict",
+        )
+        return reply
+
+    async def sign_out(self, request: Request) -> Response:
+        """End the visit."""
+        _, visit = await self.who(request)
+        await read_form(request, visit)
+        reply = RedirectResponse("/sign-in", 303)
+        reply.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
+        return reply
+
+    # --- tables ---
+
+    async def home(self, request: Request) -> Response:
+        """Show the tables that one may see, and what is left of each."""
+        person, visit = await self.who(request)
+        tables = []
+        for listed in self.desk.listed(person):
+            described = await self.desk.described(person, listed["name"])
+            bars = await asyncio.to_thread(budget_bars, self.desk.ledger, listed["name"], person.name)
+            tables.append({**described, "name": listed["name"], "bars": bars})
+        return page(request, "home.html", person=person, visit=visit, tables=tables)
+
+    # --- the page's own files ---
+
+    async def static(self, name: str) -> Response:
+        """Give a file of the page's own."""
+        path: Path | None = STATIC.get(name)
+        if path is None:
+            raise unknown("page")
+        return FileResponse(path, media_type=KINDS[path.suffix], headers={"Cache-Control": "public, max-age=3600"})

@@ -1,0 +1,274 @@
+"""The pages that teach: each has a few inputs, a picture that follows them, and what it shows in numbers.
+
+They are about made-up people and cost no budget, so nobody has to sign in. Inputs are sliders and lists with few
+values, and whatever an address says is read the same way: so every page takes a small, known amount of work. The work
+is done in turns, by address. What chance gave a page stands in the address of its picture, so that both show the same.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import FastAPI, Request, Response
+from starlette.datastructures import QueryParams
+
+from tacit.ledger import Person
+from tacit.pictures import Spec, as_svg
+from tacit.privacy import show
+from tacit.server.pages import theory_experiments as experiments
+from tacit.server.pages import theory_pictures as pictures
+from tacit.server.pages.page_look import language_of, page, say_in
+from tacit.server.pages.visits import SignInFirst, Visit
+from tacit.server.pages.wording_of_forms import N_
+from tacit.server.problems import Problem, unknown
+from tacit.server.turns import Turns
+
+TURNS = 2
+WAITING_MAX = 20  # pages that one address waits for
+KEPT_MAX = 200
+_DECIMAL = re.compile(r"\d{1,9}(?:\.\d{1,12})?(?:[eE]-?\d{1,2})?", re.ASCII)
+_DRAWN = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,59}", re.ASCII)
+
+Inputs = tuple[tuple[str, Fraction], ...]
+Who = Callable[[Request], Awaitable[tuple[Person, Visit]]]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One input: a list to choose from, or a slider from `least` to `most` in steps."""
+
+    name: str
+    words: str
+    begins: str
+    choices: tuple[str, ...] = ()
+    least: str = ""
+    most: str = ""
+    step: str = ""
+    sign: str = ""  # behind the number
+
+    def read(self, written: str) -> Fraction | None:
+        """Return what was typed, a slider's on its nearest step; None if it is not one of the numbers that it may be.
+
+        >>> EPSILON.read("0.52"), EPSILON.read(""), EPSILON.read("nan"), EPSILON.read("1e400"), EPSILON.read("-1")
+        (Fraction(1, 2), Fraction(1, 1), None, None, None)
+        """
+        text = written.strip() or self.begins
+        if not _DECIMAL.fullmatch(text):
+            return None
+        value = Fraction(text)
+        if self.choices:
+            return value if value in {Fraction(each) for each in self.choices} else None
+        if not Fraction(self.least) <= value <= Fraction(self.most):
+            return None
+        return round(value / Fraction(self.step)) * Fraction(self.step)
+
+    @property
+    def shown_choices(self) -> tuple[tuple[str, str], ...]:
+        """The choices with the words that stand for them."""
+        return tuple((each, f"{int(each):,}" if each.isdigit() else each) for each in self.choices)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A page: its words, its inputs, what it tries out and how that is drawn."""
+
+    name: str
+    title: str
+    sentence: str
+    alt: str
+    fields: tuple[Field, ...]
+    run: Callable[..., Any]
+    draw: Callable[[Any, Callable[[str], str]], Spec]
+    deeper: tuple[str, ...]
+    is_drawn: bool = True  # by chance, so that it can be drawn again
+
+    @property
+    def template(self) -> str:
+        """The file with its text."""
+        return f"theory_{self.name.replace('-', '_')}.html"
+
+
+EPSILON = Field("epsilon", "ε", "1", least="0.1", most="6", step="0.1")
+DELTA = Field("delta", "δ", "1e-6", choices=("1e-4", "1e-6", "1e-9", "1e-12"))
+
+TOPICS = {
+    topic.name: topic
+    for topic in (
+        Topic(
+            "randomized-response",
+            N_("Randomized response"),
+            N_("Each answer is randomized before it is sent, and the total is still right."),
+            N_("The share of yes among the reports, and the debiased one, which comes close to the truth"),
+            (
+                Field("people", N_("people"), "1000", choices=("100", "1000", "10000", "100000")),
+                Field("share", N_("true share of yes"), "30", least="0", most="100", step="1", sign="%"),
+                EPSILON,
+            ),
+            experiments.poll,
+            pictures.draw_polls,
+            ("docs/guide/students.md", "docs/guide/local-or-central.md", "docs/proofs/randomized-response.md"),
+        ),
+        Topic(
+            "laplace-or-gaussian",
+            N_("Laplace or Gaussian noise"),
+            N_("For a few counts Laplace noise is smaller, for many Gaussian noise is."),
+            N_("The error of Laplace and of Gaussian noise along the number of counts: the lines cross"),
+            (
+                Field("counts", N_("counts"), "20", choices=("1", "2", "5", "10", "20", "50", "100", "300", "1000")),
+                EPSILON,
+                DELTA,
+            ),
+            experiments.compare_noises,
+            pictures.draw_noises,
+            ("docs/proofs/laplace.md", "docs/proofs/gaussian.md", "docs/proofs/gaussian-vector.md"),
+        ),
+        Topic(
+            "odds",
+            N_("What ε does to an attacker's odds"),
+            N_("Nobody's belief about a person grows beyond a known curve, whatever else they know."),
+            N_("The most that every belief can become after an answer, above the line where nothing is learned"),
+            (
+                EPSILON,
+                Field("belief", N_("belief before the answer"), "50", least="1", most="99", step="1", sign="%"),
+            ),
+            experiments.attack_odds,
+            pictures.draw_odds,
+            ("docs/guide/attacks.md", "docs/proofs/tradeoff.md"),
+        ),
+        Topic(
+            "composition",
+            N_("Many questions together"),
+            N_("Losses add up, and for many small ones a smaller total is true as well."),
+            N_("The total loss by several rules along the number of questions: addition is a straight line"),
+            (
+                Field("questions", N_("questions"), "100", least="2", most="500", step="2"),
+                Field("epsilon", N_("ε of each question"), "0.1", least="0.01", most="1", step="0.01"),
+                DELTA,
+            ),
+            experiments.compose_questions,
+            pictures.draw_totals,
+            ("docs/guide/composition.md", "docs/proofs/composition.md", "docs/proofs/ledger.md"),
+            is_drawn=False,
+        ),
+        Topic(
+            "reconstruction",
+            N_("Rebuilding a secret column"),
+            N_("Enough exact counts give every secret back; counts through a budget do not."),
+            N_("The share of secrets that comes back along the number of questions, by how they are answered"),
+            (
+                Field("questions", N_("questions"), "40", least="5", most="100", step="5"),
+                Field(
+                    "epsilon", N_("ε for all questions together"), "1", choices=("0.1", "1", "5", "20", "100", "500")
+                ),
+            ),
+            experiments.rebuild_secrets,
+            pictures.draw_rebuilt,
+            ("docs/guide/attacks.md",),
+        ),
+    )
+}
+
+
+def add_theory(app: FastAPI, who: Who) -> None:
+    """Add the pages that teach."""
+    theory = Theory(who)
+    routes: tuple[tuple[str, Callable[..., Any]], ...] = (
+        ("/theory", theory.index),
+        ("/theory/{topic}.svg", theory.picture),
+        ("/theory/{topic}", theory.topic),
+    )
+    for path, route in routes:
+        app.add_api_route(path, route, methods=["GET"], include_in_schema=False)
+
+
+class Theory:
+    """What each page that teaches shows."""
+
+    def __init__(self, who: Who) -> None:
+        self._who = who
+        self._turns = Turns(TURNS, waiting_max=WAITING_MAX)
+
+    async def index(self, request: Request) -> Response:
+        """Show every topic, with its picture."""
+        return page(request, "theory.html", topics=TOPICS.values(), **await self._visitor(request))
+
+    async def topic(self, request: Request, topic: str) -> Response:
+        """Show a topic; only the part that follows the inputs, for a page that asks as one moves them."""
+        shown = _topic(topic)
+        inputs, wrong = _read(shown, request.query_params)
+        found = None if wrong else await self._in_turn(request, found_in, shown.name, inputs)
+        values = {name: show(value) for name, value in inputs}
+        drawn = {} if found is None or not found.drawn else {"drawn": ".".join(map(str, found.drawn))}
+        return page(
+            request,
+            shown.template,
+            422 if wrong else 200,
+            topic=shown,
+            found=found,
+            wrong=wrong,
+            values={field.name: values.get(field.name, field.begins) for field in shown.fields},
+            picture=f"/theory/{shown.name}.svg?{urlencode(values | drawn)}",
+            is_part=request.headers.get("tacit-part") == "live",
+            **await self._visitor(request),
+        )
+
+    async def picture(self, request: Request, topic: str) -> Response:
+        """Give a topic's picture: of what was drawn for its page, or of what is drawn now."""
+        shown = _topic(topic)
+        inputs, wrong = _read(shown, request.query_params)
+        if wrong:
+            raise Problem("refused", 422, f"'{wrong[0].name}' must be {_may_be(wrong[0])}", f"/theory/{shown.name}")
+        written = request.query_params.get("drawn", "")
+        drawn = tuple(map(int, written.split("."))) if _DRAWN.fullmatch(written) else ()
+        svg = await self._in_turn(request, picture_of, shown.name, inputs, drawn, language_of(request))
+        return Response(svg, media_type="image/svg+xml")
+
+    async def _visitor(self, request: Request) -> dict[str, Any]:
+        """Return who looks, if they have signed in: the pages are for everybody."""
+        try:
+            person, visit = await self._who(request)
+        except (SignInFirst, Problem):
+            return {"person": None, "visit": None}
+        return {"person": person, "visit": visit}
+
+    async def _in_turn(self, request: Request, work: Callable[..., Any], *given: Any) -> Any:
+        """Return what the work gives, done in a thread: two at once, and of one address one."""
+        async with self._turns.turn("" if request.client is None else request.client.host):
+            return await asyncio.to_thread(work, *given)
+
+
+def _topic(name: str) -> Topic:
+    if name not in TOPICS:
+        raise unknown("page")
+    return TOPICS[name]
+
+
+def _read(topic: Topic, given: QueryParams) -> tuple[Inputs, list[Field]]:
+    """Return the inputs, and the fields whose text is not one of their numbers."""
+    values = [(field, field.read(given.get(field.name, ""))) for field in topic.fields]
+    inputs = tuple((field.name, value) for field, value in values if value is not None)
+    return inputs, [field for field, value in values if value is None]
+
+
+def _may_be(field: Field) -> str:
+    return f"one of {', '.join(field.choices)}" if field.choices else f"a number from {field.least} to {field.most}"
+
+
+def found_in(topic: str, inputs: Inputs, drawn: tuple[int, ...] = ()) -> Any:
+    """Return what an experiment finds, drawn now; or of what was drawn, if that can be what was."""
+    given = {name: int(value) if name in WHOLE else value for name, value in inputs}
+    return TOPICS[topic].run(**given, drawn=drawn)
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def picture_of(topic: str, inputs: Inputs, drawn: tuple[int, ...], language: str) -> bytes:
+    """Return the picture of what an experiment found, as SVG."""
+    return as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn), say_in(language))).encode()
+
+
+WHOLE = frozenset({"people", "counts", "questions"})

@@ -1,0 +1,131 @@
+"""Who looks at a page: a token becomes a sealed cookie, and a form is taken only from our own pages.
+
+The cookie holds the token, encrypted, and an end. So every request asks the ledger anew whose the token is, an end of
+the token holds at once and on every replica, and nobody can read a token out of a cookie. It is sent to our own pages
+alone (SameSite=Strict) and no script can read it (HttpOnly). The routes under /api never look at it.
+"""
+
+import base64
+import hmac
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from fastapi import Request
+from starlette.datastructures import FormData
+
+from tacit.ledger import Person
+from tacit.noise import fresh_bytes
+from tacit.server.desk import Desk
+from tacit.server.problems import Problem
+
+COOKIE = "__Host-tacit"
+VISIT_SECONDS = 8 * 3600
+LINK_SECONDS = 600
+FORM_BYTES_MAX = 64 << 10
+FIELDS_MAX = 200
+_NONCE = 12
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A cookie, opened: the token that was given at sign-in, and the mark that our own forms carry."""
+
+    secret: str
+    mark: str
+
+
+class Visits:
+    """Seals cookies and opens them, and keeps sign-in links that work once."""
+
+    def __init__(self, key: bytes, now: Callable[[], float] = time.time) -> None:
+        self._box = AESGCM(sha256(b"cookie " + key).digest())
+        self._marks = sha256(b"form " + key).digest()
+        self._now = now
+        self._links: dict[str, tuple[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def seal(self, secret: str) -> str:
+        """Return a cookie for a token, good for eight hours."""
+        nonce = fresh_bytes(_NONCE)
+        inside = json.dumps({"secret": secret, "until": self._now() + VISIT_SECONDS}).encode()
+        return base64.urlsafe_b64encode(nonce + self._box.encrypt(nonce, inside, None)).decode().rstrip("=")
+
+    def opened(self, cookie: str | None) -> Visit | None:
+        """Return what a cookie of ours holds; None for any other, and after its end."""
+        try:
+            written = (cookie or "").encode("ascii", "replace")
+            raw = base64.b64decode(written + b"=" * (-len(written) % 4), altchars=b"-_", validate=True)
+            inside = json.loads(self._box.decrypt(raw[:_NONCE], raw[_NONCE:], None))
+        except (ValueError, InvalidTag):
+            return None
+        if self._now() >= inside["until"]:
+            return None
+        return Visit(inside["secret"], hmac.new(self._marks, raw, sha256).hexdigest())
+
+    def link(self, secret: str) -> str:
+        """Return a code that signs in once, within ten minutes: a token itself never stands in an address."""
+        code = fresh_bytes(16).hex()
+        with self._lock:
+            self._links[code] = (secret, self._now() + LINK_SECONDS)
+        return code
+
+    def used(self, code: str) -> str | None:
+        """Return the token behind a code, this once."""
+        with self._lock:
+            secret, until = self._links.pop(code, ("", 0.0))
+        return secret if self._now() < until else None
+
+
+class SignInFirst(Exception):
+    """Somebody looks at a page without a visit: they are shown where to sign in."""
+
+
+@dataclass(frozen=True)
+class Visitors:
+    """Who looks at the pages of a desk."""
+
+    desk: Desk
+    visits: Visits
+
+    async def who(self, request: Request) -> tuple[Person, Visit]:
+        """Return who looks, read from the ledger now; else SignInFirst."""
+        visit = self.visits.opened(request.cookies.get(COOKIE))
+        if visit is None:
+            raise SignInFirst
+        try:
+            return await self.of(request, visit.secret), visit
+        except Problem as problem:
+            if problem.status == 401:
+                raise SignInFirst from None
+            raise
+
+    async def of(self, request: Request, secret: str) -> Person:
+        """Return whose a token is; an address that guesses has to wait."""
+        return await self.desk.who(f"Bearer {secret}", "" if request.client is None else request.client.host)
+
+
+def require_own_origin(request: Request) -> None:
+    """Refuse what another site's page sends: its Origin is not ours."""
+    origin = request.headers.get("origin")
+    own = f"{request.url.scheme}://{request.headers.get('host', '')}"
+    if origin is None or not hmac.compare_digest(origin.encode(), own.encode()):
+        raise Problem("refused", 403, "this was not sent by a page of this server", "open the page and send it again")
+
+
+async def read_form(request: Request, visit: Visit | None) -> FormData:
+    """Return a form of our own page: the Origin is ours, and it carries the mark of this visit."""
+    require_own_origin(request)
+    declared = request.headers.get("content-length", "")
+    if not declared.isascii() or not declared.isdigit() or int(declared) > FORM_BYTES_MAX:
+        raise Problem("too-large", 413, f"a form has at most {FORM_BYTES_MAX} bytes", "write less")
+    form = await request.form(max_files=0, max_fields=FIELDS_MAX)
+    given = form.get("mark")
+    if visit is not None and not hmac.compare_digest(str(given or "").encode(), visit.mark.encode()):
+        raise Problem("refused", 403, "this form is not of this visit", "open the page again and send it from there")
+    return form

@@ -1,0 +1,105 @@
+"""Problems as HTTP says them (RFC 9457): the product's own sentence, its hint, and the class of the error.
+
+An error of ours depends on the question and on public facts alone, so its words may leave. An error that is not ours
+may quote a row: nothing of it leaves but that it happened.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from tacit.errors import (
+    BudgetExceeded,
+    DeadRequest,
+    EngineError,
+    InvalidParameter,
+    LedgerError,
+    NoRandomness,
+    NotAllowed,
+    QueryRefused,
+    TacitError,
+)
+from tacit.json_wire import write_json
+
+MEDIA_TYPE = "application/problem+json"
+
+# class -> (the last part of its type, status); a class that is not here is refused
+_KINDS: tuple[tuple[type[TacitError], str, int], ...] = (
+    (BudgetExceeded, "no-room", 402),
+    (DeadRequest, "failed-after-charge", 409),
+    (EngineError, "failed-after-charge", 500),
+    (NoRandomness, "failed-after-charge", 500),
+    (LedgerError, "unavailable", 503),
+    (NotAllowed, "unauthorised", 403),
+    (InvalidParameter, "refused", 422),
+    (QueryRefused, "refused", 422),
+)
+_TITLES = {
+    "refused": "The question was refused, and nothing was charged",
+    "no-room": "The budget has no room for this question, and nothing was charged for it",
+    "failed-after-charge": "The question was charged and has no answer",
+    "refused-after-learning": "The question was refused; what was learned for it first is charged, and kept",
+    "unauthorised": "A token is needed that may do this",
+    "unknown": "There is nothing here that this token may see",
+    "too-many": "Too many requests at once",
+    "too-large": "The body is too large",
+    "unavailable": "The ledger cannot be used now, so nothing is answered",
+    "unexpected": "Something unexpected happened on the server",
+}
+
+
+@dataclass(eq=False)
+class Problem(Exception):
+    """A reply that is no success."""
+
+    kind: str
+    status: int
+    detail: str
+    hint: str = ""
+    error: str = "InvalidParameter"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def body(self) -> bytes:
+        """Return it as problem details."""
+        return write_json(
+            {
+                "type": f"urn:tacit:{self.kind}",
+                "title": _TITLES[self.kind],
+                "status": self.status,
+                "detail": self.detail,
+                "hint": self.hint,
+                "error": self.error,
+            }
+        )
+
+
+def problem_of(error: Exception) -> Problem:
+    """Return an error as a problem."""
+    if isinstance(error, Problem):
+        return error
+    if not isinstance(error, TacitError):
+        return Problem("unexpected", 500, "an unexpected error; its text is withheld", "ask the curator", "TacitError")
+    kind, status = next(((kind, status) for each, kind, status in _KINDS if isinstance(error, each)), ("refused", 422))
+    detail, _, hint = str(error).partition("\nhint: ")
+    return Problem(kind, status, detail, hint, type(error).__name__)
+
+
+def refused_after_learning(error: TacitError) -> Problem:
+    """Return the refusal of a question for which something was learned, and charged, before it was refused."""
+    problem = problem_of(error)
+    return replace(problem, kind="refused-after-learning") if problem.kind in ("refused", "no-room") else problem
+
+
+def unauthorised() -> Problem:
+    """Return the one reply to a missing, unknown, ended or wrong token."""
+    return Problem(
+        "unauthorised",
+        401,
+        "no valid token was given",
+        "send it as 'Authorization: Bearer tacit_...'; the curator makes tokens",
+        headers={"WWW-Authenticate": "Bearer"},
+    )
+
+
+def unknown(what: str) -> Problem:
+    """Return the one reply to what does not exist and to what a token may not see."""
+    return Problem("unknown", 404, f"there is no such {what}", "GET /api/v1/tables lists what this token may ask")

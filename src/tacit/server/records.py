@@ -1,0 +1,172 @@
+"""What the ledger has, for those who may read it: entries page by page, and an answer's numbers as CSV or a picture.
+
+Curators and auditors read every entry; an analyst reads those about themselves. Whoever is of some tables alone reads
+of these alone, and what they may not read is not there.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+
+from tacit.answer import Answer, AnswerInfo, kept_answer
+from tacit.errors import InvalidParameter, TacitError
+from tacit.ledger import BEGINNING, Entry, Ledger, Person, RegisteredTable, cost_words, entry_line, name_key
+from tacit.server.access import VERBS, require, sees
+from tacit.server.desk import Desk
+from tacit.server.problems import Problem, unknown
+from tacit.server.replies import Who, json_reply, number_of
+
+PAGE_ENTRIES = 500  # looked at for one reply
+PAGE_BYTES_MAX = 4 << 20
+SVG_HEADERS = {  # an image runs nothing, whatever a key is called; opened as a page, it runs nothing either
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; sandbox"
+    )
+}
+ABOUT_NOBODY = frozenset({"ledger", "names", "clock", "override", "key"})
+Tables = Mapping[str, RegisteredTable]
+
+
+def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
+    """Add the routes that read the ledger."""
+
+    @app.get(
+        "/api/v1/ledger",
+        summary="Entries of the ledger: one's own, or all for curators and auditors",
+        openapi_extra={"parameters": [_FROM_DOCUMENT]},
+    )
+    async def ledger(request: Request) -> Response:
+        person = await who(request)
+        first = number_of(request.query_params.get("from", "1"), "entry")
+        return json_reply(await desk.aside(lambda: page(desk.ledger, person, first)))
+
+    @app.get("/api/v1/answers/{number}/certificate", summary="The signed certificate of an answer")
+    async def certificate(request: Request, number: str) -> Response:
+        return json_reply(await desk.certificate(await who(request), number_of(number, "answer")))
+
+    @app.get("/api/v1/answers/{number}.csv", summary="An answer's numbers with their error bars, as CSV")
+    async def as_csv(request: Request, number: str) -> Response:
+        answer = await kept(desk, await who(request), number_of(number, "answer"))
+        headers = {"Content-Disposition": f'attachment; filename="answer-{int(number)}.csv"'}
+        return Response(answer.to_csv(), 200, headers, media_type="text/csv; charset=utf-8")
+
+    @app.get("/api/v1/answers/{number}.svg", summary="An answer's picture")
+    async def as_svg(request: Request, number: str) -> Response:
+        answer = await kept(desk, await who(request), number_of(number, "answer"))
+        drawn = await desk.aside(lambda: _svg(answer))
+        return Response(drawn, 200, dict(SVG_HEADERS), media_type="image/svg+xml")
+
+
+def page(ledger: Ledger, person: Person, first: int) -> dict[str, Any]:
+    """Return the entries that a person may read, from a number on, and the number to go on from (None: the end)."""
+    require(person, "see")
+    tables = {table.id: table for table in ledger.tables()}
+    seen = {id: table for id, table in tables.items() if sees(person, table.name)}  # words name no other
+    entries: list[dict[str, Any]] = []
+    size, last, number = 0, ledger.length(), max(first, 1)
+    for entry in islice(ledger.entries(number), PAGE_ENTRIES):
+        number = entry.number + 1
+        if may_read(ledger, person, entry, tables):
+            size += len(entry.body)
+            entries.append(_shown(ledger, entry, seen))
+        if size >= PAGE_BYTES_MAX:
+            break
+    return {"entries": entries, "next": number if number <= last else None}
+
+
+def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> list[Entry]:
+    """Return those of so many entries, from a number on, that a person may read."""
+    require(person, "see")
+    tables = {table.id: table for table in ledger.tables()}
+    return [each for each in islice(ledger.entries(max(first, 1)), most) if may_read(ledger, person, each, tables)]
+
+
+def may_read(ledger: Ledger, person: Person, entry: Entry, tables: Tables) -> bool:
+    """Return whether a person may read an entry."""
+    record, kind = entry.record, entry.kind
+    reads_all = "audit" in VERBS.get(person.role, frozenset())
+    if kind in ABOUT_NOBODY:
+        return reads_all
+    if kind in {"person", "token"}:
+        return (reads_all and person.tables is None) or _same(record["name"], person)
+    if kind == "table":
+        return reads_all and sees(person, record["name"])
+    if kind == "budget":
+        names = [table.name for table in tables.values() if table.cohort == record["people"]]
+        return any(sees(person, name) for name in names) and (reads_all or _same(record["analyst"], person))
+    charge = _charge_of(ledger, entry)
+    named = [tables[id].name if id in tables else None for id in (charge["table"], *charge.get("beside", ()))]
+    seen = all(name is not None and sees(person, name) for name in named)
+    return seen and (reads_all or _same(charge["analyst"], person))
+
+
+def _same(name: str | None, person: Person) -> bool:
+    return name is not None and person.name is not None and name_key(name) == name_key(person.name)
+
+
+def _charge_of(ledger: Ledger, entry: Entry) -> dict[str, Any]:
+    """Return the charge that a charge, a refusal, an answer or what was learned in one is about."""
+    found: Entry | None = entry
+    if found is not None and found.kind == "fact":
+        found = ledger.entry(int(found.record["answer"]))
+    if found is not None and found.kind == "answer":
+        found = ledger.entry(int(found.record["charge"]))
+    return {"table": None, "analyst": None} if found is None else found.record
+
+
+def _shown(ledger: Ledger, entry: Entry, tables: Tables) -> dict[str, Any]:
+    before = None if entry.number == 1 else ledger.entry(entry.number - 1)
+    return {
+        "number": entry.number,
+        "time": entry.record["time"],
+        "kind": entry.kind,
+        "text": entry_line(entry, tables).strip(),
+        "previous": BEGINNING if before is None else before.hash,
+        "hash": entry.hash,
+        "body": entry.body,
+    }
+
+
+async def kept(desk: Desk, person: Person, number: int) -> Answer:
+    """Return an answer as the ledger keeps it, to who may have its certificate."""
+    record = await desk.certificate(person, number)
+    if record.get("shown") is None:
+        raise unknown("answer")
+    table = desk.ledger.table(record["table"]["name"])
+    unit = "each row" if record["unit"] is None else f"all rows of one {record['unit']}"
+    facts = AnswerInfo(
+        loss={"text": cost_words(record["loss"], table)},
+        left={},
+        unit=unit,
+        neighbours=str(record["neighbours"]),
+        confidence=Fraction(95, 100),
+        durable=True,
+        free=True,
+        receipt={"entry": record["number"]},
+    )
+    try:
+        return kept_answer(record["shown"], facts)
+    except (KeyError, TypeError, ValueError):
+        raise unknown("answer") from None
+
+
+def _svg(answer: Answer) -> str:
+    try:
+        found: str = answer.plot()._repr_mimebundle_()["image/svg+xml"]
+    except TacitError as problem:
+        if isinstance(problem, InvalidParameter):  # the extra is missing: the server's state, not the request's
+            raise Problem("unavailable", 503, str(problem).partition("\n")[0], "ask the curator") from None
+        raise
+    return found
+
+
+_FROM_DOCUMENT = {
+    "name": "from",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "integer", "minimum": 1, "default": 1},
+    "description": "the number of the first entry to look at",
+}

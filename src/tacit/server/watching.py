@@ -1,0 +1,161 @@
+"""What the people who run a server see of it: whether it is ready, counts of requests, and a log of JSON lines.
+
+None of it depends on a row. A request is counted and logged when its reply leaves, which after a charge is at a public
+tick. There is no duration, no size, no memory and no length of a queue in it, and never a body or an error's own text.
+A wrong token, a refusal and a token's use are each a line, so that with the ledger's entries a day can be told again.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import PlainTextResponse
+
+from tacit import __version__
+from tacit.errors import TacitError
+from tacit.server.access import require
+from tacit.server.desk import Desk
+from tacit.server.problems import Problem
+from tacit.server.replies import Who
+
+READY_SECONDS = 1.0  # so long an answer to "are you ready" holds: whoever asks without a token costs little
+SERIES_MAX = 2_000
+WRITTEN_SECONDS = 1.0
+METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
+FACTS = "tacit_facts"  # the attribute of a log record that has its fields
+TOKEN = re.compile(r"[Bb]earer tacit_([0-9a-f]{16})_")
+
+log = logging.getLogger("tacit.server.requests")
+
+
+class Watching:
+    """Counts of what left, by route and status, and a line of the log for each.
+
+    Several processes that serve together have a `folder`: each writes its own counts there, within a second, and any of
+    them adds all up when it is asked. The counts of one that ended stay.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._is_to_write = False
+        self._left: Counter[tuple[str, str, int]] = Counter()
+        self._problems: Counter[str] = Counter()
+
+    def note(self, scope: Any, status: int, problem: str | None) -> None:
+        """Count a reply that leaves, and log it: who asked which route, and the class of what was wrong."""
+        route = getattr(scope.get("route"), "path", "none")
+        method = scope["method"] if route != "none" and scope["method"] in METHODS else "any"
+        key = (method, route, status)
+        if key in self._left or len(self._left) < SERIES_MAX:
+            self._left[key] += 1
+        if problem is not None:
+            self._problems[problem] += 1
+        facts: dict[str, Any] = {"event": "request", "method": method, "route": route, "status": status}
+        facts |= {name: value for name, value in scope.get("path_params", {}).items() if name in ("table", "number")}
+        facts |= {} if problem is None else {"problem": problem}
+        facts |= scope.get("state", {}).get("asker", {})
+        if status in (401, 429):
+            facts["from"] = None if scope.get("client") is None else scope["client"][0]
+        log.info(json.dumps(facts), extra={FACTS: facts})
+        if self._folder is not None and not self._is_to_write:
+            self._is_to_write = True
+            asyncio.get_running_loop().call_later(WRITTEN_SECONDS, self._write)
+
+    def _write(self) -> None:
+        self._is_to_write = False
+        if self._folder is not None:
+            record = [[[*series, count] for series, count in self._left.items()], [*self._problems.items()]]
+            draft = self._folder / f".{os.getpid()}"
+            draft.write_text(json.dumps(record), encoding="utf-8")
+            draft.replace(self._folder / str(os.getpid()))
+
+    def _all(self) -> tuple[Counter[tuple[str, str, int]], Counter[str]]:
+        """Return the counts of all processes."""
+        left, problems = self._left.copy(), self._problems.copy()
+        for path in () if self._folder is None else self._folder.iterdir():
+            if path.name.isdecimal() and int(path.name) != os.getpid():
+                theirs = json.loads(path.read_text(encoding="utf-8"))
+                left.update({(method, route, status): count for method, route, status, count in theirs[0]})
+                problems.update(dict(theirs[1]))
+        return left, problems
+
+    def text(self) -> str:
+        """Return the counts as Prometheus reads them."""
+        left, problems = self._all()
+        lines = [
+            "# HELP tacit_info The version that runs.",
+            "# TYPE tacit_info gauge",
+            f'tacit_info{{version="{__version__}"}} 1',
+            "# HELP tacit_requests_total Replies that left, by route and status.",
+            "# TYPE tacit_requests_total counter",
+            *(
+                f'tacit_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
+                for (method, route, status), count in sorted(left.items())
+            ),
+            "# HELP tacit_problems_total Replies that were no success, by kind; 'unauthorised' has denied logins.",
+            "# TYPE tacit_problems_total counter",
+            *(f'tacit_problems_total{{kind="{kind}"}} {count}' for kind, count in sorted(problems.items())),
+        ]
+        return "\n".join(lines) + "\n"
+
+
+def asker(authorization: str | None, name: str | None) -> dict[str, Any]:
+    """Return what a log says of who asks: their name, and the id of the token, which is no secret."""
+    found = TOKEN.match(authorization or "")
+    return {"person": name, "token": None if found is None else found[1]}
+
+
+def add_watching_routes(app: FastAPI, desk: Desk, who: Who, watching: Watching) -> None:
+    """Add the routes for those who run the server."""
+    checked: list[tuple[float, bool]] = []
+
+    @app.get(
+        "/ready", response_class=PlainTextResponse, summary="Whether the ledger can be read, so that it may answer"
+    )
+    async def ready() -> str:
+        if not checked or desk.now() - checked[-1][0] >= READY_SECONDS:
+            checked[:] = [(desk.now(), await desk.aside(lambda: _is_readable(desk)))]
+        if not checked[-1][1]:
+            raise Problem("unavailable", 503, "the ledger cannot be read now", "ask the curator")
+        return "ready"
+
+    @app.get("/metrics", response_class=PlainTextResponse, summary="Counts of requests, for curators and auditors")
+    async def metrics(request: Request) -> Response:
+        require(await who(request), "audit")
+        return PlainTextResponse(watching.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _is_readable(desk: Desk) -> bool:
+    try:
+        desk.ledger.length()
+    except TacitError:
+        return False
+    return True
+
+
+class JsonLines(logging.Formatter):
+    """A log of JSON lines: the time, the level, and what happened; nothing of an exception but its class."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line."""
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        facts = getattr(record, FACTS, None) or {"event": record.getMessage()}
+        kind = {} if record.exc_info is None or record.exc_info[0] is None else {"class": record.exc_info[0].__name__}
+        return json.dumps({"time": time, "level": record.levelname.lower(), **facts, **kind})
+
+
+def log_to_stderr() -> None:
+    """Write the server's log to standard error, as JSON lines; other packages' logs are left out."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    top = logging.getLogger("tacit.server")
+    top.addHandler(handler)
+    top.setLevel(logging.INFO)
+    top.propagate = False

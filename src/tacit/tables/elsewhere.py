@@ -1,0 +1,100 @@
+"""Tables whose rows another engine keeps: here stands an empty table of the same columns in their place.
+
+Everything that is decided before rows are read (types, plans, relations, SQL) is decided by the empty table. Rows come
+later, as Arrow batches wherever the other engine schedules, and are read there by the same SQL: a `BatchRecipe` is that
+SQL with what it needs, made once, and `BatchReader` runs it on batches in a locked engine of ours.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tacit.errors import QueryRefused
+from tacit.tables.cells import Reading, quoted, reading_of, select, stored_column
+from tacit.tables.connection import lock, our_connection
+from tacit.tables.source import Source
+
+GIVEN = "given_rows"
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Where rows are: the Arrow schema in which they will be handed over, and what their engine knows them by."""
+
+    schema: pa.Schema
+    rows: Any
+    place: object = None  # two tables can be read together if they are in one place
+
+
+def is_spark(source: object) -> bool:
+    """Return whether a source is the address of a table of Spark."""
+    return isinstance(source, str) and source.startswith(("spark://", "sc://"))
+
+
+def is_spark_frame(source: object) -> bool:
+    """Return whether a source is a DataFrame of Spark."""
+    return type(source).__module__.startswith("pyspark.") and type(source).__name__ == "DataFrame"
+
+
+def refuse_spark_frame() -> NoReturn:
+    """Refuse a DataFrame of Spark: it is a computation, and not rows."""
+    raise QueryRefused(
+        "a Spark DataFrame is a computation, which may compute across rows: one person could change others' rows"
+        "\nhint: store it (frame.write.saveAsTable('clinic.visits')) and give its name:"
+        " tacit.table('spark://clinic.visits', spark=session, ...)"
+    )
+
+
+@dataclass(frozen=True)
+class BatchRecipe:
+    """SQL to run on batches of rows: it names one view of them, and public tables that are lent to it."""
+
+    readings: tuple[Reading, ...]
+    view: str
+    sql: str
+    lent: Mapping[str, pa.Table]
+
+
+def recipe_of(source: Source, relation: ir.Table) -> BatchRecipe:
+    """Return how a relation over rows elsewhere is computed, batch by batch, from the columns that it names."""
+    elsewhere = source.elsewhere
+    if elsewhere is None:
+        raise TypeError("a recipe is for rows that are elsewhere")
+    (stored,) = relation.op().find(ops.DatabaseTable)
+    readings = [reading_of(each.name, each.type) for each in elsewhere.schema]
+    named = {field.name for field in relation.op().find(ops.Field)}
+    read = tuple(each for each in readings if each is not None and each.name in named)
+    read = read or tuple(each for each in readings if each is not None)[:1]  # a row is there even if nothing is asked
+    lent = {each.name: each.data.to_pyarrow(each.schema) for each in relation.op().find(ops.InMemoryTable)}
+    return BatchRecipe(read, stored.name, str(source.backend.compile(relation)), lent)
+
+
+class BatchReader:
+    """Runs a recipe on batches, one after another, in a locked engine with one thread."""
+
+    def __init__(self, recipe: BatchRecipe) -> None:
+        self._recipe = recipe
+        self._backend = our_connection()
+        for name, table in recipe.lent.items():
+            self._backend.con.register(name, table)
+        lock(self._backend, [], streams=True)
+
+    def run(self, rows: pa.Table) -> pa.Table:
+        """Return what the recipe computes of these rows, in their order."""
+        recipe, con = self._recipe, self._backend.con
+        with suppress(Exception):
+            con.unregister(GIVEN)
+        con.register(
+            GIVEN, pa.table({each.name: stored_column(rows.column(each.name), each) for each in recipe.readings})
+        )
+        con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(recipe.view)} AS {select(recipe.readings, GIVEN)}")
+        return con.sql(recipe.sql).to_arrow_table()
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._backend.disconnect()

@@ -1,0 +1,396 @@
+"""Opens the source of a table's rows: files, a frame, a DuckDB table or an Ibis table; or several in one connection.
+
+Opening reads only the schema, and no row. A connection that we make ourselves is locked: it can reach no other file,
+load no extension and change no setting. A user's own connection is left as it is.
+"""
+
+import glob
+import os
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import ibis
+import ibis.expr.datatypes as dt
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.tables.cells import TEXT_BYTES_MAX, Reading, quoted, reading_of, select, stored_column
+from tacit.tables.connection import is_database, lock, named_table, open_database, our_connection
+from tacit.tables.csv import read_csv, read_header
+from tacit.tables.elsewhere import Elsewhere, is_spark, is_spark_frame, refuse_spark_frame
+from tacit.tables.frames import frame_to_arrow
+from tacit.tables.identity import StoredTable, file_aliases, opened_files, stored_table
+from tacit.tables.parquet import ParquetFiles, open_parquet, schema_of
+from tacit.tables.schema import ColumnFacts, WrittenFacts
+from tacit.tables.source import Own, Source, described, refuse_duplicates
+
+OURS = "protected"
+PARQUET = {".parquet", ".pq"}
+POSTGRES = ("postgresql://", "postgres://")
+CSV = {".csv", ".tsv", ".txt"}
+COARSE_TIMES, FINE_TIMES = (0, 3), 9  # digits of a second
+# DuckDB's own functions between text and its bytes.
+_encode = ibis.udf.scalar.builtin(lambda text: text, name="encode", signature=(("string",), "binary"))
+_octet_length = ibis.udf.scalar.builtin(lambda data: data, name="octet_length", signature=(("binary",), "int64"))
+_decode = ibis.udf.scalar.builtin(lambda data, _: data, name="decode", signature=(("binary", "string"), "string"))
+
+_opening = threading.RLock()
+
+# The sources that were opened together last, by the connection of the first of them and by what they are.
+_together: "WeakKeyDictionary[Any, OrderedDict[tuple[Own, ...], tuple[Source, ...]]]" = WeakKeyDictionary()
+TOGETHER_MOST = 4
+
+
+def open_source(source: Any, written: Mapping[str, WrittenFacts], *, spark: Any = None) -> Source:
+    """Return a source from a path or glob, a frame, a (DuckDB connection, table name) pair, or an Ibis table.
+
+    `spark` is the session of a table of Spark. A source that is already open gets these facts instead of its own.
+    """
+    if is_spark_frame(source):
+        refuse_spark_frame()
+    if is_spark(source):
+        from tacit.tables.spark_tables import open_spark  # it needs what is here
+
+        return open_spark(source, spark, written)
+    if spark is not None:
+        raise InvalidParameter(
+            "spark= is for tables of Spark\nhint: tacit.table('spark://clinic.visits', spark=session)"
+        )
+    with no_warnings():
+        return _opened(source, written)
+
+
+def open_together(sources: Sequence[Source], *, streams: bool = False) -> tuple[Source, ...]:
+    """Return sources as one connection reads them, each with its own facts; no row is read.
+
+    Sources of our own connections are opened again in one that may reach the files of all of them. Tables of a user's
+    own connection are there already. One of each kind cannot be read together. The connections used last are kept,
+    since to open one takes longer than most questions; one that `streams` belongs to one question alone.
+    """
+    if all(source.backend.con is sources[0].backend.con for source in sources):
+        return tuple(sources)
+    _refuse_other_places(sources)
+    ours = [source.own for source in sources if source.own is not None]
+    if len(ours) < len(sources):
+        raise QueryRefused(
+            "these two tables cannot be read together: one is in a DuckDB connection of yours and the other is not"
+            "\nhint: give both as tables of one connection, or both as files or frames"
+        )
+    with no_warnings():
+        opened = _opened_together(ours, streams=True) if streams else _kept_together(sources[0].backend.con, ours)
+    return tuple(replace(each, columns=source.columns) for each, source in zip(opened, sources, strict=True))
+
+
+def _kept_together(first: Any, ours: Sequence[Own]) -> tuple[Source, ...]:
+    kept, which = _together.setdefault(first, OrderedDict()), tuple(ours)
+    if which not in kept:
+        kept[which] = _opened_together(ours, streams=False)
+    kept.move_to_end(which)
+    if len(kept) > TOGETHER_MOST:
+        kept.popitem(last=False)
+    return kept[which]
+
+
+def _opened_together(ours: Sequence[Own], *, streams: bool) -> tuple[Source, ...]:
+    backend = our_connection()
+    opened = tuple(own.into(backend, f"{OURS}_{place}") for place, own in enumerate(ours))
+    lock(backend, [path for own in ours for path in own.paths], streams=streams)
+    return opened
+
+
+def _refuse_other_places(sources: Sequence[Source]) -> None:
+    places = [None if source.elsewhere is None else source.elsewhere.place for source in sources]
+    if any(place is not places[0] for place in places[1:]):
+        raise QueryRefused(
+            "these two tables cannot be read together: their rows are not in the same engine"
+            "\nhint: give both as tables of one Spark session, or both as files or frames"
+        )
+
+
+def open_elsewhere(
+    elsewhere: Elsewhere, written: Mapping[str, WrittenFacts], *, stem: str, identity: str, others: Mapping[str, str]
+) -> Source:
+    """Return the source that stands for rows which another engine keeps; no row is read.
+
+    `others` are columns of types that cannot be read, which no question names.
+    """
+    with no_warnings():
+        source = _in_our_engine(Own(partial(_elsewhere_into, elsewhere, others)), {})
+        source = replace(source, stem=stem, identity=identity)
+        return replace(_with_facts(source, written), again=None)
+
+
+def _elsewhere_into(elsewhere: Elsewhere, others: Mapping[str, str], backend: Any, name: str) -> Source:
+    source = _frame_into(elsewhere.schema.empty_table(), backend, name)
+    more = {column: ColumnFacts(type="other") for column in others}
+    columns = {**source.columns, **more}
+    return replace(source, elsewhere=elsewhere, others={**source.others, **others}, columns=columns)
+
+
+def run_public(relation: ir.Table) -> pa.Table:
+    """Return the rows of a relation over public tables, from an engine for these alone; they are no secret."""
+    with no_warnings():
+        return _public_engine(os.getpid()).to_pyarrow(relation)
+
+
+@lru_cache(maxsize=1)
+def _public_engine(_process: int) -> Any:
+    """Return the engine of public tables; a forked process has none of its parent's threads, so it has its own."""
+    backend = our_connection()
+    lock(backend, [])
+    return backend
+
+
+@contextmanager
+def no_warnings() -> Iterator[None]:
+    """Open a source without warnings, even where warnings are errors.
+
+    Rows may decide whether a source is opened again, so a warning would show it. Ibis also uses a name that DuckDB will
+    drop, and the user cannot change that. Filters of warnings belong to the whole process, so this takes a lock.
+    """
+    with _opening, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _opened(source: Any, written: Mapping[str, WrittenFacts]) -> Source:
+    if isinstance(source, Source):
+        return _with_facts(source, written)
+    if isinstance(source, str | os.PathLike):
+        return _from_text(_path_text(source), written)
+    if isinstance(source, ir.Table):
+        return _from_ibis(source, written)
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        return _from_connection(source[0], source[1], written)
+    frame = frame_to_arrow(source)
+    if frame is None:
+        raise InvalidParameter(
+            f"a {type(source).__name__} cannot be opened as a table\nhint: give a path or glob of Parquet or CSV"
+            " files, an address with ?table=, a pandas, Polars or Arrow frame, (connection, 'table'), or an Ibis table"
+        )
+    return _from_frame(frame, written)
+
+
+def _with_facts(source: Source, written: Mapping[str, WrittenFacts]) -> Source:
+    """Return a source with these facts of its columns instead of its own."""
+    again = described(
+        source.table, source.backend, written, stem=source.stem, identity=source.identity, others=source.others
+    )
+    return replace(source, columns=again.columns)
+
+
+def _from_text(text: str, written: Mapping[str, WrittenFacts]) -> Source:
+    if text.lower().startswith(POSTGRES):
+        return _from_server(_postgres().table_at(text), written)
+    return _from_files(text, written)
+
+
+def _from_server(table: Any, written: Mapping[str, WrittenFacts]) -> Source:
+    return _in_our_engine(Own(partial(_postgres().into, table)), written)
+
+
+def _postgres() -> Any:
+    """Return the module that opens tables of PostgreSQL; what it needs comes with an extra."""
+    try:
+        from tacit.tables import postgres_table
+    except ModuleNotFoundError:
+        raise QueryRefused(
+            "tables of a PostgreSQL server need a package that is not installed\nhint: pip install 'tacit[postgres]'"
+        ) from None
+    return postgres_table
+
+
+def _path_text(source: "str | os.PathLike[str]") -> str:
+    path = os.fspath(source)
+    if not isinstance(path, str):
+        raise InvalidParameter("a path must be text, not bytes\nhint: os.fsdecode(path)")
+    return path
+
+
+def _in_our_engine(own: Own, written: Mapping[str, WrittenFacts], *, streams: bool = False) -> Source:
+    """Open a source alone in a connection of ours."""
+    backend = our_connection()
+    source = own.into(backend, OURS)
+    lock(backend, own.paths, streams=streams)
+    again = partial(_again, partial(_in_our_engine, own, {}, streams=True))
+    return replace(_with_facts(source, written), again=again, own=own)
+
+
+def _again(opening: "partial[Source]") -> Source:
+    with no_warnings():
+        return opening()
+
+
+def _from_frame(frame: pa.Table, written: Mapping[str, WrittenFacts]) -> Source:
+    refuse_duplicates(frame.column_names)
+    if all(reading_of(field.name, field.type) is None for field in frame.schema):
+        raise InvalidParameter(
+            "the frame has no column of a type that can be read\nhint: convert a column to text or a number"
+        )
+    return _in_our_engine(Own(partial(_frame_into, frame)), written)
+
+
+def _frame_into(frame: pa.Table, backend: Any, name: str) -> Source:
+    found = {field.name: reading_of(field.name, field.type) for field in frame.schema}
+    readings = [reading for reading in found.values() if reading is not None]
+    others = {field.name: str(field.type) for field in frame.schema if found[field.name] is None}
+    given = f"given_{name}"
+    try:
+        handed = {reading.name: stored_column(frame.column(reading.name), reading) for reading in readings}
+        backend.con.register(given, pa.table(handed))
+        backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, given)}")
+    except Exception:  # noqa: BLE001 - the engine's text may quote a cell
+        raise InvalidParameter(
+            "the frame has a column of a type that cannot be read\nhint: leave out that column, or convert it"
+        ) from None
+    source = described(backend.table(name), backend, {}, stem="data", identity=None, others=others)
+    return replace(source, rounded=_rounded(readings))
+
+
+def _rounded(readings: Iterable[Reading]) -> frozenset[str]:
+    return frozenset(reading.name for reading in readings if reading.rounds)
+
+
+def _from_files(pattern: str, written: Mapping[str, WrittenFacts]) -> Source:
+    if is_database(pattern):
+        return _from_database(pattern, written)
+    paths = sorted(glob.glob(pattern)) if glob.has_magic(pattern) else [pattern] if os.path.isfile(pattern) else []
+    if not paths:
+        raise QueryRefused(
+            f"there is no file at {pattern!r}\nhint: give the path of a Parquet or CSV file, a glob of them, or a table"
+            " of a DuckDB file: 'air.duckdb?table=flights'"
+        )
+    paths = [os.path.realpath(path) for path in paths]
+    if any(glob.has_magic(path) for path in paths):
+        raise QueryRefused(
+            f"a file of {pattern!r} has *, ? or [ in its path, which an engine would read as a pattern"
+            "\nhint: rename the file or its folder"
+        )
+    endings = {Path(path).suffix.lower() for path in paths}
+    if not (endings <= PARQUET or endings <= CSV):
+        raise QueryRefused(
+            f"{pattern!r} does not end like a Parquet or CSV file\nhint: rename it, or read it into a frame"
+        )
+    return _in_our_engine(Own(partial(_files_into, paths, pattern), tuple(paths)), written)
+
+
+def _files_into(paths: list[str], pattern: str, backend: Any, name: str) -> Source:
+    is_parquet = {Path(path).suffix.lower() for path in paths} <= PARQUET
+    files, others = tuple[ParquetFiles, ...](), dict[str, str]()
+    try:
+        if is_parquet:
+            found, others = open_parquet(backend, paths, name=name)
+            files = (found,)
+        else:
+            read_csv(backend, paths, name=name)
+        opened = opened_files(paths, schema_of if is_parquet else read_header)
+        table = backend.table(name)
+    except QueryRefused:
+        raise
+    except Exception:  # noqa: BLE001 - the engine's text may quote a cell
+        raise QueryRefused(
+            f"{pattern!r} cannot be read as the format of its ending\nhint: check that the file is complete"
+        ) from None
+    stem = Path(paths[0]).stem if len(paths) == 1 else Path(pattern).stem.strip("*?[]") or "data"
+    # a glob is identified by its pattern: a new file in it is like new rows in a file
+    identity = f"glob:{_whole_pattern(pattern)}" if glob.has_magic(pattern) else f"file:{paths[0]}"
+    source = described(table, backend, {}, stem=stem or "data", identity=identity, others=others)
+    rounded = frozenset[str]().union(*(_rounded(each.readings) for each in files))
+    source = replace(source, files=files, opened=(opened,), rounded=rounded)
+    return replace(source, aliases=file_aliases(paths), written=tuple(paths))
+
+
+def _whole_pattern(pattern: str) -> str:
+    """Return a glob as an absolute path, with links in its folder resolved unless the folder is itself a pattern."""
+    folder, name = os.path.split(os.path.abspath(pattern))
+    return os.path.join(folder if glob.has_magic(folder) else os.path.realpath(folder), name)
+
+
+def _from_database(text: str, written: Mapping[str, WrittenFacts]) -> Source:
+    return _in_our_engine(Own(partial(_database_into, text)), written)
+
+
+def _database_into(text: str, backend: Any, name: str) -> Source:
+    return _from_backend(backend, open_database(backend, text, name=f"attached_{name}"), {})
+
+
+def _from_connection(connection: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
+    if type(connection).__module__.startswith(("psycopg", "adbc_driver_manager")):
+        table = _postgres().table_of(connection, name)
+        if table is not None:
+            return _from_server(table, written)
+    if not type(connection).__module__.startswith(("duckdb", "_duckdb")):
+        raise InvalidParameter(
+            "the first item of the pair must be a DuckDB or PostgreSQL connection"
+            "\nhint: (duckdb.connect('file.db'), 'visits'), or (psycopg.connect(...), 'clinic.visits')"
+        )
+    return _from_backend(ibis.duckdb.from_connection(connection), name, written)
+
+
+def _from_backend(backend: Any, name: str, written: Mapping[str, WrittenFacts]) -> Source:
+    table, stem = named_table(backend, name)
+    return _from_stored(stored_table(table), written, stem=stem)
+
+
+def _from_ibis(table: ir.Table, written: Mapping[str, WrittenFacts]) -> Source:
+    return _from_stored(stored_table(table), written, stem="data")
+
+
+def _from_stored(stored: StoredTable, written: Mapping[str, WrittenFacts], *, stem: str) -> Source:
+    plain = _plain_cells(stored.table, backend := stored.table.get_backend())
+    others = dict.fromkeys(stored.generated, "a generated column")
+    source = described(plain.drop(*others), backend, written, stem=stem, identity=stored.identity, others=others)
+    kinds = stored.table.schema().items()
+    rounded = frozenset(name for name, kind in kinds if isinstance(kind, dt.Timestamp) and kind.scale == FINE_TIMES)
+    return replace(source, aliases=stored.aliases, written=stored.written, rounded=rounded)
+
+
+def _plain_cells(table: ir.Table, backend: Any) -> ir.Table:
+    """Return a DuckDB user's table with every text compared by its bytes, and every time in microseconds.
+
+    An ENUM is hashed by its code, which another row's value can change, and a collation takes different units or keys
+    for equal. Converting texts to bytes and back removes both. A time beyond the range of microseconds is NULL.
+    """
+    _refuse_other_meanings(backend)
+    plain = {}
+    for name, found in table.schema().items():
+        if found.is_string():
+            stored = _encode(table[name])
+            text = _decode(stored, "replace")
+            whole = (_octet_length(stored) <= TEXT_BYTES_MAX) & (_encode(text) == stored)
+            plain[name] = ibis.cases((whole, text), else_=ibis.null("string"))
+        elif found.is_binary():
+            plain[name] = ibis.cases(
+                (_octet_length(table[name]) <= TEXT_BYTES_MAX, table[name]), else_=ibis.null(found)
+            )
+        elif isinstance(found, dt.Timestamp) and found.scale in COARSE_TIMES:
+            plain[name] = table[name].try_cast("timestamp(6)")
+    # as a list: a column may be called 'self'
+    return table.mutate([value.name(name) for name, value in plain.items()]) if plain else table
+
+
+def _refuse_other_meanings(backend: Any) -> None:
+    """Refuse a user's DuckDB connection that changes how texts are compared, or replaces a built-in function."""
+    if backend.con.execute("SELECT current_setting('default_collation')").fetchall()[0][0]:
+        raise QueryRefused(
+            "this DuckDB connection has a default collation, which can treat different units as equal"
+            "\nhint: RESET default_collation, or open another connection"
+        )
+    # filtered in Python, because any SQL function may be replaced by the user's
+    functions = backend.con.execute("SELECT function_name, internal FROM duckdb_functions()").fetchall()
+    built_in = {name.lower() for name, is_internal in functions if is_internal}
+    for name, is_internal in functions:
+        if not is_internal and name.lower() in built_in:
+            raise QueryRefused(
+                f"this DuckDB connection has a macro '{name}' that replaces DuckDB's function: no row could be bounded"
+                "\nhint: DROP the macro, or open another connection"
+            )

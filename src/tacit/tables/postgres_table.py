@@ -1,0 +1,275 @@
+"""Opens a table of a PostgreSQL server: 'postgresql://host/db?table=clinic.visits', or (connection, 'clinic.visits').
+
+Opening reads the catalog, and no row. What is not a plain stored table is refused, since it may compute across rows:
+views, foreign tables, row security. The server stores, and gives the columns of a question as Arrow; every expression
+is ours. A condition that the server may also apply is a prefilter: it never loses a row and never raises, and our own
+SQL filters again. Connections and snapshots are left to `postgres_snapshot.py`.
+"""
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import unquote
+
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.tables.cells import Reading, quoted, select, stored_column
+from tacit.tables.connection import literal
+from tacit.tables.parquet import HANDED, NAMED, over, put_together
+from tacit.tables.postgres_catalog import PostgresColumn, TableFacts, find_table
+from tacit.tables.postgres_snapshot import Server, Snapshot, link_of
+from tacit.tables.source import Source, Wanted, described
+
+_ADDRESS = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+
+
+def is_postgres(text: str) -> bool:
+    """Return whether a text is the address of a PostgreSQL server."""
+    return _ADDRESS.match(text) is not None
+
+
+def table_at(text: str) -> "PostgresTable":
+    """Return the table that an address names, with ?table= in it; the rest of the address is libpq's."""
+    address, _, asked = text.partition("?")
+    words = [word for word in asked.split("&") if word]
+    named = [unquote(word.partition("=")[2]) for word in words if word.partition("=")[0] == "table"]
+    rest = [word for word in words if word.partition("=")[0] != "table"]
+    server = Server("?".join(filter(None, (address, "&".join(rest)))))
+    if len(named) > 1:
+        raise InvalidParameter("this address names more than one table\nhint: …?table=clinic.visits")
+    return opened(server, named[0] if named else None)
+
+
+def table_of(connection: Any, name: str) -> "PostgresTable | None":
+    """Return the table of that name that a psycopg or ADBC connection can reach, or None for any other object.
+
+    Connections of our own are opened, to where it leads; what it has not committed is not seen.
+    """
+    module = type(connection).__module__.partition(".")[0]
+    if module in ("psycopg", "psycopg2"):
+        password = connection.info.password
+        words = f"{connection.info.dsn} password={_libpq_word(password)}" if password else connection.info.dsn
+        return opened(Server(words), name)
+    if module == "adbc_driver_manager" and hasattr(connection, "adbc_database"):
+        if connection.adbc_get_info().get("vendor_name") != "PostgreSQL":
+            return None
+        return opened(Server(database=connection.adbc_database), name)
+    return None
+
+
+def _libpq_word(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def opened(server: Server, name: str | None) -> "PostgresTable":
+    """Return a table of a server by its name, or refuse it with the reason."""
+    link = link_of(server)
+    try:
+        return PostgresTable(server, find_table(link, name))
+    except QueryRefused:
+        raise
+    except Exception:  # noqa: BLE001 - libpq's text is not ours
+        raise QueryRefused(
+            "the catalog of this PostgreSQL database cannot be read\nhint: use PostgreSQL 12 to 18"
+        ) from None
+    finally:
+        link.close()
+
+
+@dataclass(eq=False)
+class PostgresTable:
+    """One opened table: its facts, and the snapshot that is read at the moment."""
+
+    server: Server
+    facts: TableFacts
+    _turn: Any = field(default_factory=threading.RLock, repr=False)
+    _deep: int = 0
+    _snapshot: Snapshot | None = field(default=None, repr=False)
+    _wanted: Wanted | None = field(default=None, repr=False)
+
+    def refuse_changes(self) -> None:
+        """Refuse if the table is gone, or is not as it was when it was opened; reads no row."""
+        link = link_of(self.server)
+        try:
+            found = find_table(link, self.facts.full_name)
+        except Exception:  # noqa: BLE001 - for any reason, it is not the table that was opened
+            raise QueryRefused(
+                f"{self.facts.full_name} is gone or cannot be read any more, so nothing was charged"
+                "\nhint: open the table again"
+            ) from None
+        finally:
+            link.close()
+        if found != self.facts:
+            raise QueryRefused(
+                f"{self.facts.full_name} no longer has the columns it was opened with, so nothing was charged"
+                "\nhint: open the table again, with a new version="
+            )
+
+    @contextmanager
+    def moment(self, beside: Sequence[Any]) -> Iterator[None]:
+        """Hold what is read inside to one snapshot, shared with the tables of the same server in `beside`."""
+        with self._turn:
+            self._deep += 1
+            theirs = [each for each in beside if isinstance(each, PostgresTable) and each.server == self.server]
+            held = next((each._snapshot for each in theirs if each._snapshot is not None), None)
+            mine = Snapshot(self.server, [each.facts.full_name for each in theirs], _check_all(theirs))
+            if self._deep == 1:
+                self._snapshot = held or mine
+            try:
+                yield
+            finally:
+                self._deep -= 1
+                if not self._deep:
+                    self._snapshot = None
+                    mine.close()
+
+    @contextmanager
+    def wanting(self, wanted: Wanted | None) -> Iterator[None]:
+        """Let the server leave out rows that a question does not want, where it certainly tells; inside `moment`."""
+        before, self._wanted = self._wanted, wanted
+        try:
+            yield
+        finally:
+            self._wanted = before
+
+    def read(self, readings: Sequence[Reading], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yield the rows' cells of these columns, in the form in which the engine gets them."""
+        snapshot, facts = self._snapshot, self.facts
+        if snapshot is None:
+            raise RuntimeError("rows of a server are read inside a moment")
+        columns = [facts.columns[each.name] for each in readings]
+        listed = ", ".join(f"{column.sql} AS {quoted(column.name)}" for column in columns)
+        condition = None if self._wanted is None else written(self._wanted, facts)
+        # as one condition, to which more may be added
+        text = f"SELECT {listed} FROM {facts.full_name} WHERE ({condition or 'TRUE'})"  # noqa: S608 - of names, quoted
+        for batch in snapshot.read(text, pages=facts.full_name if facts.is_plain else None):
+            if list(batch.schema.types) != [column.sent for column in columns]:
+                raise TypeError("a column has another type than when the table was opened")
+            cells = [stored_column(pa.chunked_array([batch.column(at)]), each) for at, each in enumerate(readings)]
+            yield from pa.Table.from_arrays(cells, schema=schema).to_batches()
+
+
+def _check_all(tables: Sequence[PostgresTable]) -> Any:
+    def check(link: Any) -> None:
+        for table in tables:
+            if find_table(link, table.facts.full_name) != table.facts:
+                raise TypeError("the table is not as it was when it was opened")
+
+    return check
+
+
+@dataclass(frozen=True)
+class SentRows:
+    """Rows of a server as Arrow batches; each scan reads them anew, from the snapshot of the moment."""
+
+    table: PostgresTable
+    readings: Sequence[Reading]
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        schema = pa.schema([(each.name, each.stored) for each in self.readings])
+        batches = put_together(self.table.read(self.readings, schema), schema)  # connects when the first is wanted
+        return pa.RecordBatchReader.from_batches(schema, batches).__arrow_c_stream__(requested_schema)
+
+
+@dataclass(frozen=True)
+class PostgresRows:
+    """A server's table in a connection of ours: the view it is asked as, read with the columns of a question alone."""
+
+    backend: Any
+    view: ir.Table
+    table: PostgresTable
+    readings: Sequence[Reading]
+
+    def reading(self, relation: ir.Table) -> ir.Table:
+        """Return the relation over a view of the columns that it names."""
+        fields = {each.name for each in relation.op().find(ops.Field)}
+        named = [each for each in self.readings if each.name in fields] or list(self.readings[:1])
+        handed, columns = f"{HANDED}_{self.view.get_name()}", f"{NAMED}_{self.view.get_name()}"
+        self.backend.con.register(handed, SentRows(self.table, named))
+        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {columns} AS {select(named, handed)}")
+        return over(relation, self.view, columns, {each.name for each in named})
+
+    def is_read_by_engine(self, _: ir.Table) -> bool:
+        """Return False: the engine gets rows, for every read anew."""
+        return False
+
+
+def into(table: PostgresTable, backend: Any, name: str) -> Source:
+    """Open a server's table in a connection of ours, as a view of that name; reads no row."""
+    facts = table.facts
+    readings = [column.reading for column in facts.columns.values()]
+    every = f"every_{HANDED}_{name}"
+    backend.con.register(every, SentRows(table, readings))
+    backend.con.execute(f"CREATE TEMP VIEW {quoted(name)} AS {select(readings, every)}")
+    view = backend.table(name)
+    source = described(view, backend, {}, stem=facts.name, identity=facts.identity, others=facts.others)
+    return replace(
+        source,
+        files=(PostgresRows(backend, view, table, readings),),
+        opened=(table,),
+        stores=(table,),
+        aliases=facts.aliases,
+        rounded=frozenset(each.name for each in readings if each.rounds),
+    )
+
+
+# --- the prefilter ---
+
+
+def written(wanted: Wanted, facts: TableFacts) -> str | None:
+    """Return a condition that holds wherever a wanted one does, or None where that is every row.
+
+    It may hold for more rows, since our own SQL filters again, and it raises for none.
+    """
+    if wanted.operator in ("and", "or"):
+        parts = [written(each, facts) for each in wanted.of]
+        known = [part for part in parts if part is not None]
+        if wanted.operator == "or" and len(known) < len(parts):
+            return None
+        return f"({f' {wanted.operator.upper()} '.join(known)})" if known else None
+    column = facts.columns.get(wanted.column)
+    if column is None or column.type != wanted.type:
+        return None
+    return _compared(column, wanted, is_utf8=facts.is_utf8)
+
+
+def _compared(column: PostgresColumn, wanted: Wanted, *, is_utf8: bool) -> str | None:
+    # the cells as they are sent: what is NULL there is NULL for us
+    cell, kind = column.sql, column.type
+    if wanted.operator in ("is_null", "is_not_null"):
+        return f"({cell} {wanted.operator.upper().replace('_', ' ')})" if kind in _EXACTLY_READ else None
+    constants = [_constant(value, kind, is_utf8=is_utf8) for value in wanted.values]
+    if not constants or any(constant is None for constant in constants):
+        return None
+    listed = ", ".join(filter(None, constants))
+    if kind == "text":
+        return f'({cell} COLLATE "C" IN ({listed}))' if wanted.operator in ("=", "in") else None
+    if wanted.operator == "in":
+        return f"({cell} IN ({listed}))"
+    return f"({cell} {wanted.operator} {listed})" if wanted.operator in _COMPARISONS else None
+
+
+_COMPARISONS = {"=", "<>", "<", "<=", ">", ">="}
+# Types whose cells mean to us what is sent: NULL, and nothing else, is NULL.
+_EXACTLY_READ = {"int", "bool", "date"}
+
+
+def _constant(value: object, kind: str, *, is_utf8: bool) -> str | None:
+    """Return a constant of the column's own type as SQL writes it, or None where it has to be left to us."""
+    if kind == "bool":
+        return str(value).upper() if isinstance(value, bool) else None
+    if kind == "int":
+        return f"({value})" if isinstance(value, int) and not isinstance(value, bool) else None
+    if kind == "date":
+        return f"'{value}'::date" if type(value).__name__ == "date" else None
+    if kind == "text" and isinstance(value, str):
+        # a text that the server cannot hold would raise
+        is_sendable = is_utf8 and "\0" not in value and value.isprintable()
+        return literal(value) if is_sendable else None
+    return None

@@ -1,0 +1,241 @@
+"""Opens a table of Spark: its schema, its name in the catalog, and that executors can compute; no row is read.
+
+Only what Spark Connect has is used, so that shared and serverless clusters work. A view or a DataFrame computes, and
+may compute across rows, so only stored tables are opened, of formats in which no cell makes Spark fail. Which parts
+are computed where is left to the engine.
+"""
+
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.tables.elsewhere import Elsewhere
+from tacit.tables.formats import no_warnings, open_elsewhere
+from tacit.tables.schema import WrittenFacts
+from tacit.tables.source import Source, refuse_duplicates
+
+_HERE = re.compile(r"spark://(?P<name>.+)", re.DOTALL)
+_THERE = re.compile(r"(?P<server>sc://[^?]+)\?table=(?P<name>.+)", re.DOTALL)
+STORED = frozenset({"MANAGED", "EXTERNAL"})
+# In these no cell makes Spark fail, as far as the file itself is sound.
+FORMATS = frozenset({"parquet", "orc", "delta", "iceberg", "hudi"})
+DETAILS = "# detailed table information"
+COMPUTES = ("row filter", "column masks", "# row filter", "# column masks")
+KINDS: dict[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "varchar": pa.string(),
+    "char": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+RETRIES = 5  # which take about 17 seconds
+PADDED = "__CHAR_VARCHAR_TYPE_STRING"
+# Dates and times of Parquet files are what their numbers say, also before 1582.
+AS_WRITTEN = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+
+
+@dataclass(frozen=True)
+class SparkTable:
+    """A stored table of Spark: the session that reads it, its full name, and its columns of padded text."""
+
+    session: Any
+    name: str
+    padded: frozenset[str]
+    format: str
+    columns: tuple[tuple[str, str], ...]  # the name and type of each, as when it was opened
+
+    def rows(self, columns: tuple[str, ...]) -> Any:
+        """Return a DataFrame of these columns; nothing is computed but that blanks at the end of CHAR are left out.
+
+        They have plain names, c0 and on: pyspark looks columns up again by their names, and takes a point in one for a
+        part of something else.
+        """
+        reader = self.session.read
+        for option, value in AS_WRITTEN.items() if self.format == "parquet" else ():
+            reader = reader.option(option, value)
+        # as text: functions of pyspark belong to the kind of session that was made last, which may be another
+        read = [f"rtrim({_quoted(name)})" if name in self.padded else _quoted(name) for name in columns]
+        return reader.table(self.name).selectExpr(*[f"{each} AS c{at}" for at, each in enumerate(read)])
+
+    @staticmethod
+    def mapped(rows: Any, task: Any, columns: str) -> Any:
+        """Return what a task makes of the Arrow batches of a DataFrame; it runs when the result is taken."""
+        with no_warnings():  # pyspark warns of whichever pandas there is, which must not end a question
+            return rows.mapInArrow(task, columns)
+
+    def refuse_changes(self) -> None:
+        """Refuse if the table is gone, or has other columns than when it was opened; reads no row."""
+        try:
+            columns = _columns(self.session.table(self.name).schema)
+        except Exception:  # noqa: BLE001 - for any reason, it cannot be read
+            raise QueryRefused(
+                f"Spark has no table {self.name} any more, or does not answer, so nothing was charged"
+                "\nhint: check the session, or open the table again"
+            ) from None
+        if columns != self.columns:
+            raise QueryRefused(
+                f"the Spark table {self.name} no longer has the columns it was opened with, so nothing was charged"
+                "\nhint: open the table again, with a new version="
+            )
+
+
+def open_spark(address: str, session: Any, written: Mapping[str, WrittenFacts]) -> Source:
+    """Return the source that stands for a stored table of Spark."""
+    name, session = _session(address, session)
+    found = _stored(session, name)
+    full = ".".join(map(_quoted, (found.catalog or "spark_catalog", *(found.namespace or ()), found.name)))
+    format, location = _format(session, full)
+    frame = session.table(full)
+    if frame.isStreaming:
+        raise QueryRefused(f"{full} is a stream\nhint: give a stored table")
+    fields = list(frame.schema.fields)
+    refuse_duplicates([field.name for field in fields])
+    kinds = {field.name: _kind(field) for field in fields}
+    others = {field.name: field.dataType.simpleString() for field in fields if kinds[field.name] is None}
+    schema = pa.schema([(each, kind) for each, kind in kinds.items() if kind is not None])
+    if not len(schema):
+        raise QueryRefused(f"no column of {full} can be read\nhint: convert a column to text or a number")
+    padded = frozenset(field.name for field in fields if str(field.metadata.get(PADDED, "")).startswith("char"))
+    table = SparkTable(session, full, padded, format, _columns(frame.schema))
+    elsewhere = Elsewhere(schema, table, session)
+    return open_elsewhere(
+        elsewhere, written, stem=found.name, identity=f"spark:{full.lower()}:{location}", others=others
+    )
+
+
+def _session(address: str, session: Any) -> tuple[str, Any]:
+    try:
+        import pyspark  # noqa: F401 - whether it is there
+    except ImportError:
+        raise InvalidParameter("tables of Spark need pyspark\nhint: pip install 'tacit[spark]'") from None
+    there = _THERE.fullmatch(address)
+    if there is not None:
+        if session is not None:
+            raise InvalidParameter("an address of a Spark server makes its own session\nhint: leave out spark=")
+        return there["name"], _session_on(there["server"])
+    here = _HERE.fullmatch(address)
+    if here is None:
+        raise InvalidParameter(
+            "this address of a Spark server names no table\nhint: sc://host:15002?table=catalog.schema.table"
+        )
+    if session is None:
+        raise InvalidParameter(
+            "a table of Spark is read in a session of yours\nhint: tacit.table('spark://clinic.visits', spark=session)"
+        )
+    return here["name"], session
+
+
+_sessions: dict[str, Any] = {}  # one for each address, so that tables of one server can be read together
+_connecting = threading.Lock()
+
+
+def _session_on(server: str) -> Any:
+    """Return this process's session on a Spark Connect server: the one it has, if the server still knows it."""
+    try:
+        with no_warnings():
+            # not the builder of pyspark.sql: it would have sessions of the other kind stop working in this process
+            from pyspark.sql.connect.session import SparkSession
+    except Exception:  # noqa: BLE001 - pyspark has an error of its own for packages that are missing
+        raise InvalidParameter(
+            "addresses of Spark Connect need packages that are missing here\nhint: pip install 'tacit[spark]'"
+        ) from None
+    with _connecting:
+        try:
+            _refuse_ended(_sessions[server])
+        except Exception:  # noqa: BLE001 - there is none, or its server has forgotten it
+            _sessions.pop(server, None)
+        try:
+            if server not in _sessions:
+                session = SparkSession.builder.remote(server).create()
+                _refuse_ended(session)
+                _sessions[server] = session
+        except Exception:  # noqa: BLE001 - for any reason, there is no session
+            raise QueryRefused(
+                "the Spark server does not answer\nhint: check the address, and that Spark Connect runs there:"
+                " sc://host:15002?table=catalog.schema.table"
+            ) from None
+        return _sessions[server]
+
+
+def _refuse_ended(session: Any) -> None:
+    """Ask the server something, a few times if it does not answer; left alone, pyspark would ask for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    client = session.client
+    usual = client.get_retry_policies()
+    client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
+    try:
+        if session.is_stopped or not session.version:
+            raise ConnectionError("the session has ended")
+    finally:
+        client.set_retry_policies(usual)
+
+
+def _stored(session: Any, name: str) -> Any:
+    """Return what the catalog says of a table; refuse what is not stored."""
+    try:
+        found = session.catalog.getTable(name)
+    except Exception:  # noqa: BLE001 - for any reason, there is no such table
+        raise QueryRefused(
+            f"Spark has no table {name!r}\nhint: give its full name: 'spark://catalog.schema.table'"
+        ) from None
+    if found.isTemporary or found.tableType not in STORED:
+        raise QueryRefused(
+            f"{name!r} is a {'temporary view' if found.isTemporary else str(found.tableType).lower().replace('_', ' ')}"
+            " of Spark, which may compute across rows: one person could change others' rows"
+            "\nhint: store it (CREATE TABLE … AS SELECT …), or ask the table it is made from"
+        )
+    return found
+
+
+def _format(session: Any, full: str) -> tuple[str, str]:
+    """Return the format of a stored table, and where it is; refuse formats and policies that cells can stop."""
+    described = [
+        (str(row["col_name"]).strip().lower(), str(row["data_type"]))
+        for row in session.sql(f"DESCRIBE TABLE EXTENDED {full}").collect()
+    ]
+    names = [name for name, _ in described]
+    facts = dict(described[names.index(DETAILS) :] if DETAILS in names else ())  # before it are columns
+    if any(name in COMPUTES for name in names if name.startswith("#")) or any(name in COMPUTES for name in facts):
+        raise QueryRefused(
+            f"{full} has a row filter or a column mask, which computes when rows are read"
+            "\nhint: ask as a user to whom it does not apply, or store what they may see as a table"
+        )
+    format = facts.get("provider", "").lower()
+    if format not in FORMATS:
+        raise QueryRefused(
+            f"{full} is stored as {format or 'a format without a name'}, in which one cell can make Spark fail"
+            f"\nhint: copy it into a table of one of these formats: {', '.join(sorted(FORMATS))}"
+        )
+    return format, facts.get("location", "")
+
+
+def _kind(field: Any) -> pa.DataType | None:
+    """Return the Arrow type in which a column comes; None if some cell of it could not be read."""
+    kind = field.dataType
+    name = kind.typeName()
+    if name == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
+    return KINDS.get(name.partition(" ")[0].partition("(")[0])
+
+
+def _columns(schema: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,153 @@
+"""Variances, covariances and correlations of a scaled plan: their numbers, and intervals that hold what was kept.
+
+A test that draws noise counts misses among many cells. It fails falsely at most once in 10^9 runs.
+"""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tacit.answer.bounds_words import bounds_lines
+from tacit.answer.columns import noisy_columns
+from tacit.answer.disclosure import bounds_record
+from tacit.plan import Correlation, Covariance, Measured, StandardDeviation, Variance, Vector
+from tacit.plan.bounds.scaling import Outlook
+from tacit.query import Call, Column
+from tests.answer.scaled_plans import noisy_of, scaled_plan
+from tests.answer.scaled_tables import noise
+from tests.answer.test_scaled_coverage import misses_most
+
+CONFIDENCE = Fraction(95, 100)
+GROUPS, SHIFT = 300, 10
+CENTRE = 1 << 30
+X, Z = (Measured(Column(name), "int", Fraction(1), -CENTRE, CENTRE) for name in "xz")
+SQUARES = [
+    Measured(Call("*", (Column(one), Column(two))), "float", Fraction(1), 0 if one == two else -(1 << 40), 1 << 40)
+    for one, two in (("x", "z"), ("x", "x"), ("z", "z"))
+]
+FOUND = [
+    (Variance("v", 4, 0), lambda x, z: x.var()),
+    (StandardDeviation("s", 4, 0), lambda x, z: x.std()),
+    (Covariance("c", 3, 0, 1), lambda x, z: float(np.cov(x, z, bias=True)[0, 1])),
+    (Correlation("r", 3, 0, 1), lambda x, z: float(np.corrcoef(x, z)[0, 1])),
+]
+
+
+def vectors(outlook=None):
+    """Rows, the sums of x and z about 0, and those of x·z, x² and z²."""
+    sums = [Vector("centred", at, centre=CENTRE, shift=SHIFT, rows=0) for at in (0, 1)]
+    products = [
+        Vector("centred", 2 + at, centre=-column.low, shift=SHIFT, rows=0, factors=factors)
+        for at, (column, factors) in enumerate(zip(SQUARES, ((1, 2), (1, 1), (2, 2)), strict=True))
+    ]
+    return [replace(each, outlook=outlook) for each in (Vector("counted", 0, shift=SHIFT), *sums, *products)]
+
+
+def plan_of(scale, *, kind="laplace", groups=GROUPS, outlook=None):
+    scales = [scale * times * 2**SHIFT for times in (1, 10, 10, 100, 100, 100)]
+    outputs = [output for output, _ in FOUND]
+    return scaled_plan(outputs, vectors(outlook), scales=scales, groups=groups, noise=kind, measured=(X, Z, *SQUARES))
+
+
+def people(rng, groups=GROUPS):
+    """Two columns of each group that go together, about middles of their own."""
+    found = []
+    for _ in range(groups):
+        x = rng.integers(-20, 20, 2000) + rng.integers(-5, 5)
+        found.append((x.astype(float), (x // 2 + rng.integers(-9, 9, 2000)).astype(float)))
+    return found
+
+
+def exact_cells(groups):
+    sums = [[len(x), x.sum(), z.sum(), (x * z).sum(), (x * x).sum(), (z * z).sum()] for x, z in groups]
+    return np.array(sums).T * 2**SHIFT
+
+
+def columns_of(plan, groups, rng=None):
+    cells = exact_cells(groups)
+    if rng is not None:
+        cells = [row + noise(release, len(groups), rng) for row, release in zip(cells, plan.releases, strict=True)]
+    return noisy_columns(plan, noisy_of(cells), CONFIDENCE)
+
+
+def test_without_noise_to_speak_of_they_are_the_groups_own():
+    groups = people(np.random.default_rng(1), 5)
+    for column, (_, truth) in zip(columns_of(plan_of(Fraction(1, 1000), groups=5), groups), FOUND, strict=True):
+        assert column.values == pytest.approx([truth(x, z) for x, z in groups], abs=1e-6)
+        assert all(
+            low <= value <= high for low, value, high in zip(column.low, column.values, column.high, strict=True)
+        )
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
+def test_intervals_hold_what_was_kept(kind):
+    rng = np.random.default_rng(11)
+    groups = people(rng)
+    columns = columns_of(plan_of(20, kind=kind), groups, rng)
+    for column, (_, truth) in zip(columns, FOUND, strict=True):
+        inside = [
+            (low is None or low <= truth(x, z)) and (high is None or truth(x, z) <= high)
+            for low, high, (x, z) in zip(column.low, column.high, groups, strict=True)
+        ]
+        assert len(inside) - sum(inside) <= misses_most(GROUPS, 0.05)
+    spans = columns[0]
+    usual = np.median([high - low for low, high in zip(spans.low, spans.high, strict=True)])
+    assert usual < 0.5 * np.median(spans.values)  # and they are not wide for nothing
+
+
+def test_a_group_whose_rows_may_be_noise_has_no_spread():
+    plan = plan_of(20, groups=1)
+    columns = noisy_columns(plan, noisy_of([[30 << SHIFT], [0], [0], [0], [99 << SHIFT], [99 << SHIFT]]), CONFIDENCE)
+    assert [column.values for column in columns] == [(None,)] * 4
+    assert [(column.low, column.high) for column in columns] == [
+        ((0.0,), (None,)),
+        ((0.0,), (None,)),
+        ((None,), (None,)),
+        ((-1.0,), (1.0,)),
+    ]
+
+
+def test_noise_alone_makes_no_negative_variance_and_no_correlation_of_nothing():
+    plan = plan_of(1, groups=1)
+    cells = [[1000 << SHIFT], [0], [0], [50 << SHIFT], [-(20 << SHIFT)], [900 << SHIFT]]
+    variance, deviation, _, correlation = noisy_columns(plan, noisy_of(cells), CONFIDENCE)
+    assert variance.values == deviation.values == (0.0,)
+    assert variance.high[0] > 0
+    assert correlation.values == (None,)
+
+
+def test_what_facts_foretell_to_be_scaled_away_is_in_the_bars_and_below_the_answer():
+    groups = people(np.random.default_rng(2), 4)
+    outlook = Outlook(people=500.0, mass=8000.0, kept=0.9, scaled=20.0, beyond=1.0, beyond_most=7.0, excess=0.0)
+    alike = plan_of(Fraction(1, 1000), groups=4, outlook=outlook)
+    made = list(alike.scaling.vectors)
+    made[4] = replace(made[4], outlook=replace(outlook, kept=0.45))
+    uneven = replace(alike, scaling=replace(alike.scaling, vectors=tuple(made)))
+    for plan, off in ((alike, 0.0), (uneven, 0.5)):
+        variance = columns_of(plan, groups)[0]
+        for low, value, high in zip(variance.low, variance.values, variance.high, strict=True):
+            assert (high - value) / value == pytest.approx(off, abs=1e-4)
+            assert (value - low) / value == pytest.approx(off, abs=1e-4)
+    lines = bounds_lines(uneven, bounds_record(uneven, noisy_of(exact_cells(groups)), CONFIDENCE))
+    assert any(line.startswith("v is of what scaling leaves") and "10 % of rows and 55 %" in line for line in lines)
+
+
+def test_what_may_be_cut_of_people_too_few_to_be_seen_is_above_a_variance_and_on_both_sides_of_a_covariance():
+    groups = people(np.random.default_rng(3), 4)
+    outlook = Outlook(people=500.0, mass=8000.0, kept=0.9, scaled=20.0, beyond=1.0, beyond_most=7.0, excess=0.0)
+    seen = plan_of(Fraction(1, 1000), groups=4, outlook=outlook)
+    made = [
+        replace(each, outlook=replace(outlook, unseen_cut=8000.0)) if each.factors is not None else each
+        for each in seen.scaling.vectors
+    ]
+    unseen = replace(seen, scaling=replace(seen.scaling, vectors=tuple(made)))
+    before, after = (columns_of(plan, groups) for plan in (seen, unseen))
+    for at, sides in ((0, (0,)), (2, (1, 1))):
+        step = [(high - value) for value, high in zip(after[at].values, after[at].high, strict=True)]
+        was = [(high - value) for value, high in zip(before[at].values, before[at].high, strict=True)]
+        assert all(new == pytest.approx(math.hypot(old, 1.0), rel=0.02) for new, old in zip(step, was, strict=True))
+        moved = [old - new for old, new in zip(before[at].low, after[at].low, strict=True)]
+        assert all((each > 0) == (len(sides) == 2) for each in moved)

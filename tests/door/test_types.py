@@ -1,0 +1,56 @@
+"""A user's own script is checked by mypy in strict mode: tables, questions, columns and answers have types."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+SCRIPT = """
+import tacit
+
+budget = tacit.epsilon(3, delta=1e-6)
+visits: tacit.Table = tacit.table("visits.parquet", unit="id", budget=budget, ledger=tacit.TRYOUT)
+adults: tacit.Table = visits.where(tacit.col("age") >= 18).filter((tacit.col("days") > 7) & (tacit.col("ward") == "a"))
+grouped: tacit.Table = adults.group_by(["ward", "sex"])
+question: tacit.Question = grouped.agg(tacit.mean("days"), n=tacit.count(), share=tacit.mean(tacit.col("days") > 3))
+answer: tacit.Answer = question.answer(epsilon=1)
+rows: list[dict[str, object]] = answer.to_dicts()
+names: tuple[str, ...] = visits.columns
+by_floor: tacit.Question = visits.join(tacit.public({"ward": ["a"], "floor": [1]}), on="ward").group_by("floor").count()
+asked: tacit.Question = visits.sql("SELECT ward, AVG(days) FROM visits GROUP BY ward", dialect="postgres")
+print(asked.plan(error="2%").loss, by_floor, rows, names, visits.describe())
+"""
+WRONG = """
+import tacit
+
+visits: tacit.Table = tacit.table("visits.parquet", unit="id")
+visits.count().answer(epsilon=1).to_dicts().keys()
+answer: tacit.Answer = visits.group_by("ward").agg(n=tacit.count())
+tacit.col("age") + []
+"""
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("scripts")
+
+    def check(script):
+        (folder / "script.py").write_text(script)
+        words = ["--strict", "--ignore-missing-imports", "--cache-dir", str(folder / "cache"), "script.py"]
+        places = os.environ | {"MYPYPATH": str(SOURCE)}
+        command = [sys.executable, "-m", "mypy", *words]
+        return subprocess.run(command, cwd=folder, env=places, capture_output=True, text=True, check=False).stdout
+
+    return check
+
+
+def test_a_script_of_every_verb_passes(checked):
+    assert checked(SCRIPT).startswith("Success")
+
+
+def test_wrong_uses_are_found(checked):
+    found = checked(WRONG)
+    assert [line for line in (5, 6) if f"script.py:{line}: error" in found] == [5, 6]

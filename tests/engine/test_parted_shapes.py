@@ -1,0 +1,58 @@
+"""Every shape of question that engines are tested with, cut by unit and answered in parts: the integers of the whole.
+
+The scheduler here is the tests' own, so that it runs wherever Spark does not.
+"""
+
+import pytest
+
+import tacit
+from tacit.engine.embedded import EmbeddedEngine
+from tacit.engine.kernel import kernel_path
+from tacit_gauntlet.stage.parts import as_read, asked_in_parts, stand_in
+from tests.engine.exact import SALT
+from tests.engine.test_elsewhere import COLUMNS, LEARNED, SHAPES, asked, local, visits
+
+PARTS = {"sql": 3, "kernel": 5}
+
+
+def elsewhere(rows):
+    """Return what opens rows that are handed over in parts; each table is one of its own."""
+    return {"source": stand_in(rows, name="_".join(rows.column_names))}
+
+
+def compared(here, there, plan):
+    """Compare the whole's integers with those of parts, on every path; return how often."""
+    times = 0
+    source = here.session.engine.source
+    for path in ["sql", "kernel"] if kernel_path.supports(plan, source) else ["sql"]:
+        whole = as_read(EmbeddedEngine(source, path=path).aggregate(plan, SALT))
+        for quick in (False, True):
+            found = asked_in_parts(there, plan, SALT, parts=PARTS[path], places=2, path=path, quickly=quick)
+            assert found is None or as_read(found) == whole, (path, quick)
+            times += found is not None
+    return times
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.usefixtures("kernel")
+def test_parts_of_any_shape_add_up_to_the_whole(shape):
+    here, there = asked(shape, local), asked(shape, elsewhere)
+    plan = here.plan(epsilon=1).plan
+    assert there.plan(epsilon=1).plan == plan
+    assert compared(here, there, plan)
+
+
+@pytest.mark.parametrize("shape", LEARNED)
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])  # people are scaled into a cap of L1, and of L2
+@pytest.mark.usefixtures("kernel")
+def test_facts_are_learned_and_people_scaled_in_parts_as_in_the_whole(shape, noise):
+    def question(hold):
+        columns = {"x": {"between": (0, 10)}, "place": COLUMNS["place"]}
+        words = {"unit": "id", "budget": tacit.epsilon(100, delta=1e-6), "columns": columns, "ledger": ":memory:"}
+        return tacit.table(**(words | hold(visits())), name="visits").sql(LEARNED[shape])
+
+    here, there = question(local), question(elsewhere)
+    foreseen = here.plan(epsilon=1, noise=noise)
+    plans = [foreseen.plan, *(each.plan for each in foreseen.wanted)]
+    assert len(plans) > 1
+    assert all(compared(here, there, plan) for plan in plans)

@@ -1,0 +1,148 @@
+"""What the server's tests share: a small catalog, a desk with the test's own clock, and a client in this process."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.ledger import Person, open_ledger
+from tacit.server import Desk, make_app
+from tacit.tables import read_catalog
+
+CATALOG = """
+ledger = "ledger.db"
+
+[tables.visits]
+source = "visits.parquet"
+unit = "patient"
+budget = { epsilon = 20 }
+hold = "2s"
+rows_per_unit = 1
+groups_per_unit = 1
+most_rows_per_unit = 1
+
+[tables.visits.columns.ward]
+keys = ["A", "B", "C"]
+
+[tables.visits.columns.days]
+between = [0, 30]
+
+[tables.pay]
+source = "pay.parquet"
+unit = "person"
+budget = { epsilon = 5 }
+rows_per_unit = 1
+groups_per_unit = 1
+most_rows_per_unit = 1
+
+[tables.pay.columns.income]
+between = [0, 1000]
+"""
+
+PEOPLE = {
+    "tacit_ada": Person("ada", "curator"),
+    "tacit_ben": Person("ben", "analyst", ("visits",)),
+    "tacit_cleo": Person("cleo", "analyst", ("visits", "pay")),
+    "tacit_audit": Person("dora", "auditor"),
+    "tacit_audit_pay": Person("emil", "auditor", ("pay",)),
+}
+
+
+@dataclass(frozen=True)
+class Book:
+    """Tokens and people in memory."""
+
+    people: Mapping[str, Person] = field(default_factory=lambda: dict(PEOPLE))
+
+    def whose(self, secret: str) -> Person | None:
+        return self.people.get(secret)
+
+
+@dataclass
+class Clock:
+    """A clock that moves when somebody sleeps, and notes how long they did."""
+
+    time: float = 1000.0
+    slept: list[float] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)  # half-way, before what was computed is written
+
+    def now(self) -> float:
+        return self.time
+
+    def wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        self.time += seconds
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+
+
+@dataclass(frozen=True)
+class House:
+    """A desk, its clock, and requests to it."""
+
+    desk: Desk
+    clock: Clock
+    folder: Path
+
+    def send(self, method: str, path: str, token: str | None = "tacit_ada", **given: Any) -> httpx.Response:
+        headers = {**({} if token is None else {"Authorization": f"Bearer {token}"}), **given.pop("headers", {})}
+
+        async def exchange() -> httpx.Response:
+            transport = httpx.ASGITransport(app=make_app(self.desk))
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return await client.request(method, path, headers=headers, **given)
+
+        return asyncio.run(exchange())
+
+    def ask(
+        self, asked: Mapping[str, Any], token: str = "tacit_ada", key: str | None = None, table: str = "visits"
+    ) -> Any:
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return self.send("POST", f"/api/v1/tables/{table}/questions", token, json=asked, headers=headers)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a catalog of two tables."""
+    count = 600
+    visits = {
+        "patient": list(range(count)),
+        "ward": ["A", "B", "C"] * (count // 3),
+        "days": [1, 2, 3, 4] * (count // 4),
+    }
+    pq.write_table(pa.table(visits), tmp_path / "visits.parquet")
+    pq.write_table(pa.table({"person": list(range(50)), "income": [10] * 50}), tmp_path / "pay.parquet")
+    (tmp_path / "tacit.toml").write_text(CATALOG)
+    return tmp_path
+
+
+@pytest.fixture
+def open_house(folder: Path) -> Iterator[Callable[..., House]]:
+    """Open a desk on the folder; a second one is another replica, with the same ledger."""
+    opened: list[House] = []
+
+    def open_it(**options: Any) -> House:
+        clock = Clock()
+        file = read_catalog(folder / "tacit.toml")
+        given = {"tokens": Book(), "now": clock.now, "sleep": clock.sleep, "wait": clock.wait, **options}
+        opened.append(House(Desk(file, open_ledger(file.ledger), **given), clock, folder))
+        return opened[-1]
+
+    yield open_it
+    for each in opened:
+        each.desk.close()
+        each.desk.ledger.close()
+
+
+@pytest.fixture
+def house(open_house: Callable[..., House]) -> House:
+    """A desk with the test's own clock."""
+    return open_house()

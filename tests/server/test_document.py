@@ -1,0 +1,127 @@
+"""Every route, tried with what its own document says and with what it forbids: nothing is an error of the server's."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+from unittest import SkipTest
+from urllib.parse import quote, urlencode
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+
+from tacit.server import make_app
+from tests.server.conftest import House
+
+EXAMPLES = 4
+# each route of the document; a route that is new is named here too
+ROUTES = (
+    "GET /health",
+    "GET /ready",
+    "GET /metrics",
+    "GET /api/v1/tables",
+    "POST /api/v1/tables",
+    "GET /api/v1/tables/{table}",
+    "GET /api/v1/tables/{table}/budget",
+    "POST /api/v1/tables/{table}/plan",
+    "POST /api/v1/tables/{table}/questions",
+    "GET /api/v1/questions/{key}",
+    "GET /api/v1/ledger",
+    "GET /api/v1/answers/{number}/certificate",
+    "GET /api/v1/answers/{number}.csv",
+    "GET /api/v1/answers/{number}.svg",
+    "GET /api/v1/people",
+    "POST /api/v1/people",
+    "POST /api/v1/tokens",
+    "DELETE /api/v1/tokens/{id}",
+    "POST /api/v1/grants",
+    "POST /mcp",
+)
+QUIET = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def document_of(house: House) -> Any:
+    return house.send("GET", "/api/v1/openapi.json", token=None).json()
+
+
+def test_the_document_is_one_and_names_every_route(house: House) -> None:
+    document = document_of(house)
+    named = {f"{method.upper()} {path}" for path, verbs in document["paths"].items() for method in verbs}
+    assert named == set(ROUTES)
+    schemathesis.openapi.from_dict(document).validate()
+    for path, verbs in document["paths"].items():
+        for verb in verbs.values():
+            assert verb["summary"]
+            if path != "/health":
+                assert "application/problem+json" in verb["responses"]["default"]["content"]
+
+
+def test_no_request_is_an_error_of_the_server(
+    open_house: Callable[..., House], folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = open_house(sources=(folder,))
+    app = make_app(house.desk)
+    monkeypatch.setattr("tests.server.conftest.make_app", lambda _desk: app)
+    reply = house.ask({"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}, key="k").json()
+    known = {"table": "visits", "number": str(reply["facts"]["receipt"]["entry"]), "key": "k"}
+    document = schemathesis.openapi.from_dict(document_of(house))
+    found = {route: tried(house, document, route, known) for route in ROUTES}
+    assert all(statuses.total() >= 2 for statuses in found.values()), found
+    assert all(max(statuses) < 500 for statuses in found.values()), found
+    assert {200, 404} <= set(found["GET /api/v1/tables/{table}"]), found
+    assert 422 in found["POST /api/v1/tables/{table}/questions"], found
+
+
+def tried(house: House, document: Any, route: str, known: dict[str, Any]) -> Counter[int]:
+    """Return the statuses of made-up requests of a route, of things that do not exist and of things that do."""
+    method, path = route.split(" ")
+    statuses: Counter[int] = Counter()
+
+    def send(case: Any) -> None:
+        pictures = path.endswith(".svg") and 200 in statuses  # one takes as long as all else of this route
+        for values in (dict(case.path_parameters or {}), *([] if pictures else [known])):
+            statuses[sent(house, method, path, values, case)] += 1
+
+    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        with suppress(Unsatisfiable, SkipTest):  # nothing of some routes can be wrong
+            QUIET(given(document[path][method].as_strategy(generation_mode=mode))(send))()
+    return statuses
+
+
+def sent(house: House, method: str, path: str, parameters: dict[str, Any], case: Any) -> int:
+    """Return the status of a request that was made up; what HTTP itself cannot carry is left out of it."""
+    place = path
+    for name, value in parameters.items():
+        place = place.replace(f"{{{name}}}", quote(str(value), safe="") or "%20")
+    if case.query:
+        place += "?" + urlencode({str(name): str(value) for name, value in case.query.items()}, errors="replace")
+    raw = case.body if isinstance(case.body, bytes) else json.dumps(made_plain(case.body)).encode()
+    headers = {
+        str(name): str(value).encode("ascii", "replace").decode()
+        for name, value in (case.headers or {}).items()
+        if str(name).lower() == "idempotency-key" and str(value).isprintable()
+    }
+    reply = house.send(method, place, content=b"" if method in ("GET", "DELETE") else raw, headers=headers)
+    asyncio.set_event_loop(None)
+    return reply.status_code
+
+
+def made_plain(body: Any) -> Any:
+    """Return a body that JSON has words for; schemathesis says "not set" by an object of its own."""
+    if isinstance(body, dict):
+        return {str(name): made_plain(each) for name, each in body.items()}
+    if isinstance(body, list):
+        return [made_plain(each) for each in body]
+    return body if isinstance(body, str | int | float | bool | None) else None

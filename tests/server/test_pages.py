@@ -1,0 +1,205 @@
+"""The pages, asked as a browser does: cookies, forms, and what stands where."""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+
+from tacit.server import Visits, make_app
+from tests.server.conftest import House
+
+HERE = {"Origin": "https://test"}
+
+
+@dataclass
+class Browser:
+    """A browser without scripts: it keeps a cookie, and sends forms with their hidden fields."""
+
+    house: House
+    visits: Visits
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def send(self, method: str, path: str, **given: Any) -> httpx.Response:
+        headers = {"Accept": "text/html", **given.pop("headers", {})}
+
+        async def exchange() -> httpx.Response:
+            transport = httpx.ASGITransport(app=make_app(self.house.desk, self.visits))
+            async with httpx.AsyncClient(transport=transport, base_url="https://test", cookies=self.cookies) as client:
+                return await client.request(method, path, headers=headers, **given)
+
+        found = asyncio.run(exchange())
+        self.cookies |= dict(found.cookies)
+        return found
+
+    def sign_in(self, token: str) -> httpx.Response:
+        return self.send("POST", "/sign-in", data={"token": token}, headers=HERE)
+
+    def form(self, path: str) -> dict[str, str]:
+        """Return the hidden fields of a page's form."""
+        page = self.send("GET", path).text
+        return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page))
+
+
+@pytest.fixture
+def browser(house) -> Browser:
+    return Browser(house, Visits(b"k" * 32))
+
+
+def asked(browser: Browser, **given: Any) -> httpx.Response:
+    fields = browser.form("/tables/visits") | {"what": "count", "of": "", "epsilon": "2"} | given
+    return browser.send("POST", "/tables/visits/ask", data=fields, headers=HERE)
+
+
+def test_whoever_is_not_signed_in_is_shown_where_to(browser):
+    for path in ("/", "/tables/visits", "/answers/x"):
+        reply = browser.send("GET", path)
+        assert (reply.status_code, reply.headers["location"]) == (303, "/sign-in")
+    assert browser.sign_in("tacit_nobody").status_code == 401
+    assert not browser.cookies
+    reply = browser.sign_in("tacit_ben")
+    cookie = reply.headers["set-cookie"].lower()
+    assert all(word in cookie for word in ("__host-tacit=", "httponly", "secure", "samesite=strict", "path=/"))
+    assert "tacit_ben" not in cookie
+    assert browser.send("GET", "/").status_code == 200
+
+
+def test_a_cookie_ends_after_eight_hours_and_one_of_another_server_is_none():
+    now = [0.0]
+    visits = Visits(b"a" * 32, lambda: now[0])
+    cookie = visits.seal("tacit_x")
+    assert visits.opened(cookie).secret == "tacit_x"
+    for other in (cookie[:-2] + "AA", "", None, "é", Visits(b"b" * 32).seal("tacit_x")):
+        assert visits.opened(other) is None
+    now[0] = 8 * 3600.0
+    assert visits.opened(cookie) is None
+
+
+def test_a_link_signs_in_once_and_for_ten_minutes():
+    now = [0.0]
+    visits = Visits(b"a" * 32, lambda: now[0])
+    code = visits.link("tacit_x")
+    assert (visits.used(code), visits.used(code)) == ("tacit_x", None)
+    late = visits.link("tacit_x")
+    now[0] = 600.0
+    assert visits.used(late) is None
+
+
+def test_a_question_is_built_planned_asked_and_shown(browser):
+    browser.sign_in("tacit_ben")
+    fields = browser.form("/tables/visits") | {"what": "mean", "of": "days", "by": "ward", "epsilon": "2"}
+    plan = browser.send("POST", "/tables/visits/plan", data=fields, headers=HERE | {"Tacit-Part": "plan"})
+    assert "costs ε = 2" in plan.text
+    assert "<html" not in plan.text
+    assert "AVG(&#34;days&#34;)" in plan.text
+    reply = browser.send("POST", "/tables/visits/ask", data=fields, headers=HERE)
+    assert reply.status_code == 303
+    page = browser.send("GET", reply.headers["location"])
+    assert all(f"<td >{ward}</td>" in page.text for ward in "ABC")
+    assert "± 95 %" in page.text
+    assert "AVG(&#34;days&#34;)" in page.text
+    assert "visits.sql(" in page.text
+    where = reply.headers["location"]
+    assert browser.send("GET", f"{where}/answer.csv").text.startswith("ward,mean_days,mean_days_low")
+    picture = browser.send("GET", f"{where}/answer.svg")
+    assert (picture.headers["content-type"], "<svg" in picture.text) == ("image/svg+xml", True)
+    assert browser.send("GET", f"{where}/answer.txt").status_code == 404
+
+
+def test_what_is_shown_as_python_is_the_same_question(browser):
+    import tacit
+
+    browser.sign_in("tacit_ben")
+    fields = browser.form("/tables/visits") | {"what": "mean", "of": "days", "by": "ward", "where": "days > 1"}
+    shown = browser.send("POST", "/tables/visits/plan", data={**fields, "epsilon": "1"}, headers=HERE).text
+    python = unescape(re.findall(r'as Python</summary><pre class="copy">(.*?)</pre>', shown, re.DOTALL)[0])
+    sql = unescape(re.findall(r'as SQL</summary><pre class="copy">(.*?)</pre>', shown, re.DOTALL)[0])
+    visits = tacit.table(
+        str(browser.house.folder / "visits.parquet"), unit="patient", budget=tacit.epsilon(5), ledger=None
+    )
+    written = python.rpartition(".answer(")[0]
+    by_python = eval(written, {"visits": visits, "tacit": tacit})
+    by_sql = visits.sql(sql.replace('"mean_days"', f'"{by_python.query.outputs[0].name}"'))
+    assert by_python.query == by_sql.query
+
+
+def test_a_refusal_stands_at_its_field_and_its_button_mends_it(browser):
+    browser.sign_in("tacit_ben")
+    refused = asked(browser, where="dys > 1")
+    slots = dict(re.findall(r'<div class="slot" data-field="(\w+)">(.*?)</div>', refused.text, re.DOTALL))
+    assert refused.status_code == 422
+    assert {field for field, inside in slots.items() if "no column &#39;dys&#39;" in inside} == {"where"}
+    assert 'value="where=days &gt; 1"' in refused.text
+    fields = browser.form("/tables/visits") | {
+        "what": "count",
+        "where": "dys > 1",
+        "epsilon": "1",
+        "fix": "where=days > 1",
+    }
+    mended = browser.send("POST", "/tables/visits/plan", data=fields, headers=HERE)
+    assert 'value="days &gt; 1"' in mended.text
+    dear = asked(browser, epsilon="500")
+    assert dear.status_code == 402
+    assert 'name="fix" value="epsilon=20"' in dear.text
+    assert browser.house.desk.ledger.spent(browser.house.desk.ledger.table("visits")).epsilon == 0
+
+
+def test_forms_of_other_sites_and_of_other_visits_ask_nothing(browser):
+    browser.sign_in("tacit_ben")
+    fields = browser.form("/tables/visits") | {"what": "count", "epsilon": "1"}
+    for headers in ({}, {"Origin": "https://elsewhere"}, {"Origin": "null"}, {"Origin": "http://test"}):
+        assert browser.send("POST", "/tables/visits/ask", data=fields, headers=headers).status_code == 403
+    other = Browser(browser.house, browser.visits)
+    other.sign_in("tacit_ben")
+    for mark in (other.form("/tables/visits")["mark"], "", "é"):
+        reply = browser.send("POST", "/tables/visits/ask", data={**fields, "mark": mark}, headers=HERE)
+        assert reply.status_code == 403
+    assert browser.send("GET", "/api/v1/tables").status_code == 401  # the cookie is none of the API's
+    assert not [entry for entry in browser.house.desk.ledger.entries() if entry.kind == "charge"]
+
+
+def test_no_key_column_or_word_is_ever_markup(browser):
+    browser.sign_in("tacit_ben")
+    odd = "<script>alert(1)</script>\"'&"
+    reply = asked(browser, where=odd, by=odd, of=odd, epsilon=odd, error=odd, sql=odd)
+    assert "<script>alert" not in reply.text
+    page = browser.send("GET", "/tables/visits", params={"where": odd, "mode": "sql", "sql": odd, "what": odd})
+    assert "<script>alert" not in page.text
+
+
+def test_every_page_allows_our_own_parts_alone(browser):
+    browser.sign_in("tacit_ben")
+    for path in ("/", "/tables/visits", "/sign-in", "/nowhere"):
+        policy = browser.send("GET", path).headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "script-src 'self'" in policy
+    assert "'self'" not in browser.send("GET", "/api/v1/tables").headers["content-security-policy"]
+    for name in ("tacit.css", "tacit.js", "tacit.svg"):
+        assert browser.send("GET", f"/static/{name}").status_code == 200
+    for name in ("../page_look.py", "%2e%2e/page_look.py", "nothing"):
+        assert browser.send("GET", f"/static/{name}").status_code == 404
+
+
+def test_an_end_of_a_token_ends_the_visit_at_once(browser):
+    browser.sign_in("tacit_ben")
+    people = browser.house.desk.tokens.people
+    del people["tacit_ben"]
+    assert browser.send("GET", "/").headers["location"] == "/sign-in"
+
+
+def test_a_page_is_in_a_language_that_it_has(browser):
+    browser.sign_in("tacit_ben")
+    english = browser.send("GET", "/", headers={"Accept-Language": "fr, en;q=0.3, x;q=y"}).text
+    assert '<html lang="en">' in english
+
+
+def test_a_chain_is_verified_for_who_reads_the_ledger_alone(browser):
+    browser.sign_in("tacit_ben")
+    assert browser.send("GET", "/ledger?verify=1").status_code == 403
+    browser.cookies.clear()
+    browser.sign_in("tacit_audit")
+    assert "entries" in browser.send("GET", "/ledger?verify=1").text

@@ -1,0 +1,90 @@
+"""`tacit serve` for real, on a free port of this machine; and where it refuses to listen."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.errors import InvalidParameter
+from tacit.server import Listening, check_listening, serve
+from tacit.server.listening import _socket
+
+SERVING = "import sys; from tacit.cli.app import main; main(['serve', '--port', '0', *sys.argv[1:]])"
+
+
+@pytest.fixture
+def serving(folder: Path) -> Iterator[Callable[..., tuple[str, str, "subprocess.Popen[str]"]]]:
+    """Start `tacit serve` in the folder; return its address, its token and its process."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*words: str) -> tuple[str, str, "subprocess.Popen[str]"]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVING, *words], cwd=folder, stdout=subprocess.PIPE, text=True
+        )
+        started.append(process)
+        assert process.stdout is not None
+        token, address = (process.stdout.readline().split()[-1] for _ in range(2))
+        return address, token, process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def test_a_newcomer_gets_an_answer_over_http_and_the_server_stops_when_told(serving: Callable[..., tuple]) -> None:
+    address, token, process = serving("--hold", "10ms")
+    assert address.startswith("http://127.0.0.1:")
+    assert token.startswith("tacit_")
+    answer = tacit.connect(address, token=token)["pay"].count().answer(epsilon=1)
+    assert len(answer) == 1
+    assert answer.facts.durable
+    with pytest.raises(InvalidParameter, match="no valid token"):
+        list(tacit.connect(address, token=token[:-1] + "?"))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait() in (0, -signal.SIGTERM)
+
+
+def test_a_reply_does_not_wait_for_its_head_to_be_acknowledged() -> None:
+    with _socket(Listening(port=0)) as listener, socket.create_connection(listener.getsockname()):
+        line, _ = listener.accept()
+        with line:
+            assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_port_that_is_taken_is_said_to_be() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = Listening(port=other.getsockname()[1])
+        with pytest.raises(InvalidParameter, match="the server cannot listen on"):
+            serve(None, taken, ready=lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("listening", "refused"),
+    [
+        (Listening("127.0.0.1"), False),
+        (Listening("::1"), False),
+        (Listening("localhost"), False),
+        (Listening("0.0.0.0"), True),
+        (Listening("::"), True),
+        (Listening("10.1.2.3"), True),
+        (Listening("example.org"), True),
+        (Listening("0.0.0.0", behind_proxy=True), False),
+        (Listening("0.0.0.0", certificate=__file__, key=__file__), False),
+        (Listening("0.0.0.0", certificate=__file__), True),
+        (Listening("127.0.0.1", certificate="/nowhere", key="/nowhere"), True),
+    ],
+)
+def test_beyond_this_machine_it_listens_only_encrypted_or_behind_a_proxy(listening: Listening, refused: bool) -> None:
+    if refused:
+        with pytest.raises(InvalidParameter, match="hint: "):
+            check_listening(listening)
+    else:
+        check_listening(listening)

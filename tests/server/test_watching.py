@@ -1,0 +1,116 @@
+"""What those who run a server see: counts and a log that depend on no row, and whether it is ready."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tacit.errors import LedgerError
+from tacit.server import make_app
+from tacit.server.watching import JsonLines
+from tests.server.conftest import House
+
+COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
+
+
+@pytest.fixture
+def one_app(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """A house whose requests all go to one application, which counts them."""
+    app = make_app(house.desk)
+    monkeypatch.setattr("tests.server.conftest.make_app", lambda _desk: app)
+    return house
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    lines: list[str] = []
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(JsonLines().format(record))
+
+    top, kept = logging.getLogger("tacit.server"), Keeping()
+    level = top.level
+    top.addHandler(kept)
+    top.setLevel(logging.INFO)
+    yield lines
+    top.removeHandler(kept)
+    top.setLevel(level)
+
+
+def test_requests_are_counted_by_route_and_status(one_app: House) -> None:
+    one_app.send("GET", "/health", token=None)
+    one_app.ask(COUNT)
+    one_app.ask({**COUNT, "epsilon": "1000"})
+    one_app.send("GET", "/api/v1/tables", "tacit_nobody")
+    one_app.send("GET", "/nowhere/x")
+    text = one_app.send("GET", "/metrics").text
+    for line in (
+        'tacit_requests_total{method="GET",route="/health",status="200"} 1',
+        'tacit_requests_total{method="POST",route="/api/v1/tables/{table}/questions",status="200"} 1',
+        'tacit_requests_total{method="POST",route="/api/v1/tables/{table}/questions",status="402"} 1',
+        'tacit_requests_total{method="any",route="none",status="404"} 1',
+        'tacit_problems_total{kind="no-room"} 1',
+        'tacit_problems_total{kind="unauthorised"} 1',
+    ):
+        assert line in text.splitlines()
+
+
+def test_counts_are_for_curators_and_auditors(one_app: House) -> None:
+    statuses = {
+        token: one_app.send("GET", "/metrics", token).status_code
+        for token in (None, "tacit_ben", "tacit_audit", "tacit_ada")
+    }
+    assert statuses == {None: 401, "tacit_ben": 403, "tacit_audit": 200, "tacit_ada": 200}
+
+
+def test_a_line_says_who_asked_which_route_and_nothing_of_the_question(one_app: House, logged: list[str]) -> None:
+    one_app.ask(COUNT, "tacit_ben")
+    one_app.send("GET", "/api/v1/tables", "tacit_0123456789abcdef_" + "s" * 43)
+    asked, denied = (json.loads(line) for line in logged)
+    assert {name: asked[name] for name in ("event", "method", "status", "table", "person")} == {
+        "event": "request",
+        "method": "POST",
+        "status": 200,
+        "table": "visits",
+        "person": "ben",
+    }
+    assert (denied["status"], denied["problem"]) == (401, "unauthorised")
+    assert "from" in denied
+    for line in logged:
+        assert "SELECT" not in line
+        assert "sss" not in line
+
+
+def test_a_server_whose_ledger_cannot_be_read_is_alive_and_not_ready(
+    one_app: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ready() -> tuple[int, str]:
+        reply = one_app.send("GET", "/ready", token=None)
+        return reply.status_code, reply.text[:5]
+
+    assert ready() == (200, "ready")
+
+    def gone() -> int:
+        raise LedgerError("the disk is gone")
+
+    monkeypatch.setattr(one_app.desk.ledger, "length", gone)
+    assert ready() == (200, "ready")  # known for a second
+    one_app.clock.time += 1
+    assert ready()[0] == 503
+    assert one_app.send("GET", "/health", token=None).status_code == 200
+
+
+def test_an_error_that_is_not_ours_is_its_class_alone(
+    open_house: Callable[..., House], monkeypatch: pytest.MonkeyPatch, logged: list[str]
+) -> None:
+    house = open_house()
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("row 17: Ann, 42")
+
+    monkeypatch.setattr(house.desk, "listed", broken)
+    assert house.send("GET", "/api/v1/tables").status_code == 500
+    assert any("RuntimeError" in line for line in logged)
+    assert "Ann" not in "".join(logged)
