@@ -45,7 +45,10 @@ RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "rele
 # What is printed or drawn is made of what was released: these rooms see no row and no secret sum.
 PRINTING = {"answer", "forecast", "pictures"}
 SECRET_MODULES = ("tacit.exact", "tacit.engine", "tacit.tables")
-SECRET_NAMES = {"ExactTable", "GroupedSteps"}
+SECRET_NAMES = {"ExactTable", "ExactIntegers", "GroupedSteps"}
+# Models print too: one file of their room asks an engine, and hands on what was released.
+ROUNDS_HOME = "learning/rounds.py"
+ROUNDS_MODULES = ("tacit.exact", "tacit.engine")
 LEDGER_MAY = {"privacy", "accounting", "errors", "files", "ledger"}
 
 # outside package (or part of one) -> where it may be imported: files, or folders ending in "/"
@@ -95,16 +98,16 @@ FACE_NAMES_MAX = {
     "auditing": 10,
     "auditing/attacks": 7,
     "door": 18,  # commands open tables too; a client has the same verbs; a server says what is left
-    "engine": 9,  # relations are computed here, public tables read, engines picked by the source, loops loaded ahead
+    "engine": 10,  # relations are computed here, public tables read, engines picked by the source, rows coded
     "forecast": 7,
     "ledger": 32,  # people, names, tokens; backups; a changed key; entries in words, for commands and a server
     "local": 29,
     "noise": 29,
     "pictures": 25,  # pages draw without a file
-    "plan": 58,  # several questions are planned as one; what is known of more rows limits what is believed of fewer
+    "plan": 74,  # several questions are planned as one; what models read of rows, and ask of them in rounds
     "privacy": 73,
     "query": 122,  # questions as JSON; relations, joins, compound questions, asides; what an answer computes with
-    "release": 5,
+    "release": 6,  # a round of learning is integers without a table
     "selection": 16,
     "tables": 40,  # people; a catalog from text; declarations as JSON; sources together, public or elsewhere
 }
@@ -172,6 +175,25 @@ def walls(tree: Tree) -> list[str]:
                 f"{path}:{line} imports {module}: the ledger knows privacy, accounting and errors alone; "
                 "store plain values"
             )
+    return broken
+
+
+def rounds_alone(tree: Tree) -> list[str]:
+    """In the room of models, one file sees rows and exact sums: an algorithm is made of what `Rounds` hands out."""
+    broken = []
+    for path, source in tree.items():
+        if room(path) != "learning" or path == ROUNDS_HOME:
+            continue
+        broken += [
+            f"{path}:{line} imports {module}: a model cannot see a secret; ask for rounds, in {ROUNDS_HOME}"
+            for module, line in imported_names(path, source)
+            if any(prefix in ROUNDS_MODULES for prefix in prefixes(module)) or module.split(".")[-1] in SECRET_NAMES
+        ]
+        broken += [
+            f"{path}:{node.lineno} reaches for .{node.attr}: a model cannot see rows; ask for rounds, in {ROUNDS_HOME}"
+            for node in nodes_of(source)
+            if isinstance(node, ast.Attribute) and node.attr in ("engine", "_rows")
+        ]
     return broken
 
 

@@ -1,8 +1,8 @@
 """The exact table: the bounded integers of each group, which are secret until noise is added.
 
-The table belongs to no room. An engine fills it and a release adds noise to it. The rooms that print cannot import it.
-The names of its sums, and of the columns that engines compute them from, are functions here and are spelled nowhere
-else.
+`ExactIntegers` are the same without groups: a vector of sums that one round of learning asks for. Both belong to no
+room. An engine fills them and a release adds noise to them. The rooms that print cannot import them. The names of the
+table's sums, and of the columns that engines compute them from, are functions here and are spelled nowhere else.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -206,3 +206,17 @@ class ExactTable:
             product = tuple((column, 1) for column in part.columns)
             return self.sums[counted_name(len(plan.measured) + plan.products.index(product))]
         return self.sums[total_name(len(plan.measured) + plan.products.index(product))]
+
+
+@dataclass(frozen=True, repr=False)
+class ExactIntegers:
+    """A secret vector of sums, and the square of how far one unit can move it in L2. It prints as "withheld"."""
+
+    values: Integers
+    moves_squared: int
+
+    def __repr__(self) -> str:
+        return "ExactIntegers(withheld)"
+
+    def __len__(self) -> int:
+        return len(self.values)

@@ -1,5 +1,6 @@
 """Engines: read rows and add up exact, bounded integers. They never see noise."""
 
+from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.derived import Stored, derived_source
 from tacit.engine.engine import FAILED, Engine, ExecutionPath, open_engine
 from tacit.engine.joining import read_public
@@ -7,6 +8,7 @@ from tacit.engine.kernel.compiled import interpreted_kernel, warm_up
 
 __all__ = [
     "FAILED",
+    "CodedRows",
     "Engine",
     "ExecutionPath",
     "Stored",

@@ -16,6 +16,8 @@ from weakref import WeakKeyDictionary
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from tacit.engine.coded.coded_rows import CodedRows
+from tacit.engine.coded.coding_rows import columns_read, read_blocks
 from tacit.engine.derived import narrowed_source
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.expression import read_column
@@ -48,7 +50,7 @@ from tacit.engine.scaled_relation import (
 )
 from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.query import Scalar, columns_of, kind_of_column
 from tacit.tables import Source, to_scalar
 
@@ -129,11 +131,30 @@ class EmbeddedEngine:
         raise_if_failed(failed)
         return found
 
+    @contextmanager
+    def coded(self, plan: CodedPlan, /) -> Iterator[CodedRows]:
+        """Lend the rows of a plan as cells; they are coded once, and gone when the caller is done with them."""
+        narrow = self._with_columns(columns_read(plan))
+        failed: list[Exception] = []
+        with self.moment():
+            found = list(recording(lambda: [narrow._coded(plan)], failed))
+            raise_if_failed(failed)
+            yield found[0]
+
+    def refuse_coding(self) -> None:
+        """Refuse nothing: rows are coded here."""
+
+    def _coded(self, plan: CodedPlan) -> CodedRows:
+        with self._source.wanting(wanted_rows(plan.where, self._source.columns)):
+            return CodedRows.of(plan, read_blocks(plan, self._source, self._kinds))
+
     def _narrowed(self, plan: Plan) -> "EmbeddedEngine":
         """Return the engine over those columns of a relation that a plan names: no others are read or carried along."""
+        return self if self._source.made_of is None else self._with_columns(columns_named(plan))
+
+    def _with_columns(self, needed: frozenset[str]) -> "EmbeddedEngine":
         if self._source.made_of is None:
             return self
-        needed = columns_named(plan)
         if needed not in self._narrow:
             source = narrowed_source(self._source, needed)
             if len(self._narrow) >= NARROW_MOST:

@@ -9,12 +9,15 @@ import errno
 import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from tacit.errors import EngineError
 from tacit.exact import ExactTable
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.tables import Source
+
+if TYPE_CHECKING:
+    from tacit.engine.coded.coded_rows import CodedRows
 
 # The class of an error may depend on rows. So records go only to handlers that the curator added to this very logger.
 log = logging.getLogger("tacit.curator")
@@ -54,6 +57,12 @@ class Engine(Protocol):
 
     def texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Mapping[str, str]:
         """Return the long texts of released keys, by digest; until then a key has a digest instead of a long text."""
+
+    def coded(self, plan: CodedPlan, /) -> "AbstractContextManager[CodedRows]":
+        """Lend the rows of a plan as cells, in secret; a failure inside gives the fixed words."""
+
+    def refuse_coding(self) -> None:
+        """Refuse before the charge if rows cannot be coded where they are."""
 
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
         """Return the path that a plan would take now, or as a second question; it depends on public facts alone."""

@@ -10,7 +10,7 @@ import json
 import sys
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine, is_digest, joined
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.parts.cutting import Piece
@@ -39,7 +40,7 @@ from tacit.engine.parts.task import (
 from tacit.errors import QueryRefused
 from tacit.exact import ExactTable
 from tacit.memory import refuse_without_folder
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.tables import Source, SparkTable
 
 if TYPE_CHECKING:
@@ -116,6 +117,17 @@ class SparkEngine:
                 found |= texts
         raise_if_failed(failed)
         return found
+
+    def coded(self, _plan: CodedPlan, /) -> AbstractContextManager[CodedRows]:
+        """Refuse: rows in Spark are not coded."""
+        raise TypeError("rows in Spark are not coded; refuse_coding says so before any charge")
+
+    def refuse_coding(self) -> None:
+        """Refuse models of tables in Spark: every round would read all rows again, or bring them here."""
+        raise QueryRefused(
+            "models are learned from tables that are read here, and this one is in Spark; nothing was charged"
+            "\nhint: write the columns that the model needs to Parquet files, and open those"
+        )
 
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
         """Return the path that each part takes."""

@@ -3,22 +3,24 @@
 In comes the exact table: the bounded integers of every group, which an engine read from rows and which are secret. With
 it comes the plan, which is public: it was made before any row was read, and it says what noise each number gets.
 
-Out goes a noisy table, and nothing else of the exact one. There are four kinds of release:
+Out goes a noisy table, and nothing else of the exact one. There are five kinds of release:
 
 1. A number. Each part of each group gets its own noise: Laplace, Gaussian or staircase (`_add_noise`).
 2. A key that is not public. It is shown if the noisy count of its units reaches the plan's threshold (`_shown_groups`).
 3. A quantile. It is drawn by the exponential mechanism from the values of a shown group (`_draw_quantiles`).
 4. A ranking. The best of the public keys are chosen, and their counts stay secret (`_choose_keys`).
+5. A round of learning. A vector of sums gets Gaussian noise (`release_integers`).
 
 Totals of the whole table (what bounding left, and what it took) are numbers too, with one draw each.
 
 Random bits come from `tacit.noise`. A session charges the ledger for all of this before an engine reads any row.
 """
 
-from tacit.exact import UNITS, ExactTable
+from tacit.errors import InvalidParameter
+from tacit.exact import UNITS, ExactIntegers, ExactTable
 from tacit.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, IntegerNoise
 from tacit.plan import Choice, NoisyRelease, Plan, QuantileDraw
-from tacit.privacy import LaplaceLaw, StaircaseLaw, combined
+from tacit.privacy import GaussianNoise, LaplaceLaw, StaircaseLaw, combined
 from tacit.release.noisy_table import Key, NoisyTable
 from tacit.selection import Rate, Target, TopK, draw_quantiles
 
@@ -50,6 +52,21 @@ def release(plan: Plan, exact_table: ExactTable) -> NoisyTable:
     if plan.threshold is None:  # the order of public keys is public, and stays
         return NoisyTable(tuple(keys), tuple(tuple(map(tuple, each)) for each in noisy_shown), noisy_totals)
     return NoisyTable.sorted_by_key(keys, noisy_shown, noisy_totals)
+
+
+def release_integers(exact: ExactIntegers, event: GaussianNoise) -> list[int]:
+    """Return the integers of one round with fresh Gaussian noise of the event's sigma on each.
+
+    Privacy: the event hides any move of the root of its `sensitivity_squared` in L2; it is refused where one unit can
+    move the integers farther, or where it claims that only one of several can move (docs/proofs/rounds.md).
+    """
+    if event.scalar and len(exact) > 1:
+        raise InvalidParameter("this event is for one number, and a round has several\nhint: reserve it as a vector")
+    if event.sensitivity_squared < exact.moves_squared:
+        raise InvalidParameter("one unit can move this round farther than its event hides\nhint: reserve a wider event")
+    noise = DiscreteGaussian(event.sigma).sample(len(exact))
+    noisy: list[int] = combined((1, exact.values), (1, noise)).tolist()
+    return noisy
 
 
 def _add_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable, *, once: bool = False) -> list[list[int]]:

@@ -1,0 +1,130 @@
+"""`CodedRows`: rows as cells, and what a model may ask of them: counts of cells, and sums of clipped residuals.
+
+All of it is exact and secret. A unit with k rows weighs one: each row's whole number is divided by k towards zero, so
+one unit moves a block of sums by at most the largest size that a row's number can have (docs/proofs/rounds.md). What
+is handed out says by itself how far one unit moves it, and only a release may take it from there.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.engine.coded.coding_rows import Block, Cells, cell_type
+from tacit.engine.coded.residuals import add_residuals
+from tacit.errors import InvalidParameter
+from tacit.exact import ExactIntegers
+from tacit.plan import (
+    UNIT,
+    BinMaps,
+    ClassTarget,
+    CodedPlan,
+    PairedBins,
+    Scores,
+    count_moves_squared,
+)
+from tacit.privacy import Integers
+
+
+@dataclass(frozen=True, repr=False)
+class CodedRows:
+    """Rows as cells of public grids. They are secret, and print as "withheld"."""
+
+    plan: CodedPlan
+    sizes: tuple[int, ...]  # how many cells or bins each column has; public
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def of(cls, plan: CodedPlan, blocks: Iterable[Block]) -> "CodedRows":
+        """Return the rows of a plan."""
+        return cls(plan, tuple(column.cells for column in plan.columns), tuple(blocks))
+
+    def __repr__(self) -> str:
+        return "CodedRows(withheld)"
+
+    def counts(self, columns: Sequence[int] | None = None) -> ExactIntegers:
+        """Return the weight of units in each cell of each column, in steps of UNIT, block after block."""
+        chosen = range(len(self.sizes)) if columns is None else columns
+        if not len(chosen) or any(not 0 <= index < len(self.sizes) for index in chosen):
+            raise InvalidParameter("counts are of one or more of the coded columns")
+        exact_counts = [np.zeros(self.sizes[index], dtype=np.int64) for index in chosen]
+        for block in self.blocks:
+            weights = np.full(block.length, UNIT) if block.rows_of_unit is None else UNIT // block.rows_of_unit
+            for total, index in zip(exact_counts, chosen, strict=True):
+                total += added(block.cells[index], weights, len(total))
+        return ExactIntegers(np.concatenate(exact_counts), count_moves_squared(len(chosen)))
+
+    def mapped(self, maps: BinMaps) -> "CodedRows":
+        """Return the rows with coarser bins: one map for each column, then pairs of columns that become new ones."""
+        if len(maps) < len(self.sizes):
+            raise InvalidParameter("every column needs a map\nhint: None keeps the cells of a column")
+        readers = [_reader(index, each, self.sizes) for index, each in enumerate(maps)]
+        sizes = tuple(size for _, size, _ in readers)
+        blocks = []
+        for block in self.blocks:
+            cells = tuple(_read(block, places, table) for places, _, table in readers)
+            blocks.append(Block(cells, block.values, block.rows_of_unit, block.length))
+        return CodedRows(self.plan, sizes, tuple(blocks))
+
+    def residuals(self, scores: Scores) -> ExactIntegers:
+        """Return the sums of a model's residuals: for each of its columns by class and bin, then the intercept's.
+
+        A row whose target is missing counts nowhere.
+        """
+        self._refuse_other_shape(scores)
+        exact_sums = [np.zeros(scores.classes * self.sizes[index], dtype=np.int64) for index in scores.columns]
+        exact_sums.append(np.zeros(scores.classes, dtype=np.int64))
+        for block in self.blocks:
+            add_residuals(block, scores, self.plan, exact_sums)
+        return ExactIntegers(np.concatenate(exact_sums), scores.moves_squared)
+
+    def _refuse_other_shape(self, scores: Scores) -> None:
+        """Refuse a model of other columns or bins; all of it is public."""
+        is_shaped = len(scores.tables) == len(self.sizes) and all(
+            table is None or table.shape == (scores.classes, size)
+            for table, size in zip(scores.tables, self.sizes, strict=True)
+        )
+        if not is_shaped:
+            raise InvalidParameter("the scores must have a table of (classes, bins) for each coded column, or None")
+        target = scores.target
+        if isinstance(target, ClassTarget):
+            most = scores.classes if scores.link == "softmax" else 2
+            is_known = 0 <= target.column < len(self.sizes) and len(target.classes) == self.sizes[target.column]
+            if not is_known or any(not -1 <= each < most for each in target.classes):
+                raise InvalidParameter("the target must give a class, or -1, for each cell of a coded column")
+        elif not 0 <= target.index < len(self.plan.values):
+            raise InvalidParameter("the target must be one of the values that are kept in steps")
+
+
+def added(cells: Cells, weights: Integers, size: int) -> Integers:
+    """Return the sum of whole weights by cell: a float holds it exactly, since a block's sum is far below 2^53."""
+    sums: Integers = np.bincount(cells, weights=weights, minlength=size).astype(np.int64)
+    return sums
+
+
+Reader = tuple[tuple[int, ...], int, Cells | None]
+
+
+def _reader(index: int, each: object, sizes: tuple[int, ...]) -> Reader:
+    """Return which cells a new column is made of, how many bins it has, and the bin of each cell or pair of cells."""
+    if each is None and index < len(sizes):
+        return (index,), sizes[index], None
+    if isinstance(each, PairedBins) and index >= len(sizes):
+        places: tuple[int, ...] = (each.first, each.second)
+        table = np.asarray(each.table)
+    elif isinstance(each, np.ndarray) and index < len(sizes):
+        places, table = (index,), each
+    else:
+        raise InvalidParameter("each column has a map of its own, and pairs come after them")
+    shape = tuple(sizes[place] for place in places if 0 <= place < len(sizes))
+    if table.shape != shape or table.dtype.kind not in "iu" or not 0 <= table.min() <= table.max() < 1 << 16:
+        raise InvalidParameter("a map must give a bin from 0 on for each cell of its column, or pair of columns")
+    size = int(table.max()) + 1
+    return places, size, table.astype(cell_type(size))
+
+
+def _read(block: Block, places: tuple[int, ...], table: Cells | None) -> Cells:
+    if table is None:
+        return block.cells[places[0]]
+    found: Cells = table[tuple(block.cells[place] for place in places)]
+    return found

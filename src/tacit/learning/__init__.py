@@ -1,0 +1,33 @@
+"""Models that pay through a session: rows stay in the engine, and a model is made of noisy integers and public facts.
+
+Each name loads its module when it is first used: scikit-learn is imported only when an estimator is made.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.learning.price import noise_for
+    from tacit.learning.rounds import Rounds, train
+
+__all__ = [
+    "Rounds",
+    "noise_for",
+    "train",
+]
+
+_HOMES = {
+    "Rounds": "tacit.learning.rounds",
+    "noise_for": "tacit.learning.price",
+    "train": "tacit.learning.rounds",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tacit.learning' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

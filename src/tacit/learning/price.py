@@ -1,0 +1,76 @@
+"""What noise a model's rounds get for an epsilon: all of them together are one Gaussian batch.
+
+The loss is divided among kinds of rounds by shares of 1/sigma², and no arithmetic on rows is involved. The whole batch
+is within the call's epsilon at its delta for noise, and within the rho that a budget of that size has room for: so it
+fits either arm of the budget's rule (docs/proofs/rounds.md).
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import isqrt
+
+from tacit.accounting import gaussian_sigma_vector, noise_delta, rho_within
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.plan import make_spend
+from tacit.privacy import SCALE_MAX, SCALE_MIN, ApproximateLoss, GaussianNoise, Number, shortened
+from tacit.session import Session
+
+# sigma is rounded up to this many binary digits
+SIGMA_BITS = 40
+# what the roundings may differ by, and more
+ROUNDING = Fraction(1, 2**30)
+
+
+def noise_for(
+    session: Session, epsilon: Number, delta: Number | None, wanted: Sequence[tuple[int, Fraction]]
+) -> tuple[tuple[GaussianNoise, ...], ApproximateLoss]:
+    """Return the events of a batch, and the (epsilon, delta) that its noise is made for.
+
+    `wanted` has, for each kind of round, the square of how far adding or removing one unit moves all its rounds
+    together, and its share of the loss; shares add up to 1. Where neighbours replace a unit, everything moves twice as
+    far, which is added here.
+    """
+    spend = make_spend(epsilon, delta, "gaussian", session.registered.budget)
+    if spend.delta_rho == 0:
+        raise QueryRefused(
+            "models are learned with Gaussian noise, which needs a delta, but this budget is pure (delta = 0)"
+            "\nhint: declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
+        )
+    if sum(share for _, share in wanted) != 1 or any(share <= 0 or squared <= 0 for squared, share in wanted):
+        raise InvalidParameter("the shares of rounds must be above 0 and add up to 1")
+    squares = [replaced(session) * Fraction(squared) for squared, _ in wanted]
+    total = sum(squares, Fraction(0))
+    by_law = gaussian_sigma_vector(total, spend.epsilon, spend.delta_noise)
+    by_rho = total / (2 * rho_within(spend.epsilon, spend.delta_rho))
+    variance = max(by_law**2, by_rho)
+    growth = ROUNDING
+    while True:
+        sigmas = [
+            _root_above(variance * (1 + growth) * squared / (share * total))
+            for squared, (_, share) in zip(squares, wanted, strict=True)
+        ]
+        events = tuple(GaussianNoise(_drawable(sigma), squared) for sigma, squared in zip(sigmas, squares, strict=True))
+        if noise_delta(events, spend.epsilon) <= spend.delta_noise:
+            return events, ApproximateLoss(spend.epsilon, spend.delta_noise)
+        growth *= 2
+
+
+def replaced(session: Session) -> int:
+    """Return by what the square of a move is multiplied: 4 where neighbours replace a unit, and two units move."""
+    return 4 if session.declaration.neighbours == "replace" else 1
+
+
+def _root_above(variance: Fraction) -> Fraction:
+    """Return a root, rounded up to SIGMA_BITS digits."""
+    bits = 2 * (SIGMA_BITS + 8) + max(0, variance.denominator.bit_length() - variance.numerator.bit_length())
+    bits += bits % 2
+    whole = -(-variance.numerator * 2**bits // variance.denominator)
+    root = isqrt(whole - 1) + 1
+    return shortened(Fraction(root, 2 ** (bits // 2)), up=True, bits=SIGMA_BITS)
+
+
+def _drawable(sigma: Fraction) -> Fraction:
+    """Return a sigma that the sampler draws, or refuse one that is too wide."""
+    if sigma > SCALE_MAX:
+        raise QueryRefused("this epsilon asks for noise wider than can be drawn\nhint: give a larger epsilon")
+    return max(sigma, SCALE_MIN)

@@ -1,0 +1,134 @@
+"""`train`, the one way a model reads rows: reserve every event, code rows once, ask in rounds, store what was drawn.
+
+This is the only file of the room that sees a secret. An algorithm is a function of `Rounds`, which hands out noisy
+integers alone: each call takes what it moves from a reserved event, and is refused where nothing is left. So whatever
+an algorithm does with what it has seen, all of it together is the batch that was charged (docs/proofs/rounds.md).
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from tacit.door import Table
+from tacit.errors import InvalidParameter
+from tacit.exact import ExactIntegers
+from tacit.hold import holding
+from tacit.learning.price import replaced
+from tacit.paying import Paid, Said
+from tacit.plan import BinMaps, CodedPlan, Scores
+from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
+from tacit.release import release_integers
+from tacit.tables import RowUnit
+
+if TYPE_CHECKING:
+    from tacit.engine import CodedRows
+
+Released = TypeVar("Released")
+
+INT_MOST = (1 << 63) - 1
+
+
+class Rounds:
+    """Noisy integers of one table's rows, round after round, within the events that were reserved for them.
+
+    A round takes from the first event what one unit can move it by, squared; where too little is left, the rest of
+    that event stays unused and the next event is taken. Beyond the last one a round is refused.
+    """
+
+    def __init__(self, rows: "CodedRows", events: Sequence[GaussianNoise], *, moves: int = 1) -> None:
+        self._rows = rows
+        self._left = [event.sensitivity_squared for event in events]
+        self._events = tuple(events)
+        self._moves = moves  # by what the square of a unit's move is multiplied: 4 where a unit is replaced
+        self._at = 0
+
+    def __repr__(self) -> str:
+        return "Rounds(withheld)"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many cells or bins each column has; public."""
+        return self._rows.sizes
+
+    def counts(self, columns: Sequence[int] | None = None) -> list[Integers]:
+        """Return the noisy weight of units in each cell of each column, in steps of UNIT."""
+        sizes = [self.sizes[index] for index in (range(len(self.sizes)) if columns is None else columns)]
+        noisy = self._released(self._rows.counts(columns))
+        return np.split(noisy, np.cumsum(sizes)[:-1])
+
+    def use_bins(self, maps: BinMaps) -> None:
+        """Map cells to coarser bins from here on, by public maps."""
+        self._rows = self._rows.mapped(maps)
+
+    def residuals(self, scores: Scores) -> Integers:
+        """Return the noisy sums of a model's residuals: its columns' blocks by class and bin, then the intercept's."""
+        return self._released(self._rows.residuals(scores))
+
+    def _released(self, exact: ExactIntegers) -> Integers:
+        """Return noisy integers, charged to a reserved event."""
+        event = self._taken(exact.moves_squared)
+        noisy = release_integers(exact, event)
+        return np.array([max(-INT_MOST, min(INT_MOST, each)) for each in noisy], dtype=np.int64)
+
+    def _taken(self, moves_squared: int) -> GaussianNoise:
+        """Return the noise of a round that one unit moves so far, of what is left of the reserved events."""
+        squared = Fraction(moves_squared) * self._moves
+        while self._at < len(self._events) and self._left[self._at] < squared:
+            self._at += 1
+        if self._at == len(self._events):
+            raise InvalidParameter("no reserved event has room for this round\nhint: reserve all rounds in advance")
+        self._left[self._at] -= squared
+        return replace(self._events[self._at], sensitivity_squared=squared)
+
+
+def train(
+    table: Table,
+    coded: CodedPlan,
+    events: Sequence[GaussianNoise],
+    *,
+    asked: ApproximateLoss | None,
+    key: str,
+    words: str,
+    steps: Callable[[Rounds], Released],
+    encode: Callable[[Released], str],
+    decode: Callable[[str], Released],
+    analyst: str | None = None,
+    request_id: str | None = None,
+) -> Paid[Released]:
+    """Return what an algorithm makes of a table's noisy rounds, charged for all of them before a row is read.
+
+    `steps` is the algorithm, and its result is all that leaves and is stored. `key` says which algorithm it is, with
+    everything it depends on; the rows, the columns and the events are added here. Asked again, it is free and the same.
+    """
+    session = table.session
+    if coded.unit != (None if isinstance(session.declaration.unit, RowUnit) else session.declaration.unit):
+        raise InvalidParameter("the unit of a model must be the unit of its table")
+    if any(event.scalar for event in events):
+        raise InvalidParameter("the events of rounds are of vectors: one unit can move several of their numbers")
+    session.engine.refuse_coding()
+
+    def run() -> Released:
+        with session.engine.coded(coded) as rows:
+            return steps(Rounds(rows, events, moves=replaced(session)))
+
+    with holding(session.hold):
+        return session.spend(
+            tuple(events),
+            key=f"model {_digest(key, coded, tuple(events))}",
+            run=run,
+            encode=encode,
+            decode=decode,
+            asked=asked,
+            request_id=request_id,
+            analyst=analyst,
+            loss=asked,
+            said=Said(words),
+        )
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
