@@ -46,9 +46,6 @@ RELEASE_MAY = {"exact", "plan", "noise", "selection", "privacy", "errors", "rele
 PRINTING = {"answer", "forecast", "pictures"}
 SECRET_MODULES = ("tacit.exact", "tacit.engine", "tacit.tables")
 SECRET_NAMES = {"ExactTable", "ExactIntegers", "GroupedSteps"}
-# Models print too: one file of their room asks an engine, and hands on what was released.
-ROUNDS_HOME = "learning/rounds.py"
-ROUNDS_MODULES = ("tacit.exact", "tacit.engine")
 LEDGER_MAY = {"privacy", "accounting", "errors", "files", "ledger"}
 
 # outside package (or part of one) -> where it may be imported: files, or folders ending in "/"
@@ -175,25 +172,6 @@ def walls(tree: Tree) -> list[str]:
                 f"{path}:{line} imports {module}: the ledger knows privacy, accounting and errors alone; "
                 "store plain values"
             )
-    return broken
-
-
-def rounds_alone(tree: Tree) -> list[str]:
-    """In the room of models, one file sees rows and exact sums: an algorithm is made of what `Rounds` hands out."""
-    broken = []
-    for path, source in tree.items():
-        if room(path) != "learning" or path == ROUNDS_HOME:
-            continue
-        broken += [
-            f"{path}:{line} imports {module}: a model cannot see a secret; ask for rounds, in {ROUNDS_HOME}"
-            for module, line in imported_names(path, source)
-            if any(prefix in ROUNDS_MODULES for prefix in prefixes(module)) or module.split(".")[-1] in SECRET_NAMES
-        ]
-        broken += [
-            f"{path}:{node.lineno} reaches for .{node.attr}: a model cannot see rows; ask for rounds, in {ROUNDS_HOME}"
-            for node in nodes_of(source)
-            if isinstance(node, ast.Attribute) and node.attr in ("engine", "_rows")
-        ]
     return broken
 
 

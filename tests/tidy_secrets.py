@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.tidy_rules import Tree, nodes_of, parsed, public_names, room
+from tests.tidy_rules import SECRET_NAMES, Tree, imported_names, nodes_of, parsed, prefixes, public_names, room
 
 # Where a name may say that its value is secret: what reads rows, adds noise, or audits either.
 SECRET_PREFIX = "exact_"
@@ -18,6 +18,10 @@ ENGINE_AND_BESIDE = {"engine", "exact", "release", "session"}
 # How the names of exact sums begin, and the whole of those that columns of keys and values have before their number.
 SUM_NAMES_HOME = "exact.py"
 SUM_NAMES = re.compile(r"(counted|total|distinct|listed)_(k?\d*)?|[kx]\d*")
+
+# Models print too: one file of their room asks an engine, and hands on what was released.
+ROUNDS_HOME = "learning/rounds.py"
+ROUNDS_MODULES = ("tacit.exact", "tacit.engine")
 
 
 def secret_names(tree: Tree) -> list[str]:
@@ -34,6 +38,25 @@ def secret_names(tree: Tree) -> list[str]:
             f"{path}:{line} shows '{name}' of {node.name} to users; secrets stay inside: rename it"
             for name, line in parameters_and_fields(node)
             if name.startswith(SECRET_PREFIX)
+        ]
+    return broken
+
+
+def rounds_alone(tree: Tree) -> list[str]:
+    """In the room of models, one file sees rows and exact sums: an algorithm is made of what `Rounds` hands out."""
+    broken = []
+    for path, source in tree.items():
+        if room(path) != "learning" or path == ROUNDS_HOME:
+            continue
+        broken += [
+            f"{path}:{line} imports {module}: a model cannot see a secret; ask for rounds, in {ROUNDS_HOME}"
+            for module, line in imported_names(path, source)
+            if any(prefix in ROUNDS_MODULES for prefix in prefixes(module)) or module.split(".")[-1] in SECRET_NAMES
+        ]
+        broken += [
+            f"{path}:{node.lineno} reaches for .{node.attr}: a model cannot see rows; ask for rounds, in {ROUNDS_HOME}"
+            for node in nodes_of(source)
+            if isinstance(node, ast.Attribute) and node.attr in ("engine", "_rows")
         ]
     return broken
 
