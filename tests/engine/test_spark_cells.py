@@ -101,7 +101,13 @@ def odd():
 def both(odd, sql, **declared):
     """Return the exact tables of a question about the odd rows, from Spark and from the embedded engine."""
     usual = {"budget": tacit.epsilon(10**6, delta=1e-6), "ledger": ":memory:", "name": "odd"} | declared
-    usual |= {"columns": {"f64": {"between": (-5, 5)}, "wide": {"between": (-5, 5)}, "n": {"between": (0, 5)}}}
+    usual |= {
+        "columns": {
+            "f64": {"between": (-5, 5)},
+            "wide": {"type": "decimal", "between": (-5, 5)},
+            "n": {"between": (0, 5)},
+        }
+    }
     there = tacit.table("spark://clinic.odd", spark=spark_session(), **usual).sql(sql)
     here = tacit.table(odd, **usual).sql(sql)
     plan = here.plan(epsilon=1).plan
@@ -138,3 +144,21 @@ def test_nested_cells_are_in_no_question(odd):
     for name in NESTED:
         with pytest.raises(QueryRefused, match=name):
             table.sql(f"SELECT COUNT({name}) FROM odd").plan(epsilon=1)
+
+
+def test_long_decimals_of_files_from_elsewhere_are_read_where_the_curator_vouches(odd):
+    """Spark fails at a cell with more digits than its type, so others must have checked them."""
+    usual = {"spark": spark_session(), "budget": tacit.epsilon(1), "ledger": ":memory:"}
+    table = tacit.table("spark://clinic.odd", unit="n", **usual)
+    with pytest.raises(QueryRefused, match="'wide' has a type that questions cannot use"):
+        table.sql("SELECT SUM(wide) FROM odd").plan(epsilon=1)
+    with pytest.raises(QueryRefused, match=r"columns=\{'wide': \{'type': 'decimal'\}\}"):
+        tacit.table("spark://clinic.odd", unit="n", columns={"wide": {"between": (-5, 5)}}, **usual)
+    with pytest.raises(QueryRefused, match="'wide' has a type that cannot be read for every row"):
+        tacit.table("spark://clinic.odd", unit="wide", **usual)
+    spark_session().sql("CREATE TABLE clinic.checked USING parquet AS SELECT n, wide FROM clinic.odd")
+    try:
+        checked = tacit.table("spark://clinic.checked", unit="n", columns={"wide": {"between": (-5, 5)}}, **usual)
+        assert checked.sql("SELECT SUM(wide) FROM checked").plan(epsilon=1).plan.measured
+    finally:
+        spark_session().sql("DROP TABLE clinic.checked")

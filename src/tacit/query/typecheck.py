@@ -18,9 +18,25 @@ from tacit.tables import Declaration
 ColumnKinds = Mapping[str, Kind]
 
 
+class UsableColumns(dict[str, Kind]):
+    """What each usable column of a declared table yields; one of another type is refused in the words for that."""
+
+    def __init__(self, declaration: Declaration) -> None:
+        others = {name: facts for name, facts in declaration.columns.items() if facts.type == "other"}
+        super().__init__(
+            {name: kind_of_column(name, facts) for name, facts in declaration.columns.items() if name not in others}
+        )
+        self._others = others
+
+    def __missing__(self, name: str) -> Kind:
+        if name in self._others:
+            return kind_of_column(name, self._others[name])
+        raise KeyError(name)
+
+
 def column_kinds(declaration: Declaration) -> dict[str, Kind]:
     """Return what each usable column of a declared table yields; columns of other types are left out."""
-    return {name: kind_of_column(name, facts) for name, facts in declaration.columns.items() if facts.type != "other"}
+    return UsableColumns(declaration)
 
 
 def kind_of(expression: Expression, kinds: ColumnKinds) -> Kind:
@@ -28,9 +44,11 @@ def kind_of(expression: Expression, kinds: ColumnKinds) -> Kind:
     if isinstance(expression, Value):
         return kind_of_value(expression)
     if isinstance(expression, Column):
-        if expression.name not in kinds:
-            raise QueryRefused(f"there is no column '{expression.name}'{did_you_mean(expression.name, kinds)}")
-        return kinds[expression.name]
+        try:
+            return kinds[expression.name]
+        except KeyError:
+            hint = did_you_mean(expression.name, kinds)
+        raise QueryRefused(f"there is no column '{expression.name}'{hint}")
     arguments = tuple(kind_of(argument, kinds) for argument in expression.arguments)
     return function(expression.function).kind(arguments, CheckedCall(expression, show))
 

@@ -42,6 +42,8 @@ KINDS: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+# A longer decimal is checked by Spark, cell by cell, against the digits of its type.
+DIGITS_READ_AS_THEY_ARE = 18
 RETRIES = 5  # which take about 17 seconds
 PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 # Dates and times of Parquet files are what their numbers say, also before 1582.
@@ -104,7 +106,10 @@ def open_spark(address: str, session: Any, written: Mapping[str, WrittenFacts]) 
         raise QueryRefused(f"{full} is a stream\nhint: give a stored table")
     fields = list(frame.schema.fields)
     refuse_duplicates([field.name for field in fields])
-    kinds = {field.name: _kind(field) for field in fields}
+    doubtful = _doubtful_decimals(found, format, fields)
+    _refuse_without_type(doubtful, written)
+    vouched = {each for each, facts in written.items() if facts.type == "decimal"}
+    kinds = {field.name: None if field.name in doubtful - vouched else _kind(field) for field in fields}
     others = {field.name: field.dataType.simpleString() for field in fields if kinds[field.name] is None}
     schema = pa.schema([(each, kind) for each, kind in kinds.items() if kind is not None])
     if not len(schema):
@@ -231,6 +236,29 @@ def _kind(field: Any) -> pa.DataType | None:
     if name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     return KINDS.get(name.partition(" ")[0].partition("(")[0])
+
+
+def _doubtful_decimals(found: Any, format: str, fields: list[Any]) -> frozenset[str]:
+    """Return the columns of long decimals in files that others may have written.
+
+    Spark fails at a cell with more digits than its type says, where that has more than DIGITS_READ_AS_THEY_ARE; Spark
+    itself, and formats with a record of what was written, store no such cell.
+    """
+    if format != "parquet" or found.tableType != "EXTERNAL":
+        return frozenset()
+    decimals = [field for field in fields if field.dataType.typeName() == "decimal"]
+    return frozenset(each.name for each in decimals if each.dataType.precision > DIGITS_READ_AS_THEY_ARE)
+
+
+def _refuse_without_type(doubtful: frozenset[str], written: Mapping[str, WrittenFacts]) -> None:
+    for name in sorted(doubtful & written.keys()):
+        if written[name].type != "decimal":
+            raise QueryRefused(
+                f"'{name}' is a decimal of more than {DIGITS_READ_AS_THEY_ARE} digits in Parquet files from"
+                " outside of Spark, and one cell with more digits than its type would make Spark fail"
+                f"\nhint: if whoever writes the files checks that, say so: columns={{'{name}': {{'type': 'decimal'}}}};"
+                " if not, store the table in Spark (CREATE TABLE … AS SELECT …)"
+            )
 
 
 def _columns(schema: Any) -> tuple[tuple[str, str], ...]:
