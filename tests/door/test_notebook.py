@@ -16,7 +16,11 @@ from IPython.core.completer import provisionalcompleter
 answer, plan = question.answer(epsilon=1), question.plan(epsilon=1)
 with provisionalcompleter():
     for words in ("visits.", "question.", "answer."):
-        print(words, *(each.text for each in get_ipython().Completer.completions(words, len(words))))
+        for turn in range(20):  # what looks names up gives up silently, and has read more each time
+            offered = [each.text for each in get_ipython().Completer.completions(words, len(words))]
+            if offered:
+                break
+        print(words, *offered)
 """
 CELLS = {
     "no widgets": WITHOUT_WIDGETS,

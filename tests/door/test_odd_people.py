@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tests.kept.stage import standing_still
 
 BIG = tacit.epsilon(50, delta=1e-6)
 
@@ -142,8 +143,9 @@ def test_rows_that_are_people_have_a_learned_range(name):
 
 
 def test_too_few_people_are_told_before_the_charge_and_get_the_safe_cap():
-    answer = opened(TABLES["one person"]).group_by("g", keys=[0, 1]).count().answer(epsilon=0.5)
-    assert "oo few people" in str(answer)
+    with standing_still():  # by chance, noise looks like people
+        answer = opened(TABLES["one person"]).group_by("g", keys=[0, 1]).count().answer(epsilon=0.5)
+        assert "oo few people" in str(answer)
 
 
 def test_dates_count_and_are_not_added_up():

@@ -6,7 +6,7 @@ as a hash, and those of a few questions in full.
 
 from tacit.ledger import open_ledger
 from tests.kept.questions import OTHERS, all_asked
-from tests.kept.stage import run_tacit, section, short, standing_still, visits, visits_file
+from tests.kept.stage import run_tacit, section, short, standing_still, steady, visits, visits_file
 
 IN_FULL = ("mean, private groups, laplace", *(title for title in OTHERS if title[0] in "sH"))
 BOUNDS = ("--unit", "person", "--rows-per-unit", 2, "--groups-per-unit", 2, "--most-rows-per-unit", 1)
@@ -28,7 +28,7 @@ def text() -> str:
                 question = asked.python(visits(ledger))
                 world.again()
                 answer = question.answer(**asked.words)
-                json, html, csv = answer.to_json(), answer._repr_html_(), answer.to_csv()
+                json, html, csv = map(steady, (answer.to_json(), answer._repr_html_(), answer.to_csv()))
                 types = ", ".join(f"{name} {kind}" for name, kind in answer.types.items())
                 parts.append(section(asked.title, answer, types, f"JSON {short(json)}", f"HTML {short(html)}"))
                 if asked.title in IN_FULL:

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import io
 import os
+import re
 import tempfile
 import warnings
 from collections import Counter
@@ -139,6 +140,11 @@ def run_tacit(*words: object) -> str:
 def section(title: str, *texts: object) -> str:
     """Return a part of a kept text."""
     return "\n".join([f"== {title}", *(str(text).rstrip("\n") for text in texts), ""])
+
+
+def steady(text: str) -> str:
+    """Return a text whose long decimals have ten digits: the last ones are the processor's own."""
+    return re.sub(r"-?\d+\.\d{6,}(e[-+]?\d+)?", lambda found: f"{float(found[0]):.10g}", text)
 
 
 def short(text: str) -> str:
