@@ -256,7 +256,7 @@ def _refuse_without_type(doubtful: frozenset[str], written: Mapping[str, Written
             raise QueryRefused(
                 f"'{name}' is a decimal of more than {DIGITS_READ_AS_THEY_ARE} digits in Parquet files from"
                 " outside of Spark, and one cell with more digits than its type would make Spark fail"
-                f"\nhint: if the files are written by what checks that, say so: columns={{'{name}': {{'type': 'decimal'}}}};"
+                f"\nhint: if what writes the files checks that, say so: columns={{'{name}': {{'type': 'decimal'}}}};"
                 " if not, store the table in Spark (CREATE TABLE … AS SELECT …)"
             )
 
