@@ -7,16 +7,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
     from tacit.learning.price import noise_for
     from tacit.learning.rounds import Rounds, train
 
 __all__ = [
+    "AdditiveClassifier",
+    "AdditiveRegressor",
     "Rounds",
     "noise_for",
     "train",
 ]
 
 _HOMES = {
+    "AdditiveClassifier": "tacit.learning.additive",
+    "AdditiveRegressor": "tacit.learning.additive",
     "Rounds": "tacit.learning.rounds",
     "noise_for": "tacit.learning.price",
     "train": "tacit.learning.rounds",

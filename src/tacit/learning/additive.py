@@ -1,0 +1,187 @@
+"""`AdditiveClassifier` and `AdditiveRegressor`: private models whose every term can be read, drawn and exported.
+
+A model adds up one effect for each feature. All that is asked of rows is noisy counts and noisy sums of clipped
+residuals by bin, charged as one batch before a row is read; the rest is arithmetic on what was released.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from tacit.door import Table
+from tacit.errors import InvalidParameter
+from tacit.learning.additive_asked import Asked, Wanted, asked_of
+from tacit.learning.additive_model import AdditiveModel
+from tacit.learning.estimator import Estimator
+from tacit.learning.rounds import train
+from tacit.learning.shapes import Shapes, learn_shapes
+from tacit.ledger import Receipt
+from tacit.privacy import Floats, Number
+from tacit.query import Col
+
+# Changed whenever the arithmetic is: a stored model is found by it.
+VERSION = "additive 1"
+
+
+class Additive:
+    """What both estimators do: plan, fit, and read what was fitted."""
+
+    epsilon: Number
+    delta: Number | None
+    rounds: int | None
+    clip: Number | None
+    interactions: Sequence[tuple[str, str]]
+    monotone: Mapping[str, int] | None
+    smooth: Number | None
+    model_: AdditiveModel
+    receipt_: Receipt
+
+    def _loss(self) -> str:
+        raise NotImplementedError
+
+    def plan(
+        self, table: Table, *, target: str, features: Iterable[str] | None = None, where: str | Col | None = None
+    ) -> Asked:
+        """Return what a fit would ask for and cost; it is free, reads no row, and prints."""
+        wanted = Wanted(
+            self.epsilon,
+            self.delta,
+            self.rounds,
+            self.clip,
+            self.interactions,
+            self.monotone,
+            self.smooth,
+            self._loss(),
+        )
+        return asked_of(table, target, features, where, wanted)
+
+    def fit(
+        self,
+        table: Table,
+        y: Any = None,
+        *,
+        target: str | None = None,
+        features: Iterable[str] | None = None,
+        where: str | Col | None = None,
+        analyst: str | None = None,
+        request_id: str | None = None,
+    ) -> Self:
+        """Learn from a protected table, charged once before a row is read; the same fit again is free and the same."""
+        if y is not None or target is None:
+            raise InvalidParameter("name the column to predict\nhint: fit(table, target='income')")
+        asked = self.plan(table, target=target, features=features, where=where)
+        paid = train(
+            asked.table,
+            asked.coded,
+            asked.events,
+            asked=asked.asked,
+            key=repr((VERSION, asked.recipe)),
+            words=asked.words,
+            steps=lambda rounds: learn_shapes(rounds, asked.recipe),
+            encode=Shapes.to_json,
+            decode=Shapes.from_json,
+            analyst=analyst,
+            request_id=request_id,
+        )
+        self.model_ = asked.model(paid.value)
+        self.receipt_ = paid.receipt
+        self.feature_names_in_ = np.array([feature.name for feature in asked.features], dtype=object)
+        self.n_features_in_ = len(asked.features)
+        return self
+
+    def _fitted(self) -> AdditiveModel:
+        if not hasattr(self, "model_"):
+            raise InvalidParameter("this model is not fitted yet\nhint: call fit(table, target='income') first")
+        return self.model_
+
+
+class AdditiveClassifier(Additive, Estimator):
+    """A private classifier that adds up one effect for each feature.
+
+    `epsilon` and `delta` are what the fit spends. `rounds` and `clip` are chosen from public facts unless given.
+    `interactions` names pairs of features that have a term together. `monotone` makes terms rise (1) or fall (-1), and
+    `smooth` fixes how smoothly ordered terms change; both are post-processing.
+    """
+
+    _kind = "classifier"
+
+    def __init__(
+        self,
+        epsilon: Number = 1,
+        *,
+        delta: Number | None = None,
+        rounds: int | None = None,
+        clip: Number | None = None,
+        interactions: Sequence[tuple[str, str]] = (),
+        monotone: Mapping[str, int] | None = None,
+        smooth: Number | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.rounds = rounds
+        self.clip = clip
+        self.interactions = interactions
+        self.monotone = monotone
+        self.smooth = smooth
+
+    def _loss(self) -> str:
+        return "classes"
+
+    @property
+    def classes_(self) -> Any:
+        """The classes in order: columns of `predict_proba`."""
+        return np.array(self._fitted().classes)
+
+    def predict_proba(self, rows: Any) -> Floats:
+        """Return the probability of each class for rows that anybody may have: (rows, classes)."""
+        return self._fitted().chances(rows)
+
+    def decision_function(self, rows: Any) -> Floats:
+        """Return scores: above 0 means the second of two classes; of several, the largest is predicted."""
+        scores = self._fitted().scores(rows)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, rows: Any) -> Any:
+        """Return the most probable class of each row."""
+        return self.classes_[self.predict_proba(rows).argmax(axis=1)]
+
+
+class AdditiveRegressor(Additive, Estimator):
+    """A private regression that adds up one effect for each feature.
+
+    `loss` is "squared" for numbers of a public range, or "poisson" for counts, whose effects multiply. The other
+    parameters are those of `AdditiveClassifier`; a residual is a part of the target's range.
+    """
+
+    _kind = "regressor"
+
+    def __init__(
+        self,
+        epsilon: Number = 1,
+        *,
+        delta: Number | None = None,
+        loss: Literal["squared", "poisson"] = "squared",
+        rounds: int | None = None,
+        clip: Number | None = None,
+        interactions: Sequence[tuple[str, str]] = (),
+        monotone: Mapping[str, int] | None = None,
+        smooth: Number | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.loss = loss
+        self.rounds = rounds
+        self.clip = clip
+        self.interactions = interactions
+        self.monotone = monotone
+        self.smooth = smooth
+
+    def _loss(self) -> str:
+        if self.loss not in ("squared", "poisson"):
+            raise InvalidParameter("loss must be 'squared' or 'poisson'\nhint: 'poisson' is for counts")
+        return self.loss
+
+    def predict(self, rows: Any) -> Floats:
+        """Return the number that is predicted for each row, inside the target's range."""
+        return self._fitted().numbers(rows)

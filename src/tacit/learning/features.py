@@ -1,0 +1,248 @@
+"""From what is declared of a table to features: which columns a model reads, and the public cells of each.
+
+No row is read. A column with keys has a cell for each key. A ranged number has a cell for each whole value where there
+are few; else cells that grow with the value where the range starts at 0, as money does; else cells of equal width. The
+last cell of each is for missing values, and for values that nobody declared. Which cells become which bins is decided
+later, from noisy counts (`bins.py`).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tacit.door import Table
+from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
+from tacit.plan import STEPS_MOST, CodedColumn, Measured, measured_column
+from tacit.privacy import Floats, Integers, show
+from tacit.query import Aggregate, Column, Scalar, key_value, kind_of_column
+from tacit.tables import ColumnFacts, Declaration
+
+# A ranged number has at most about so many cells.
+CELLS = 256
+# No cell is wider than this part of its range.
+WIDEST = 32
+NUMBERS = ("int", "float", "decimal")
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A column as a model reads it: its public cells, the last for missing values, and whether they have an order."""
+
+    name: str
+    column: CodedColumn
+    ordered: bool
+    type: str
+
+    @property
+    def cells(self) -> int:
+        """How many cells it has."""
+        return self.column.cells
+
+    @cached_property
+    def starts(self) -> Floats:
+        """Where the cells of a ranged number start, from the second on, as values of the column."""
+        grid = self.column.measured
+        if grid is None:
+            return np.zeros(0)
+        inner = [grid.step * (grid.low + edge) for edge in self.column.edges[1:-1]]
+        back = Fraction(grid.step.numerator // 2) if is_whole(grid) else grid.step / 2
+        return np.array([float(start - back) for start in inner])
+
+    @cached_property
+    def _places(self) -> dict[Any, int]:
+        return {plain(value): place for place, value in enumerate(self.column.listed)}
+
+    def cells_of(self, values: Any) -> Integers:
+        """Return the cells of values that anybody may have; what is missing or not listed has the last cell."""
+        if self.column.measured is not None:
+            numbers = as_numbers(values, self.name)
+            found = np.searchsorted(self.starts, numbers, side="right").astype(np.int64)
+            found[np.isnan(numbers)] = self.cells - 1
+            return found
+        last = self.cells - 1
+        places = [self._places.get(plain(value), last) for value in as_list(values)]
+        return np.array(places, dtype=np.int64)
+
+    def middles(self) -> Floats:
+        """Return the middle of each cell but the last, as values of the column."""
+        grid = self.column.measured
+        if grid is None:
+            return np.array([float(value) for value in self.column.listed if isinstance(value, int | float | Fraction)])
+        edges = np.array(self.column.edges, dtype=float)
+        middles: Floats = float(grid.step) * (grid.low + (edges[:-1] + edges[1:] - 1) / 2)
+        return middles
+
+    def words(self, cells: Sequence[int]) -> str:
+        """Return what a bin of these cells holds, in words."""
+        last = self.cells - 1
+        missing = ["missing"] if last in cells else []
+        inside = [cell for cell in cells if cell != last]
+        if self.column.measured is None or not inside:
+            shown = [str(plain(self.column.listed[cell])) for cell in inside]
+            if len(shown) > 4:
+                shown = [*shown[:3], f"{len(shown) - 3} more"]
+            return ", ".join(shown + missing)
+        return ", ".join([self._range_words(min(inside), max(inside)), *missing])
+
+    def span(self, first: int, last: int) -> tuple[float, float]:
+        """Return the least and the greatest value that a run of cells is declared to hold."""
+        grid = self.column.measured
+        if grid is None:
+            return float(first), float(last)
+        least, most = self.column.edges[first] + grid.low, self.column.edges[last + 1] - 1 + grid.low
+        return float(grid.step * least), float(grid.step * most)
+
+    def _range_words(self, first: int, last: int) -> str:
+        low, high = self.span(first, last)
+        if low == high:
+            return f"{low:.6g}"
+        return f"{low:.6g} to {high:.6g}"
+
+
+def is_whole(grid: Measured) -> bool:
+    """Whether the rows of a grid are whole numbers throughout."""
+    return grid.type == "int" and grid.step.denominator == 1
+
+
+def features_of(table: Table, target: str, names: Iterable[str] | None) -> tuple[Feature, ...]:
+    """Return the features of a table: those that are named, or all columns but the unit and the target."""
+    declaration = table.frame.declaration
+    if names is None:
+        left_out = {target, declaration.unit}
+        wanted = [name for name in declaration.columns if name not in left_out]
+    else:
+        wanted = _named(names, declaration, target)
+    if not wanted:
+        raise InvalidParameter("a model needs a feature\nhint: features=['age', 'sex']")
+    problems, found = [], []
+    for name in wanted:
+        try:
+            found.append(feature_of(name, declaration))
+        except QueryRefused as problem:
+            problems.append(str(problem).split("\nhint: ")[0])
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise QueryRefused(
+            f"{problems[0]}{more}\nhint: declare what is public of it, e.g. columns={{'age': {{'between': (0, 120)}},"
+            " 'ward': {'keys': ['A', 'B']}}}, or name the columns to learn from: features=[...]"
+        )
+    return tuple(found)
+
+
+def _named(names: Iterable[str], declaration: Declaration, target: str) -> list[str]:
+    if isinstance(names, str):
+        raise InvalidParameter("features must be a list of columns\nhint: features=['age', 'sex']")
+    wanted = list(names)
+    for name in wanted:
+        known_column(name, declaration)
+        if name == target or name == declaration.unit:
+            what = "what is predicted" if name == target else "whose row it is"
+            raise InvalidParameter(f"'{name}' cannot be a feature: it says {what}\nhint: leave it out of features")
+    if len(set(wanted)) != len(wanted):
+        raise InvalidParameter("features names a column twice\nhint: name each column once")
+    return wanted
+
+
+def known_column(name: str, declaration: Declaration) -> ColumnFacts:
+    """Return the public facts of a column; refuse a name that the table does not have."""
+    if name not in declaration.columns:
+        raise QueryRefused(f"there is no column '{name}'{did_you_mean(str(name), declaration.columns)}")
+    return declaration.columns[name]
+
+
+def feature_of(name: str, declaration: Declaration) -> Feature:
+    """Return a column's feature, or refuse with the public fact that is missing."""
+    facts = known_column(name, declaration)
+    kind = kind_of_column(name, facts)
+    if facts.keys is not None:
+        return _listed(name, kind.type, [key_value(key, kind, column=name) for key in facts.keys])
+    if facts.type == "bool":
+        return Feature(name, CodedColumn(name, Column(name), listed=(False, True)), ordered=False, type="bool")
+    if facts.type in NUMBERS:
+        if facts.between is None:
+            raise QueryRefused(f"'{name}' has no public range, so its values have no public cells\nhint: declare one")
+        grid = measured_column(Aggregate("mean", Column(name)), declaration, steps_most=STEPS_MOST)
+        column = CodedColumn(name, Column(name), measured=grid, edges=edges_of(grid))
+        return Feature(name, column, ordered=True, type=kind.type)
+    raise QueryRefused(f"'{name}' has no public list of keys, and a model must not find values by itself\nhint: keys=")
+
+
+def _listed(name: str, kind: str, keys: Sequence[Scalar]) -> Feature:
+    values = [key for key in dict.fromkeys(keys) if key is not None]
+    ordered = kind in NUMBERS
+    if ordered:
+        values.sort(key=lambda value: float(value) if isinstance(value, int | float | Fraction) else 0.0)
+    if not values:
+        raise QueryRefused(f"the keys of '{name}' hold no value\nhint: declare its keys")
+    return Feature(name, CodedColumn(name, Column(name), listed=tuple(values)), ordered=ordered, type=kind)
+
+
+def edges_of(grid: Measured) -> tuple[int, ...]:
+    """Return the edges of a ranged number's cells, in steps above its low end, from public facts alone."""
+    top = grid.height + 1
+    if top <= CELLS:
+        return tuple(range(top + 1))
+    if grid.low != 0:
+        return tuple(sorted({round(Fraction(top * place, CELLS)) for place in range(CELLS + 1)}))
+    grown = {round(top ** (place / CELLS)) for place in range(CELLS + 1)}
+    widest = {round(Fraction(top * place, WIDEST)) for place in range(1, WIDEST)}
+    edges = sorted({0, *grown, top})
+    wide = [cut for cut in widest if _gap(edges, cut) * WIDEST > top]
+    return tuple(sorted({*edges, *wide}))
+
+
+def _gap(edges: list[int], cut: int) -> int:
+    place = int(np.searchsorted(np.array(edges), cut, side="right"))
+    return edges[min(place, len(edges) - 1)] - edges[place - 1]
+
+
+def plain(value: Any) -> Any:
+    """Return a value as lists are searched by: decimals and rationals as floats, numpy's scalars as Python's own."""
+    if isinstance(value, Fraction | Decimal):
+        return float(value) if value != int(value) else int(value)
+    if hasattr(value, "item") and not isinstance(value, date | datetime):
+        value = value.item()
+    return None if isinstance(value, float) and value != value else value
+
+
+def shown_value(value: Any) -> str:
+    """Return a listed value as a person writes it."""
+    return show(value) if isinstance(value, Fraction) else str(value)
+
+
+def as_list(values: Any) -> list[Any]:
+    """Return a column of a frame, a list or an array as a list."""
+    for method in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, method):
+            found: list[Any] = getattr(values, method)()
+            return found
+    return list(values)
+
+
+def as_numbers(values: Any, name: str) -> Floats:
+    """Return a column of numbers as floats, NaN where one is missing."""
+    try:
+        if hasattr(values, "dtype") and getattr(values.dtype, "kind", "") in "biuf":
+            return np.asarray(values, dtype=np.float64)
+        return np.array([_number(value) for value in as_list(values)], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidParameter(
+            f"'{name}' must be a column of numbers\nhint: pass numbers, with None or NaN where one is missing"
+        ) from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, str | bytes):
+        raise TypeError(value)
+    try:
+        return float("nan") if value is None else float(value)
+    except TypeError:  # pandas' NA
+        if type(value).__name__ in ("NAType", "NaTType"):
+            return float("nan")
+        raise

@@ -1,0 +1,253 @@
+"""The arithmetic of additive models: noisy counts become bins, and noisy residual sums become one shape for each term.
+
+It sees noisy integers and public facts alone, so all of it is post-processing. Each round gives, for every bin of every
+term, the sum of what the model so far gets wrong. A term's estimate is the mean of what the rounds tell of it, later
+ones weighing more, shrunk by what is known exactly: how much noise was added. How far a term's effects may lie apart,
+and how smoothly they follow each other, is chosen for each term as what explains its noisy sums best (empirical Bayes).
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.learning.bins import Bins, bins_of
+from tacit.learning.priors import Believed, Term, believed
+from tacit.learning.starting import Start, start_of
+from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
+from tacit.privacy import Floats, Integers
+
+# A bin has at least so many standard deviations of all rounds' noise together, and so many of its own count's.
+LEAST_NOISE, LEAST_COUNT, LEAST_PEOPLE = 3.0, 2.0, 20.0
+BINS_MOST, PAIR_BINS_MOST = 32, 8
+# The round t weighs in proportion to t^WEIGHT.
+WEIGHT = 2
+SCORE_UNIT = 1 << SCORE_BITS
+EFFECT_MOST = 16.0
+
+
+class AskedRounds(Protocol):
+    """What the arithmetic asks of rows: noisy integers alone."""
+
+    def counts(self, columns: Sequence[int] | None = None) -> list[Integers]:
+        """Return noisy counts of cells, in steps of UNIT."""
+
+    def use_bins(self, maps: BinMaps) -> None:
+        """Map cells to bins."""
+
+    def residuals(self, scores: Scores) -> Integers:
+        """Return noisy sums of residuals, in steps of UNIT."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All public facts of a fit: features in their order, then the target's column; noise in people."""
+
+    ordered: tuple[bool, ...]
+    cells: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+    link: Any
+    classes: int  # how many score vectors: 1, or the classes of softmax
+    target: ClassTarget | ValueTarget
+    middles: tuple[float, ...]  # of a number: the middles of its column's cells, as parts of its range
+    clip: int
+    rounds: int
+    counts_noise: float
+    round_noise: float
+    monotone: tuple[int, ...]
+    smooth: float | None
+
+    @property
+    def whole_noise(self) -> float:
+        """The noise of the mean of all rounds, times their number: what is told of a bin errs by this many people."""
+        return self.round_noise / sqrt(self.rounds)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One term: its bins, what each adds to the score of each class, and the standard deviation of that."""
+
+    bins: list[int]  # the bin of each cell; of a pair, of each pair of cells, the first feature's cells going slowest
+    people: list[float]  # noisy
+    effects: list[list[float]]
+    deviations: list[list[float]]
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """A fitted model: made of noisy integers and public facts."""
+
+    intercept: list[float]
+    intercept_deviation: list[float]
+    people: float  # noisy
+    shapes: list[Shape]  # features, then pairs
+    rounds: int
+    clip: int
+
+    def to_json(self) -> str:
+        """Return it as text for a ledger or a file."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Shapes":
+        """Return what `to_json` wrote."""
+        record = json.loads(text)
+        return cls(**(record | {"shapes": [Shape(**each) for each in record["shapes"]]}))
+
+
+def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
+    """Return the shapes that a table's noisy rounds tell."""
+    features, target = len(recipe.ordered), len(recipe.ordered)
+    noisy = [each / UNIT for each in rounds.counts(list(range(features + 1)))]
+    people = _people(noisy[:features], recipe)
+    least = max(LEAST_NOISE * recipe.whole_noise, LEAST_COUNT * recipe.counts_noise, LEAST_PEOPLE)
+    bins = [
+        bins_of(counts, ordered=ordered, least=least, most=BINS_MOST)
+        for counts, ordered in zip(noisy[:features], recipe.ordered, strict=True)
+    ]
+    pairs = [_paired(noisy, pair, recipe, least) for pair in recipe.pairs]
+    rounds.use_bins([*(each.of_cells for each in bins), None, *pairs])
+    terms = [_term(each, noisy[place], people, recipe, place) for place, each in enumerate(bins)]
+    if pairs:
+        found = rounds.counts([target + 1 + place for place in range(len(pairs))])
+        terms += [_pair_term(each / UNIT, people, recipe, least) for each in found]
+    start = start_of(noisy[target], recipe.link, recipe.target, recipe.middles, recipe.clip / UNIT, people)
+    intercept, terms_believed, times, clip = _rounds(rounds, recipe, terms, start, people)
+    shapes = []
+    for place, (term, known) in enumerate(zip(terms, terms_believed, strict=True)):
+        cells = bins[place].of_cells if place < features else pairs[place - features].table.ravel()
+        shapes.append(_shape(cells, term, known, recipe.monotone[place] if place < features else 0))
+    deviation = recipe.round_noise / sqrt(times) / people
+    errors = [
+        sqrt(deviation**2 / w**2 + s / (people * w**2)) for s, w in zip(start.variance, start.curvature, strict=True)
+    ]
+    return Shapes([float(each) for each in intercept], errors, float(people), shapes, times, clip)
+
+
+def _people(noisy: Sequence[Floats], recipe: Recipe) -> float:
+    """Return how many people there are, as all histograms tell together: those of few cells err less."""
+    weights = np.array([1 / len(each) for each in noisy])
+    total = float(weights @ np.array([each.sum() for each in noisy]) / weights.sum())
+    return max(total, recipe.counts_noise, LEAST_PEOPLE)
+
+
+def _counted(counts: Floats, people: float, least: float) -> Floats:
+    """Return counts that are not below what noise makes of none, and add up to all people."""
+    raised = np.maximum(counts, least)
+    scaled: Floats = raised * (people / raised.sum())
+    return scaled
+
+
+def _term(bins: Bins, noisy: Floats, people: float, recipe: Recipe, place: int) -> Term:
+    counts: Floats = np.bincount(bins.of_cells, weights=noisy, minlength=bins.size).astype(np.float64)
+    inner = bins.size - 1 if bins.cells(bins.size - 1) == [len(noisy) - 1] else bins.size
+    chain = inner if recipe.ordered[place] else 0
+    return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), np.array(bins.learned), chain)
+
+
+def _paired(noisy: Sequence[Floats], pair: tuple[int, int], recipe: Recipe, least: float) -> PairedBins:
+    """Return coarse bins of two features together."""
+    first, second = (
+        bins_of(noisy[place], ordered=recipe.ordered[place], least=least, most=PAIR_BINS_MOST) for place in pair
+    )
+    table = first.of_cells[:, None] * second.size + second.of_cells[None, :]
+    return PairedBins(pair[0], pair[1], table)
+
+
+def _pair_term(counts: Floats, people: float, recipe: Recipe, least: float) -> Term:
+    return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), counts >= least, 0)
+
+
+def _rounds(
+    rounds: AskedRounds, recipe: Recipe, terms: Sequence[Term], start: Start, people: float
+) -> tuple[Floats, list[Believed], int, int]:
+    """Return the intercept and what is believed of each term after all rounds, how many there were, and the clip."""
+    clip, times = recipe.clip, recipe.rounds
+    if isinstance(recipe.target, ValueTarget):
+        clip, times = _narrower(recipe, start)
+    classes, place = recipe.classes, len(recipe.ordered)
+    intercept = start.intercept.copy()
+    told_intercept = np.zeros(classes)
+    told = [np.zeros((classes, term.size)) for term in terms]
+    known = [Believed.nothing(classes, term.size) for term in terms]
+    variance = 0.0
+    for time in range(times):
+        step = (WEIGHT + 1) / (time + 1 + WEIGHT)
+        variance = (1 - step) ** 2 * variance + step**2 * recipe.round_noise**2
+        tables = [_scores(each.effects) for each in known]
+        scores = Scores((*tables[:place], None, *tables[place:]), _scores(intercept), recipe.link, recipe.target, clip)
+        sums, own = _blocks(rounds.residuals(scores), terms, classes)
+        gradient = _of_all(sums, own)
+        told_intercept = (1 - step) * told_intercept + step * (gradient + start.curvature * people * intercept)
+        for each, term in enumerate(terms):
+            centred = sums[each] - term.counts * (sums[each].sum(axis=1, keepdims=True) / people)
+            told[each] = (1 - step) * told[each] + step * (centred + start.curvature[:, None] * term.moved(known[each]))
+        is_chosen = time >= 1 and ((time & (time - 1)) == 0 or time == times - 1)
+        known = [
+            believed(term, told[each], variance, start, known[each], choose=is_chosen, smooth=recipe.smooth)
+            for each, term in enumerate(terms)
+        ]
+        intercept = np.clip(told_intercept / (start.curvature * people), -EFFECT_MOST, EFFECT_MOST)
+    return intercept, known, times, clip
+
+
+def _narrower(recipe: Recipe, start: Start) -> tuple[int, int]:
+    """Return a clip that a target's spread allows, and how many rounds of it cost as much as those reserved."""
+    clip, times = recipe.clip, recipe.rounds
+    for _ in range(2):
+        if clip / UNIT < 4 * start.scale:
+            break
+        clip, times = clip * 5 // 7, times * 49 // 25
+    return clip, times
+
+
+def _scores(effects: Floats) -> Integers:
+    """Return effects in whole steps of a score."""
+    return np.rint(np.clip(effects, -EFFECT_MOST, EFFECT_MOST) * SCORE_UNIT).astype(np.int64)
+
+
+def _blocks(noisy: Integers, terms: Sequence[Term], classes: int) -> tuple[list[Floats], Floats]:
+    """Return each term's noisy sums by class and bin, in people, and the intercept's."""
+    found, first = [], 0
+    for term in terms:
+        last = first + classes * term.size
+        found.append(noisy[first:last].reshape(classes, term.size) / UNIT)
+        first = last
+    return found, noisy[first:] / UNIT
+
+
+def _of_all(sums: Sequence[Floats], own: Floats) -> Floats:
+    """Return the sum over all people, as every term tells it: one of few bins errs less."""
+    weights = np.array([1.0, *(1 / each.shape[1] for each in sums)])
+    totals = np.array([own, *(each.sum(axis=1) for each in sums)])
+    mean: Floats = weights @ totals / weights.sum()
+    return mean
+
+
+def _shape(cells: Integers, term: Term, known: Believed, monotone: int) -> Shape:
+    effects = known.effects
+    if monotone and term.chain > 1:
+        effects = effects.copy()
+        inner = slice(0, term.chain)
+        for row in effects:
+            row[inner] = monotone * rising(monotone * row[inner], term.counts[inner])
+    return Shape(cells.tolist(), term.counts.tolist(), effects.tolist(), known.deviations.tolist())
+
+
+def rising(values: Floats, weights: Floats) -> Floats:
+    """Return the nearest values, in weighted squares, that never fall (pool adjacent violators).
+
+    >>> rising(np.array([1.0, 3.0, 2.0]), np.array([1.0, 1.0, 1.0])).tolist()
+    [1.0, 2.5, 2.5]
+    """
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        pools.append((value, weight, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (first, of_first, many), (second, of_second, more) = pools[-2:]
+            both = of_first + of_second
+            pools[-2:] = [((first * of_first + second * of_second) / both, both, many + more)]
+    return np.array([value for value, _, many in pools for _ in range(many)])

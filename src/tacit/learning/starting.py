@@ -1,0 +1,97 @@
+"""Where a fit starts: the intercept, the curvature and the spread that a noisy histogram of the target tells.
+
+Clipped residuals have a model of their own: the score at which they add up to zero is not the logit of a probability,
+but a known function of it. `clipped_chance` and `chance_of` go between the two, so that predictions are probabilities.
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+
+from tacit.plan import ClassTarget, ValueTarget
+from tacit.privacy import Floats
+
+# A model that knows the features is surer than its start, and its curvature lower by about this.
+FALLS_TO = 0.65
+CHANCE_LEAST = 1e-3
+
+
+@dataclass(frozen=True)
+class Start:
+    """For each class: the intercept, curvature and variance of a residual per person; and the scale of effects."""
+
+    intercept: Floats
+    curvature: Floats
+    variance: Floats
+    scale: float
+
+
+def start_of(
+    noisy: Floats,
+    link: str,
+    target: ClassTarget | ValueTarget,
+    middles: tuple[float, ...],
+    clip: float,
+    people: float,
+) -> Start:
+    """Return where to start, from a noisy histogram of the target's cells."""
+    if isinstance(target, ClassTarget):
+        classes = max(target.classes) + 1
+        counts = np.array([sum(noisy[cell] for cell, c in enumerate(target.classes) if c == k) for k in range(classes)])
+        shares = np.maximum(counts, CHANCE_LEAST * people)
+        shares = shares / shares.sum()
+        return _of_two(float(shares[1]), clip) if link == "logistic" else _of_several(shares)
+    weights = np.maximum(noisy[:-1], 0.0) + 1e-9
+    weights, values = weights / weights.sum(), np.array(middles)
+    mean = float(np.clip(weights @ values, CHANCE_LEAST, 1 - CHANCE_LEAST))
+    variance = float(max(weights @ (values - mean) ** 2, 1e-4))
+    if link == "identity":
+        return Start(np.array([mean]), np.array([1.0]), np.array([variance]), sqrt(variance))
+    return Start(np.array([log(mean)]), np.array([mean]), np.array([variance]), 1.0)
+
+
+def _of_two(share: float, clip: float) -> Start:
+    chance = clipped_chance(share, clip)
+    slope = chance * (1 - chance)
+    curvature = slope * (share * (1 - chance < clip) + (1 - share) * (chance < clip))
+    variance = share * min(1 - chance, clip) ** 2 + (1 - share) * min(chance, clip) ** 2
+    start = np.array([log(chance / (1 - chance))])
+    return Start(start, np.array([FALLS_TO * curvature]), np.array([FALLS_TO * variance]), 1.0)
+
+
+def _of_several(shares: Floats) -> Start:
+    logs = np.log(shares)
+    spread = FALLS_TO * shares * (1 - shares)
+    return Start(logs - logs.mean(), spread, spread, 1.0)
+
+
+def clipped_chance(share: float, clip: float) -> float:
+    """Return the p at which residuals of a share of ones, clipped, add up to zero.
+
+    >>> clipped_chance(0.2, 0.5)
+    0.125
+    """
+    if share > 0.5:
+        return 1 - clipped_chance(1 - share, clip)
+    if clip >= 1:
+        return share
+    if clip < 0.5:
+        clip = 0.5
+    low = clip * share / (1 - share)
+    return low if low <= 1 - clip else share
+
+
+def chance_of(chance: Any, clip: float) -> Any:
+    """Return the probability that a p of clipped residuals stands for: the inverse of `clipped_chance`, of arrays.
+
+    >>> float(chance_of(np.array([0.125]), 0.5)[0])
+    0.2
+    """
+    clip = min(max(clip, 0.5), 1.0)
+    low, high = 1 - clip, clip
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rare = chance / (chance + clip)
+        common = clip / (1 - chance + clip)
+    return np.where(chance < low, rare, np.where(chance > high, common, chance))
