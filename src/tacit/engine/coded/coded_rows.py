@@ -5,13 +5,17 @@ one unit moves a block of sums by at most the largest size that a row's number c
 is handed out says by itself how far one unit moves it, and only a release may take it from there.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
-from tacit.engine.coded.residuals import add_residuals
+from tacit.engine.coded.residuals import in_arrays, in_loops
+from tacit.engine.kernel import compiled
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.plan import (
@@ -24,6 +28,10 @@ from tacit.plan import (
     count_moves_squared,
 )
 from tacit.privacy import Integers
+
+THREADS_MOST = 8
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,10 +80,16 @@ class CodedRows:
         A row whose target is missing counts nowhere.
         """
         self._refuse_other_shape(scores)
-        exact_sums = [np.zeros(scores.classes * self.sizes[index], dtype=np.int64) for index in scores.columns]
-        exact_sums.append(np.zeros(scores.classes, dtype=np.int64))
-        for block in self.blocks:
-            add_residuals(block, scores, self.plan, exact_sums)
+        add = in_loops if loops_at_hand() else in_arrays
+
+        def added_up(first: int) -> list[Integers]:
+            sizes = [*(self.sizes[index] for index in scores.columns), 1]
+            exact_part = [np.zeros((scores.classes, size), dtype=np.int64) for size in sizes]
+            for block in self.blocks[first :: threads()]:
+                add(block, scores, self.plan, exact_part)
+            return exact_part
+
+        exact_sums = [sum(parts).ravel() for parts in zip(*on_threads(added_up), strict=True)]
         return ExactIntegers(np.concatenate(exact_sums), scores.moves_squared)
 
     def _refuse_other_shape(self, scores: Scores) -> None:
@@ -100,6 +114,25 @@ def added(cells: Cells, weights: Integers, size: int) -> Integers:
     """Return the sum of whole weights by cell: a float holds it exactly, since a block's sum is far below 2^53."""
     sums: Integers = np.bincount(cells, weights=weights, minlength=size).astype(np.int64)
     return sums
+
+
+def loops_at_hand() -> bool:
+    """Return whether the compiled loops may be used; where they are not compiled yet, that is begun."""
+    if compiled.is_ready() and compiled.load():
+        return True
+    compiled.start()
+    return False
+
+
+def threads() -> int:
+    """Return how many threads add up: as many as there are processors for this process, up to a few."""
+    return min(THREADS_MOST, len(os.sched_getaffinity(0)))
+
+
+def on_threads(job: Callable[[int], Found]) -> list[Found]:
+    """Return what a job gives for each thread, by its number; whole numbers add up to the same in any order."""
+    with ThreadPoolExecutor(threads()) as pool:
+        return list(pool.map(job, range(threads())))
 
 
 Reader = tuple[tuple[int, ...], int, Cells | None]

@@ -5,6 +5,7 @@ is a function of that unit's own rows. No row can make it fail: what has no cell
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +22,12 @@ from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
 from tacit.plan import CodedColumn, CodedPlan, Measured
 from tacit.privacy import Integers
 from tacit.query import Expression, Kind, Value, columns_of, kind_of
-from tacit.tables import Source
+from tacit.tables import Source, keys_to_arrow
 
 BATCH_ROWS = 1 << 18
-ROWS_OF_UNIT = "rows_of_unit"
+ROWS_OF_UNIT, LISTED, PLACE = "rows_of_unit", "listed", "place"
+# Values are compared with those of a list one by one; a longer list is joined.
+COMPARED_MOST = 64
 # Up to so many steps have their cells in an array; beyond, edges are searched.
 LOOKUP_MOST = 1 << 22
 
@@ -44,6 +47,12 @@ class Block:
     def __repr__(self) -> str:
         return "Block(withheld)"
 
+    def piece(self, start: int, end: int) -> "Block":
+        """Return the rows from one place up to another, or to the end; nothing is copied."""
+        alike = None if self.rows_of_unit is None else self.rows_of_unit[start:end]
+        cells, values = (tuple(each[start:end] for each in some) for some in (self.cells, self.values))
+        return Block(cells, values, alike, min(end, self.length) - start)
+
 
 def columns_read(plan: CodedPlan) -> frozenset[str]:
     """Return the columns that a plan's expressions name."""
@@ -58,29 +67,59 @@ def cell_type(cells: int) -> Any:
 
 def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> Iterator[Block]:
     """Yield the rows that count, in no order that matters."""
-    relation = coded_relation(plan, source.table, kinds)
     lookups = [_lookup(column) for column in plan.columns]
-    with source.stream(relation, BATCH_ROWS) as batches:
-        for batch in batches:
+    with ExitStack() as lent:
+        lists = {
+            at: lent.enter_context(source.with_table(_list_of(column, kinds)))
+            for at, column in enumerate(plan.columns)
+            if len(column.listed) > COMPARED_MOST
+        }
+        relation = coded_relation(plan, source.table, kinds, lists)
+        for batch in lent.enter_context(source.stream(relation, BATCH_ROWS)):
             if len(batch):
                 yield _block(plan, batch, lookups)
 
 
-def coded_relation(plan: CodedPlan, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Table:
-    """Return the rows that count: places in lists, whole steps above low ends, and the rows of each row's unit."""
+def coded_relation(
+    plan: CodedPlan, table: ir.Table, kinds: Mapping[str, Kind], lists: Mapping[int, ir.Table]
+) -> ir.Table:
+    """Return the rows that count: places in lists, whole steps above low ends, and the rows of each row's unit.
+
+    Long lists come as tables, by column, and are joined.
+    """
     conditions = []
     if plan.unit is not None:
         conditions.append(belongs_to_someone(unit_value(table, plan.unit, kinds)))
     if plan.where is not None:
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
-    columns = {_column_name(at): _coded(column, kept, kinds) for at, column in enumerate(plan.columns)}
+    columns = {
+        _column_name(at): to_ibis(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
+        for at, column in enumerate(plan.columns)
+    }
     columns |= {_kept_name(at): _steps(value.expression, value, kept, kinds) for at, value in enumerate(plan.values)}
+    if plan.unit is not None:
+        columns[UNIT] = unit_value(kept, plan.unit, kinds)
+    rows = kept.select(**columns)
+    for at, listed in lists.items():
+        rows = _joined(rows, _column_name(at), listed, len(plan.columns[at].listed))
     if plan.unit is None:
-        return kept.select(**columns)
-    rows = kept.select(**columns, **{UNIT: unit_value(kept, plan.unit, kinds)})
+        return rows
     alike = rows.count().over(ibis.window(group_by=[UNIT])).cast("int64")
-    return rows.select(*columns, **{ROWS_OF_UNIT: alike})
+    return rows.mutate(**{ROWS_OF_UNIT: alike}).drop(UNIT)
+
+
+def _list_of(column: CodedColumn, kinds: Mapping[str, Kind]) -> pa.Table:
+    """Return a column's list as a table, each value with its place."""
+    kind = kind_of(column.expression, kinds).type
+    return keys_to_arrow([(each,) for each in column.listed], {LISTED: kind}, place=PLACE)
+
+
+def _joined(rows: ir.Table, name: str, listed: ir.Table, last: int) -> ir.Table:
+    """Return rows with the place of a value in its list instead of the value: each value is there at most once."""
+    found = rows.left_join(listed, rows[name] == listed[LISTED])
+    place = found[PLACE].fill_null(ibis.literal(last, "int64")).cast("uint16")
+    return found.select(*(each for each in rows.columns if each != name), **{name: place})
 
 
 def _column_name(index: int) -> str:

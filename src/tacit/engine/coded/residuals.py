@@ -1,11 +1,12 @@
 """A model's residuals in whole numbers: lookups, a clip, and a division towards zero; no float decides anything.
 
-`add_residuals` is the meaning, in arrays. A row's residual vector q, one number for each class, is clipped to a length
-of at most `clip`: where its length is larger, every number is multiplied by clip and divided by the length, rounded up,
-towards zero. So the clipped vector is no longer than clip, whatever the tables of the model hold.
+`in_arrays` is the meaning, and `in_loops` gives the same integers by compiled loops. A row's residual vector q, one
+number for each class, is clipped to a length of at most `clip`: where its length is larger, every number is multiplied
+by clip and divided by the length, rounded up, towards zero. So the clipped vector is no longer than clip, whatever the
+tables of the model hold (docs/proofs/rounds.md).
 """
 
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,24 +26,90 @@ from tacit.plan import (
 from tacit.privacy import Integers
 
 FIRST_SCORE = -(LINK_REACH << SCORE_BITS)
-# A sum of this many rows' numbers, each at most 2 UNIT, is exact in a float.
-ROWS_AT_ONCE = 1 << 24
+# From steps of a score to steps of UNIT.
+FINER = UNIT.bit_length() - 1 - SCORE_BITS
+# Rows whose scores stay in cache.
+PIECE = 1 << 14
 
 
-def add_residuals(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
-    """Add a block's residuals to the sums of each column of the model, and last to the intercept's."""
-    observed = observed_of(block, scores, plan)
-    known = observed >= 0
-    exact_residuals = clipped(residuals_of(predicted(block, scores), observed, scores), scores.clip)
-    if block.rows_of_unit is not None:
-        exact_residuals = divided(exact_residuals, block.rows_of_unit)
-    exact_residuals[:, ~known] = 0
-    for sums, index in zip(exact_sums, scores.columns, strict=False):
-        bins = len(sums) // scores.classes
-        for place, each in enumerate(exact_residuals):
-            found = np.bincount(block.cells[index], weights=each, minlength=bins)  # exact: below 2^53
-            sums[place * bins : (place + 1) * bins] += found.astype(np.int64)
-    exact_sums[-1] += exact_residuals.sum(axis=1)
+class Adding(Protocol):
+    """Adds a block's residuals to the sums of each column of the model, by class and bin, and last to the intercept's.
+
+    Sums are (classes, bins), the intercept's (classes, 1).
+    """
+
+    def __call__(self, block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None: ...
+
+
+def in_arrays(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
+    """Add a block's residuals by array operations."""
+    for start in range(0, block.length, PIECE):
+        piece = block.piece(start, start + PIECE)
+        observed = observed_of(piece, scores, plan)
+        exact_residuals = clipped(residuals_of(predicted(piece, scores), observed, scores), scores.clip)
+        if piece.rows_of_unit is not None:
+            exact_residuals = divided(exact_residuals, piece.rows_of_unit)
+        exact_residuals[:, observed < 0] = 0
+        for sums, index in zip(exact_sums, scores.columns, strict=False):
+            for total, each in zip(sums, exact_residuals, strict=True):
+                # exact: whole numbers whose sum is far below 2^53
+                total += np.bincount(piece.cells[index], weights=each, minlength=len(total)).astype(np.int64)
+        exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
+
+
+def in_loops(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Integers]) -> None:
+    """Add a block's residuals by compiled loops; `compiled` has loaded them."""
+    from tacit.engine.kernel import residual_loops as loops
+
+    tables = [table for table in scores.tables if table is not None]
+    halves = [np.zeros((scores.classes, 2, sums.shape[1]), dtype=np.int64) for sums in exact_sums[:-1]]
+    observed, total = np.empty(PIECE, dtype=np.int64), np.empty((scores.classes, PIECE), dtype=np.int64)
+    for start in range(0, block.length, PIECE):
+        piece = block.piece(start, start + PIECE)
+        seen, exact_residuals = observed[: piece.length], total[:, : piece.length]
+        exact_residuals[:] = scores.intercept[:, None]
+        for table, index in zip(tables, scores.columns, strict=True):
+            for entries, line in zip(table, exact_residuals, strict=True):
+                loops.add_scores(piece.cells[index], entries, line)
+        _observe(piece, scores, plan, seen)
+        _replace_by_residuals(exact_residuals, seen, scores)
+        for line in exact_residuals if piece.rows_of_unit is not None else ():
+            loops.divide(line, piece.rows_of_unit)
+        for sums, index in zip(halves, scores.columns, strict=True):
+            for half, line in zip(sums, exact_residuals, strict=True):
+                loops.add_by_bin(piece.cells[index], line, half)
+        exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
+    for sums, both in zip(exact_sums, halves, strict=False):
+        sums += both.sum(axis=1)
+
+
+def _observe(piece: Block, scores: Scores, plan: CodedPlan, seen: Integers) -> None:
+    """Write what `observed_of` returns, by compiled loops."""
+    from tacit.engine.kernel import residual_loops as loops
+
+    target = scores.target
+    if isinstance(target, ClassTarget):
+        loops.classify(piece.cells[target.column], np.array(target.classes, dtype=np.int64), seen)
+    else:
+        loops.share_of_range(piece.values[target.index], plan.values[target.index].height, UNIT, seen)
+
+
+def _replace_by_residuals(total: Integers, seen: Integers, scores: Scores) -> None:
+    """Replace scores by clipped residuals, 0 where nothing is observed, by compiled loops."""
+    from tacit.engine.kernel import residual_loops as loops
+
+    if scores.link == "softmax":
+        place = np.array([FIRST_SCORE, LINK_SHIFT])
+        loops.softmax_residuals(total, seen, link_table("softmax"), place, UNIT, scores.clip)
+        return
+    if scores.link == "identity":
+        loops.shifted(total[0], FINER)
+    else:
+        loops.looked_up(total[0], link_table(scores.link), FIRST_SCORE, LINK_SHIFT)
+    if scores.link == "logistic":
+        loops.class_residuals(total[0], seen, UNIT, scores.clip)
+    else:
+        loops.number_residuals(total[0], seen, scores.clip)
 
 
 def observed_of(block: Block, scores: Scores, plan: CodedPlan) -> Integers:
@@ -64,7 +131,7 @@ def predicted(block: Block, scores: Scores) -> Integers:
         if table is not None:
             total += table[:, block.cells[index]]
     if scores.link == "identity":
-        return total << (UNIT.bit_length() - 1 - SCORE_BITS)
+        return total << FINER
     table = link_table(scores.link)
     if scores.link == "softmax":
         total = total - total.max(axis=0)

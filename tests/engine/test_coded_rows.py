@@ -1,0 +1,225 @@
+"""Coded rows: every cell and sum is what the slow oracle says, in every engine and by either kind of loop.
+
+What one unit can move is measured, not believed: units are taken out one by one, and what they moved is compared with
+what the sums say of themselves. Each such test is shown to fail where the engine would not bound what it should.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tacit.door import Table
+from tacit.engine.coded import coded_rows, residuals
+from tacit.engine.coded.coded_rows import CodedRows
+from tacit.engine.engine import FAILED
+from tacit.errors import EngineError, InvalidParameter
+from tacit.exact import ExactIntegers
+from tacit.plan import UNIT, CodedColumn, CodedPlan, PairedBins, Scores
+from tacit.query import Column
+from tacit.tables import ROW
+from tests.engine import coded_reference as reference
+from tests.learning.coded_people import COLUMNS, ROWS, people, plan_of, scores_of
+
+LINKS = ("logistic", "softmax", "identity", "log")
+
+
+@pytest.fixture(params=["arrays", "loops"])
+def adding(request: pytest.FixtureRequest) -> str:
+    """Residuals by arrays, or by compiled loops."""
+    if request.param == "loops":
+        request.getfixturevalue("kernel")
+    return str(request.param)
+
+
+def exact(table: Table, plan: CodedPlan, ask: Callable[[CodedRows], ExactIntegers]) -> list[int]:
+    """Return what is asked of coded rows, in the clear."""
+    with table.session.engine.coded(plan) as rows:
+        return [int(each) for each in ask(rows).values]
+
+
+def test_every_engine_counts_the_oracles_cells(engine):
+    table = engine(ROWS, unit="person", columns=COLUMNS)
+    if table.session.engine.source.elsewhere is not None:
+        with pytest.raises(Exception, match="nothing was charged"):
+            table.session.engine.refuse_coding()
+        return
+    plan = plan_of(table)
+    assert exact(table, plan, CodedRows.counts) == reference.counts(ROWS, plan)
+
+
+@pytest.mark.parametrize("link", LINKS)
+@pytest.mark.parametrize("unit", ["person", None])
+def test_residuals_are_the_oracles_by_arrays_and_by_loops(adding, link, unit):
+    table = people() if unit else people(unit=ROW)
+    plan = plan_of(table, unit=unit)
+    for seed, reach, clip in ((1, 1 << 13, UNIT // 2), (2, 1 << 20, UNIT // 7), (3, 1 << 10, 2 * UNIT)):
+        scores = scores_of(link, seed=seed, reach=reach, clip=clip)
+        found = exact(table, plan, lambda rows, scores=scores: rows.residuals(scores))
+        assert found == reference.residuals(ROWS, plan, scores)
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_loops_and_arrays_agree_on_many_rows(kernel, monkeypatch, link):
+    rng = np.random.default_rng(7)
+    n = 50_000
+    rows = pa.table(
+        {
+            "person": rng.integers(0, n // 2, n),
+            "age": pa.array(rng.integers(-2, 13, n), mask=rng.random(n) < 0.1),
+            "sex": rng.choice(["f", "m", "x"], n),
+            "pay": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "buys": rng.choice(["no", "yes", "?"], n),
+        }
+    )
+    table = people(rows)
+    scores = scores_of(link, clip=UNIT // 3)
+    with table.session.engine.coded(plan_of(table)) as coded:
+        by_loops = coded.residuals(scores).values
+        monkeypatch.setattr(coded_rows, "in_loops", residuals.in_arrays)
+        by_arrays = coded.residuals(scores).values
+    assert by_loops.tolist() == by_arrays.tolist()
+
+
+def without(person: int) -> pa.Table:
+    """Return the rows without one person's."""
+    return ROWS.filter(pa.compute.fill_null(pa.compute.not_equal(ROWS["person"], person), True))
+
+
+def moved(ask: Callable[[CodedRows], ExactIntegers]) -> int:
+    """Return the square of the farthest that leaving out one person moves what is asked."""
+    table = people()
+    plan = plan_of(table)
+    whole = exact(table, plan, ask)
+    farthest = 0
+    for person in (1, 2, 3, 4):
+        fewer = exact(people(without(person)), plan, ask)
+        farthest = max(farthest, sum((a - b) ** 2 for a, b in zip(whole, fewer, strict=True)))
+    return farthest
+
+
+def claimed(ask: Callable[[CodedRows], ExactIntegers]) -> int:
+    """Return how far sums say that one unit moves them, squared."""
+    table = people()
+    with table.session.engine.coded(plan_of(table)) as rows:
+        return ask(rows).moves_squared
+
+
+def far_off(link: str) -> Scores:
+    """Return a model that is far off for a person of one row, with a small clip."""
+    scores = scores_of(link, clip=UNIT // 16)
+    return replace(scores, intercept=np.array([1 << 17, -(1 << 17)][-scores.classes :]))
+
+
+ASKED: dict[str, Callable[[CodedRows], ExactIntegers]] = {
+    "counts": CodedRows.counts,
+    **{link: lambda rows, link=link: rows.residuals(far_off(link)) for link in LINKS},
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_no_unit_moves_sums_farther_than_they_say(adding, asked):
+    assert 0 < moved(ASKED[asked]) <= claimed(ASKED[asked])
+
+
+@pytest.mark.parametrize("asked", LINKS)
+def test_the_bound_is_reached_by_a_person_of_one_row(adding, asked):
+    """The bound is no looser than it has to be: within a thousandth, which is rounding."""
+    assert moved(ASKED[asked]) >= 0.999 * claimed(ASKED[asked])
+
+
+def unclipped(residuals: Any, _clip: int) -> Any:
+    """Mutant: the residuals as they are."""
+    return residuals
+
+
+def undivided(residuals: Any, _rows: Any) -> Any:
+    """Mutant: every row has the weight of a unit."""
+    return residuals
+
+
+@pytest.mark.parametrize("asked", LINKS)
+def test_mutant_unclipped_residuals_are_caught(monkeypatch, asked):
+    monkeypatch.setattr(residuals, "clipped", unclipped)
+    assert moved(ASKED[asked]) > claimed(ASKED[asked])
+
+
+def test_mutant_rows_that_do_not_share_their_units_weight_are_caught(monkeypatch):
+    monkeypatch.setattr(residuals, "divided", undivided)
+    ask = ASKED["identity"]  # of person 1, two rows are far off
+    assert moved(ask) > claimed(ask)
+
+
+def test_mutant_an_intercept_that_is_not_counted_is_caught(monkeypatch):
+    monkeypatch.setattr(Scores, "moves_squared", property(lambda self: len(self.columns) * self.clip**2))
+    ask = ASKED["logistic"]
+    assert moved(ask) > claimed(ask)
+
+
+def test_a_person_of_many_rows_weighs_one():
+    many = pa.table({"person": [1] * 1000 + [2], "sex": ["f"] * 500 + ["m"] * 500 + ["f"]})
+    table = people(many, columns={})
+    plan = CodedPlan("person", None, (CodedColumn("sex", Column("sex"), listed=("f", "m")),))
+    assert exact(table, plan, CodedRows.counts) == [500 * (UNIT // 1000) + UNIT, 500 * (UNIT // 1000), 0]
+
+
+def test_maps_make_coarser_bins_and_pairs_make_new_columns():
+    table = people()
+    plan = plan_of(table)
+    maps = [np.array([0, 0, 1, 1, 1, 2]), None, None, None, PairedBins(2, 3, np.arange(9).reshape(3, 3))]
+    with table.session.engine.coded(plan) as rows:
+        coarse = rows.mapped(maps)
+        assert coarse.sizes == (3, 3, 3, 3, 9)
+        fine, found = rows.counts([0]).values, coarse.counts([0, 4])
+    assert found.values[:3].tolist() == [fine[:2].sum(), fine[2:5].sum(), fine[5]]
+    both = [[0] * 3 for _ in range(3)]
+    for row, alike in reference.rows_of(ROWS, plan):
+        both[reference.cell_of(row, plan, 2)][reference.cell_of(row, plan, 3)] += UNIT // alike
+    assert found.values[3:].tolist() == [number for line in both for number in line]
+    assert found.moves_squared == 2 * UNIT**2
+
+
+def test_wide_lists_are_joined_and_give_the_same_cells():
+    words = [f"word {n}" for n in range(200)]
+    rows = pa.table({"person": range(400), "word": [words[n % 200] if n % 7 else None for n in range(400)]})
+    table = people(rows, columns={})
+    listed = tuple(words[:150])
+    plan = CodedPlan("person", None, (CodedColumn("word", Column("word"), listed=listed),))
+    assert exact(table, plan, CodedRows.counts) == reference.counts(rows, plan)
+
+
+def test_rows_and_sums_print_as_withheld():
+    table = people()
+    with table.session.engine.coded(plan_of(table)) as rows:
+        shown = [repr(each) for each in (rows, rows.blocks, rows.counts())]
+    assert shown == ["CodedRows(withheld)", "(Block(withheld),)", "ExactIntegers(withheld)"]
+
+
+def test_a_failure_while_rows_are_coded_says_the_fixed_words(monkeypatch):
+    table = people()
+
+    def fail(*_: object) -> None:
+        raise ValueError("cell 'secret'")
+
+    monkeypatch.setattr("tacit.engine.coded.coding_rows._block", fail)
+    with pytest.raises(EngineError) as caught, table.session.engine.coded(plan_of(table)):
+        pass
+    assert str(caught.value) == FAILED
+    assert caught.value.__context__ is None
+
+
+def test_models_of_another_shape_are_refused_by_public_facts():
+    table = people()
+    scores = scores_of()
+    with table.session.engine.coded(plan_of(table)) as rows:
+        for wrong in (
+            replace(scores, tables=scores.tables[:2]),
+            replace(scores, tables=(scores.tables[1], *scores.tables[1:])),
+            replace(scores, target=replace(scores.target, classes=(0, 2, -1))),
+            replace(scores, target=replace(scores.target, column=9)),
+        ):
+            with pytest.raises(InvalidParameter):
+                rows.residuals(wrong)
