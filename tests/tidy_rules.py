@@ -101,7 +101,7 @@ FACE_NAMES_MAX = {
     "local": 29,
     "noise": 29,
     "pictures": 25,  # pages draw without a file
-    "plan": 74,  # several questions are planned as one; what models read of rows, and ask of them in rounds
+    "plan": 78,  # several questions are planned as one; what models read of rows, and ask of them in rounds
     "privacy": 73,
     "query": 122,  # questions as JSON; relations, joins, compound questions, asides; what an answer computes with
     "release": 6,  # a round of learning is integers without a table

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
+    from tacit.learning.linear import LinearRegression
     from tacit.learning.price import noise_for
     from tacit.learning.rounds import Rounds, train
 
 __all__ = [
     "AdditiveClassifier",
     "AdditiveRegressor",
+    "LinearRegression",
     "Rounds",
     "noise_for",
     "train",
@@ -22,6 +24,7 @@ __all__ = [
 _HOMES = {
     "AdditiveClassifier": "tacit.learning.additive",
     "AdditiveRegressor": "tacit.learning.additive",
+    "LinearRegression": "tacit.learning.linear",
     "Rounds": "tacit.learning.rounds",
     "noise_for": "tacit.learning.price",
     "train": "tacit.learning.rounds",

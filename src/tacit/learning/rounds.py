@@ -19,7 +19,7 @@ from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.learning.price import replaced
 from tacit.paying import Paid, Said
-from tacit.plan import BinMaps, CodedPlan, Scores
+from tacit.plan import BinMaps, CodedPlan, Moments, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
 from tacit.release import release_integers
 from tacit.tables import RowUnit
@@ -67,6 +67,14 @@ class Rounds:
     def residuals(self, scores: Scores) -> Integers:
         """Return the noisy sums of a model's residuals: its columns' blocks by class and bin, then the intercept's."""
         return self._released(self._rows.residuals(scores))
+
+    def moments(self, moments: Moments) -> Integers:
+        """Return the noisy sums of products of cells and numbers, in steps of UNIT."""
+        return self._released(self._rows.moments(moments))
+
+    def squared_errors(self, model: SquaredErrors) -> Integers:
+        """Return the noisy sums of a linear model's squared errors, in steps of UNIT."""
+        return self._released(self._rows.squared_errors(model))
 
     def _released(self, exact: ExactIntegers) -> Integers:
         """Return noisy integers, charged to a reserved event."""

@@ -64,6 +64,7 @@ from tacit.plan.plan import (
     question_key,
 )
 from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
+from tacit.plan.row_products import NUMBER_ONE, MomentBlock, Moments, SquaredErrors
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
 from tacit.plan.split import read_weights
@@ -79,6 +80,7 @@ __all__ = [
     "LINK_REACH",
     "LINK_SHIFT",
     "NO_FACTS",
+    "NUMBER_ONE",
     "SCORE_BITS",
     "STEPS_MOST",
     "UNBOUNDED",
@@ -102,6 +104,8 @@ __all__ = [
     "Mean",
     "Measured",
     "Moment",
+    "MomentBlock",
+    "Moments",
     "NoiseKind",
     "NoisyRelease",
     "PairedBins",
@@ -119,6 +123,7 @@ __all__ = [
     "Scores",
     "Sensitivity",
     "Spend",
+    "SquaredErrors",
     "StandardDeviation",
     "Sum",
     "ValueTarget",

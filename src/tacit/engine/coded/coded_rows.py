@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
+from tacit.engine.coded.products import add_moments, add_squared_errors
 from tacit.engine.coded.residuals import in_arrays, in_loops
 from tacit.engine.kernel import compiled
 from tacit.errors import InvalidParameter
@@ -23,8 +24,10 @@ from tacit.plan import (
     BinMaps,
     ClassTarget,
     CodedPlan,
+    Moments,
     PairedBins,
     Scores,
+    SquaredErrors,
     count_moves_squared,
 )
 from tacit.privacy import Integers
@@ -91,6 +94,36 @@ class CodedRows:
 
         exact_sums = [sum(parts).ravel() for parts in zip(*on_threads(added_up), strict=True)]
         return ExactIntegers(np.concatenate(exact_sums), scores.moves_squared)
+
+    def moments(self, moments: Moments) -> ExactIntegers:
+        """Return the sums of products of cells and numbers, one block of them after the other."""
+        self._refuse_other_places(moments.columns, moments.known)
+        moments.refuse_too_many(self.sizes)
+        length = sum(each.length(self.sizes) for each in moments.blocks)
+
+        def added_up(first: int) -> Integers:
+            exact_part = np.zeros(length, dtype=np.int64)
+            for block in self.blocks[first :: threads()]:
+                add_moments(block, moments, self.plan, self.sizes, exact_part)
+            return exact_part
+
+        return ExactIntegers(np.sum(on_threads(added_up), axis=0), moments.moves_squared)
+
+    def squared_errors(self, model: SquaredErrors) -> ExactIntegers:
+        """Return the sums of a linear model's squared errors: in all, by squared number, and by cell."""
+        self._refuse_other_places(model.columns, (*model.values, model.target))
+        if any(len(table) != self.sizes[column] for column, table in zip(model.columns, model.tables, strict=True)):
+            raise InvalidParameter("a linear model has an entry for each bin of its columns")
+        length = 1 + len(model.values) + sum(self.sizes[column] for column in model.columns)
+        exact_sums = np.zeros(length, dtype=np.int64)
+        for block in self.blocks:
+            add_squared_errors(block, model, self.plan, self.sizes, exact_sums)
+        return ExactIntegers(exact_sums, model.moves_squared)
+
+    def _refuse_other_places(self, columns: Sequence[int], values: Sequence[int]) -> None:
+        """Refuse columns or values that are not coded; all of it is public."""
+        if not ({*columns} <= {*range(len(self.sizes))} and {*values} <= {*range(len(self.plan.values))}):
+            raise InvalidParameter("moments are of coded columns, and of values that are kept in steps")
 
     def _refuse_other_shape(self, scores: Scores) -> None:
         """Refuse a model of other columns or bins; all of it is public."""

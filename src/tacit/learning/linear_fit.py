@@ -1,0 +1,156 @@
+"""Least squares from noisy moments: the best guess for predicting, and coefficients with intervals that hold.
+
+Two estimates of one thing. `shrunk` is for predicting: the mean of the coefficients given the noisy moments, whose
+noise is known, and a common prior size that the moments choose themselves. It is the better guess, and no interval is
+about it. `inference` is for reading: the solution of the noisy normal equations for those terms that the noise leaves
+apart from each other. Its error is that of the sample and that of the noise, and both are known
+(docs/proofs/linear.md). Which terms these are is decided by the noisy products of features, never by the target.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.learning.noisy_gram import NoisyGram, NoisyTarget
+from tacit.privacy import Floats
+
+# Sizes of effects that are tried, in half ranges of the target.
+PRIOR_SIZES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
+# The constant is not shrunk.
+CONSTANT_SIZE = 10.0
+# A term is read if what it has of its own is this many standard deviations of its noise.
+CLEAR = 7.0
+# How much the variance of errors is expected to differ between cells, as a part of it.
+UNEVEN = 0.5
+# No variance of errors is below this part of the target's.
+VARIANCE_LEAST = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Coefficients of the terms in `places`, by the noisy normal equations, with the covariance of their errors."""
+
+    places: tuple[int, ...]
+    estimate: Floats
+    covariance: Floats
+    noise: Floats  # the part of the covariance that is noise
+    error_variance: float
+    explained: float  # R²
+    explained_error: float  # its standard error
+
+
+def shrunk(gram: NoisyGram, target: NoisyTarget, places: Sequence[int] | None = None) -> Floats:
+    """Return the mean of coefficients given noisy moments, nearer to 0 the more noise there is; 0 outside of `places`.
+
+    Directions in which the noisy products of features are negative, which true ones never are, count as unknown.
+    """
+    chosen = list(range(len(gram.matrix))) if places is None else list(places)
+    values, vectors = np.linalg.eigh(gram.matrix[np.ix_(chosen, chosen)])
+    positive: Floats = (vectors * np.maximum(values, 0)) @ vectors.T
+    found = []
+    for size in PRIOR_SIZES:
+        prior = np.full(len(chosen), size**2)
+        prior[0] = CONSTANT_SIZE**2
+        found.append(_posterior(gram, target, chosen, positive, prior))
+    return max(found, key=lambda each: each[0])[1]
+
+
+def _posterior(
+    gram: NoisyGram, target: NoisyTarget, chosen: list[int], positive: Floats, prior: Floats
+) -> tuple[float, Floats]:
+    """Return the log probability of the noisy sums under a prior size, and the mean of the coefficients."""
+    cross, evidence = target.cross[chosen], -np.inf
+    whole = np.zeros(len(gram.matrix))
+    whole[0] = target.cross[0] / gram.rows
+    for _ in range(3):
+        mean = whole[chosen]
+        left = target.square - 2 * mean @ cross + mean @ positive @ mean
+        variance = float(np.clip(left / gram.rows, VARIANCE_LEAST, 1.0))
+        noise = gram.noise_of(whole)[np.ix_(chosen, chosen)] + np.eye(len(chosen)) * target.sigma**2
+        seen = (positive * prior) @ positive + noise + variance * positive
+        factor = np.linalg.cholesky(seen + np.eye(len(chosen)) * 1e-9 * np.trace(seen) / len(chosen))
+        half = np.linalg.solve(factor, cross)
+        evidence = float(-np.sum(np.log(np.diag(factor))) - half @ half / 2)
+        whole[chosen] = prior * (positive @ np.linalg.solve(factor.T, half))
+    return evidence, whole
+
+
+def clear_terms(gram: NoisyGram, bases: Sequence[int]) -> tuple[int, ...]:
+    """Return the places of terms that the noise leaves apart from each other; the constant is always one.
+
+    The term with most of its own, in standard deviations of its noise, comes first; what it has of its own is what the
+    terms before it leave. `bases` are cells that others are compared with: one of each column.
+    """
+    chosen, left = [0], [place for place in range(1, len(gram.matrix)) if place not in set(bases)]
+    matrix = gram.matrix
+    while left:
+        inside, beside = matrix[np.ix_(chosen, chosen)], matrix[np.ix_(chosen, left)]
+        shares = np.linalg.solve(inside, beside)
+        own = matrix[left, left] - np.sum(beside * shares, axis=0)
+        clear = own / (gram.sigma * np.sqrt(2) * (1 + np.sum(shares**2, axis=0)))
+        best = int(np.argmax(clear))
+        if clear[best] < CLEAR:
+            break
+        chosen.append(left.pop(best))
+    return tuple(sorted(chosen))
+
+
+def inference(
+    gram: NoisyGram, target: NoisyTarget, places: tuple[int, ...], squared_errors: Floats, sigma: float
+) -> Inference:
+    """Return coefficients with the covariance of their errors, of the sample and of the noise.
+
+    `squared_errors` are noisy sums of squared errors in all, by squared number and by cell, of standard deviation
+    `sigma`. How large the noise of the matrix is for these coefficients is judged by shrunk ones.
+    """
+    chosen = list(places)
+    inside = gram.matrix[np.ix_(chosen, chosen)]
+    inverse = np.linalg.inv(inside)
+    estimate = inverse @ target.cross[chosen]
+    whole = np.zeros(len(gram.matrix))
+    whole[chosen] = estimate
+    noise_of_sums = gram.noise_of(whole)[np.ix_(chosen, chosen)] + np.eye(len(chosen)) * target.sigma**2
+    left = target.square - estimate @ target.cross[chosen] + np.trace(inverse @ noise_of_sums)
+    spread = max(target.square - target.cross[0] ** 2 / gram.rows, VARIANCE_LEAST * gram.rows)
+    left = float(np.clip(left, VARIANCE_LEAST * spread, spread))
+    variance = left / gram.rows
+    roots = np.sqrt(_variances(gram, variance, squared_errors, sigma)[chosen])
+    sample = inside * np.outer(roots, roots)
+    noise = inverse @ noise_of_sums @ inverse.T
+    covariance = noise + inverse @ sample @ inverse.T
+    explained = 1 - left / spread
+    return Inference(
+        places,
+        estimate,
+        covariance,
+        noise,
+        variance,
+        explained,
+        _explained_error(gram, target, whole, explained, spread),
+    )
+
+
+def _variances(gram: NoisyGram, variance: float, squared_errors: Floats, sigma: float) -> Floats:
+    """Return the variance of errors at each place: what was found there, drawn to the common one by its noise."""
+    weights = np.maximum(np.diag(gram.matrix), 1.0)
+    common = max(float(squared_errors[0]) / gram.rows, 1e-12)
+    found = squared_errors / weights
+    trust = (UNEVEN * common) ** 2 / ((UNEVEN * common) ** 2 + (sigma / weights) ** 2)
+    uneven = np.clip(1 + trust * (found / common - 1), 0.1, 10.0)
+    uneven[0] = 1.0
+    return np.asarray(variance * uneven)
+
+
+def _explained_error(gram: NoisyGram, target: NoisyTarget, weights: Floats, explained: float, spread: float) -> float:
+    """Return the standard error of R²: of the noise through its derivative, and of the sample for normal errors."""
+    middle = float(target.cross[0]) / gram.rows
+    effects = weights.copy()
+    effects[0] -= middle
+    along = effects.copy()
+    along[0] += 2 * middle
+    of_matrix = float(along @ gram.noise_of(effects) @ along) + (explained * middle**2 * gram.sigma) ** 2
+    of_cross = 4 * float(effects @ effects) + 4 * (explained * middle) ** 2 + explained**2
+    noise = of_matrix + of_cross * target.sigma**2 + (explained * gram.sigma / 2) ** 2
+    sample = 4 * max(explained, 0.0) * (1 - explained) ** 2 / gram.rows
+    return float(np.sqrt(noise / spread**2 + sample))

@@ -1,0 +1,182 @@
+"""A linear model in words: its plan before it is paid for, its summary afterwards, and itself as SQL."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import printable
+from tacit.learning.linear_design import Cell, LinearDesign
+from tacit.learning.linear_state import least_of
+from tacit.plan import UNIT
+from tacit.privacy import ApproximateLoss, GaussianNoise, show
+
+NOTE_WIDTH = 96
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """One term: its coefficient, standard error and interval; `noise` is the part of its variance that is noise."""
+
+    term: str
+    coefficient: float
+    error: float
+    low: float
+    high: float
+    noise: float
+
+
+@dataclass(frozen=True, repr=False)
+class LinearPlan:
+    """What a linear model reads and costs. It is made of public facts, and free."""
+
+    design: LinearDesign
+    events: tuple[GaussianNoise, ...]
+    asked: ApproximateLoss
+
+    @property
+    def loss(self) -> ApproximateLoss:
+        """What fitting costs: the epsilon asked for, and the delta that its noise takes."""
+        return self.asked
+
+    def __str__(self) -> str:
+        design, target = self.design, self.design.target
+        products = self.events[1 if design.listed else 0]
+        lines = [
+            "principal components" if target is None else f"linear model of {target.name}",
+            f"numbers: {', '.join(each.name for each in design.numbers) or 'none'}",
+            f"lists: {', '.join(f'{each.name} ({each.cells - 1})' for each in design.listed) or 'none'}",
+            f"noise of a sum of products: a standard deviation of {float(products.sigma) / UNIT:,.1f} people",
+        ]
+        if target is not None:
+            of_target = float(self.events[-2].sigma) / UNIT * target.half
+            lines.append(f"noise of a sum of {target.name}: a standard deviation of {of_target:,.0f}")
+        if design.listed:
+            lines.append(f"a value has a term of its own from about {least_of(self.events):,.0f} people on")
+        lines.append(f"cost: epsilon {show(self.asked.epsilon)} at delta {float(self.asked.delta):.2g}")
+        return printable("\n".join(lines), keeping="\n")
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, repr=False)
+class LinearSummary:
+    """The terms that noise leaves readable, with their intervals; `print` it, or take it `to_dicts`."""
+
+    target: str
+    rows: tuple[float, float]  # the number of units, and its standard error
+    explained: tuple[float, float]  # R², and its standard error
+    confidence: float
+    width: float  # of the interval, in standard errors
+    coefficients: tuple[Coefficient, ...]
+    left_out: tuple[str, ...]
+    bases: tuple[tuple[str, ...], ...]
+    cost: str
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return one dict for each term."""
+        return [vars(each).copy() for each in self.coefficients]
+
+    def __str__(self) -> str:
+        below, above = (1 - self.confidence) / 2, (1 + self.confidence) / 2
+        head = ("", "coef", "std err", f"[{below:.3g}", f"{above:.3g}]", "noise")
+        rows = [
+            (each.term, *map(_digits, (each.coefficient, each.error, each.low, each.high)), f"{each.noise:.0%}")
+            for each in self.coefficients
+        ]
+        widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
+        table = [
+            "  ".join(
+                [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+            )
+            for row in (head, *rows)
+        ]
+        rule = "=" * len(table[0])
+        lines = [
+            f"Linear regression of {self.target}",
+            rule,
+            f"people: {self.rows[0]:,.0f} ± {self.width * self.rows[1]:,.0f}",
+            f"R²: {self.explained[0]:.3f} ± {self.width * self.explained[1]:.3f}",
+            f"cost: {self.cost}",
+            rule,
+            table[0],
+            "-" * len(table[0]),
+            *table[1:],
+            rule,
+            *self._notes(),
+        ]
+        return printable("\n".join(lines), keeping="\n")
+
+    __repr__ = __str__
+
+    def _notes(self) -> list[str]:
+        notes = [
+            "Standard errors and intervals are of the sample and of the noise; 'noise' is its part of the variance."
+            " They are about least squares on these terms in the whole population, numbers clamped into their ranges,"
+            " each person counting once."
+        ]
+        if self.bases:
+            notes.append(f"Compared with: {'; '.join(f'{name}: {value}' for name, value in self.bases)}.")
+        if self.left_out:
+            notes.append(
+                f"Left out, since the noise hides what they add: {', '.join(_by_column(self.left_out))}. What is left"
+                " out of a list counts with what it is compared with. predict() uses all terms, drawn to 0 by the noise"
+                " they have (coef_)."
+            )
+        return [line for note in notes for line in textwrap.wrap(note, NOTE_WIDTH)]
+
+
+def _by_column(terms: Sequence[str]) -> list[str]:
+    """Return terms with those of one column together: "race (Black, other)"."""
+    found: dict[str, list[str]] = {}
+    for term in terms:
+        column, _, value = term.partition(": ")
+        found.setdefault(column, []).extend([value] if value else [])
+    return [f"{column} ({', '.join(values)})" if values else column for column, values in found.items()]
+
+
+def _digits(value: float) -> str:
+    """Return a number with four significant digits, and no exponent where it can be read without."""
+    if value != 0 and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.3e}"
+    places = max(0, 4 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else 4
+    return f"{value:,.{places}f}"
+
+
+def model_sql(
+    intercept: float,
+    numbers: Sequence[tuple[str, tuple[float, float], float]],
+    listed: Sequence[Sequence[tuple[Cell, float]]],
+) -> str:
+    """Return a linear model as a SQL expression that any database computes; NULL where a number is missing."""
+    parts = [_number(intercept)]
+    for name, (low, high), coefficient in numbers:
+        clamped = f"LEAST(GREATEST({_quoted(name)}, {_number(low)}), {_number(high)})"
+        # LEAST and GREATEST skip NULL in some databases
+        parts.append(f"{_number(coefficient)} * CASE WHEN {_quoted(name)} IS NULL THEN NULL ELSE {clamped} END")
+    for cells in listed:
+        rest = next(((cell, effect) for cell, effect in cells if cell.missing), None)
+        named = [(cell, effect) for cell, effect in cells if cell.values and not cell.missing]
+        tests = " ".join(
+            f"WHEN {_quoted(cell.feature)} IN ({', '.join(map(_literal, cell.values))}) THEN {_number(effect)}"
+            for cell, effect in named
+        )
+        otherwise = _number(0.0 if rest is None else rest[1])
+        parts.append(f"CASE {tests} ELSE {otherwise} END" if tests else otherwise)
+    return "\n  + ".join(parts)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return _number(value)
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _number(value: float) -> str:
+    return repr(value) if isinstance(value, int) else f"({float(value)!r})" if value < 0 else repr(float(value))
