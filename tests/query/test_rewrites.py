@@ -38,6 +38,20 @@ def asked(text):
         ),
         ("REGR_AVGX(cost, age) AS m", "AVG(CASE WHEN cost IS NOT NULL THEN age END) AS m"),
         ("REGR_AVGY(cost, age) AS m", "AVG(CASE WHEN age IS NOT NULL THEN cost END) AS m"),
+        (
+            "REGR_SXX(cost, age)",
+            "(COUNT(CASE WHEN cost IS NOT NULL AND age IS NOT NULL THEN 1 END)"
+            " * VAR_POP(CASE WHEN cost IS NOT NULL THEN age END)) AS regr_sxx_cost_age",
+        ),
+        (
+            "REGR_SYY(cost, age) AS s",
+            "(COUNT(CASE WHEN cost IS NOT NULL AND age IS NOT NULL THEN 1 END)"
+            " * VAR_POP(CASE WHEN age IS NOT NULL THEN cost END)) AS s",
+        ),
+        (
+            "REGR_SXY(cost, age) AS s",
+            "(COUNT(CASE WHEN cost IS NOT NULL AND age IS NOT NULL THEN 1 END) * COVAR_POP(cost, age)) AS s",
+        ),
     ],
 )
 def test_the_short_form_is_the_long_one(short, long):

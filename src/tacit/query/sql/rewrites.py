@@ -20,6 +20,9 @@ _PAIRS = (
     exp.RegrCount,
     exp.RegrAvgx,
     exp.RegrAvgy,
+    exp.RegrSxx,
+    exp.RegrSyy,
+    exp.RegrSxy,
     exp.Filter,
     exp.WithinGroup,
 )
@@ -204,6 +207,20 @@ def _average(place: int) -> Rewrite:
     return lambda node: exp.Avg(this=_both(node)[place])
 
 
+def _sum_of_squares(place: int) -> Rewrite:
+    """The sum of squares about the mean: as many pairs as there are, times their variance."""
+
+    def rewrite(node: exp.Expr) -> exp.Expr:
+        return exp.Paren(this=exp.Mul(this=_pairs(node), expression=exp.VariancePop(this=_both(node)[place])))
+
+    return rewrite
+
+
+def _sum_of_products(node: exp.Expr) -> exp.Expr:
+    together = exp.CovarPop(this=node.this.copy(), expression=node.expression.copy())
+    return exp.Paren(this=exp.Mul(this=_pairs(node), expression=together))
+
+
 def _group_by_all(select: exp.Select) -> None:
     group = select.args.get("group")
     if group is None or not group.args.get("all"):
@@ -257,6 +274,9 @@ _NODES: Mapping[type[exp.Expr], Rewrite] = {
     exp.RegrCount: _pairs,
     exp.RegrAvgx: _average(1),
     exp.RegrAvgy: _average(0),
+    exp.RegrSxx: _sum_of_squares(1),
+    exp.RegrSyy: _sum_of_squares(0),
+    exp.RegrSxy: _sum_of_products,
 }
 _NAMES: Mapping[str, Rewrite] = {
     "QUANTILE_CONT": _named_quantile,
