@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
     from tacit.learning.linear import LinearRegression
+    from tacit.learning.pca import PCA
     from tacit.learning.price import noise_for
     from tacit.learning.rounds import Rounds, train
 
 __all__ = [
+    "PCA",
     "AdditiveClassifier",
     "AdditiveRegressor",
     "LinearRegression",
@@ -22,6 +24,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "PCA": "tacit.learning.pca",
     "AdditiveClassifier": "tacit.learning.additive",
     "AdditiveRegressor": "tacit.learning.additive",
     "LinearRegression": "tacit.learning.linear",

@@ -11,7 +11,7 @@ from tacit.door import Table
 from tacit.errors import InvalidParameter
 from tacit.learning.estimator import Estimator
 from tacit.learning.features import as_list
-from tacit.learning.linear_design import LinearDesign, design_of
+from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
 from tacit.learning.linear_words import Coefficient, LinearPlan, LinearSummary, model_sql
 from tacit.learning.price import noise_for
@@ -45,7 +45,7 @@ class LinearRegression(Estimator):
         self, table: Table, *, target: str, features: Iterable[str] | None = None, where: str | Col | None = None
     ) -> LinearPlan:
         """Return what fitting would read and cost, from public facts: free."""
-        return self._planned(_filtered(table, where), target, features)
+        return self._planned(filtered(table, where), target, features)
 
     def fit(
         self,
@@ -62,7 +62,7 @@ class LinearRegression(Estimator):
         self._refuse_other_confidence()
         if y is not None or target is None:
             raise InvalidParameter("name the column to predict\nhint: fit(table, target='hours')")
-        table = _filtered(table, where)
+        table = filtered(table, where)
         plan = self._planned(table, target, features)
         paid = train(
             table,
@@ -110,7 +110,7 @@ class LinearRegression(Estimator):
     def predict(self, rows: Any) -> Floats:
         """Return predictions for anybody's rows, a frame or a dict of columns; NaN where a number is missing."""
         state = self._fitted()
-        columns = {name: _column(rows, name) for name in state.design.features}
+        columns = columns_in(rows, state.design.features)
         total: Floats = np.full(len(as_list(columns[state.design.features[0]])), state.weights[0])
         for place, number in enumerate(state.design.numbers, 1):
             total = total + state.weights[place] * number.scaled(columns[number.name])
@@ -195,17 +195,3 @@ def raw_map(design: LinearDesign, places: Iterable[int]) -> Floats:
 
 def _middle(design: LinearDesign) -> float:
     return 0.0 if design.target is None else design.target.middle
-
-
-def _filtered(table: Table, where: Any) -> Table:
-    return table if where is None or not isinstance(table, Table) else table.where(where)
-
-
-def _column(rows: Any, name: str) -> Any:
-    """Return a column of anybody's rows."""
-    try:
-        return rows[name]
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise InvalidParameter(
-            f"the rows have no column '{name}'\nhint: pass a frame, or a dict of columns, with the model's features"
-        ) from None

@@ -13,10 +13,10 @@ import numpy as np
 
 from tacit.door import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.features import Feature, as_numbers, features_of, known_column, plain
+from tacit.learning.features import NUMBERS, Feature, as_numbers, features_of, known_column, plain
 from tacit.plan import STEPS_MOST, CodedPlan, Measured, Moments, measured_column
 from tacit.privacy import Floats, Integers
-from tacit.query import Aggregate, Column
+from tacit.query import Aggregate, Col, Column
 from tacit.tables import RowUnit
 
 
@@ -111,7 +111,7 @@ def design_of(table: Table, target: str | None, features: Iterable[str] | None) 
     found = features_of(table, "" if target is None else target, features)
     scale = None
     if target is not None:
-        if known_column(target, declaration).type not in ("int", "float", "decimal"):
+        if known_column(target, declaration).type not in NUMBERS:
             raise QueryRefused(
                 f"'{target}' is not a column of numbers, so it has no linear model"
                 "\nhint: AdditiveClassifier predicts classes"
@@ -145,3 +145,33 @@ def cells_of(feature: Feature, bins: Sequence[int]) -> tuple[Cell, ...]:
         label = names[0] if len(names) == 1 else f"other ({len(names)})"
         found.append(Cell(feature.name, label, values, missing in inside))
     return tuple(found)
+
+
+def filtered(table: Table, where: str | Col | None) -> Table:
+    """Return the rows of a table that a model is fitted to."""
+    return table if where is None or not isinstance(table, Table) else table.where(where)
+
+
+def numbers_named(table: Table) -> list[str]:
+    """Return the columns with a public range and no list, but the unit."""
+    if not isinstance(table, Table):
+        return []
+    declaration = table.session.declaration
+    return [
+        name
+        for name, facts in declaration.columns.items()
+        if facts.between is not None and facts.keys is None and facts.type in NUMBERS and name != declaration.unit
+    ]
+
+
+def columns_in(rows: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Return the columns of anybody's rows, a frame or a dict of columns."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = rows[name]
+        except (KeyError, IndexError, TypeError, ValueError):
+            raise InvalidParameter(
+                f"the rows have no column '{name}'\nhint: pass a frame, or a dict of columns, with the model's features"
+            ) from None
+    return found

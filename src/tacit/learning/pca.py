@@ -1,0 +1,180 @@
+"""`PCA`: principal components from noisy sums of products, and the variance that each explains with its error."""
+
+import json
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from tacit.door import Table
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.learning.estimator import Estimator
+from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered, numbers_named
+from tacit.learning.linear_state import LinearState, asked_of, wanted_of
+from tacit.learning.linear_words import LinearPlan
+from tacit.learning.noisy_gram import NoisyGram
+from tacit.learning.price import noise_for
+from tacit.learning.rounds import train
+from tacit.privacy import Floats, Number
+from tacit.query import Col
+
+# Changed whenever the arithmetic is: a stored model is found by it.
+VERSION = "principal components 1"
+
+
+class PCA(Estimator):
+    """Principal components of the ranged numbers of a protected table, charged once.
+
+    `epsilon` and `delta` are what fitting costs. `scale` says what a column is divided by: "range" is half its declared
+    range, "standard" its noisy standard deviation, None nothing. `explained_variance_` is in these units;
+    `explained_variance_error_` is its ± for the noise: within it is, with 95 % probability, what the table has.
+
+        model = PCA(n_components=2, epsilon=1).fit(adult)
+        model.transform(anybodys_rows)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        epsilon: Number = 1,
+        delta: Number | None = None,
+        scale: Literal["range", "standard"] | None = "range",
+    ) -> None:
+        self.n_components = n_components
+        self.epsilon = epsilon
+        self.delta = delta
+        self.scale = scale
+
+    def plan(
+        self, table: Table, *, features: Iterable[str] | None = None, where: str | Col | None = None
+    ) -> LinearPlan:
+        """Return what fitting would read and cost, from public facts: free."""
+        return self._planned(filtered(table, where), features)
+
+    def fit(
+        self,
+        table: Table,
+        y: Any = None,
+        *,
+        features: Iterable[str] | None = None,
+        where: str | Col | None = None,
+        analyst: str | None = None,
+        request_id: str | None = None,
+    ) -> Self:
+        """Return the components, learned from a table's rows: charged first, then read. The same fit again is free."""
+        if y is not None:
+            raise InvalidParameter("principal components have no target\nhint: fit(table, features=['age', 'hours'])")
+        table = filtered(table, where)
+        plan = self._planned(table, features)
+        paid = train(
+            table,
+            plan.design.coded(table),
+            plan.events,
+            asked=plan.asked,
+            key=repr((VERSION, plan.design)),
+            words=f"principal components of {', '.join(plan.design.features)}",
+            steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
+            encode=json.dumps,
+            decode=json.loads,
+            analyst=analyst,
+            request_id=request_id,
+        )
+        self.receipt_, self.loss_ = paid.receipt, plan.asked
+        self._set_state(plan.design, LinearState(plan.design, plan.events, paid.value).gram)
+        return self
+
+    def _planned(self, table: Table, features: Iterable[str] | None) -> LinearPlan:
+        design = design_of(table, None, numbers_named(table) if features is None else features)
+        if design.listed:
+            raise QueryRefused(
+                f"'{design.listed[0].name}' is a list, and principal components are of numbers"
+                "\nhint: name columns with a public range: features=['age', 'hours']"
+            )
+        most, wanted = len(design.numbers), self.n_components
+        if wanted is not None and (isinstance(wanted, bool) or not isinstance(wanted, int) or not 1 <= wanted <= most):
+            raise InvalidParameter(f"n_components must be a whole number from 1 to {most}\nhint: n_components=2")
+        if self.scale not in ("range", "standard", None):
+            raise InvalidParameter("scale must be 'range', 'standard' or None\nhint: scale='range'")
+        events, asked = noise_for(table.session, self.epsilon, self.delta, wanted_of(design))
+        return LinearPlan(design, events, asked)
+
+    def _set_state(self, design: LinearDesign, gram: NoisyGram) -> None:
+        """Set what follows from the noisy sums."""
+        middle = gram.matrix[0, 1:] / gram.rows
+        covariance = gram.matrix[1:, 1:] / gram.rows - np.outer(middle, middle)
+        half = np.array([number.half for number in design.numbers])
+        if self.scale == "standard":
+            least = np.sqrt(2) * gram.sigma / gram.rows
+            self.scale_: Floats = np.sqrt(np.maximum(np.diag(covariance), least)) * half
+        else:
+            self.scale_ = half if self.scale == "range" else np.ones(len(half))
+        unit = half / self.scale_
+        values, vectors = np.linalg.eigh(covariance * np.outer(unit, unit))
+        order = np.argsort(values)[::-1]
+        vectors = vectors[:, order]
+        vectors *= np.where(np.abs(vectors).max(axis=0) == vectors.max(axis=0), 1.0, -1.0)
+        kept = len(half) if self.n_components is None else self.n_components
+        variances = np.maximum(values[order], 0.0)
+        errors = _errors(gram, middle, vectors * unit[:, None], values[order])
+        self.design_ = design
+        self.components_: Floats = vectors.T[:kept]
+        self.explained_variance_: Floats = variances[:kept]
+        self.explained_variance_error_: Floats = errors[:kept]
+        self.explained_variance_ratio_: Floats = variances[:kept] / max(variances.sum(), 1e-300)
+        self.mean_: Floats = np.array([number.middle for number in design.numbers]) + half * middle
+        self.n_components_ = kept
+        self.feature_names_in_ = np.array(design.features, dtype=object)
+        self.n_features_in_ = len(design.features)
+
+    def transform(self, rows: Any) -> Floats:
+        """Return the components of anybody's rows, (rows, components); NaN where a number is missing."""
+        design = self._fitted()
+        columns = columns_in(rows, design.features)
+        values = np.column_stack(
+            [number.middle + number.half * number.scaled(columns[number.name]) for number in design.numbers]
+        )
+        found: Floats = ((values - self.mean_) / self.scale_) @ self.components_.T
+        return found
+
+    def get_feature_names_out(self, _names: Any = None) -> Any:
+        """Return what the columns of `transform` are called."""
+        self._fitted()
+        return np.array([f"pca{place}" for place in range(self.n_components_)], dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        """Return what scikit-learn should know: it transforms, and has no target."""
+        from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(),
+            input_tags=InputTags(allow_nan=True),
+            non_deterministic=True,  # the noise is never the same twice
+        )
+
+    def _fitted(self) -> LinearDesign:
+        design: LinearDesign | None = getattr(self, "design_", None)
+        if design is None:
+            raise InvalidParameter("these components are not fitted yet\nhint: model.fit(table)")
+        return design
+
+
+def _errors(gram: NoisyGram, middle: Floats, directions: Floats, values: Floats) -> Floats:
+    """Return the 95 % half width of each variance for the noise: its own, and what noise takes from other directions.
+
+    A direction's variance is wᵀAw / n with w = (-middle·v, v). Noise that mixes two directions moves their variances
+    apart by its square over their distance, or by itself where they are nearer than that.
+    """
+    along = np.vstack([-middle @ directions, directions])
+    width = NormalDist().inv_cdf(0.975)
+    found = []
+    for place, weights in enumerate(along.T):
+        mixed = np.sqrt(np.maximum(np.diag(along.T @ gram.noise_of(weights) @ along), 0)) / gram.rows
+        own = np.hypot(mixed[place], values[place] * gram.sigma / gram.rows)
+        others = np.delete(mixed, place)
+        apart = np.maximum(np.abs(np.delete(values, place) - values[place]), others)
+        found.append(width * own + np.sum(others**2 / np.maximum(apart, 1e-300)))
+    return np.array(found)
