@@ -13,11 +13,11 @@ from tacit.door import Table
 from tacit.errors import InvalidParameter
 from tacit.learning.additive_asked import Asked, Wanted, asked_of
 from tacit.learning.additive_model import AdditiveModel
-from tacit.learning.estimator import Estimator
+from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of
 from tacit.learning.rounds import train
 from tacit.learning.shapes import Shapes, learn_shapes
 from tacit.ledger import Receipt
-from tacit.privacy import Floats, Number
+from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
 # Changed whenever the arithmetic is: a stored model is found by it.
@@ -34,6 +34,11 @@ class Additive:
     interactions: Sequence[tuple[str, str]]
     monotone: Mapping[str, int] | None
     smooth: Number | None
+    ranges: Mapping[str, Any] | Sequence[Any] | None
+    keys: Mapping[str, Sequence[Any]] | None
+    unit: str | None
+    budget: Loss | None
+    ledger: Any
     model_: AdditiveModel
     receipt_: Receipt
 
@@ -58,7 +63,7 @@ class Additive:
 
     def fit(
         self,
-        table: Table,
+        rows: Any,
         y: Any = None,
         *,
         target: str | None = None,
@@ -67,10 +72,13 @@ class Additive:
         analyst: str | None = None,
         request_id: str | None = None,
     ) -> Self:
-        """Learn from a protected table, charged once before a row is read; the same fit again is free and the same."""
-        if y is not None or target is None:
-            raise InvalidParameter("name the column to predict\nhint: fit(table, target='income')")
-        asked = self.plan(table, target=target, features=features, where=where)
+        """Learn from a protected table, charged once before a row is read; the same fit again is free and the same.
+
+        Or `fit(X, y)` of an array or a frame, with what the estimator was told of it: `ranges`, `keys`, `budget`,
+        `ledger`. Each row is then its own unit, unless `unit` names a column; every such fit is charged.
+        """
+        protected, target = table_of(self, rows, y, target)
+        asked = self.plan(protected, target=target, features=features, where=where)
         paid = train(
             asked.table,
             asked.coded,
@@ -86,14 +94,17 @@ class Additive:
         )
         self.model_ = asked.model(paid.value)
         self.receipt_ = paid.receipt
-        self.feature_names_in_ = np.array([feature.name for feature in asked.features], dtype=object)
-        self.n_features_in_ = len(asked.features)
+        know_features(self, [feature.name for feature in asked.features], rows)
         return self
 
     def _fitted(self) -> AdditiveModel:
         if not hasattr(self, "model_"):
-            raise InvalidParameter("this model is not fitted yet\nhint: call fit(table, target='income') first")
+            raise not_fitted("this model is not fitted yet\nhint: call fit(table, target='income') first")
         return self.model_
+
+    def _own(self, rows: Any) -> Any:
+        """Return rows to predict for, with the model's own columns."""
+        return rows_for(self, [feature.name for feature in self._fitted().features], rows)
 
 
 class AdditiveClassifier(Additive, Estimator):
@@ -101,7 +112,8 @@ class AdditiveClassifier(Additive, Estimator):
 
     `epsilon` and `delta` are what the fit spends. `rounds` and `clip` are chosen from public facts unless given.
     `interactions` names pairs of features that have a term together. `monotone` makes terms rise (1) or fall (-1), and
-    `smooth` fixes how smoothly ordered terms change; both are post-processing.
+    `smooth` fixes how smoothly ordered terms change; both are post-processing. `ranges`, `keys`, `unit`, `budget` and
+    `ledger` are for `fit(X, y)` of arrays and frames alone; a table has said all that.
     """
 
     _kind = "classifier"
@@ -116,6 +128,11 @@ class AdditiveClassifier(Additive, Estimator):
         interactions: Sequence[tuple[str, str]] = (),
         monotone: Mapping[str, int] | None = None,
         smooth: Number | None = None,
+        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        unit: str | None = None,
+        budget: Loss | None = None,
+        ledger: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -124,6 +141,11 @@ class AdditiveClassifier(Additive, Estimator):
         self.interactions = interactions
         self.monotone = monotone
         self.smooth = smooth
+        self.ranges = ranges
+        self.keys = keys
+        self.unit = unit
+        self.budget = budget
+        self.ledger = ledger
 
     def _loss(self) -> str:
         return "classes"
@@ -135,11 +157,11 @@ class AdditiveClassifier(Additive, Estimator):
 
     def predict_proba(self, rows: Any) -> Floats:
         """Return the probability of each class for rows that anybody may have: (rows, classes)."""
-        return self._fitted().chances(rows)
+        return self._fitted().chances(self._own(rows))
 
     def decision_function(self, rows: Any) -> Floats:
         """Return scores: above 0 means the second of two classes; of several, the largest is predicted."""
-        scores = self._fitted().scores(rows)
+        scores = self._fitted().scores(self._own(rows))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, rows: Any) -> Any:
@@ -167,6 +189,11 @@ class AdditiveRegressor(Additive, Estimator):
         interactions: Sequence[tuple[str, str]] = (),
         monotone: Mapping[str, int] | None = None,
         smooth: Number | None = None,
+        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        unit: str | None = None,
+        budget: Loss | None = None,
+        ledger: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -176,6 +203,11 @@ class AdditiveRegressor(Additive, Estimator):
         self.interactions = interactions
         self.monotone = monotone
         self.smooth = smooth
+        self.ranges = ranges
+        self.keys = keys
+        self.unit = unit
+        self.budget = budget
+        self.ledger = ledger
 
     def _loss(self) -> str:
         if self.loss not in ("squared", "poisson"):
@@ -184,4 +216,4 @@ class AdditiveRegressor(Additive, Estimator):
 
     def predict(self, rows: Any) -> Floats:
         """Return the number that is predicted for each row, inside the target's range."""
-        return self._fitted().numbers(rows)
+        return self._fitted().numbers(self._own(rows))

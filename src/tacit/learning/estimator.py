@@ -5,15 +5,27 @@ Inheriting from its classes would load it with ours, and classes that are made a
 """
 
 import inspect
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Self
 
+import numpy as np
+
+from tacit.door import Table
 from tacit.errors import InvalidParameter, did_you_mean
+from tacit.learning.declared_rows import Declared, has_names, protected_rows, rows_to_predict
+from tacit.privacy import Loss
 
 
 class Estimator:
     """Parameters are the arguments of `__init__`, kept as they were given and read when a model is fitted."""
 
     _kind = "classifier"
+    ranges: Mapping[str, Any] | Sequence[Any] | None
+    keys: Mapping[str, Sequence[Any]] | None
+    unit: str | None
+    budget: Loss | None
+    ledger: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002, FBT001 - scikit-learn passes it
         """Return the parameters by name."""
@@ -56,6 +68,43 @@ class Estimator:
         given = [
             f"{name}={getattr(self, name)!r}"
             for name in usual
-            if getattr(self, name) is not usual[name].default and getattr(self, name) != usual[name].default
+            if getattr(self, name) is not usual[name].default and repr(getattr(self, name)) != repr(usual[name].default)
         ]
         return f"{type(self).__name__}({', '.join(given)})"
+
+
+def not_fitted(words: str) -> InvalidParameter:
+    """Return the refusal of a model that was not fitted: scikit-learn's own too, where that is installed."""
+    return _not_fitted_class()(words)
+
+
+@cache
+def _not_fitted_class() -> type[InvalidParameter]:
+    try:
+        from sklearn.exceptions import NotFittedError
+    except ImportError:
+        return InvalidParameter
+    return type("NotFitted", (InvalidParameter, NotFittedError), {"__module__": __name__})
+
+
+def table_of(model: Declared, rows: Any, y: Any, target: str | None) -> tuple[Table, str]:
+    """Return the table to fit and its target: as given, or made of an array or a frame that was declared."""
+    if not isinstance(rows, Table):
+        return protected_rows(model, rows, y, target)
+    if y is not None or target is None:
+        raise InvalidParameter("name the column to predict\nhint: fit(table, target='income')")
+    return rows, target
+
+
+def know_features(model: Any, names: Sequence[str], rows: Any) -> None:
+    """Keep what scikit-learn asks of a fitted estimator; an array's columns have no names."""
+    model.n_features_in_ = len(names)
+    vars(model).pop("feature_names_in_", None)
+    if isinstance(rows, Table) or has_names(rows):
+        model.feature_names_in_ = np.array(names, dtype=object)
+
+
+def rows_for(model: Any, names: Sequence[str], rows: Any) -> Any:
+    """Return rows to predict for with a model's own columns."""
+    named = hasattr(model, "feature_names_in_")
+    return rows_to_predict(rows, names, named=named, whose=type(model).__name__)

@@ -55,7 +55,7 @@ def start_of(
 def _of_two(share: float, clip: float) -> Start:
     chance = clipped_chance(share, clip)
     slope = chance * (1 - chance)
-    curvature = slope * (share * (1 - chance < clip) + (1 - share) * (chance < clip))
+    curvature = slope * (share * (1 - chance <= clip) + (1 - share) * (chance <= clip))
     variance = share * min(1 - chance, clip) ** 2 + (1 - share) * min(chance, clip) ** 2
     start = np.array([log(chance / (1 - chance))])
     return Start(start, np.array([FALLS_TO * curvature]), np.array([FALLS_TO * variance]), 1.0)
