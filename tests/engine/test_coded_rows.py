@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from tacit.door import Table
-from tacit.engine.coded import coded_rows, residuals
+from tacit.engine.coded import coded_rows, coding_rows, residuals
 from tacit.engine.coded.coded_rows import CodedRows
+from tacit.engine.coded.coding_rows import rows_alike
 from tacit.engine.engine import FAILED
 from tacit.errors import EngineError, InvalidParameter
 from tacit.exact import ExactIntegers
@@ -201,7 +202,7 @@ def test_rows_and_sums_print_as_withheld():
 def test_a_failure_while_rows_are_coded_says_the_fixed_words(monkeypatch):
     table = people()
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("cell 'secret'")
 
     monkeypatch.setattr("tacit.engine.coded.coding_rows._block", fail)
@@ -223,3 +224,31 @@ def test_models_of_another_shape_are_refused_by_public_facts():
         ):
             with pytest.raises(InvalidParameter):
                 rows.residuals(wrong)
+
+
+def test_rows_beyond_the_limit_are_read_from_a_private_file(adding, monkeypatch):
+    table, scores = people(), scores_of()
+    plan = plan_of(table)
+    monkeypatch.setattr(coded_rows, "memory_limit", lambda: 0)
+    with table.session.engine.coded(plan) as rows:
+        assert isinstance(rows.blocks[0].cells[0].base, np.memmap)
+        assert rows.counts().values.tolist() == reference.counts(ROWS, plan)
+        assert rows.mapped([None] * 4).residuals(scores).values.tolist() == reference.residuals(ROWS, plan, scores)
+
+
+@pytest.mark.parametrize("units", [[3, 3, 5, 3], [2**62, -(2**62), 2**62, 0], [7], []])
+def test_rows_of_a_unit_are_counted_whatever_numbers_units_have(units):
+    found = rows_alike(np.array(units, dtype=np.int64))
+    assert found.tolist() == [units.count(unit) for unit in units]
+
+
+@pytest.mark.parametrize("unit", ["text", "float", "many rows"])
+def test_units_of_any_type_share_their_weight(unit, monkeypatch):
+    names = pa.array([None if each is None else f"p{each}" for each in ROWS["person"].to_pylist()])
+    units = {"text": names, "float": ROWS["person"].cast("float64"), "many rows": ROWS["person"]}
+    rows = ROWS.set_column(0, "person", units[unit])
+    if unit == "many rows":  # then the engine counts them
+        monkeypatch.setattr(coding_rows, "SORT_BYTES", 1 << 60)
+    table = people(rows)
+    plan = plan_of(table)
+    assert exact(table, plan, CodedRows.counts) == reference.counts(rows, plan)

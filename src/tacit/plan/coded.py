@@ -143,6 +143,8 @@ class Scores:
             raise InvalidParameter(f"the link '{self.link}' is for another kind of target")
         if isinstance(self.clip, bool) or not isinstance(self.clip, int) or not 1 <= self.clip <= 2 * UNIT:
             raise InvalidParameter("clip must be a whole number of steps from 1 to twice UNIT")
+        if len(self.tables) > COLUMNS_MOST:
+            raise InvalidParameter(f"a model has at most {COLUMNS_MOST} columns\nhint: name fewer features")
         classes = len(self.intercept)
         if (classes < 2) if self.link == "softmax" else (classes != 1):
             raise InvalidParameter(f"the link '{self.link}' does not have {classes} classes")

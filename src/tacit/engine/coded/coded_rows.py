@@ -8,7 +8,9 @@ is handed out says by itself how far one unit moves it, and only a release may t
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from tempfile import TemporaryFile
 from typing import TypeVar
 
 import numpy as np
@@ -19,6 +21,7 @@ from tacit.engine.coded.residuals import in_arrays, in_loops
 from tacit.engine.kernel import compiled
 from tacit.errors import InvalidParameter
 from tacit.exact import ExactIntegers
+from tacit.memory import memory_limit, spill_folder
 from tacit.plan import (
     UNIT,
     BinMaps,
@@ -33,6 +36,8 @@ from tacit.plan import (
 from tacit.privacy import Integers
 
 THREADS_MOST = 8
+# Rows take this fraction (1 / MEMORY_SHARE) of the memory limit, and the rest of them a file.
+MEMORY_SHARE = 4
 
 Found = TypeVar("Found")
 
@@ -48,7 +53,7 @@ class CodedRows:
     @classmethod
     def of(cls, plan: CodedPlan, blocks: Iterable[Block]) -> "CodedRows":
         """Return the rows of a plan."""
-        return cls(plan, tuple(column.cells for column in plan.columns), tuple(blocks))
+        return cls(plan, tuple(column.cells for column in plan.columns), held(blocks))
 
     def __repr__(self) -> str:
         return "CodedRows(withheld)"
@@ -60,7 +65,8 @@ class CodedRows:
             raise InvalidParameter("counts are of one or more of the coded columns")
         exact_counts = [np.zeros(self.sizes[index], dtype=np.int64) for index in chosen]
         for block in self.blocks:
-            weights = np.full(block.length, UNIT) if block.rows_of_unit is None else UNIT // block.rows_of_unit
+            alike = block.rows_of_unit
+            weights = np.full(block.length, UNIT) if alike is None else UNIT // alike.astype(np.int64)
             for total, index in zip(exact_counts, chosen, strict=True):
                 total += added(block.cells[index], weights, len(total))
         return ExactIntegers(np.concatenate(exact_counts), count_moves_squared(len(chosen)))
@@ -71,11 +77,11 @@ class CodedRows:
             raise InvalidParameter("every column needs a map\nhint: None keeps the cells of a column")
         readers = [_reader(index, each, self.sizes) for index, each in enumerate(maps)]
         sizes = tuple(size for _, size, _ in readers)
-        blocks = []
-        for block in self.blocks:
-            cells = tuple(_read(block, places, table) for places, _, table in readers)
-            blocks.append(Block(cells, block.values, block.rows_of_unit, block.length))
-        return CodedRows(self.plan, sizes, tuple(blocks))
+        coarser = (
+            replace(block, cells=tuple(_read(block, places, table) for places, _, table in readers))
+            for block in self.blocks
+        )
+        return CodedRows(self.plan, sizes, held(coarser))
 
     def residuals(self, scores: Scores) -> ExactIntegers:
         """Return the sums of a model's residuals: for each of its columns by class and bin, then the intercept's.
@@ -141,6 +147,22 @@ class CodedRows:
                 raise InvalidParameter("the target must give a class, or -1, for each cell of a coded column")
         elif not 0 <= target.index < len(self.plan.values):
             raise InvalidParameter("the target must be one of the values that are kept in steps")
+
+
+def held(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """Return blocks to be read again and again: in memory, and beyond a share of the limit in a private file.
+
+    The file has no name, so that it is gone with the last block.
+    """
+    kept: list[Block] = []
+    with ExitStack() as opened:
+        taken, file = 0, None
+        for block in blocks:
+            taken += block.nbytes
+            if file is None and taken > memory_limit() // MEMORY_SHARE:
+                file = opened.enter_context(TemporaryFile(dir=spill_folder()))
+            kept.append(block if file is None else block.stored(file))
+    return tuple(kept)
 
 
 def added(cells: Cells, weights: Integers, size: int) -> Integers:

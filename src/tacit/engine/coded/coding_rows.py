@@ -4,10 +4,11 @@ A row's cells are a function of that row and of public facts. Its unit's number 
 is a function of that unit's own rows. No row can make it fail: what has no cell has the last one.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import IO, Any
 
 import ibis
 import ibis.expr.types as ir
@@ -17,8 +18,9 @@ from numpy.typing import NDArray
 
 from tacit.engine.expression import constant, to_ibis, to_raw_ibis
 from tacit.engine.fixed_point import steps_above_low
-from tacit.engine.kernel.coding import cells_of
+from tacit.engine.kernel.coding import as_words, cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
+from tacit.plan import UNIT as WHOLE
 from tacit.plan import CodedColumn, CodedPlan, Measured
 from tacit.privacy import Integers
 from tacit.query import Expression, Kind, Value, columns_of, kind_of
@@ -26,10 +28,16 @@ from tacit.tables import Source, keys_to_arrow
 
 BATCH_ROWS = 1 << 18
 ROWS_OF_UNIT, LISTED, PLACE = "rows_of_unit", "listed", "place"
+# No row's number is larger than 2 UNIT, so that a division by this, or by any more rows, gives 0.
+ROWS_MOST = 4 * WHOLE
 # Values are compared with those of a list one by one; a longer list is joined.
 COMPARED_MOST = 64
 # Up to so many steps have their cells in an array; beyond, edges are searched.
 LOOKUP_MOST = 1 << 22
+
+# While units are counted here, a row takes so many bytes beside its cells.
+SORT_BYTES = 32
+NO_UNITS = np.empty(0, dtype=np.int64)
 
 Cells = NDArray[Any]  # of 8 or 16 bits
 Values = NDArray[Any]  # of 32 or 64 bits, -1 where there is none
@@ -41,17 +49,41 @@ class Block:
 
     cells: tuple[Cells, ...]
     values: tuple[Values, ...]
-    rows_of_unit: Integers | None  # None: every row is its own unit
+    rows_of_unit: NDArray[np.int32] | None  # None: every row is its own unit
     length: int
+    units: Integers = field(default_factory=lambda: NO_UNITS)  # each row's, until they are counted
 
     def __repr__(self) -> str:
         return "Block(withheld)"
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory it takes."""
+        alike = 0 if self.rows_of_unit is None else self.rows_of_unit.nbytes
+        return alike + sum(each.nbytes for each in (*self.cells, *self.values))
+
+    def stored(self, file: IO[bytes]) -> "Block":
+        """Return the same rows, kept in a file and read from there."""
+        return Block(
+            tuple(_stored(each, file) for each in self.cells),
+            tuple(_stored(each, file) for each in self.values),
+            None if self.rows_of_unit is None else _stored(self.rows_of_unit, file),
+            self.length,
+        )
 
     def piece(self, start: int, end: int) -> "Block":
         """Return the rows from one place up to another, or to the end; nothing is copied."""
         alike = None if self.rows_of_unit is None else self.rows_of_unit[start:end]
         cells, values = (tuple(each[start:end] for each in some) for some in (self.cells, self.values))
         return Block(cells, values, alike, min(end, self.length) - start)
+
+
+def _stored(column: NDArray[Any], file: IO[bytes]) -> NDArray[Any]:
+    start = file.seek(0, os.SEEK_END)
+    file.write(column.tobytes())
+    file.flush()
+    found: NDArray[Any] = np.memmap(file, column.dtype, "r", start, column.shape)
+    return np.asarray(found)
 
 
 def columns_read(plan: CodedPlan) -> frozenset[str]:
@@ -65,8 +97,47 @@ def cell_type(cells: int) -> Any:
     return np.uint8 if cells <= 1 << 8 else np.uint16
 
 
-def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> Iterator[Block]:
-    """Yield the rows that count, in no order that matters."""
+def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, memory: int) -> Iterator[Block]:
+    """Yield the rows that count, in no order that matters.
+
+    Units that are whole numbers are counted here, in a few bytes a row; other units, and more rows than a share of the
+    memory holds, by the engine, which has files for it.
+    """
+    is_whole = plan.unit is not None and unit_value(source.table, plan.unit, kinds).type().is_integer()
+    if not is_whole:
+        yield from _stream(plan, source, kinds, sorts=False)
+        return
+    waiting: list[Block] = []
+    units: list[Integers] = []
+    taken = 0
+    for block in _stream(plan, source, kinds, sorts=True):
+        units.append(block.units)
+        waiting.append(replace(block, units=NO_UNITS))
+        taken += block.nbytes + SORT_BYTES * block.length
+        if taken > memory // 2:
+            waiting.clear()
+            units.clear()
+            yield from _stream(plan, source, kinds, sorts=False)
+            return
+    alike = rows_alike(np.concatenate(units)) if units else np.empty(0, dtype=np.int32)
+    del units
+    for block, start in zip(waiting, np.cumsum([0, *(each.length for each in waiting)]), strict=False):
+        yield replace(block, rows_of_unit=alike[start : start + block.length])
+
+
+def rows_alike(units: Integers) -> NDArray[np.int32]:
+    """Return for each row how many rows have its unit, up to ROWS_MOST."""
+    if not len(units):
+        return np.empty(0, dtype=np.int32)
+    least, most = int(units.min()), int(units.max())
+    if most - least < 4 * len(units):
+        counts = np.bincount(units - least)
+        return np.minimum(counts, ROWS_MOST).astype(np.int32)[units - least]
+    _, places, counts = np.unique(units, return_inverse=True, return_counts=True)
+    return np.minimum(counts, ROWS_MOST).astype(np.int32)[places]
+
+
+def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:
     lookups = [_lookup(column) for column in plan.columns]
     with ExitStack() as lent:
         lists = {
@@ -74,18 +145,18 @@ def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind]) -> I
             for at, column in enumerate(plan.columns)
             if len(column.listed) > COMPARED_MOST
         }
-        relation = coded_relation(plan, source.table, kinds, lists)
+        relation = coded_relation(plan, source.table, kinds, lists, sorts=sorts)
         for batch in lent.enter_context(source.stream(relation, BATCH_ROWS)):
             if len(batch):
-                yield _block(plan, batch, lookups)
+                yield _block(plan, batch, lookups, sorts=sorts)
 
 
 def coded_relation(
-    plan: CodedPlan, table: ir.Table, kinds: Mapping[str, Kind], lists: Mapping[int, ir.Table]
+    plan: CodedPlan, table: ir.Table, kinds: Mapping[str, Kind], lists: Mapping[int, ir.Table], *, sorts: bool
 ) -> ir.Table:
     """Return the rows that count: places in lists, whole steps above low ends, and the rows of each row's unit.
 
-    Long lists come as tables, by column, and are joined.
+    Long lists come as tables, by column, and are joined. Where units are sorted here, a row has its unit instead.
     """
     conditions = []
     if plan.unit is not None:
@@ -103,10 +174,10 @@ def coded_relation(
     rows = kept.select(**columns)
     for at, listed in lists.items():
         rows = _joined(rows, _column_name(at), listed, len(plan.columns[at].listed))
-    if plan.unit is None:
+    if plan.unit is None or sorts:
         return rows
-    alike = rows.count().over(ibis.window(group_by=[UNIT])).cast("int64")
-    return rows.mutate(**{ROWS_OF_UNIT: alike}).drop(UNIT)
+    alike = ibis.least(rows.count().over(ibis.window(group_by=[UNIT])), ibis.literal(ROWS_MOST, "int64"))
+    return rows.mutate(**{ROWS_OF_UNIT: alike.cast("int32")}).drop(UNIT)
 
 
 def _list_of(column: CodedColumn, kinds: Mapping[str, Kind]) -> pa.Table:
@@ -150,14 +221,17 @@ def _steps(expression: Expression, grid: Measured, table: ir.Table, kinds: Mappi
     return steps.cast("int32") if grid.height < 1 << 31 else steps
 
 
-def _block(plan: CodedPlan, batch: pa.RecordBatch, lookups: list[Cells | None]) -> Block:
+def _block(plan: CodedPlan, batch: pa.RecordBatch, lookups: list[Cells | None], *, sorts: bool) -> Block:
     cells = tuple(
         _cells(column, cells_of(batch.column(_column_name(at))), lookup)
         for at, (column, lookup) in enumerate(zip(plan.columns, lookups, strict=True))
     )
     values = tuple(np.array(cells_of(batch.column(_kept_name(at)))) for at in range(len(plan.values)))
-    alike = None if plan.unit is None else np.array(cells_of(batch.column(ROWS_OF_UNIT)))
-    return Block(cells, values, alike, len(batch))
+    if plan.unit is None:
+        return Block(cells, values, None, len(batch))
+    if sorts:
+        return Block(cells, values, None, len(batch), np.array(as_words(batch.column(UNIT))))
+    return Block(cells, values, np.array(cells_of(batch.column(ROWS_OF_UNIT))), len(batch))
 
 
 def _lookup(column: CodedColumn) -> Cells | None:

@@ -167,9 +167,9 @@ def root_above(squares: Integers) -> Integers:
     return near
 
 
-def divided(residuals: Integers, rows_of_unit: Integers) -> Integers:
+def divided(residuals: Integers, rows_of_unit: NDArray[np.int32]) -> Integers:
     """Return numbers divided by the rows of the row's unit, towards zero."""
-    parts: Integers = np.sign(residuals) * (np.abs(residuals) // rows_of_unit)
+    parts: Integers = np.sign(residuals) * (np.abs(residuals) // rows_of_unit.astype(np.int64))
     return parts
 
 
