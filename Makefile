@@ -39,7 +39,7 @@ cluster: $(TOOLS)  ## several machines on one: a Spark master, workers and drive
 bench: $(TOOLS) $(TABLES)  ## ratios against baselines measured in the same run (one subject: make bench ONLY=noise)
 	$(BIN)/python bench/run.py $(ONLY)
 
-bench-peers: $(TOOLS)  ## ours beside nine other libraries, into docs/benchmarks.md (some subjects: ONLY="noise start")
+bench-peers: $(TOOLS)  ## ours beside eleven other libraries, into docs/benchmarks.md (some subjects: ONLY="noise start")
 	$(if $(ONLY),,-$(BIN)/python bench/peers/environments.py)
 	$(BIN)/python bench/peers/run.py $(ONLY)
 

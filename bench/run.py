@@ -19,7 +19,7 @@ sys.path.insert(0, str(FOLDER.parent))
 
 NOT_SUBJECTS = {"run", "measure", "orders", "engines_spark", "__init__"}
 # These take many minutes: they run where they are named.
-ONLY_NAMED = {"engines_large"}
+ONLY_NAMED = {"engines_large", "learning"}
 RESULTS = FOLDER / "results" / "latest.json"
 
 
@@ -71,7 +71,7 @@ def line(subject: str, result: object) -> str:
         limit = "" if result.limit is None else seconds(result.limit)
         return f"{subject + ': ' + result.name:46} {seconds(result.ours):>11} {'':>11} {'':>7} {limit:>8}{verdict}"
     if isinstance(result, Figure):
-        least = f"≥ {result.least:.3g}" if result.least else ""
+        least = f"≥ {result.least:.3g}" if result.least and result.least > float("-inf") else ""
         limit = f"{result.most:.3g}" if result.most < float("inf") else least
         return f"{subject + ': ' + result.name:46} {result.value:>11.4g} {'':>11} {'':>7} {limit:>8}{verdict}"
     raise TypeError(f"bench {subject} yielded a {type(result).__name__}; yield Ratio, Seconds, Figure, Error or Absent")
@@ -79,7 +79,7 @@ def line(subject: str, result: object) -> str:
 
 def record(subject: str, result: Any) -> dict[str, Any]:
     """Return one result as data; what has no limit has none here."""
-    facts = {name: value for name, value in asdict(result).items() if value not in (None, float("inf"))}
+    facts = {name: value for name, value in asdict(result).items() if value not in (None, float("inf"), float("-inf"))}
     ratio = {"value": result.value} if hasattr(result, "value") else {}
     return {"subject": subject, **facts, **ratio, "met": result.met, "load": os.getloadavg()[0]}
 

@@ -15,7 +15,7 @@ HERE = Path(__file__).resolve().parent
 POLL_SECONDS = 0.2
 TIMEOUT = 300.0
 # ours and the baselines run in the environment that runs the bench
-HERE_TOO = ("tacit", "numpy", "duckdb")
+HERE_TOO = ("tacit", "numpy", "duckdb", "scikit-learn")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ NAMES = (
     "dp-accounting",
     "multi-freq-ldpy",
     "pure-ldp",
+    "interpret-core",
+    "opacus",
 )
 NEEDS_JAVA = {"tmlt.analytics": "it needs Java 17 (on Debian: apt-get install openjdk-17-jre-headless)"}
 MEBIBYTE = 2**20

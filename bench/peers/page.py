@@ -5,6 +5,7 @@ from typing import Any
 
 from bench.peers import sections
 from bench.peers.figures import Figures
+from bench.peers.learning import page as learning
 from bench.peers.quoted import quote
 from bench.peers.targets import Target, targets
 
@@ -23,6 +24,7 @@ MARKS = {True: "yes", False: "**no**", None: "–"}
 def write(results: dict[str, Any], folder: Path) -> None:
     """Write the page beside the folder of its pictures, and what the README quotes from it."""
     (folder.parent / f"{folder.name}.md").write_text(page(results))
+    (folder / "learning.md").write_text(learning.page(results))
     quote(Figures(tuple(results["records"])), folder.parent.parent / "README.md")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from bench.peers.charts import BASELINE_COLOUR, OURS_COLOUR, PEER_COLOUR, Bar, Panel, write_chart
 from bench.peers.figures import BASELINES, OTHER_PROMISE, OURS, OURS_ON_SPARK, Figures, at_least, name
 from bench.peers.learned import CASES
+from bench.peers.learning.subject import ADULT, EPSILONS, MODELS, case_of
 from bench.peers.targets import targets
 from bench.peers.words import (
     ACCOUNTING,
@@ -14,6 +15,7 @@ from bench.peers.words import (
     GROUPBY,
     HOW,
     KEYS,
+    LEARNING,
     LINES,
     LOCAL,
     NOISE,
@@ -33,7 +35,7 @@ def all_sections(figures: Figures) -> Iterator[str]:
     """Yield the text of every section that has figures."""
     made = {
         "groupby": groupby, "spark7": on_spark, "noise": noise, "one": one, "keys": keys, "bounds": bounds,
-        "accounting": accounting, "start": start, "lines": lines, "local": local,
+        "learning": learning, "accounting": accounting, "start": start, "lines": lines, "local": local,
     }  # fmt: skip
     for subject, make in made.items():
         if any(figures.cases(each) for each in (GROUPED if subject == "groupby" else (subject,))):
@@ -185,6 +187,17 @@ def bounds(figures: Figures) -> Iterator[str]:
         missing = [library for library, asked in CASES.items() if case in asked and library not in measured]
         rows += [(name(library), "not measured yet", "", "") for library in missing]
         yield table((case, "mean absolute error", "answers", ""), rows) + "\n"
+
+
+def learning(figures: Figures) -> Iterator[str]:
+    """How well models predict, on one table."""
+    yield LEARNING
+    rows = []
+    for model, facts in MODELS.items():
+        cases = [case_of(ADULT, epsilon if facts.private else None) for epsilon in EPSILONS]
+        found = [figures.value("learning", each, model, "auc") for each in cases]
+        rows.append((name(model), *("–" if each is None else f"{each:.3f}" for each in found)))
+    yield table(("", *(f"ε = {epsilon:g}" for epsilon in EPSILONS)), rows) + "\n"
 
 
 def accounting(figures: Figures) -> Iterator[str]:

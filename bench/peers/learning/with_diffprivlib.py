@@ -4,6 +4,7 @@ Its promise is another one: pure epsilon, and one person's row is replaced by an
 """
 
 import warnings
+from functools import partial
 
 import numpy as np
 from asked import main
@@ -17,12 +18,14 @@ def prepare(rows):
     table = rows.scaled()
     norm = float(np.sqrt(len(rows.declared["columns"])))  # each number and each category adds at most 1 to its square
 
-    def train(places, target, epsilon, run):
-        model = LogisticRegression(epsilon=epsilon, data_norm=norm, random_state=run)
+    def ready(places, target, epsilon, run):
+        return partial(train, LogisticRegression(epsilon=epsilon, data_norm=norm, random_state=run), places, target)
+
+    def train(model, places, target):
         model.fit(table[places], target)
         return lambda judged: model.predict_proba(table[judged])[:, 1]
 
-    return train
+    return ready
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ It takes no missing number, so such a one is the middle of its range, and a miss
 """
 
 import warnings
+from functools import partial
 
 import pandas as pd
 from asked import DELTA, main
@@ -19,7 +20,7 @@ def prepare(rows):
     table = pd.DataFrame({name: rows.complete(name) if name in ranges else words(rows, name) for name in names})
     bounds = {name: tuple(ends) for name, ends in ranges.items()}
 
-    def train(places, target, epsilon, run):
+    def ready(places, target, epsilon, run):
         model = DPExplainableBoostingClassifier(
             feature_names=names,
             feature_types=types,
@@ -28,10 +29,13 @@ def prepare(rows):
             privacy_bounds=bounds,
             random_state=run,
         )
-        model.fit(table.iloc[places], target)
+        return partial(train, model, table.iloc[places], target)
+
+    def train(model, inputs, target):
+        model.fit(inputs, target)
         return lambda judged: model.predict_proba(table.iloc[judged])[:, 1]
 
-    return train
+    return ready
 
 
 def words(rows, name):

@@ -7,6 +7,7 @@ as a user with one table could not.
 import json
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import torch
@@ -26,10 +27,13 @@ def prepare(rows):
     rate, epochs, batch = SETTINGS[kind]
     table = torch.tensor(rows.scaled(), dtype=torch.float32)
 
-    def train(places, target, epsilon, run):
+    def ready(places, target, epsilon, run):
         torch.manual_seed(run)
         model = network(table.shape[1]) if kind == "network" else torch.nn.Linear(table.shape[1], 1)
         data = torch.utils.data.TensorDataset(table[places], torch.tensor(target, dtype=torch.float32))
+        return partial(train, model, data, epsilon)
+
+    def train(model, data, epsilon):
         model, optimiser, loader = PrivacyEngine().make_private_with_epsilon(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=rate),
@@ -50,7 +54,7 @@ def prepare(rows):
                 steps.step()
         return lambda judged: probabilities(model, table[judged])
 
-    return train
+    return ready
 
 
 def network(columns):

@@ -1,8 +1,9 @@
-"""Models that are not private, trained by scikit-learn on the same columns: the ceiling that a private one may reach."""
+"""Models that are not private, trained by scikit-learn on the same columns: what a private one may hope for."""
 
 import json
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 from asked import main
@@ -23,11 +24,14 @@ def prepare(rows):
         table[:, listed] += 1  # a category is a place that is not negative
         make = lambda run: HistGradientBoostingClassifier(categorical_features=listed, random_state=run)  # noqa: E731
 
-    def train(places, target, _, run):
-        model = make(run).fit(table[places], target)
+    def ready(places, target, _, run):
+        return partial(train, make(run), places, target)
+
+    def train(model, places, target):
+        model.fit(table[places], target)
         return lambda judged: model.predict_proba(table[judged])[:, 1]
 
-    return train
+    return ready
 
 
 if __name__ == "__main__":
