@@ -24,7 +24,7 @@ MARKS = {True: "yes", False: "**no**", None: "–"}
 def write(results: dict[str, Any], folder: Path) -> None:
     """Write the page beside the folder of its pictures, and what the README quotes from it."""
     (folder.parent / f"{folder.name}.md").write_text(page(results))
-    (folder / "learning.md").write_text(learning.page(results))
+    (folder / "learning.md").write_text(learning.page(results, machine_words(results, "learning")))
     quote(Figures(tuple(results["records"])), folder.parent.parent / "README.md")
 
 
@@ -43,17 +43,25 @@ def page(results: dict[str, Any]) -> str:
 
 
 def measured_on(results: dict[str, Any]) -> str:
-    """Return when and on what it was measured, with which versions."""
-    machine, subjects = results["machine"], results["subjects"]
-    if not machine:
+    """Return when and on what it was measured, with which versions; a subject may have had a machine of its own."""
+    subjects = results["subjects"]
+    if not subjects:
         return "Nothing is measured yet."
     dates = sorted(each["date"] for each in subjects.values())
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    return (
-        f"Measured {when}, on {machine['cores']} cores ({machine['processor']}), {machine['memory']}, Python"
-        f" {machine['python']}. Versions: {versions}."
-    )
+    measured: dict[str, list[str]] = {}
+    for subject in subjects:
+        measured.setdefault(machine_words(results, subject), []).append(subject)
+    first, *others = sorted(measured, key=lambda words: -len(measured[words]))
+    where = "".join([first, *(f"; {', '.join(measured[words])} on {words}" for words in others)])
+    return f"Measured {when}, on {where}. Versions: {versions}."
+
+
+def machine_words(results: dict[str, Any], subject: str) -> str:
+    """Return what a subject was measured on."""
+    machine = results["subjects"].get(subject, {}).get("machine", results["machine"])
+    return f"{machine['cores']} cores ({machine['processor']}), {machine['memory']}, Python {machine['python']}"
 
 
 def target_table(found: list[Target]) -> str:

@@ -64,8 +64,9 @@ def measure(subject: str, results: dict[str, Any]) -> None:
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "seconds": round(time.perf_counter() - start),
             "load before": round(load, 1),
+            "machine": machine(),
         }
-        results["machine"], results["versions"] = machine(), versions()
+        results["versions"] = versions()
         write(results)
         page.write(results, RESULTS.parent)
     page.write_charts(results, RESULTS.parent)

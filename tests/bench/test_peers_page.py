@@ -89,6 +89,12 @@ def test_the_page_shows_values_failures_versions_and_the_machine():
         assert said in text
 
 
+def test_a_subject_with_a_machine_of_its_own_says_so():
+    kept = results(record("noise", "Laplace, 10", "tacit", "seconds a draw", 1.0))
+    kept["subjects"]["learning"] = {"date": "2026-01-02 00:00 UTC", "machine": {**kept["machine"], "cores": 64}}
+    assert "on 2 cores (a processor), 4 GiB, Python 3.11; learning on 64 cores" in page.page(kept)
+
+
 def test_the_page_that_is_kept_is_the_one_the_kept_results_make():
     kept = json.loads((PROJECT / "docs" / "benchmarks" / "results.json").read_text())
     assert (PROJECT / "docs" / "benchmarks.md").read_text() == page.page(kept)

@@ -36,6 +36,7 @@ class Model:
     kind: str = ""
     tables: tuple[str, ...] = tuple(TABLES)
     private: bool = True
+    runs: int = RUNS
 
 
 MODELS = {
@@ -44,7 +45,7 @@ MODELS = {
     "tacit": Model("tacit", "tacit"),
     "interpret-core": Model("interpret-core", "interpret"),
     "opacus-logistic": Model("opacus", "opacus", "logistic", (ADULT,)),
-    "opacus-network": Model("opacus", "opacus", "network", (ADULT,)),
+    "opacus-network": Model("opacus", "opacus", "network", (ADULT,), runs=3),
     "diffprivlib": Model("diffprivlib", "diffprivlib", "", (ADULT,)),
 }
 NOTES = {
@@ -73,7 +74,7 @@ def case_of(table: str, epsilon: float | None) -> str:
 
 
 def measured(
-    asked: Callable[..., Said], folder: Path, only: Collection[str] = (), tables: Collection[str] = (), runs: int = RUNS
+    asked: Callable[..., Said], folder: Path, only: Collection[str] = (), tables: Collection[str] = ()
 ) -> Iterator[Scores]:
     """Yield the scores of every model on every table, or of some of them; `asked(library, script, words)` asks one."""
     (folder / "given").mkdir(parents=True, exist_ok=True)
@@ -87,7 +88,7 @@ def measured(
             if table in model.tables and name in (only or MODELS):
                 for epsilon in EPSILONS if model.private else (None,):
                     words = {"folder": str(folder), "table": table, "model": model.kind, "epsilon": epsilon}
-                    told = json.dumps({**words, "runs": list(range(runs))})
+                    told = json.dumps({**words, "runs": list(range(model.runs))})
                     said = asked(model.library, f"learning/with_{model.script}.py", told, timeout=SECONDS_AT_MOST)
                     yield scores(case_of(table, epsilon), name, said)
 
