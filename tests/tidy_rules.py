@@ -101,9 +101,9 @@ FACE_NAMES_MAX = {
     "local": 29,
     "noise": 29,
     "pictures": 25,  # pages draw without a file
-    "plan": 78,  # several questions are planned as one; what models read of rows, and ask of them in rounds
+    "plan": 86,  # several questions are planned as one; what models read of rows, ask in rounds and are judged by
     "privacy": 73,
-    "query": 122,  # questions as JSON; relations, joins, compound questions, asides; what an answer computes with
+    "query": 124,  # questions as JSON; relations, joins, compound questions, asides; what an answer computes with
     "release": 6,  # a round of learning is integers without a table
     "selection": 16,
     "tables": 40,  # people; a catalog from text; declarations as JSON; sources together, public or elsewhere

@@ -31,6 +31,7 @@ from tacit.plan import (
 )
 from tacit.privacy import Event, Number, decimal_meaning, from_text, show, to_text
 from tacit.query import (
+    PLACES,
     Aggregate,
     Join,
     Marked,
@@ -38,6 +39,7 @@ from tacit.query import (
     Query,
     Relation,
     RowWise,
+    SomeUnits,
     Value,
     name_of,
     no_more_rows_than,
@@ -105,6 +107,9 @@ def rows_in_words(relation: Relation | None, unit: str) -> str:
     """Return which rows a fact is about, where they are not the table's own."""
     if isinstance(relation, PerUnit):
         return f" (of rows by {', '.join([unit, *(name_of(key.expression) for key in relation.keys)])})"
+    if isinstance(relation, SomeUnits):
+        share = 100 * (relation.end - relation.first) / PLACES
+        return f"{rows_in_words(relation.source, unit)} (of {share:.4g} % of the units)"
     if isinstance(relation, RowWise | Marked):
         return rows_in_words(relation.source, unit)
     if isinstance(relation, Join):

@@ -27,7 +27,7 @@ from tacit.learned import KnownFacts
 from tacit.ledger import Left
 from tacit.plan import make_spend
 from tacit.privacy import Number, decimal_meaning, whole
-from tacit.query import AggregateSpec, Frame, Query, Relation, TableRows
+from tacit.query import AggregateSpec, Frame, Query, Relation, SomeUnits, TableRows
 from tacit.session import ALONE, Beside, Session
 from tacit.tables import PublicTable
 
@@ -102,7 +102,7 @@ class Table(Verbs[Question]):
             publics = {each.name: each for each in tables if isinstance(each, PublicTable)}
             facts = described_as_asked(asked, {each.name: each for each in declared}, publics)
             return cast(Question, facts)  # it has a plan and an answer too: itself
-        if self.session.relation is not None:
+        if not isinstance(_relation(self.session), TableRows | SomeUnits):
             raise QueryRefused(
                 "sql asks stored tables, and this one is joined already\nhint: write the JOIN into the SELECT:"
                 " visits.sql('SELECT ... FROM visits JOIN wards USING (ward)', tables=[wards])"
@@ -122,7 +122,7 @@ class Table(Verbs[Question]):
             own = ranges if alone else _about(ranges, query, session)
             return session, language.with_ranges(bounded, own, session.declaration)
 
-        read = language.parse_question(text, self.frame.declaration, dialect, known[1:])
+        read = language.parse_question(text, self.frame.declaration, dialect, known)
         if isinstance(read, Query):
             session, query = session_of(read, alone=True)
             listed = language.listed_keys(query, session.declaration)

@@ -26,6 +26,7 @@ from tacit.engine.joining import (
     public_source,
     refuse_more_matches,
     row_wise,
+    some_units,
 )
 from tacit.engine.patience.patient_units import Added, rows_on_disk
 from tacit.engine.relation import belongs_to_someone, leaving, unit_value
@@ -38,6 +39,7 @@ from tacit.query import (
     PublicRows,
     Relation,
     RowWise,
+    SomeUnits,
     TableRows,
     UnitAggregate,
     declaration_of,
@@ -133,6 +135,8 @@ def _rows(relation: Relation, stored: Stored) -> Source:
     if isinstance(relation, PerUnit):
         rows = _UnitRows(relation, inner, declaration)
         return replace(inner, table=rows.summed(), columns={**columns, rows.unit: _unit_facts(rows.table[rows.unit])})
+    if isinstance(relation, SomeUnits):
+        return replace(some_units(relation, inner, unit), columns=columns)
     if isinstance(relation, RowWise):
         return replace(row_wise(relation, inner, unit), columns=columns)
     if isinstance(relation, Marked):

@@ -16,17 +16,19 @@ import pyarrow.compute as pc
 
 from tacit.engine.conversion import Cell, under_names
 from tacit.engine.expression import to_ibis
-from tacit.engine.relation import leaving, unit_value
+from tacit.engine.relation import leaving, sha256, strlen, unit_value
 from tacit.errors import QueryRefused
 from tacit.query import (
     FLOAT,
     PAIRS_MOST,
+    PLACES,
     Column,
     Expression,
     Join,
     Kind,
     Marked,
     RowWise,
+    SomeUnits,
     is_public,
     kind_of_column,
     publics_of,
@@ -36,6 +38,7 @@ from tacit.tables import PublicTable, Source, make_public, run_public
 
 UNIT_KEY, HIT, KEY = "unit_key", "hit", "on_"
 PLACE, COUNT = "place of a match", "rows to match"
+PLACE_DIGITS = 8  # hexadecimal, of PLACES
 
 PUBLIC_BATCH_ROWS = 1 << 16
 
@@ -62,6 +65,34 @@ def row_wise(relation: RowWise, source: Source, unit: str | None) -> Source:
     columns = {key.name: to_ibis(key.expression, kept, kinds) for key in relation.columns}
     own = {} if unit is None else {unit: kept[unit]}
     return replace(source, table=kept.select(under_names(own | columns)))
+
+
+def some_units(relation: SomeUnits, source: Source, unit: str | None) -> Source:
+    """Return the rows of those units whose place is among the relation's.
+
+    The place is the number that the first 32 bits of a SHA-256 write: the same on every engine, version and day, which
+    what was fitted on one side and is judged on the other rests on. Eight hexadecimal digits sort as their numbers do.
+    """
+    table, kinds = source.table, kinds_of(source)
+    if unit is not None:
+        who = plain_unit(unit_value(table, unit, kinds)).cast("string")
+    else:
+        who = ibis.literal("")
+        for name in relation.columns:
+            text = _row_text(to_ibis(Column(name), table, kinds))
+            who = who + text
+    place = sha256(ibis.literal(relation.salt + "\n") + who).substr(0, PLACE_DIGITS)
+    conditions = [place >= f"{relation.first:0{PLACE_DIGITS}x}"]
+    if relation.end < PLACES:
+        conditions.append(place < f"{relation.end:0{PLACE_DIGITS}x}")
+    return replace(source, table=table.filter(conditions))
+
+
+def _row_text(value: ir.Value) -> ir.StringValue:
+    """Return a cell as text that no other cell, and no two cells together, can spell: its length comes first."""
+    text = Cell(value, FLOAT, raw=True).settled().value if value.type().is_floating() else value
+    text = text.cast("string")
+    return ibis.cases((text.isnull(), ibis.literal("-")), else_=strlen(text).cast("string") + ":" + text)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,25 @@ if TYPE_CHECKING:
     from tacit.learning.pca import PCA
     from tacit.learning.price import noise_for
     from tacit.learning.rounds import Rounds, train
+    from tacit.learning.scoring.holdout import Holdout
+    from tacit.learning.scoring.judge import Score
+    from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
+    from tacit.learning.scoring.sides import RowsUsed, rows_used
 
 __all__ = [
     "PCA",
     "AdditiveClassifier",
     "AdditiveRegressor",
+    "Holdout",
     "LinearRegression",
     "Rounds",
+    "RowsUsed",
+    "Scorable",
+    "Score",
+    "Scoring",
+    "SqlModel",
     "noise_for",
+    "rows_used",
     "train",
 ]
 
@@ -28,6 +39,13 @@ _HOMES = {
     "AdditiveClassifier": "tacit.learning.additive",
     "AdditiveRegressor": "tacit.learning.additive",
     "LinearRegression": "tacit.learning.linear",
+    "Holdout": "tacit.learning.scoring.holdout",
+    "RowsUsed": "tacit.learning.scoring.sides",
+    "Scorable": "tacit.learning.scoring.scorable",
+    "Score": "tacit.learning.scoring.judge",
+    "Scoring": "tacit.learning.scoring.scorable",
+    "SqlModel": "tacit.learning.scoring.scorable",
+    "rows_used": "tacit.learning.scoring.sides",
     "Rounds": "tacit.learning.rounds",
     "noise_for": "tacit.learning.price",
     "train": "tacit.learning.rounds",

@@ -15,6 +15,9 @@ from tacit.learning.additive_asked import Asked, Wanted, asked_of
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of
 from tacit.learning.rounds import train
+from tacit.learning.scoring.additive_scoring import additive_scoring
+from tacit.learning.scoring.scorable import Scoring
+from tacit.learning.scoring.sides import RowsUsed, rows_used
 from tacit.learning.shapes import Shapes, learn_shapes
 from tacit.ledger import Receipt
 from tacit.privacy import Floats, Loss, Number
@@ -41,6 +44,7 @@ class Additive:
     ledger: Any
     model_: AdditiveModel
     receipt_: Receipt
+    fitted_on_: RowsUsed  # so that no score on the same people is taken for a fresh one
 
     def _loss(self) -> str:
         raise NotImplementedError
@@ -95,7 +99,12 @@ class Additive:
         self.model_ = asked.model(paid.value)
         self.receipt_ = paid.receipt
         know_features(self, [feature.name for feature in asked.features], rows)
+        self.fitted_on_ = rows_used(asked.table)
         return self
+
+    def scoring(self, table: Table) -> Scoring:
+        """Return the model as public tables, to be scored on protected rows (`Holdout`)."""
+        return additive_scoring(self._fitted(), table, self.fitted_on_)
 
     def _fitted(self) -> AdditiveModel:
         if not hasattr(self, "model_"):

@@ -128,7 +128,7 @@ def asked_of(
     if table.frame.keys:
         raise QueryRefused("a model is of the whole table\nhint: call fit before group_by")
     found = features_of(table, target, features)
-    column, classes, number = _target(table, target, wanted.loss)
+    column, classes, number = target_of(table, target, wanted.loss)
     pairs = _pairs(wanted.interactions, found)
     coded = CodedPlan(
         None if isinstance(table.session.declaration.unit, RowUnit) else table.session.declaration.unit,
@@ -148,7 +148,7 @@ def asked_of(
         pairs=pairs,
         link=link,
         classes=len(classes) if link == "softmax" else 1,
-        target=ValueTarget(0) if number is not None else _class_target(column, classes, len(found)),
+        target=ValueTarget(0) if number is not None else class_target(column, classes, len(found)),
         middles=() if number is None else _parts(column, number),
         clip=clip,
         rounds=rounds,
@@ -160,7 +160,7 @@ def asked_of(
     return Asked(table, target, found, classes, number, coded, events, asked, recipe)
 
 
-def _target(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[Any, ...], Measured | None]:
+def target_of(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[Any, ...], Measured | None]:
     """Return the target's coded column, its classes in order, or the number that it is."""
     declaration = table.frame.declaration
     facts = known_column(target, declaration)
@@ -192,7 +192,8 @@ def _target(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[An
     return CodedColumn(target, Column(target), measured=grid, edges=edges), (), grid
 
 
-def _class_target(column: CodedColumn, classes: tuple[Any, ...], place: int) -> ClassTarget:
+def class_target(column: CodedColumn, classes: tuple[Any, ...], place: int) -> ClassTarget:
+    """Return which class each cell of the target is; the column is at this place."""
     values = [plain(value) for value in column.listed]
     if column.measured is not None:
         values = [plain(column.measured.step * (column.measured.low + step)) for step in range(column.cells - 1)]

@@ -271,7 +271,7 @@ def _refuse_model_selection(name: str) -> None:
             raise WrongRows(
                 f"a {name} is not fitted inside of scikit-learn's model selection: every fold would be charged, and the"
                 " scores that choose would not be private"
-                "\nhint: tacit.learning.tune(models, table, epsilon=...) picks one by a noisy choice;"
+                "\nhint: tacit.learning.tune(models, holdout, epsilon=...) picks one by a noisy choice;"
                 " Holdout(table).score(model, epsilon=...) scores it"
             )
         frame = frame.f_back  # type: ignore[assignment]

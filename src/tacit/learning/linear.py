@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from tacit.learning.linear_state import LinearState, asked_of, wanted_of
 from tacit.learning.linear_words import Coefficient, LinearPlan, LinearSummary, model_sql
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
+from tacit.learning.scoring.scorable import Scoring, SqlModel
+from tacit.learning.scoring.sides import rows_used
 from tacit.privacy import Floats, Number, show
 from tacit.query import Col
 
@@ -78,6 +81,7 @@ class LinearRegression(Estimator):
             request_id=request_id,
         )
         self.receipt_, self.loss_ = paid.receipt, plan.asked
+        self.fitted_on_ = rows_used(table)
         self._set_state(LinearState(plan.design, plan.events, paid.value))
         return self
 
@@ -119,6 +123,13 @@ class LinearRegression(Estimator):
             total = total + state.weights[cells][found]
         target = state.design.target
         return total if target is None else target.middle + target.half * total
+
+    def scoring(self, table: Table) -> Scoring:
+        """Return the model as the engine reads it, to be scored on protected rows (`Holdout`)."""
+        target = self._fitted().design.target
+        if target is None:
+            raise InvalidParameter("this model predicts nothing\nhint: fit it with a target")
+        return replace(SqlModel(self.to_sql(), target.name).scoring(table), fitted_on=self.fitted_on_)
 
     def summary(self) -> LinearSummary:
         """Return the terms that the noise leaves readable, with intervals of the sample and the noise together."""

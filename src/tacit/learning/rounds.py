@@ -19,7 +19,7 @@ from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.learning.price import replaced
 from tacit.paying import Paid, Said
-from tacit.plan import BinMaps, CodedPlan, Moments, Scores, SquaredErrors
+from tacit.plan import BinMaps, CodedPlan, Judgement, Moments, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
 from tacit.release import release_integers
 from tacit.tables import RowUnit
@@ -75,6 +75,10 @@ class Rounds:
     def squared_errors(self, model: SquaredErrors) -> Integers:
         """Return the noisy sums of a linear model's squared errors, in steps of UNIT."""
         return self._released(self._rows.squared_errors(model))
+
+    def judged(self, judgement: Judgement) -> Integers:
+        """Return the noisy sums that say how well a public model does."""
+        return self._released(self._rows.judged(judgement))
 
     def _released(self, exact: ExactIntegers) -> Integers:
         """Return noisy integers, charged to a reserved event."""

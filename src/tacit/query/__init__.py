@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from tacit.query.limits import PUBLIC_KEYS_MAX, limit_cells
     from tacit.query.literal import Pattern, Wild, key_value, pattern_parts
     from tacit.query.nodes import (
+        PLACES,
         Aggregate,
         AggregateKind,
         Call,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         RowWise,
         Scalar,
         Shown,
+        SomeUnits,
         TableRows,
         Type,
         UnitAggregate,
@@ -128,6 +130,7 @@ __all__ = [
     "INT_LEAST",
     "INT_MOST",
     "PAIRS_MOST",
+    "PLACES",
     "POSITION_MAX",
     "PUBLIC_KEYS_MAX",
     "TEXT",
@@ -161,6 +164,7 @@ __all__ = [
     "Scalar",
     "Shown",
     "Side",
+    "SomeUnits",
     "Span",
     "TableRows",
     "Type",
@@ -257,6 +261,8 @@ _HOMES = {
     "Marked": "tacit.query.nodes",
     "PublicRows": "tacit.query.nodes",
     "RowWise": "tacit.query.nodes",
+    "PLACES": "tacit.query.nodes",
+    "SomeUnits": "tacit.query.nodes",
     "Joined": "tacit.query.joins",
     "Side": "tacit.query.joins",
     "is_public": "tacit.query.joins",

@@ -13,6 +13,7 @@ from tacit.privacy import whole
 from tacit.query.kind import Kind, phrase
 from tacit.query.limits import steps
 from tacit.query.nodes import (
+    PLACES,
     Column,
     Expression,
     Join,
@@ -25,6 +26,7 @@ from tacit.query.nodes import (
     PublicRows,
     Relation,
     RowWise,
+    SomeUnits,
     TableRows,
 )
 from tacit.query.sql.sql_text import show
@@ -105,7 +107,7 @@ def publics_of(relation: Relation) -> tuple[str, ...]:
 def _stored(relation: Relation) -> list[TableRows | PublicRows]:
     if isinstance(relation, TableRows | PublicRows):
         return [relation]
-    if isinstance(relation, PerUnit | RowWise):
+    if isinstance(relation, PerUnit | RowWise | SomeUnits):
         return _stored(relation.source)
     if isinstance(relation, Marked):
         return _stored(relation.source) + _stored(relation.others)
@@ -306,7 +308,7 @@ def origin(relation: Relation, column: str) -> str:
     """Return the name of the table that a relation's column comes from, or is computed from."""
     if isinstance(relation, TableRows | PublicRows):
         return relation.name
-    if isinstance(relation, PerUnit | RowWise | Marked):
+    if isinstance(relation, PerUnit | RowWise | Marked | SomeUnits):
         return origin(relation.source, column)
     for each in relation.columns:
         if each.name == column:
@@ -392,6 +394,10 @@ def relation_lines(relation: Relation) -> tuple[str, ...]:
         return ()
     if isinstance(relation, RowWise):
         return relation_lines(relation.source)
+    if isinstance(relation, SomeUnits):
+        share = 100 * (relation.end - relation.first) / PLACES
+        line = f"Some units: about {share:.4g} %, each with all of its rows, by a salted hash. Stability: 1 unit."
+        return (*relation_lines(relation.source), line)
     if isinstance(relation, PerUnit):
         by = ", ".join(["each unit", *(show(key.expression) for key in relation.keys)])
         line = f"Rows by unit: one for {by}, made of the unit's own rows. Stability: 1 unit."

@@ -280,7 +280,26 @@ class Marked:
     columns: tuple[str, ...] | None = field(default=None, repr=False)  # those of `source` that are needed; None: all
 
 
-Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked
+# A salted hash puts every unit at one of this many places.
+PLACES = 1 << 32
+
+
+@dataclass(frozen=True)
+class SomeUnits:
+    """All rows of those units of `source` whose place is `first` or more and below `end`.
+
+    A unit's place is a number below PLACES, and a hash of the salt and the unit alone. Where every row is its own unit
+    it is a hash of the salt and the row's own values in `columns`.
+    """
+
+    source: "Relation"
+    salt: str
+    first: int
+    end: int
+    columns: tuple[str, ...] = ()
+
+
+Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked | SomeUnits
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from tacit.errors import QueryRefused
 from tacit.query.joins import is_public, join_declaration, marked_declaration, row_wise_declaration
 from tacit.query.kind import BOOL, DIGITS_MAX, FLOAT, INT, Kind, decimal, phrase
 from tacit.query.nodes import (
+    PLACES,
     Column,
     Expression,
     Join,
@@ -29,6 +30,7 @@ from tacit.query.nodes import (
     PublicRows,
     Relation,
     RowWise,
+    SomeUnits,
     TableRows,
     UnitAggregate,
     UnitOutput,
@@ -82,6 +84,9 @@ def narrowed(relation: Relation, needed: Collection[str], unit: str | None) -> R
         return replace(
             relation, source=inner(relation.source, [relation.where, *(key.expression for key in kept)]), columns=kept
         )
+    if isinstance(relation, SomeUnits):
+        read = sorted({*wanted, *relation.columns})
+        return replace(relation, source=inner(relation.source, [Column(name) for name in read]))
     if isinstance(relation, PerUnit):
         outputs = tuple(output for output in relation.outputs if output.name in wanted)
         smaller = replace(relation, outputs=outputs)
@@ -125,6 +130,9 @@ def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) 
         return unit_declaration(relation, inner)
     if isinstance(relation, RowWise):
         return row_wise_declaration(relation, inner)
+    if isinstance(relation, SomeUnits):
+        people = None if inner.population is None else inner.population * (relation.end - relation.first) // PLACES
+        return replace(inner, rows=None, population=people)
     if isinstance(relation, Marked):
         return marked_declaration(relation, inner)
     assert_never(relation)
@@ -134,7 +142,7 @@ def no_more_rows_than(relation: Relation) -> str | None:
     """Return the table of which nobody has fewer rows than of a relation; None where a row may become several."""
     if isinstance(relation, TableRows):
         return relation.name
-    if isinstance(relation, RowWise | PerUnit | Marked):
+    if isinstance(relation, RowWise | PerUnit | Marked | SomeUnits):
         return no_more_rows_than(relation.source)
     if not isinstance(relation, Join):
         return None

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from tacit.engine.coded.coding_rows import Block, Cells, cell_type
+from tacit.engine.coded.judging import add_judgement
 from tacit.engine.coded.products import add_moments, add_squared_errors
 from tacit.engine.coded.residuals import in_arrays, in_loops
 from tacit.engine.kernel import compiled
@@ -27,6 +28,7 @@ from tacit.plan import (
     BinMaps,
     ClassTarget,
     CodedPlan,
+    Judgement,
     Moments,
     PairedBins,
     Scores,
@@ -130,6 +132,14 @@ class CodedRows:
         """Refuse columns or values that are not coded; all of it is public."""
         if not ({*columns} <= {*range(len(self.sizes))} and {*values} <= {*range(len(self.plan.values))}):
             raise InvalidParameter("moments are of coded columns, and of values that are kept in steps")
+
+    def judged(self, judgement: Judgement) -> ExactIntegers:
+        """Return how well a public model does on the rows: the sums that a judgement asks for."""
+        self._refuse_other_shape(judgement.scores)
+        exact_sums = np.zeros(judgement.size, dtype=np.int64)
+        for block in self.blocks:
+            add_judgement(block, judgement, self.plan, exact_sums)
+        return ExactIntegers(exact_sums, judgement.moves_squared)
 
     def _refuse_other_shape(self, scores: Scores) -> None:
         """Refuse a model of other columns or bins; all of it is public."""

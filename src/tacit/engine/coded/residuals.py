@@ -123,13 +123,19 @@ def observed_of(block: Block, scores: Scores, plan: CodedPlan) -> Integers:
     assert_never(target)
 
 
-def predicted(block: Block, scores: Scores) -> Integers:
-    """Return what the model predicts, in steps of UNIT: (classes, rows)."""
+def scores_of(block: Block, scores: Scores) -> Integers:
+    """Return the scores of each row in steps of 2^-SCORE_BITS: (classes, rows)."""
     total: Integers = np.repeat(scores.intercept[:, None], block.length, axis=1)
     for index in scores.columns:
         table = scores.tables[index]
         if table is not None:
             total += table[:, block.cells[index]]
+    return total
+
+
+def predicted(block: Block, scores: Scores) -> Integers:
+    """Return what the model predicts, in steps of UNIT: (classes, rows)."""
+    total = scores_of(block, scores)
     if scores.link == "identity":
         return total << FINER
     table = link_table(scores.link)

@@ -22,7 +22,7 @@ from tacit.engine.relation import UNIT, counted_rows, salted_units
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import ExactTable
 from tacit.plan import Plan
-from tacit.query import Join, Marked, Relation, RowWise, TableRows, is_public, tables_of
+from tacit.query import Join, Marked, Relation, RowWise, SomeUnits, TableRows, is_public, tables_of
 from tacit.tables import ROW, Declaration, Source
 
 ALONE = "protected"  # the name of a table that is asked without a relation
@@ -106,7 +106,7 @@ def _is_row_wise(relation: Relation) -> bool:
     """Return whether each row of a relation is made of one row of one protected table."""
     if isinstance(relation, TableRows):
         return True
-    if isinstance(relation, RowWise):
+    if isinstance(relation, RowWise | SomeUnits):
         return _is_row_wise(relation.source)
     if isinstance(relation, Join):
         return is_public(relation.right) and _is_row_wise(relation.left)

@@ -1,0 +1,231 @@
+"""A model's score on protected rows: planned in words, charged, drawn once, and the same when it is asked again.
+
+All that is read of rows is counts in cells of the score, by outcome, in two rounds of one batch: a tenth of the loss
+finds cells that hold enough people, and the rest counts outcomes in them. What is stored are these noisy integers; the
+measures are computed from them (`measures.py`).
+"""
+
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from tacit.door import Table
+from tacit.errors import InvalidParameter
+from tacit.learning.price import noise_for
+from tacit.learning.rounds import Rounds, train
+from tacit.learning.scoring.measures import (
+    CHANCE_EDGES,
+    FINE_EDGES,
+    CalibrationCell,
+    Measure,
+    Measured,
+    cells_for,
+    numbers,
+    several_classes,
+    two_classes,
+)
+from tacit.learning.scoring.scorable import Scoring
+from tacit.learning.scoring.sides import Freshness
+from tacit.ledger import Receipt
+from tacit.plan import UNIT, ChanceCells, CodedPlan, ErrorSums, ScoreCells
+from tacit.privacy import ApproximateLoss, GaussianNoise, Number, decimal_meaning, show
+from tacit.tables import RowUnit
+
+FOR_CELLS = Fraction(1, 10)
+CONFIDENCE = 0.95
+FRESH_WORDS: dict[Freshness, str] = {
+    "fresh": "fresh: nobody scored on is among those the model was fitted on",
+    "seen": "NOT FRESH: fitted on rows it is scored on, so the score is too good",
+    "other table": "fitted on another table: whether these people were in it is not known here",
+    "unknown": "where the model was fitted is not known here: if any of these people were in it, the score is too good",
+}
+
+Released = dict[str, list[int]]
+
+
+@dataclass(frozen=True)
+class ScorePlan:
+    """What a score costs and what its counts err by, before anything is read."""
+
+    measures: tuple[str, ...]
+    events: tuple[GaussianNoise, ...]
+    asked: ApproximateLoss
+    coded: CodedPlan = field(repr=False)
+
+    @property
+    def sigma(self) -> float:
+        """The spread of the noise of each count, in people."""
+        return float(self.events[-1].sigma) / UNIT
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [
+                f"Score: {', '.join(self.measures)}; costs nothing yet, reads nothing.",
+                f"Loss: {self.asked}, charged once for all measures; asked again it is free and the same.",
+                f"Noise: each count of people in a cell is off by about {self.sigma:.3g} (Gaussian); who has more rows"
+                " counts once.",
+            ]
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Score:
+    """How well a model does on people of a holdout; every measure has its ±, for noise and luck together."""
+
+    people: Measure
+    measures: dict[str, Measure]
+    calibration: tuple[CalibrationCell, ...]
+    freshness: Freshness
+    receipt: Receipt
+    free: bool
+    loss: ApproximateLoss
+    left: str = ""
+
+    def __getitem__(self, name: str) -> Measure:
+        """Return one measure by its name, such as score["AUC"]."""
+        if name not in self.measures:
+            raise KeyError(f"this score has {', '.join(self.measures) or 'no measures'}")
+        return self.measures[name]
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether it is certain that nobody scored on is among those the model was fitted on."""
+        return self.freshness == "fresh"
+
+    def __repr__(self) -> str:
+        width = max(map(len, [*self.measures, "people"]))
+        lines = [f" {name.ljust(width)}   {_with_margin(each)}" for name, each in self.measures.items()]
+        if not self.measures:
+            lines = [" too few people for this epsilon: the noise is as large as what is measured"]
+        lines.append(f" {'people'.ljust(width)}   {self.people.value:,.0f} ± {self.people.margin:,.0f}")
+        paid = "free: asked before" if self.free else f"spent {self.loss}"
+        return "\n".join(
+            [*lines, "", FRESH_WORDS[self.freshness], f"{paid}; ± {CONFIDENCE:.0%}, noise and luck together"]
+        )
+
+
+def plan_score(
+    table: Table,
+    scoring: Scoring,
+    epsilon: Number,
+    delta: Number | None = None,
+    *,
+    where: str | None = None,
+    largest_error: Number | None = None,
+) -> ScorePlan:
+    """Return what a score would ask of rows and cost; nothing is read."""
+    declaration = table.session.declaration
+    unit = None if isinstance(declaration.unit, RowUnit) else declaration.unit
+    condition = None if where is None else table.where(where).frame.where
+    coded = CodedPlan(unit, condition, scoring.columns, scoring.values)
+    scores = scoring.scores
+    if scores.link == "logistic":
+        wanted = [(UNIT**2, FOR_CELLS), (UNIT**2, 1 - FOR_CELLS)]
+        measures: tuple[str, ...] = ("accuracy", "log loss", "AUC", "calibration")
+    elif scores.link == "softmax":
+        wanted = [(ChanceCells(scores, CHANCE_EDGES).moves_squared, Fraction(1))]
+        measures = ("accuracy", "log loss", "calibration")
+    else:
+        wanted = [(ErrorSums(scores, _largest(scoring, largest_error)).moves_squared, Fraction(1))]
+        measures = ("RMSE", "MAE", "R²")
+    events, asked = noise_for(table.session, epsilon, delta, wanted)
+    return ScorePlan(measures, events, asked, coded)
+
+
+def score_model(
+    table: Table,
+    scoring: Scoring,
+    epsilon: Number,
+    delta: Number | None = None,
+    *,
+    is_fresh: Freshness,
+    where: str | None = None,
+    largest_error: Number | None = None,
+    analyst: str | None = None,
+    request_id: str | None = None,
+) -> Score:
+    """Return a model's score on a table's rows: charged first, then read."""
+    plan = plan_score(table, scoring, epsilon, delta, where=where, largest_error=largest_error)
+    largest = None if scoring.classes else _largest(scoring, largest_error)
+    paid = train(
+        table,
+        plan.coded,
+        plan.events,
+        asked=plan.asked,
+        key=f"score {largest} {scoring.key}",
+        words=f"a score of {scoring.words}: {', '.join(plan.measures)}",
+        steps=lambda rounds: _counted(rounds, scoring, plan.sigma, largest),
+        encode=json.dumps,
+        decode=json.loads,
+        analyst=analyst,
+        request_id=request_id,
+    )
+    found = _measured(paid.value, scoring, plan.sigma, largest)
+    return Score(
+        people=found.people,
+        measures=found.measures,
+        calibration=found.calibration,
+        freshness=is_fresh,
+        receipt=paid.receipt,
+        free=paid.free,
+        loss=plan.asked,
+    )
+
+
+def _counted(rounds: Rounds, scoring: Scoring, sigma: float, largest: int | None) -> Released:
+    """Return the noisy counts that the measures are made of."""
+    scores = scoring.scores
+    if scoring.pairs:
+        rounds.use_bins([*(None for _ in scoring.columns), *scoring.pairs])
+    if scores.link == "softmax":
+        return {"counts": rounds.judged(ChanceCells(scores, CHANCE_EDGES)).tolist()}
+    if scores.link != "logistic":
+        return {"sums": rounds.judged(ErrorSums(scores, largest or UNIT)).tolist()}
+    noisy_fine = rounds.judged(ScoreCells(scores, FINE_EDGES, by_class=False)).tolist()
+    edges = cells_for(noisy_fine, sigma)
+    noisy_cells = rounds.judged(ScoreCells(scores, edges, by_class=True)).tolist()
+    return {"edges": list(edges), "fine": noisy_fine, "cells": noisy_cells}
+
+
+def _measured(noisy: Released, scoring: Scoring, sigma: float, largest: int | None) -> Measured:
+    if scoring.scores.link == "softmax":
+        return several_classes(noisy["counts"], sigma, CONFIDENCE)
+    if scoring.scores.link == "logistic":
+        return two_classes(noisy["edges"], noisy["fine"], noisy["cells"], sigma, CONFIDENCE, chances=scoring.chances)
+    outcome = scoring.values[0]
+    width = float(outcome.height * outcome.step)
+    return numbers(noisy["sums"], sigma, CONFIDENCE, width=width, largest=width * (largest or UNIT) / UNIT)
+
+
+def _largest(scoring: Scoring, given: Number | None) -> int:
+    """Return the largest error that counts, in steps of UNIT, which is the outcome's whole range."""
+    if given is None:
+        return UNIT
+    outcome = scoring.values[0]
+    width = outcome.height * outcome.step
+    found = decimal_meaning(given, name="largest_error")
+    if not 0 < found <= width:
+        raise InvalidParameter(
+            f"largest_error must be above 0 and at most {show(width)}, the range of the outcome\nhint: leave it out"
+        )
+    return max(1, int(found * UNIT / width))
+
+
+def _with_margin(measure: Measure) -> str:
+    """Return a number and its ±, with as many digits as the ± has meaning."""
+    digits = 0 if measure.margin <= 0 else max(0, min(6, 1 - _exponent(measure.margin)))
+    return f"{measure.value:,.{digits}f} ± {measure.margin:,.{digits}f}"
+
+
+def _exponent(number: float) -> int:
+    return int(f"{number:.1e}".partition("e")[2])
+
+
+def as_record(score: Score) -> dict[str, Any]:
+    """Return a score as plain values."""
+    return {
+        "people": [score.people.value, score.people.margin],
+        "measures": {name: [each.value, each.margin] for name, each in score.measures.items()},
+        "fresh": score.freshness,
+    }

@@ -1,0 +1,190 @@
+"""What a model must say of itself to be scored on protected rows: public tables, and never code.
+
+A model's own code would see rows, and could carry them out by an error, a file or its own state. So a model is scored
+as `Scoring`: columns as cells and a table of whole numbers for each, which the engine adds up. A model of this room has
+`scoring()`. `SqlModel` is any model that can be written as one SQL expression; linear models of scikit-learn are
+written so by themselves. Whatever else predicts is refused, with the way out.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.door import Table
+from tacit.errors import InvalidParameter, QueryRefused
+from tacit.learning.scoring.sides import RowsUsed
+from tacit.plan import (
+    SCORE_BITS,
+    STEPS_MOST,
+    UNIT,
+    ClassTarget,
+    CodedColumn,
+    Measured,
+    PairedBins,
+    Scores,
+    ValueTarget,
+    measured_column,
+)
+from tacit.privacy import Floats, Integers
+from tacit.query import Column, Frame, Scalar, make_query, mean
+
+# A probability is told apart in cells of this width, in log odds, as far as this.
+LOGIT_CELLS_OF_ONE, LOGIT_REACH = 32, 8
+# A predicted number is told apart in this many cells of its range.
+VALUE_CELLS = 1 << SCORE_BITS
+
+
+@dataclass(frozen=True, eq=False)
+class Scoring:
+    """A public model as the engine reads it: `scores` has a table for each cell of each column, then of each pair."""
+
+    columns: tuple[CodedColumn, ...]
+    scores: Scores
+    values: tuple[Measured, ...] = ()
+    pairs: tuple[PairedBins, ...] = ()
+    classes: tuple[Scalar, ...] = ()  # what each class is called; none of a number
+    fitted_on: RowsUsed | None = None  # the rows that it has seen; None: not known here
+    # of two classes: the probabilities that scores stand for, where they are not log odds; post-processing
+    chances: Callable[[Floats], Floats] | None = None
+    words: str = "a model"
+
+    @property
+    def key(self) -> str:
+        """A text that two models have in common just when they say the same of every row."""
+        scores = self.scores
+        tables = [None if table is None else table.tolist() for table in scores.tables]
+        pairs = [(each.first, each.second, np.asarray(each.table).tolist()) for each in self.pairs]
+        return repr((self.columns, self.values, pairs, tables, scores.intercept.tolist(), scores.link, scores.target))
+
+
+@runtime_checkable
+class Scorable(Protocol):
+    """A fitted model that says of itself what the engine needs to score it."""
+
+    def scoring(self, table: Table) -> Scoring:
+        """Return the model as public tables, for the columns of a table."""
+
+
+@dataclass(frozen=True)
+class SqlModel:
+    """A model as one SQL expression of a table's columns: a probability, or with `positive=None` a number.
+
+    >>> SqlModel("1 / (1 + EXP(4 - 0.08 * age))", target="income", positive=">50K")
+    SqlModel(text='1 / (1 + EXP(4 - 0.08 * age))', target='income', positive='>50K')
+    """
+
+    text: str
+    target: str
+    positive: Scalar = None
+
+    def scoring(self, table: Table) -> Scoring:
+        """Return the model as public tables; where the expression is NULL, it says one half or the middle."""
+        if self.positive is None:
+            return _number_scoring(self, table)
+        listed = target_classes(table, self.target)
+        if self.positive not in listed:
+            raise InvalidParameter(f"'{self.positive}' is not among the declared keys of '{self.target}'")
+        grid = _grid(table, self.text, (0, 1))
+        ends = [
+            1 / (1 + np.exp(-step / LOGIT_CELLS_OF_ONE))
+            for step in range(-LOGIT_REACH * LOGIT_CELLS_OF_ONE, LOGIT_REACH * LOGIT_CELLS_OF_ONE + 1)
+        ]
+        inner = sorted({round(end * grid.height) for end in ends} - {0, grid.height})
+        edges = (0, *inner, grid.height + 1)
+        prediction = CodedColumn("prediction", grid.expression, measured=grid, edges=edges)
+        middles = [(low + high) / 2 / grid.height for low, high in pairwise(edges)]
+        logits = [log(p / (1 - p)) if 0 < p < 1 else LOGIT_REACH for p in middles]
+        entries = [round(max(-LOGIT_REACH, min(LOGIT_REACH, each)) * (1 << SCORE_BITS)) for each in logits]
+        outcome = CodedColumn(self.target, Column(self.target), listed=listed)
+        classes = (*(int(each == self.positive) for each in listed), -1)
+        return Scoring(
+            columns=(prediction, outcome),
+            scores=_scores([*entries, 0], ClassTarget(1, classes)),
+            classes=(tuple(each for each in listed if each != self.positive)[:1] or (None,)) + (self.positive,),
+            words=f"the model {self.text[:60]}",
+        )
+
+
+def scoring_of(model: Any, table: Table, target: str | None = None) -> Scoring:
+    """Return a model as the engine reads it, or refuse one that only its own code can read."""
+    if isinstance(model, Scorable):
+        return model.scoring(table)
+    if hasattr(model, "coef_") and hasattr(model, "intercept_"):
+        return linear_in_sql(model, target).scoring(table)
+    raise QueryRefused(
+        f"a {type(model).__name__} predicts by code of its own, which is never run on protected rows: it could carry"
+        " them out\nhint: fit a model of tacit.learning; or write it as SQL: SqlModel('1 / (1 + EXP(4 - 0.1 * age))',"
+        " target='income', positive='>50K'); or score it on public rows, with its own score"
+    )
+
+
+def linear_in_sql(model: Any, target: str | None) -> SqlModel:
+    """Return a fitted linear or logistic model of scikit-learn as an expression of its columns."""
+    names = [str(each) for each in getattr(model, "feature_names_in_", ())]
+    weights = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    if target is None or not names or weights.shape != (1, len(names)):
+        raise QueryRefused(
+            "a linear model needs a target, names of its columns and one row of weights"
+            "\nhint: fit it on a frame with the table's columns, and name the target: score(model, target='income', …)"
+        )
+    start = float(np.ravel(model.intercept_)[0])
+    terms = [f"({_literal(weight)}) * {_quoted(name)}" for weight, name in zip(weights[0], names, strict=True)]
+    total = " + ".join([f"({_literal(start)})", *terms])
+    if not hasattr(model, "classes_"):
+        return SqlModel(total, target)
+    positive = model.classes_[1]
+    return SqlModel(f"1 / (1 + EXP(-({total})))", target, positive.item() if hasattr(positive, "item") else positive)
+
+
+def target_classes(table: Table, target: str) -> tuple[Scalar, ...]:
+    """Return the public classes of a column: its declared keys, or false and true."""
+    facts = table.session.declaration.columns.get(target)
+    if facts is None:
+        raise QueryRefused(f"there is no column '{target}' in '{table.session.declaration.name}'")
+    if facts.keys is not None:
+        return tuple(key for key in facts.keys if key is not None)
+    if facts.type == "bool":
+        return (False, True)
+    raise QueryRefused(
+        f"the classes of '{target}' are not public"
+        f"\nhint: declare them: columns={{'{target}': {{'keys': ['no', 'yes']}}}}"
+    )
+
+
+def _number_scoring(model: SqlModel, table: Table) -> Scoring:
+    outcome = _grid(table, model.target, None)
+    between = outcome.between or (outcome.low * outcome.step, outcome.high * outcome.step)
+    grid = _grid(table, model.text, between)
+    cells = min(VALUE_CELLS, grid.height)
+    edges = tuple(sorted({*(grid.height * at // cells for at in range(cells)), grid.height + 1}))
+    prediction = CodedColumn("prediction", grid.expression, measured=grid, edges=edges)
+    middles = [(low + high - 1) / 2 / grid.height for low, high in pairwise(edges)]
+    entries = [round(each * (1 << SCORE_BITS)) for each in middles]
+    scores = _scores([*entries, 1 << (SCORE_BITS - 1)], ValueTarget(0))
+    return Scoring(columns=(prediction,), scores=scores, values=(outcome,), words=f"the model {model.text[:60]}")
+
+
+def _scores(entries: Sequence[int], target: ClassTarget | ValueTarget) -> Scores:
+    table: Integers = np.array([entries], dtype=np.int64)
+    link = "logistic" if isinstance(target, ClassTarget) else "identity"
+    tables = (table, None) if isinstance(target, ClassTarget) else (table,)
+    return Scores(tables, np.zeros(1, dtype=np.int64), link, target, UNIT)  # type: ignore[arg-type]
+
+
+def _grid(table: Table, text: str, between: Any) -> Measured:
+    """Return an expression on its public grid."""
+    session = table.session
+    query = make_query(Frame(session.declaration), {"of": mean(text, between=between)})
+    return measured_column(query.outputs[0].aggregate, session.declaration, steps_most=STEPS_MOST)
+
+
+def _literal(number: float) -> str:
+    return f"{number:.12f}".rstrip("0").rstrip(".") or "0"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
