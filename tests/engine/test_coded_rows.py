@@ -15,11 +15,11 @@ import pytest
 from tacit.door import Table
 from tacit.engine.coded import coded_rows, coding_rows, residuals
 from tacit.engine.coded.coded_rows import CodedRows
-from tacit.engine.coded.coding_rows import rows_alike
+from tacit.engine.coded.coding_rows import ROWS_MOST, rows_alike
 from tacit.engine.engine import FAILED
 from tacit.errors import EngineError, InvalidParameter
 from tacit.exact import ExactIntegers
-from tacit.plan import UNIT, CodedColumn, CodedPlan, PairedBins, Scores
+from tacit.plan import UNIT, CodedColumn, CodedPlan, PairedBins, Scores, SquaredErrors
 from tacit.query import Column
 from tacit.tables import ROW
 from tests.engine import coded_reference as reference
@@ -252,3 +252,13 @@ def test_units_of_any_type_share_their_weight(unit, monkeypatch):
     table = people(rows)
     plan = plan_of(table)
     assert exact(table, plan, CodedRows.counts) == reference.counts(rows, plan)
+
+
+def test_more_rows_than_are_told_apart_still_weigh_nothing():
+    """A row's number is divided by ROWS_MOST where its unit has more rows: that gives 0 for all that may be asked."""
+    with pytest.raises(InvalidParameter, match="clip"):
+        scores_of(clip=ROWS_MOST)
+    with pytest.raises(InvalidParameter, match="cap"):
+        SquaredErrors((), (), 0, (), np.empty(0, dtype=np.int64), 0, ROWS_MOST)
+    alike = np.array([ROWS_MOST], dtype=np.int32)
+    assert residuals.divided(np.array([[4 * UNIT]]), alike).tolist() == [[0]]

@@ -172,3 +172,15 @@ def test_failing_inside_a_round_says_the_fixed_words_and_the_charge_stands():
     assert str(caught.value) == FAILED
     with pytest.raises(tacit.BudgetExceeded):
         asked_as(table, plan)
+
+
+def test_progress_shows_the_reserved_share_and_nothing_of_rows():
+    scores, parts = scores_of(), []
+    table = people()
+    events = [wide(2 * scores.moves_squared)]
+    with table.session.engine.coded(plan_of(table)) as rows:
+        rounds = Rounds(rows, events, tick=parts.append)
+        rounds.residuals(scores)
+        rounds.residuals(scores)
+    whole = float(events[0].sensitivity_squared / events[0].sigma ** 2)
+    assert parts == [whole / 2, whole / 2]

@@ -6,7 +6,9 @@ an algorithm does with what it has seen, all of it together is the batch that wa
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
@@ -31,6 +33,31 @@ Released = TypeVar("Released")
 
 INT_MOST = (1 << 63) - 1
 
+# Hears which part of the reserved loss a round has taken.
+Tick = Callable[[float], None]
+
+
+def print_nothing(_: float) -> None:
+    """Show no progress."""
+
+
+@contextmanager
+def progress(events: Sequence[GaussianNoise], *, shown: bool) -> Iterator[Tick]:
+    """Yield a function to call after each round, which moves a bar on a terminal and nothing elsewhere.
+
+    The bar shows rounds against what was reserved for them, which is public, and nothing of rows. Where answers leave
+    on a public clock it is not shown: how long a round takes may depend on rows.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield print_nothing
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("learning", total=float(sum(each.sensitivity_squared / each.sigma**2 for each in events)))
+        yield lambda part: bar.advance(task, part)
+
 
 class Rounds:
     """Noisy integers of one table's rows, round after round, within the events that were reserved for them.
@@ -39,12 +66,15 @@ class Rounds:
     that event stays unused and the next event is taken. Beyond the last one a round is refused.
     """
 
-    def __init__(self, rows: "CodedRows", events: Sequence[GaussianNoise], *, moves: int = 1) -> None:
+    def __init__(
+        self, rows: "CodedRows", events: Sequence[GaussianNoise], *, moves: int = 1, tick: Tick = print_nothing
+    ) -> None:
         self._rows = rows
         self._left = [event.sensitivity_squared for event in events]
         self._events = tuple(events)
         self._moves = moves  # by what the square of a unit's move is multiplied: 4 where a unit is replaced
         self._at = 0
+        self._tick = tick
 
     def __repr__(self) -> str:
         return "Rounds(withheld)"
@@ -84,6 +114,7 @@ class Rounds:
         """Return noisy integers, charged to a reserved event."""
         event = self._taken(exact.moves_squared)
         noisy = release_integers(exact, event)
+        self._tick(float(event.sensitivity_squared / event.sigma**2))
         return np.array([max(-INT_MOST, min(INT_MOST, each)) for each in noisy], dtype=np.int64)
 
     def _taken(self, moves_squared: int) -> GaussianNoise:
@@ -124,8 +155,8 @@ def train(
     session.engine.refuse_coding()
 
     def run() -> Released:
-        with session.engine.coded(coded) as rows:
-            return steps(Rounds(rows, events, moves=replaced(session)))
+        with progress(events, shown=session.hold is None) as tick, session.engine.coded(coded) as rows:
+            return steps(Rounds(rows, events, moves=replaced(session), tick=tick))
 
     with holding(session.hold):
         return session.spend(

@@ -20,7 +20,6 @@ from tacit.engine.expression import constant, to_ibis, to_raw_ibis
 from tacit.engine.fixed_point import steps_above_low
 from tacit.engine.kernel.coding import as_words, cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
-from tacit.plan import UNIT as WHOLE
 from tacit.plan import CodedColumn, CodedPlan, Measured
 from tacit.privacy import Integers
 from tacit.query import Expression, Kind, Value, columns_of, kind_of
@@ -28,8 +27,8 @@ from tacit.tables import Source, keys_to_arrow
 
 BATCH_ROWS = 1 << 18
 ROWS_OF_UNIT, LISTED, PLACE = "rows_of_unit", "listed", "place"
-# No row's number is larger than 2 UNIT, so that a division by this, or by any more rows, gives 0.
-ROWS_MOST = 4 * WHOLE
+# Every row's number is below this, so that a division by this, or by any more rows, gives 0.
+ROWS_MOST = (1 << 31) - 1
 # Values are compared with those of a list one by one; a longer list is joined.
 COMPARED_MOST = 64
 # Up to so many steps have their cells in an array; beyond, edges are searched.
@@ -119,22 +118,24 @@ def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, m
             units.clear()
             yield from _stream(plan, source, kinds, sorts=False)
             return
-    alike = rows_alike(np.concatenate(units)) if units else np.empty(0, dtype=np.int32)
-    del units
+    together = np.concatenate([NO_UNITS, *units])
+    units.clear()
+    alike = rows_alike(together)
     for block, start in zip(waiting, np.cumsum([0, *(each.length for each in waiting)]), strict=False):
         yield replace(block, rows_of_unit=alike[start : start + block.length])
 
 
 def rows_alike(units: Integers) -> NDArray[np.int32]:
-    """Return for each row how many rows have its unit, up to ROWS_MOST."""
+    """Return for each row how many rows have its unit, up to ROWS_MOST; the array of units is overwritten."""
     if not len(units):
         return np.empty(0, dtype=np.int32)
     least, most = int(units.min()), int(units.max())
     if most - least < 4 * len(units):
-        counts = np.bincount(units - least)
-        return np.minimum(counts, ROWS_MOST).astype(np.int32)[units - least]
-    _, places, counts = np.unique(units, return_inverse=True, return_counts=True)
-    return np.minimum(counts, ROWS_MOST).astype(np.int32)[places]
+        units -= least
+        places, counts = units, np.bincount(units)
+    else:
+        _, places, counts = np.unique(units, return_inverse=True, return_counts=True)
+    return np.minimum(counts, ROWS_MOST, out=counts).astype(np.int32)[places]
 
 
 def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:
