@@ -104,7 +104,7 @@ FACE_NAMES_MAX = {
     "plan": 86,  # several questions are planned as one; what models read of rows, ask in rounds and are judged by
     "privacy": 73,
     "query": 124,  # questions as JSON; relations, joins, compound questions, asides; what an answer computes with
-    "release": 6,  # a round of learning is integers without a table
+    "release": 7,  # a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "tables": 40,  # people; a catalog from text; declarations as JSON; sources together, public or elsewhere
 }

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tacit.learning.scoring.judge import Score
     from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
     from tacit.learning.scoring.sides import RowsUsed, rows_used
+    from tacit.learning.scoring.tuning import Tuned, tune
 
 __all__ = [
     "PCA",
@@ -29,9 +30,11 @@ __all__ = [
     "Score",
     "Scoring",
     "SqlModel",
+    "Tuned",
     "noise_for",
     "rows_used",
     "train",
+    "tune",
 ]
 
 _HOMES = {
@@ -45,6 +48,8 @@ _HOMES = {
     "Score": "tacit.learning.scoring.judge",
     "Scoring": "tacit.learning.scoring.scorable",
     "SqlModel": "tacit.learning.scoring.scorable",
+    "Tuned": "tacit.learning.scoring.tuning",
+    "tune": "tacit.learning.scoring.tuning",
     "rows_used": "tacit.learning.scoring.sides",
     "Rounds": "tacit.learning.rounds",
     "noise_for": "tacit.learning.price",

@@ -21,9 +21,10 @@ from tacit.exact import ExactIntegers
 from tacit.hold import holding
 from tacit.learning.price import replaced
 from tacit.paying import Paid, Said
-from tacit.plan import BinMaps, CodedPlan, Judgement, Moments, Scores, SquaredErrors
+from tacit.plan import BinMaps, CodedPlan, Judgement, Merit, Moments, Scores, SquaredErrors
 from tacit.privacy import ApproximateLoss, GaussianNoise, Integers
-from tacit.release import release_integers
+from tacit.release import release_choice, release_integers
+from tacit.selection import NoisyMax
 from tacit.tables import RowUnit
 
 if TYPE_CHECKING:
@@ -169,6 +170,43 @@ def train(
             request_id=request_id,
             analyst=analyst,
             loss=asked,
+            said=Said(words),
+        )
+
+
+def choose(
+    table: Table,
+    coded: CodedPlan,
+    judged: Sequence[tuple[BinMaps, Merit]],
+    mechanism: NoisyMax,
+    *,
+    key: str,
+    words: str,
+    analyst: str | None = None,
+    request_id: str | None = None,
+) -> Paid[int]:
+    """Return which of several public models does about best on a table's rows: one noisy choice, charged first."""
+    session = table.session
+    session.engine.refuse_coding()
+
+    def run() -> int:
+        with session.engine.coded(coded) as rows:
+            merits = [rows.mapped(maps).judged(merit) for maps, merit in judged]
+        together = ExactIntegers(
+            np.concatenate([each.values for each in merits]), sum(each.moves_squared for each in merits)
+        )
+        return release_choice(together, mechanism)
+
+    with holding(session.hold):
+        return session.spend(
+            (mechanism.event,),
+            key=f"choice {_digest(key, coded, mechanism.event)}",
+            run=run,
+            encode=str,
+            decode=int,
+            request_id=request_id,
+            analyst=analyst,
+            loss=mechanism.loss,
             said=Said(words),
         )
 

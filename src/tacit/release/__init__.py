@@ -1,6 +1,6 @@
 """Releases: noise is added to exact sums here and nowhere else. `noisy.py` is the page for an auditor."""
 
-from tacit.release.noisy import release, release_integers
+from tacit.release.noisy import release, release_choice, release_integers
 from tacit.release.noisy_table import NoisyTable, basis_in, joined, stamp_in
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "basis_in",
     "joined",
     "release",
+    "release_choice",
     "release_integers",
     "stamp_in",
 ]

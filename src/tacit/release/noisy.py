@@ -22,7 +22,7 @@ from tacit.noise import DiscreteGaussian, DiscreteLaplace, DiscreteStaircase, In
 from tacit.plan import Choice, NoisyRelease, Plan, QuantileDraw
 from tacit.privacy import GaussianNoise, LaplaceLaw, StaircaseLaw, combined
 from tacit.release.noisy_table import Key, NoisyTable
-from tacit.selection import Rate, Target, TopK, draw_quantiles
+from tacit.selection import NoisyMax, Rate, Target, TopK, draw_quantiles
 
 
 def release(plan: Plan, exact_table: ExactTable) -> NoisyTable:
@@ -67,6 +67,17 @@ def release_integers(exact: ExactIntegers, event: GaussianNoise) -> list[int]:
     noise = DiscreteGaussian(event.sigma).sample(len(exact))
     noisy: list[int] = combined((1, exact.values), (1, noise)).tolist()
     return noisy
+
+
+def release_choice(exact: ExactIntegers, mechanism: NoisyMax) -> int:
+    """Return which of several sums is about the largest, and nothing else of them.
+
+    Privacy: report noisy max at the mechanism's epsilon; refused where one unit can move a sum farther than the
+    mechanism hides (docs/proofs/selection.md).
+    """
+    if mechanism.terms.sensitivity**2 * len(exact) < exact.moves_squared:
+        raise InvalidParameter("one unit can move these sums farther than the choice hides\nhint: reserve a wider one")
+    return mechanism.release(exact.values.tolist())
 
 
 def _add_noise(each: NoisyRelease, plan: Plan, exact_table: ExactTable, *, once: bool = False) -> list[list[int]]:
