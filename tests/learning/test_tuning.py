@@ -28,7 +28,7 @@ def test_the_better_model_is_chosen_for_one_charge_and_asked_again_for_none(meas
 
 def test_numbers_are_chosen_by_their_errors():
     holdout = Holdout(people_table(rows_of(2000)), share=0.5)
-    assert tune([NUMBERS, SqlModel("90", target="hours")], holdout, 1).index == 0
+    assert tune([NUMBERS, SqlModel("90 - age", target="hours")], holdout, 1).index == 0
 
 
 def test_a_model_is_not_chosen_by_people_it_has_seen():

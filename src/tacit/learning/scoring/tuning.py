@@ -1,7 +1,7 @@
 """`tune`: of several models, the one that does about best on people who were set aside, by one noisy choice.
 
 Only which one leaves; how well each does stays secret. So the charge is one choice, however many models there are
-(docs/proofs/holdout.md). Models that are not fitted yet are fitted on the training side first, each for its own epsilon.
+(docs/proofs/holdout.md). Models that are not fitted yet are fitted on the training side first, for their own epsilon.
 """
 
 from collections.abc import Sequence
@@ -93,9 +93,7 @@ def tune(
 
 def _mechanism(models: Sequence[Any], holdout: Holdout, epsilon: Number) -> NoisyMax:
     if not isinstance(models, list | tuple) or len(models) < 2:
-        raise InvalidParameter(
-            "models must be a list of two or more\nhint: tune([first, second], holdout, epsilon=0.5)"
-        )
+        raise InvalidParameter("models must be a list of two or more\nhint: tune([one, other], holdout, epsilon=0.5)")
     adds = holdout.rest.session.declaration.neighbours == "add-remove"
     return NoisyMax(epsilon=epsilon, sensitivity=UNIT, monotone=adds)
 
