@@ -59,5 +59,5 @@ def test_a_choice_that_hides_less_than_a_unit_moves_is_refused():
 
 
 def test_an_auc_is_no_sum_and_chooses_nothing():
-    with pytest.raises(tacit.InvalidParameter, match="no sum over people"):
+    with pytest.raises(tacit.InvalidParameter, match="not a sum over people"):
         tune([MODEL, WORSE], Holdout(people_table()), 1, measure="AUC")
