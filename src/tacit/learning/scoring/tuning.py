@@ -101,8 +101,8 @@ def _mechanism(models: Sequence[Any], holdout: Holdout, epsilon: Number) -> Nois
 def _measure(measure: MeritName | None) -> MeritName | None:
     if measure is not None and measure not in MEASURES:
         raise InvalidParameter(
-            f"measure must be one of {', '.join(MEASURES)}\nhint: an AUC is not a sum over people, so no choice is made by"
-            " it; score the chosen model for its AUC"
+            f"measure must be one of {', '.join(MEASURES)}\nhint: an AUC is not a sum over people, so no choice is made"
+            " by it; score the chosen model for its AUC"
         )
     return measure
 
