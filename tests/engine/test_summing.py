@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 import tacit_gauntlet as gauntlet
-from tacit.engine.kernel import coding, coding_loops, kernel_path
+from tacit.engine.kernel import coding, coding_loops, kernel_path, summing
 from tacit.engine.kernel import loops as kernel_loops
 from tacit.engine.kernel.summing import Bounded, Columns, sum_batches
+from tacit.engine.relation import leaving_text
 from tacit_gauntlet.frame.case import run
 from tests.engine.exact import KEYS, UNITS, XS, YS, added, as_table, exact_of, question
 
@@ -68,6 +69,36 @@ def test_same_integers_as_sql_for_listed_whole_numbers(rows, keys):
     asked = question(as_table(rows, key=pa.int64()), **UNBOUNDED, keys=keys)
     assert kernel_path.looks_up_keys(asked.plan(epsilon=1).plan)
     assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+LONG = "é" * 32  # 64 bytes: it leaves DuckDB as a digest
+TEXTS = ["", "a", "A", "a\0", "é", "x" * 63, "x" * 64, LONG, LONG[:-1], None]
+
+
+@settings(several, max_examples=8)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(TEXTS), ANY_X, ANY_Y), max_size=30),
+    st.lists(st.sampled_from([*TEXTS, "b", "y" * 70]), min_size=1, max_size=9, unique=True),
+)
+def test_same_integers_as_sql_for_listed_texts(rows, keys):
+    asked = question(as_table(rows), **UNBOUNDED, keys=keys)
+    assert kernel_path.looks_up_keys(asked.plan(epsilon=1).plan)
+    assert exact_of(asked, path="kernel") == exact_of(asked, path="sql")
+
+
+def test_a_listed_text_is_no_other_that_has_its_digest_as_text():
+    digest = leaving_text(LONG)
+    rows = [(1, LONG, 1, 0.0), (2, digest, 1, 0.0)]
+    found = exact_of(question(as_table(rows), keys=[LONG, "a"]), path="kernel")
+    assert {key: sums["units"] for key, sums in found.items()} == {(LONG,): 1}
+
+
+def test_many_rows_in_many_batches_are_added_up_as_few_are(monkeypatch):
+    rows = [(unit % 70, "ab"[unit % 2], unit % 7, 0.5) for unit in range(400)]
+    asked = question(as_table(rows), keys=["a", "b"], rows_per_unit=2, groups_per_unit=1)
+    few = exact_of(asked, path="kernel")
+    monkeypatch.setattr(summing, "ROWS_ALONE", 0)
+    assert exact_of(asked, path="kernel") == few
 
 
 def test_rows_of_keys_that_are_not_listed_take_no_groups_place():
@@ -260,8 +291,10 @@ def test_nothing_was_compiled_for_any_of_this_in_use():
         "code_words",
         "find_near",
         "find_words",
+        "find_texts",
         "refill",
         "scatter",
+        "sum_parts",
         "sum_rows",
     }
     assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)
@@ -289,6 +322,15 @@ def test_listed_numbers_near_and_far_have_their_places(far, with_null):
     cells = [0, far, None, far - 1, -1, -2, far + 1, -(2**63), 2**63 - 1, 1]
     found = coding.PlaceFinder(listed, coding.make_secret("7", "test")).find(pa.array(cells, pa.int64()))
     assert found.tolist() == [listed.index(cell) if cell in listed else -1 for cell in cells]
+
+
+def test_listed_texts_have_their_places_however_many():
+    listed = [str(number) for number in range(5000)] + [None]
+    cells = ["7", "5000", None, "", "4999", "07"]
+    found = coding.TextFinder(listed, coding.make_secret("7", "test")).find(pa.array(cells))
+    assert found.tolist() == [7, -1, 5000, -1, 4999, -1]
+    alone = coding.TextFinder([None], coding.make_secret("7", "test"))
+    assert alone.find(pa.array(["a", None])).tolist() == [-1, 0]
 
 
 def test_a_list_of_nothing_but_null_has_its_place():

@@ -12,7 +12,7 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.tables import parquet
-from tacit.tables.cells import reading_of
+from tacit.tables.cells import TEXT_BYTES_MAX, reading_of, stored_column
 from tacit_gauntlet.stage.odd_cells import BAD_TEXTS, FAR, odd_columns
 from tacit_gauntlet.stage.table import exact_cells, exact_table, protected
 
@@ -32,6 +32,32 @@ def test_an_odd_cell_is_null_as_a_key(name, tmp_path):
     if odd.schema.field("c").type.__class__ is not pa.TimestampType or odd.schema.field("c").type.unit != "s":
         path = held_in(tmp_path, odd.column("c").combine_chunks())
         assert exact_cells(protected(path).group_by("c").count_units()) == wanted
+
+
+LONGEST = b"x" * TEXT_BYTES_MAX
+ODD_BYTES = [
+    b"\xed\xa0\x80",
+    b"\xc0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xe0\x80\x80",
+    b"\xfe",
+    b"a\xff",
+    b"\xc3",
+    LONGEST + b"x",
+]
+TEXTS = [b"", b"a\0b", b"\xef\xbf\xbd", b"\xf4\x8f\xbf\xbf", b"\xed\x9f\xbf", LONGEST]
+
+
+@pytest.mark.parametrize("odd", [[], *[[each] for each in ODD_BYTES], [None], [*ODD_BYTES, None]], ids=len)
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+def test_texts_are_handed_over_as_they_are_and_what_is_none_is_null(kind, odd):
+    raw = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}.get(kind, pa.binary_view())
+    cells = pa.array([*TEXTS, *odd, b"b"], raw).view(kind)
+    reading = reading_of("c", kind)
+    wanted = [each.decode() for each in TEXTS] + [None] * len(odd) + ["b"]
+    for chunk in (cells, pa.concat_arrays([cells, cells])[len(cells) :]):
+        assert stored_column(pa.chunked_array([chunk]), reading).to_pylist() == wanted
+    assert not reading.is_plain  # an engine that reads a file by itself would not check them
 
 
 def test_people_whose_ids_are_not_text_are_nobody_and_not_one_person(tmp_path):

@@ -139,7 +139,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "LINE_END": "tacit.tables.csv:LINE_END",
     "read_header": "tacit.tables.csv:read_header",
     "PER_SECOND": "tacit.tables.cells:PER_SECOND",
-    "text of a file": "tacit.tables.cells:_text",
+    "text of a file": "tacit.tables.cells:_are_sound",
     "time of a file": "tacit.tables.cells:_time",
     "Source.streaming": "tacit.tables.source:Source.streaming",
     "no_warnings": "tacit.tables.formats:no_warnings",

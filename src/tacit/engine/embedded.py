@@ -79,7 +79,7 @@ class EmbeddedEngine:
         for name, kind in self._kinds.items():
             read_column(source.table, name, kind)  # refuses a declared type that no cast gives, before any charge
         self._memory = memory_limit()
-        self._prepared = PreparedRelations(source)
+        self._prepared = PreparedRelations(source, self._kinds)
         with _giving_turns:
             self._turn = _turns.setdefault(source.backend.con, threading.RLock())
         self._again = False
@@ -213,10 +213,10 @@ class EmbeddedEngine:
     def _on_path(self, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:
         if path == "kernel":
             read = kernel_path.by_cells(plan)
-            asked = self._prepared.get(read, "kernel", partial(self._kernel_relation, read))
+            asked = self._prepared.get(read, "kernel", self._kernel_relation)
             return kernel_path.exact_sums(plan, self._source, asked, salt, memory=self._memory)
         if path == "rows":
-            asked = self._prepared.get(plan, "rows", partial(self._rows, plan))
+            asked = self._prepared.get(plan, "rows", self._rows)
             return row_path.exact_sums(plan, self._source, asked, memory=self._memory)
         if plan.profiles:
             with self._source.with_table(listed_keys(question_of_profiles(plan))) as listed:
@@ -246,11 +246,11 @@ class EmbeddedEngine:
         return exact_table
 
     def _summed(self, plan: Plan, salt: str, listed: ir.Table | None) -> pa.Table:
-        def relation(listed: ir.Table | None) -> tuple[ir.Table, None]:
+        def relation(plan: Plan, listed: ir.Table | None) -> tuple[ir.Table, None]:
             return exact_relation(plan, self._source.table, self._kinds, salt, listed), None
 
         if plan.unit is not None:  # then the relation contains the salt, so it cannot be prepared
-            return self._source.fetch(relation(listed)[0])
+            return self._source.fetch(relation(plan, listed)[0])
         asked = self._prepared.get(plan, "each row", relation)
         return self._source.fetch(asked.relation, asked.sql)
 

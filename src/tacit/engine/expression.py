@@ -96,6 +96,13 @@ def constant(value: Value) -> Cell:
     return Cell(ibis.literal(_written(content, kind)).cast(type_name(kind)), kind)
 
 
+def constant_sql(value: Value) -> str:
+    """Return what DuckDB's SQL says for a constant that is an int, a text or a date, without a cast."""
+    if value.type == "int":
+        return str(value.value)
+    return "'" + _written(value.value, kind_of_value(value)).replace("'", "''") + "'"
+
+
 def _written(content: object, kind: Kind) -> str:
     if isinstance(content, Fraction):
         return str(Decimal(int(content * 10**kind.scale)).scaleb(-kind.scale))

@@ -7,6 +7,7 @@ one unit never changes which rows of another unit are kept. The last section put
 of each group into the exact table. All of it is exact and secret; which engine runs a relation is left to `engine.py`.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -181,6 +182,12 @@ def leaving(value: ir.Value) -> ir.Value:
     if not value.type().is_string():
         return value
     return ibis.cases((strlen(value) <= TEXT_BYTES_MOST, value), else_=sha256(value))
+
+
+def leaving_text(text: str) -> str:
+    """Return the same of a text that is public."""
+    written = text.encode()
+    return text if len(written) <= TEXT_BYTES_MOST else hashlib.sha256(written).hexdigest()
 
 
 def texts_relation(

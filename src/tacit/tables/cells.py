@@ -1,10 +1,10 @@
 """Defines how each Arrow type is read, so that no cell can make a question fail.
 
 An engine that converts while it scans fails on a cell that does not fit: text that is not UTF-8, a time beyond the
-range of microseconds, a decimal with more digits than its type. So the engine gets bytes, whole numbers and checked
-decimals, and SQL that turns them into values; a cell that does not fit becomes NULL. How a column is read depends on
-its type alone, and is decided before any row is read. Below: the check of decimals, which nobody else makes. A buffer
-of decimal(38, 0) can hold 2^127, on which an engine fails.
+range of microseconds, a decimal with more digits than its type. So the engine gets checked texts and decimals, bytes
+and whole numbers, and SQL that turns them into values; a cell that does not fit becomes NULL. How a column is read
+depends on its type alone, and is decided before any row is read. Below: the checks of texts and decimals, which nobody
+else makes. A buffer of decimal(38, 0) can hold 2^127, on which an engine fails.
 """
 
 from collections.abc import Iterable
@@ -38,7 +38,12 @@ class Reading:
     @property
     def is_plain(self) -> bool:
         """Whether the engine may read the column by itself."""
-        return self.meaning == quoted(self.name)
+        return self.meaning == quoted(self.name) and not self._is_checked
+
+    @property
+    def _is_checked(self) -> bool:
+        """Whether cells are checked before the engine gets them."""
+        return bool(pat.is_string(self.stored) or pat.is_large_string(self.stored) or pat.is_decimal(self.stored))
 
 
 def reading_of(name: str, kind: pa.DataType) -> Reading | None:
@@ -62,12 +67,12 @@ def reading_of(name: str, kind: pa.DataType) -> Reading | None:
         return Reading(name, pa.int64(), DAY.format(_time(column, "ms")), rounds=True)
     if isinstance(kind, pa.UuidType):
         return Reading(name, pa.binary(16), f"TRY_CAST(hex({column}) AS UUID)")
-    raw = _as_bytes(kind)
-    return None if raw is None else Reading(name, raw, _text(column))
+    text = _as_text(kind)
+    return None if text is None else Reading(name, text, column)
 
 
 def stored_column(column: pa.ChunkedArray, reading: Reading) -> pa.ChunkedArray:
-    """Return a column in the form in which the engine gets it: the same bytes, but with checked decimals."""
+    """Return a column in the form in which the engine gets it: the same bytes, but with checked texts and decimals."""
     return pa.chunked_array([_stored(chunk, reading.stored) for chunk in column.chunks], reading.stored)
 
 
@@ -76,6 +81,8 @@ def _stored(chunk: pa.Array, stored: pa.DataType) -> pa.Array:
         chunk = chunk.dictionary_decode() if pat.is_dictionary(chunk.type) else chunk.storage
     if pat.is_decimal(chunk.type):
         return sound_decimals(chunk, stored)
+    if pat.is_string(stored) or pat.is_large_string(stored):
+        return sound_texts(chunk, stored)
     if chunk.type == stored:
         return chunk
     if pat.is_null(chunk.type) or pat.is_float16(chunk.type):
@@ -107,19 +114,11 @@ def _is_harmless(kind: pa.DataType) -> bool:
     return bool(binary or number or pat.is_date32(kind))
 
 
-def _as_bytes(kind: pa.DataType) -> pa.DataType | None:
-    """Return text's type as bytes; a column of nothing is text that is all NULL."""
-    if pat.is_large_string(kind):
-        return pa.large_binary()
-    if pat.is_string_view(kind):
-        return pa.binary_view()
-    return pa.binary() if pat.is_string(kind) or pat.is_null(kind) else None
-
-
-def _text(column: str) -> str:
-    """Bytes as text; NULL if too long or not UTF-8: decoding replaces bytes that are not UTF-8, so they differ."""
-    read = f"decode({column}, 'replace')"
-    return f"CASE WHEN octet_length({column}) <= {TEXT_BYTES_MAX} AND encode({read}) = {column} THEN {read} END"
+def _as_text(kind: pa.DataType) -> pa.DataType | None:
+    """Return the type that text is handed over in; a column of nothing is text that is all NULL."""
+    if pat.is_large_string(kind) or pat.is_string_view(kind):
+        return pa.large_string()
+    return pa.string() if pat.is_string(kind) or pat.is_null(kind) else None
 
 
 def _time(column: str, unit: str) -> str:
@@ -131,6 +130,39 @@ def _time(column: str, unit: str) -> str:
         return f"make_timestamp({column} // {per // 10**6} - {down})"
     # the CASE is inside the product: an engine may evaluate a product that a CASE guards
     return f"make_timestamp((CASE WHEN {column} BETWEEN {low} AND {high} THEN {column} END) * {10**6 // per})"
+
+
+# --- texts ---
+
+
+def sound_texts(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return texts as `kind`, NULL where a cell is too long or its bytes are not UTF-8."""
+    if pat.is_string_view(chunk.type):
+        chunk = chunk.view(pa.binary_view()).cast(pa.large_binary()).view(kind)
+    elif pat.is_null(chunk.type):
+        chunk = chunk.cast(kind)
+    if not len(chunk) or _are_sound(chunk):
+        return chunk
+    raw = chunk.view(pa.large_binary() if pat.is_large_string(kind) else pa.binary())
+    return pa.array([None if cell is None else _sound_text(cell) for cell in raw.to_pylist()], kind)
+
+
+def _are_sound(texts: pa.Array) -> bool:
+    longest = pc.max(pc.binary_length(texts)).as_py()
+    if longest is not None and longest > TEXT_BYTES_MAX:
+        return False
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _sound_text(cell: bytes) -> str | None:
+    try:
+        return cell.decode() if len(cell) <= TEXT_BYTES_MAX else None
+    except UnicodeDecodeError:
+        return None
 
 
 # --- decimals ---

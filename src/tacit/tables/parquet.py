@@ -2,13 +2,13 @@
 
 There are two ways. If every cell of the columns in a question is safe for the engine (ints, floats, dates), the engine
 reads the files itself. Other columns may hold text that is not UTF-8, times in other units, or decimals with more
-digits than declared. For these the engine gets bytes, whole numbers and checked decimals, and only the columns that the
-question names. Which way is taken depends on the schema and the question alone.
+digits than declared. For these the engine gets checked texts and decimals, and whole numbers, and only the columns that
+the question names. Which way is taken depends on the schema and the question alone.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ibis.expr.operations as ops
@@ -23,6 +23,7 @@ from tacit.tables.connection import literal
 BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 26
 # Views of one source, before its name.
 NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
+VIEWS_MOST = 64
 
 
 @dataclass(frozen=True)
@@ -75,25 +76,39 @@ class ParquetFiles:
     paths: Sequence[str]
     readings: Sequence[Reading]
     by_engine: frozenset[str]  # columns the engine may read by itself
+    # views of the rows with some columns, which stay, so that SQL over them may be kept
+    _views: dict[tuple[str, ...], str] = field(default_factory=dict, init=False, compare=False)
 
     def reading(self, relation: ir.Table) -> ir.Table:
         """Return the relation over the cheapest way to read the view that is safe for the columns it names."""
-        named = self._named(relation)
-        name = self.view.get_name()
-        if self.is_read_by_engine(relation):
-            return over(relation, self.view, f"{NATIVE}_{name}", self.by_engine)
-        named = named or list(self.readings[:1])
-        handed, columns = f"{HANDED}_{name}", f"{NAMED}_{name}"
-        self.backend.con.register(handed, HandedRows(self.paths, named))
-        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {columns} AS {select(named, handed)}")
-        return over(relation, self.view, columns, {each.name for each in named})
+        if self._is_read_by_engine(relation):
+            return over(relation, self.view, f"{NATIVE}_{self.view.get_name()}", self.by_engine)
+        named = self._named(relation) or list(self.readings[:1])
+        names = tuple(each.name for each in named)
+        if names not in self._views and len(self._views) < VIEWS_MOST:
+            self._views[names] = self._made_view(named, f"_{len(self._views)}")
+        view = self._views.get(names) or self._made_view(named, "")
+        return over(relation, self.view, view, set(names))
 
-    def is_read_by_engine(self, relation: ir.Table) -> bool:
-        """Return whether the engine may read all columns that a relation names by itself."""
+    def may_keep_sql(self, relation: ir.Table) -> bool:
+        """Return whether the SQL of a relation stays valid: the engine reads the files itself, or by a view that stays.
+
+        The first sets of columns that questions name have one.
+        """
+        names = tuple(each.name for each in self._named(relation) or self.readings[:1])
+        return self._is_read_by_engine(relation) or names in self._views or len(self._views) < VIEWS_MOST
+
+    def _is_read_by_engine(self, relation: ir.Table) -> bool:
         return bool(self.by_engine) and self.by_engine.issuperset(each.name for each in self._named(relation))
 
+    def _made_view(self, named: Sequence[Reading], suffix: str) -> str:
+        handed, columns = (f"{each}_{self.view.get_name()}{suffix}" for each in (HANDED, NAMED))
+        self.backend.con.register(handed, HandedRows(self.paths, named))
+        self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(columns)} AS {select(named, quoted(handed))}")
+        return columns
+
     def _named(self, relation: ir.Table) -> list[Reading]:
-        fields = {field.name for field in relation.op().find(ops.Field)}
+        fields = {each.name for each in relation.op().find(ops.Field)}
         return [each for each in self.readings if each.name in fields]
 
 
@@ -137,11 +152,10 @@ def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
     """Return how each column of a file is read (its type, if it cannot be), and the columns the engine may read."""
     with pq.ParquetFile(path, coerce_int96_timestamp_unit="us") as file:
         leaves = [file.schema.column(index) for index in range(len(file.schema))]
-        kinds = {field.name: field.type for field in file.schema_arrow}
+        kinds = {each.name: each.type for each in file.schema_arrow}
         if len(kinds) != len(file.schema_arrow):
             raise QueryRefused("two columns of the table have the same name\nhint: rename one of them")
     rounded = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}  # in nanoseconds
-    handed = rounded | {leaf.path for leaf in leaves if _meaning(leaf) == "Decimal"}
     loose = {leaf.path for leaf in leaves if _is_loose_decimal(leaf)}
     ids = {leaf.path for leaf in leaves if _meaning(leaf) == "UUID"}
     found: dict[str, Reading | str] = {}
@@ -151,7 +165,7 @@ def schema_of(path: str) -> tuple[dict[str, Reading | str], frozenset[str]]:
         reading = replace(reading, rounds=True) if reading is not None and name in rounded else reading
         found[name] = reading or str(kind)
     plain = {each.name for each in found.values() if isinstance(each, Reading) and (each.is_plain or each.name in ids)}
-    return found, frozenset(plain - handed)
+    return found, frozenset(plain - rounded)
 
 
 def _meaning(leaf: Any) -> str:

@@ -195,7 +195,7 @@ class PostgresRows:
         self.backend.con.execute(f"CREATE OR REPLACE TEMP VIEW {columns} AS {select(named, handed)}")
         return over(relation, self.view, columns, {each.name for each in named})
 
-    def is_read_by_engine(self, _: ir.Table) -> bool:
+    def may_keep_sql(self, _: ir.Table) -> bool:
         """Return False: the engine gets rows, for every read anew."""
         return False
 

@@ -72,8 +72,8 @@ class HandedTable(Protocol):
     def reading(self, relation: ir.Table) -> ir.Table:
         """Return the relation over the columns that it names."""
 
-    def is_read_by_engine(self, relation: ir.Table) -> bool:
-        """Return whether the engine reads all that a relation names by itself, so that its SQL may be kept."""
+    def may_keep_sql(self, relation: ir.Table) -> bool:
+        """Return whether the SQL of a relation reads the rows as they are then whenever it is run."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ class Source:
 
     def compiled(self, relation: ir.Table) -> str | None:
         """Return the SQL of a relation, valid as long as the relation; None if it must be compiled for every read."""
-        if not all(files.is_read_by_engine(relation) for files in self.files):
+        if not all(files.may_keep_sql(relation) for files in self.files):
             return None
         if any(kind.is_null() for kind in relation.schema().types):  # Ibis converts such columns itself
             return None

@@ -305,7 +305,7 @@ bug(
     "text trusted to be UTF-8",
     killed_by="S05",
     published="DuckDB: a text that is not UTF-8 fails the scan, and quotes the cell",
-    swap=lambda: [("text of a file", lambda column: f"decode({column})")],
+    swap=lambda: [("text of a file", lambda _: True)],
 )
 bug(
     "times converted without a look",

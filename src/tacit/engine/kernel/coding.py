@@ -284,6 +284,16 @@ class TextCoder:
                 return _null_coded(ends[:-1] + 1, column)
             self._grow(int(ends[done + 1] - ends[done]))
 
+    def find(self, column: pa.Array) -> Codes:
+        """Return how many texts were coded before each text was, and -1 for one that was not; NULL is any."""
+        from tacit.engine.kernel import coding_loops as loops
+
+        data, ends = bytes_of(column)
+        found = np.empty(len(column), dtype=np.int64)
+        table = (self._slots, self._hashes, self._known, self._arena)
+        loops.find_texts(as_input(data), as_input(ends), self._secret, *table, found)
+        return found
+
     def _grow(self, text: int) -> None:
         from tacit.engine.kernel import coding_loops as loops
 
@@ -306,6 +316,24 @@ class TextCoder:
         if pa.types.is_decimal(kind):
             return [None, *pa.Array.from_buffers(kind, count, [None, data]).to_pylist()]
         return [None, *pa.Array.from_buffers(pa.large_string(), count, [None, pa.py_buffer(ends), data]).to_pylist()]
+
+
+class TextFinder:
+    """Finds the indexes of texts in a public list, which may contain NULL; -1 for an unlisted text."""
+
+    def __init__(self, listed: Sequence[str | None], secret: Secret) -> None:
+        self._null = listed.index(None) if None in listed else -1
+        known = {text: place for place, text in enumerate(listed) if text is not None}
+        self._coder = TextCoder(secret)
+        self._coder.code(pa.array(list(known), pa.large_string()))
+        self._place_of = np.array([*known.values(), -1], dtype=np.int64)  # code -1 is the last
+
+    def find(self, column: pa.Array) -> Codes:
+        """Return each cell's index in the list."""
+        places = self._place_of[self._coder.find(column)]
+        if column.null_count:
+            places[is_null(column)] = self._null
+        return places
 
 
 def make_coder(kind: pa.DataType, secret: Secret) -> Coder:

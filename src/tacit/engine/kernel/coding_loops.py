@@ -96,6 +96,23 @@ def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes
     return len(ends) - 1
 
 
+@numba.njit(cache=True, nogil=True)
+def find_texts(data: Any, ends: Any, secret: Any, slots: Any, hashes: Any, known: Any, arena: Any, places: Any) -> None:
+    """Write the code of each text that `code_texts` has coded, and -1 for every other."""
+    mask, shift = len(slots) - 1, _shift_for(slots)
+    for place in range(len(ends) - 1):
+        begin, size = ends[place], ends[place + 1] - ends[place]
+        word = _hash_text(data, begin, size, secret)
+        slot = np.int64(word >> shift)
+        code = slots[slot]
+        while code >= 0:
+            if hashes[code] == word and _same(data, begin, size, arena, known[1 + code], known[2 + code]):
+                break
+            slot = (slot + 1) & mask
+            code = slots[slot]
+        places[place] = code
+
+
 @numba.njit
 def _hash_text(data: Any, begin: Any, size: Any, secret: Any) -> Any:
     """Return a keyed hash: the text as a polynomial, at a secret point of the prime field, then hashed as a word."""

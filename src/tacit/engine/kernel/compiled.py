@@ -356,7 +356,9 @@ def _run_coding(loops: ModuleType) -> None:
     loops.find_near(one, 0, one, np.zeros(1, dtype=np.int64))
     letter, ends = as_input(np.zeros(1, dtype=np.uint8)), np.array([0, 1])
     loops.hash_texts(letter, as_input(ends), secret, hashes)
-    loops.code_texts(letter, ends, 0, secret, slots.copy(), hashes, known.copy(), np.zeros(1, dtype=np.uint8))
+    arena = np.zeros(1, dtype=np.uint8)
+    loops.find_texts(letter, as_input(ends), secret, slots.copy(), hashes, known.copy(), arena, words.copy())
+    loops.code_texts(letter, ends, 0, secret, slots.copy(), hashes, known.copy(), arena)
 
 
 def _run_kernel(loops: ModuleType) -> None:
@@ -371,6 +373,7 @@ def _run_kernel(loops: ModuleType) -> None:
     rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
     out = loops.Out(np.zeros((1, 4), dtype=np.int64), np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64))
     loops.sum_rows(rows, 8, 0, rule, out)
+    loops.sum_parts(rows, starts, rule, out)
 
 
 def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:

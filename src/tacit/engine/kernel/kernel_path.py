@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tacit.engine.kernel import summing, vector_sums
 from tacit.engine.prepared import Readable
-from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving
+from tacit.engine.relation import DIGEST_BYTES, UNIT, grouped, leaving, leaving_text
 from tacit.exact import (
     UNITS,
     ExactTable,
@@ -36,7 +36,7 @@ from tacit.tables import Source, to_scalar
 
 BATCH_ROWS = 1 << 20
 # No text that leaves DuckDB is longer than a digest, so a batch of texts stays far below Arrow's limit of 2^31 bytes.
-TEXT_BATCH_ROWS = 1 << 16
+TEXT_BATCH_ROWS = 1 << 17
 BATCH_ROWS_LEAST = 1 << 12
 # A batch may take this fraction (1 / BATCH_SHARE) of the memory limit; there are a few copies of it.
 BATCH_SHARE = 64
@@ -57,8 +57,8 @@ def by_cells(plan: Plan) -> Plan:
 
 
 def looks_up_keys(plan: Plan) -> bool:
-    """Return whether the kernel looks up the indexes of listed keys, which is faster than a join: for one int key."""
-    if plan.public_keys is None or len(plan.keys) != 1 or plan.keys[0].type != "int":
+    """Return whether the kernel looks up the indexes of listed keys, faster than a join: for one key, int or text."""
+    if plan.public_keys is None or len(plan.keys) != 1 or plan.keys[0].type not in ("int", "text"):
         return False
     return len(set(plan.public_keys)) == len(plan.public_keys)
 
@@ -193,11 +193,14 @@ def _as_exact(
     return ExactTable(keys, {name: each[kept].tolist() for name, each in exact_sums.items()}, exact_values)
 
 
-def _found_here(plan: Plan) -> list[int | None] | None:
-    """Return the public list of whole numbers that the kernel looks keys up in, or None where DuckDB has joined it."""
+def _found_here(plan: Plan) -> summing.ListedNumbers | summing.ListedTexts | None:
+    """Return the public list that the kernel looks keys up in, or None where DuckDB has joined it."""
     if not looks_up_keys(plan) or plan.public_keys is None:
         return None
-    return [None if key is None else int(key) for (key,) in plan.public_keys]  # type: ignore[arg-type]
+    keys = [key for (key,) in plan.public_keys]
+    if plan.keys[0].type == "text":
+        return summing.ListedTexts([None if key is None else leaving_text(str(key)) for key in keys])
+    return summing.ListedNumbers([None if key is None else int(key) for key in keys])  # type: ignore[arg-type]
 
 
 def _heights(plan: Plan) -> list[int]:

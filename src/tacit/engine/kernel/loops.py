@@ -86,6 +86,15 @@ def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
             _sum_part(some, rule, out)
 
 
+@numba.njit(cache=True, nogil=True)
+def sum_parts(rows: Any, starts: Any, rule: Rule, out: Out) -> None:
+    """Do the same for a few rows that `scatter` has sorted: all parts of them, one after the other."""
+    for part in range(len(starts) - 1):
+        some = rows[starts[part] : starts[part + 1]]
+        if len(some):
+            _sum_part(some, rule, out)
+
+
 @numba.njit
 def split(rows: Any, skip: Any, bits: Any) -> Any:
     """Return the rows sorted by some bits of their units' hashes, and where each part begins, with the end."""

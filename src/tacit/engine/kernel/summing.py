@@ -65,6 +65,12 @@ class Runs:
             done += count
         return rows
 
+    def few(self) -> tuple[Rows, NDArray[np.int64]] | None:
+        """Return the only run and where its parts begin, if there are so few rows that one thread adds them up."""
+        if len(self._held) != 1 or self._written or int(self.sizes.sum()) > ROWS_ALONE:
+            return None
+        return self._held[0]
+
     def close(self) -> None:
         """Free the memory and close the file."""
         self._held.clear()
@@ -129,6 +135,20 @@ class Bounded:
 
 
 @dataclass(frozen=True)
+class ListedNumbers:
+    """A public list of whole numbers, in which the kernel looks keys up."""
+
+    keys: Sequence[int | None]
+
+
+@dataclass(frozen=True)
+class ListedTexts:
+    """A public list of texts, in the form in which texts leave DuckDB, in which the kernel looks keys up."""
+
+    keys: Sequence[str | None]
+
+
+@dataclass(frozen=True)
 class Columns:
     """The meaning of a batch's columns; a value is one or more limbs of LIMB_BITS, the highest first."""
 
@@ -138,7 +158,7 @@ class Columns:
     listed: int | None  # the length of the public list, in which a key is an index; None if keys are found
     drawn: Sequence[int] = ()  # the values that quantiles are drawn from; they are returned for the kept rows
     # the public list itself, if rows come with keys instead of indexes, and the kernel looks them up
-    found: Sequence[int | None] | None = None
+    found: "ListedNumbers | ListedTexts | None" = None
 
     @property
     def limbs(self) -> list[str]:
@@ -270,9 +290,14 @@ def place_secret(salt: str) -> coding.Secret:
     return coding.make_secret(salt, "place")
 
 
-def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | None:
+def place_finder(columns: Columns, salt: str) -> coding.PlaceFinder | coding.TextFinder | None:
     """Return what finds the listed keys' places, where rows come with the keys themselves."""
-    return None if columns.found is None else coding.PlaceFinder(columns.found, coding.make_secret(salt, "listed"))
+    if columns.found is None:
+        return None
+    secret = coding.make_secret(salt, "listed")
+    if isinstance(columns.found, ListedTexts):
+        return coding.TextFinder(columns.found.keys, secret)
+    return coding.PlaceFinder(columns.found.keys, secret)
 
 
 def threads_for(rows: int, packer: "Packer", shape: tuple[int, int], memory: int, cell_bytes: int = 0) -> int:
@@ -315,6 +340,12 @@ def _sum_parts(
     threads = threads_for(int(runs.sizes.max(initial=0)), packer, shape, memory)
     rule = rule_of(packer, hashes, order, bounded)
     kept = Kept(memory)
+    if (few := runs.few()) is not None:
+        sums, count = np.zeros(shape, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        room = kept.room(len(few[0]), len(rule.drawn))
+        loops.sum_parts(*few, rule, loops.Out(sums, room, count))
+        kept.add(room[: count[0]])
+        return sums, kept.joined(len(rule.drawn))
 
     def work(parts: Iterator[Rows]) -> NDArray[Any]:
         total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
