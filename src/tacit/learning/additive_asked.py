@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tacit.door import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.additive_model import MARGIN, AdditiveModel
-from tacit.learning.features import NUMBERS, Feature, feature_of, features_of, known_column, plain
+from tacit.learning.features import NUMBERS, Feature, coarse_of, feature_of, features_of, known_column, plain
 from tacit.learning.price import noise_for
 from tacit.learning.shapes import BINS_MOST, Recipe, Shapes
 from tacit.plan import (
@@ -130,21 +130,23 @@ def asked_of(
     found = features_of(table, target, features)
     column, classes, number = target_of(table, target, wanted.loss)
     pairs = _pairs(wanted.interactions, found)
+    coarse = [(place, *each) for place, feature in enumerate(found) if (each := coarse_of(feature)) is not None]
     coded = CodedPlan(
         None if isinstance(table.session.declaration.unit, RowUnit) else table.session.declaration.unit,
         table.frame.where,
-        (*(feature.column for feature in found), column),
+        (*(feature.column for feature in found), column, *(each for _, each, _ in coarse)),
         () if number is None else (number,),
     )
     link: LinkName = _link(wanted.loss, classes)
     clip, rounds = _clip(wanted, link), _rounds(wanted.rounds)
     terms = len(found) + len(pairs)
     moves = rounds * (terms + 1) * clip**2
-    wanted_noise = [(count_moves_squared(terms + 1), FOR_COUNTS), (moves, 1 - FOR_COUNTS)]
+    wanted_noise = [(count_moves_squared(terms + 1 + len(coarse)), FOR_COUNTS), (moves, 1 - FOR_COUNTS)]
     events, asked = noise_for(table.session, wanted.epsilon, wanted.delta, wanted_noise)
     recipe = Recipe(
         ordered=tuple(feature.ordered for feature in found),
         cells=tuple(feature.cells for feature in found),
+        coarse=tuple((place, of_cells) for place, _, of_cells in coarse),
         pairs=pairs,
         link=link,
         classes=len(classes) if link == "softmax" else 1,

@@ -3,16 +3,29 @@
 Everything here is post-processing of noisy counts. An atom is a cell that alone carries what a bin of the others does,
 such as an income of exactly 0. Ordered cells between atoms are joined to runs of about equal weight, and small listed
 values go together into one bin. A bin that is still too small to learn of has no effect of its own.
+
+Where a column has many cells it is counted twice, in fine cells and in coarse ones: the noise of many fine cells adds
+up to more than most of them hold. A coarse cell is cut only where it holds more than the noise of its own fine cells.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 
-from tacit.privacy import Floats, Integers
+from tacit.privacy import Flags, Floats, Integers
 
 # Atoms are found again and again, as the bins of the rest shrink; it ends after a few times.
 TIMES = 20
+
+
+@dataclass(frozen=True)
+class Coarse:
+    """Noisy counts of coarse cells, and the coarse cell of each fine one, the missing one left out."""
+
+    noisy: Floats
+    of_cells: Integers
 
 
 @dataclass(frozen=True)
@@ -32,12 +45,17 @@ class Bins:
         return [int(cell) for cell in np.flatnonzero(self.of_cells == place)]
 
 
-def bins_of(noisy: Floats, *, ordered: bool, least: float, most: int) -> Bins:
-    """Return bins of at least about `least` people, and at most about `most` of them beside atoms."""
+def bins_of(
+    noisy: Floats, *, ordered: bool, least: float, most: int, noise: float = 0.0, coarse: Coarse | None = None
+) -> Bins:
+    """Return bins of at least about `least` people, and at most about `most` of them beside atoms.
+
+    `noise` is the standard deviation of a count.
+    """
     inner, missing = noisy[:-1], float(noisy[-1])
-    runs = _runs(inner, least, most) if ordered else _groups(inner, least, most)
     alone = missing >= least
-    if ordered or alone:
+    if ordered:
+        runs = _runs(inner, least, most, noise, coarse)
         size = int(runs.max()) + 1
         return Bins(np.append(runs, size), (*_large(runs, inner, least), alone))
     # small values and missing ones go together, so that what nobody declared has the effect of the rare
@@ -61,27 +79,60 @@ def _groups(noisy: Floats, least: float, most: int) -> Integers:
     return bins
 
 
-def _runs(noisy: Floats, least: float, most: int) -> Integers:
+def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse | None) -> Integers:
     """Return atoms and runs of about equal weight, in order."""
-    weight = np.maximum(noisy, 0.0)
-    atoms, goal = _atoms(weight, least, most)
+    weight, pieces = _pieces(noisy, noise, coarse)
+    atoms, goal = _atoms(weight, least, most, noise)
     bins = np.zeros(len(weight), dtype=np.int64)
     place, carried, after_atom = -1, 0.0, True
-    for cell, each in enumerate(weight):
-        if atoms[cell] or after_atom or (carried > 0 and carried + each / 2 >= goal):
+    for piece, each in enumerate(weight):
+        if atoms[piece] or after_atom or (carried > 0 and carried + each / 2 >= goal):
             place, carried = place + 1, 0.0
-        bins[cell] = place
+        bins[piece] = place
         carried += each
-        after_atom = bool(atoms[cell])
-    return _joined(bins, noisy, atoms, least)
+        after_atom = bool(atoms[piece])
+    joined = _joined(bins, weight, atoms, least)
+    found: Integers = joined[pieces]
+    return found
 
 
-def _atoms(weight: Floats, least: float, most: int) -> tuple[np.ndarray[tuple[int], np.dtype[np.bool_]], float]:
-    """Return which cells are atoms, and how much a bin of the other cells carries."""
+def _pieces(noisy: Floats, noise: float, coarse: Coarse | None) -> tuple[Floats, Integers]:
+    """Return the weights of what is not cut further, which add up to what was counted, and the piece of each cell."""
+    if coarse is None:
+        return _level(noisy), np.arange(len(noisy))
+    weights: list[float] = []
+    pieces = np.zeros(len(noisy), dtype=np.int64)
+    for place, counted in enumerate(coarse.noisy[: int(coarse.of_cells.max()) + 1]):
+        cells = np.flatnonzero(coarse.of_cells == place)
+        many = len(cells)
+        total = (many * float(counted) + float(noisy[cells].sum())) / (many + 1)  # the mean that errs least
+        if many > 1 and total < sqrt(many) * noise:
+            pieces[cells] = len(weights)
+            weights.append(total)
+            continue
+        pieces[cells] = len(weights) + np.arange(many)
+        weights += _level(noisy[cells] + (total - noisy[cells].sum()) / many).tolist()
+    return _level(np.array(weights)), pieces
+
+
+def _level(noisy: Floats) -> Floats:
+    """Return counts that are not below 0 and still add up to the same, or to 0: noise is not counted as people."""
+    raised = np.maximum(noisy, 0.0)
+    total = float(raised.sum())
+    level: Floats = raised * (max(float(noisy.sum()), 0.0) / total) if total > 0 else raised
+    return level
+
+
+def _atoms(weight: Floats, least: float, most: int, noise: float) -> tuple[Flags, float]:
+    """Return which pieces are atoms, and how much a bin of the others carries.
+
+    An atom carries more than noise makes of any of so many empty cells.
+    """
+    sure = noise * (1 + sqrt(2 * log(max(len(weight), 1))))
     atoms = np.zeros(len(weight), dtype=np.bool_)
     goal = max(float(weight.sum()) / most, least)
     for _ in range(TIMES):
-        found = weight >= goal
+        found = weight >= max(goal, sure)
         if np.array_equal(found, atoms):
             break
         atoms = found
@@ -89,23 +140,28 @@ def _atoms(weight: Floats, least: float, most: int) -> tuple[np.ndarray[tuple[in
     return atoms, goal
 
 
-def _joined(bins: Integers, noisy: Floats, atoms: np.ndarray[tuple[int], np.dtype[np.bool_]], least: float) -> Integers:
+def _joined(bins: Integers, weight: Floats, atoms: Flags, least: float) -> Integers:
     """Return bins of which the smallest were joined to a neighbour, rather to a run than to an atom."""
     count = int(bins.max()) + 1
-    masses = list(np.bincount(bins, weights=noisy, minlength=count))
+    masses: list[float] = np.bincount(bins, weights=weight, minlength=count).tolist()
     has_atom = [bool(atoms[bins == place].any()) for place in range(count)]
     groups = [[place] for place in range(count)]
     while len(groups) > 1:
-        smallest = min(range(len(groups)), key=lambda place: masses[place])
+        smallest = min(range(len(groups)), key=masses.__getitem__)
         if masses[smallest] >= least:
             break
         beside = [place for place in (smallest - 1, smallest + 1) if 0 <= place < len(groups)]
-        other = min(beside, key=lambda place: (has_atom[place], masses[place]))
+        other = min((has_atom[place], masses[place], place) for place in beside)[2]
         first, second = min(smallest, other), max(smallest, other)
         groups[first] += groups.pop(second)
         masses[first] += masses.pop(second)
         has_atom[first] = has_atom[first] | has_atom.pop(second)
-    place_of = np.empty(count, dtype=np.int64)
+    return place_of(groups, count)[bins]
+
+
+def place_of(groups: Sequence[Sequence[int]], count: int) -> Integers:
+    """Return the group of each of so many members."""
+    found = np.empty(count, dtype=np.int64)
     for place, group in enumerate(groups):
-        place_of[group] = place
-    return place_of[bins]
+        found[list(group)] = place
+    return found

@@ -27,6 +27,8 @@ from tacit.tables import ColumnFacts, Declaration
 CELLS = 256
 # No cell is wider than this part of its range.
 WIDEST = 32
+# A column of more cells is counted in coarse cells too, each of so many fine ones.
+FINE_FROM, FINE_IN_COARSE = 128, 16
 NUMBERS = ("int", "float", "decimal")
 
 
@@ -195,6 +197,22 @@ def edges_of(grid: Measured) -> tuple[int, ...]:
     edges = sorted({0, *grown, top})
     wide = [cut for cut in widest if _gap(edges, cut) * WIDEST > top]
     return tuple(sorted({*edges, *wide}))
+
+
+def coarse_of(feature: Feature) -> tuple[CodedColumn, tuple[int, ...]] | None:
+    """Return a column of many cells in coarse ones, and the coarse cell of each fine one; the first one stays alone."""
+    edges = feature.column.edges
+    if len(edges) <= FINE_FROM:
+        return None
+    kept = [0, *range(1, len(edges) - 1, FINE_IN_COARSE), len(edges) - 1]
+    wide = CodedColumn(
+        feature.name,
+        feature.column.expression,
+        measured=feature.column.measured,
+        edges=tuple(edges[place] for place in kept),
+    )
+    places = np.searchsorted(np.array(kept), np.arange(len(edges) - 1), side="right") - 1
+    return wide, tuple(int(place) for place in places)
 
 
 def _gap(edges: list[int], cut: int) -> int:

@@ -7,14 +7,14 @@ and how smoothly they follow each other, is chosen for each term as what explain
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.learning.bins import Bins, bins_of
+from tacit.learning.bins import Bins, Coarse, bins_of
 from tacit.learning.priors import Believed, Term, believed
 from tacit.learning.starting import Start, start_of
 from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
@@ -24,7 +24,7 @@ from tacit.privacy import Floats, Integers
 LEAST_NOISE, LEAST_COUNT, LEAST_PEOPLE = 3.0, 2.0, 20.0
 BINS_MOST, PAIR_BINS_MOST = 32, 8
 # The round t weighs in proportion to t^WEIGHT.
-WEIGHT = 2
+WEIGHT = 1
 SCORE_UNIT = 1 << SCORE_BITS
 EFFECT_MOST = 16.0
 
@@ -48,6 +48,9 @@ class Recipe:
 
     ordered: tuple[bool, ...]
     cells: tuple[int, ...]
+    coarse: tuple[
+        tuple[int, tuple[int, ...]], ...
+    ]  # which features are counted in coarse cells too, and those of the fine
     pairs: tuple[tuple[int, int], ...]
     link: Any
     classes: int  # how many score vectors: 1, or the classes of softmax
@@ -101,18 +104,19 @@ class Shapes:
 def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
     """Return the shapes that a table's noisy rounds tell."""
     features, target = len(recipe.ordered), len(recipe.ordered)
-    noisy = [each / UNIT for each in rounds.counts(list(range(features + 1)))]
+    noisy = [each / UNIT for each in rounds.counts(list(range(features + 1 + len(recipe.coarse))))]
     people = _people(noisy[:features], recipe)
     least = max(LEAST_NOISE * recipe.whole_noise, LEAST_COUNT * recipe.counts_noise, LEAST_PEOPLE)
-    bins = [
-        bins_of(counts, ordered=ordered, least=least, most=BINS_MOST)
-        for counts, ordered in zip(noisy[:features], recipe.ordered, strict=True)
-    ]
-    pairs = [_paired(noisy, pair, recipe, least) for pair in recipe.pairs]
-    rounds.use_bins([*(each.of_cells for each in bins), None, *pairs])
+    coarse = {
+        feature: Coarse(noisy[target + 1 + place], np.array(of_cells))
+        for place, (feature, of_cells) in enumerate(recipe.coarse)
+    }
+    bins = [_bins(noisy, place, coarse, recipe, least, BINS_MOST) for place in range(features)]
+    pairs = [_paired(noisy, pair, coarse, recipe, least) for pair in recipe.pairs]
+    rounds.use_bins([*(each.of_cells for each in bins), None, *(None for _ in recipe.coarse), *pairs])
     terms = [_term(each, noisy[place], people, recipe, place) for place, each in enumerate(bins)]
     if pairs:
-        found = rounds.counts([target + 1 + place for place in range(len(pairs))])
+        found = rounds.counts([target + 1 + len(recipe.coarse) + place for place in range(len(pairs))])
         terms += [_pair_term(each / UNIT, people, recipe, least) for each in found]
     start = start_of(noisy[target], recipe.link, recipe.target, recipe.middles, recipe.clip / UNIT, people)
     intercept, terms_believed, times, clip = _rounds(rounds, recipe, terms, start, people)
@@ -148,11 +152,25 @@ def _term(bins: Bins, noisy: Floats, people: float, recipe: Recipe, place: int) 
     return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), np.array(bins.learned), chain)
 
 
-def _paired(noisy: Sequence[Floats], pair: tuple[int, int], recipe: Recipe, least: float) -> PairedBins:
-    """Return coarse bins of two features together."""
-    first, second = (
-        bins_of(noisy[place], ordered=recipe.ordered[place], least=least, most=PAIR_BINS_MOST) for place in pair
+def _bins(
+    noisy: Sequence[Floats], place: int, coarse: Mapping[int, Coarse], recipe: Recipe, least: float, most: int
+) -> Bins:
+    """Return the bins of a feature."""
+    return bins_of(
+        noisy[place],
+        ordered=recipe.ordered[place],
+        least=least,
+        most=most,
+        noise=recipe.counts_noise,
+        coarse=coarse.get(place),
     )
+
+
+def _paired(
+    noisy: Sequence[Floats], pair: tuple[int, int], coarse: Mapping[int, Coarse], recipe: Recipe, least: float
+) -> PairedBins:
+    """Return coarse bins of two features together."""
+    first, second = (_bins(noisy, place, coarse, recipe, least, PAIR_BINS_MOST) for place in pair)
     table = first.of_cells[:, None] * second.size + second.of_cells[None, :]
     return PairedBins(pair[0], pair[1], table)
 
@@ -178,7 +196,13 @@ def _rounds(
         step = (WEIGHT + 1) / (time + 1 + WEIGHT)
         variance = (1 - step) ** 2 * variance + step**2 * recipe.round_noise**2
         tables = [_scores(each.effects) for each in known]
-        scores = Scores((*tables[:place], None, *tables[place:]), _scores(intercept), recipe.link, recipe.target, clip)
+        scores = Scores(
+            (*tables[:place], None, *(None for _ in recipe.coarse), *tables[place:]),
+            _scores(intercept),
+            recipe.link,
+            recipe.target,
+            clip,
+        )
         sums, own = _blocks(rounds.residuals(scores), terms, classes)
         gradient = _of_all(sums, own)
         told_intercept = (1 - step) * told_intercept + step * (gradient + start.curvature * people * intercept)
