@@ -91,6 +91,10 @@ tacit init visits.parquet                declares it once, in a tacit.toml; then
 
 
 def demo(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[overfitting]", help="Another story: overfitting, of holdouts that are fooled."),
+    ] = None,
     *,
     keep: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the made-up table here too, to ask it yourself.")
@@ -102,8 +106,11 @@ def demo(
 ) -> None:
     """Show what Tacit does, on made-up data, in a few seconds.
 
-    Example: `tacit demo`, or `tacit demo --serve` for the browser
+    Example: `tacit demo`, or `tacit demo --serve` for the browser; `tacit demo overfitting` fools a holdout
     """
+    if what is not None:
+        show_overfitting(what)
+        return
     with own_folder() as folder:
         path = folder / "visits.parquet"
         write_visits(path)
@@ -236,6 +243,15 @@ def keep_table(path: Path, keep: Path) -> None:
         shutil.copyfile(path, keep)
     except OSError:
         raise InvalidParameter("--keep cannot be written there\nhint: tacit demo --keep visits.parquet") from None
+
+
+def show_overfitting(what: str) -> None:
+    """Show that an analyst who asks again and again fools a plain holdout, and not one that answers with noise."""
+    if what != "overfitting":
+        raise InvalidParameter(f"there is no demo '{what}'\nhint: tacit demo, or tacit demo overfitting")
+    from tacit.learning import overfitting_story
+
+    typer.echo(overfitting_story())
 
 
 @contextmanager

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.learning.rounds import Rounds, train
     from tacit.learning.scoring.holdout import Holdout
     from tacit.learning.scoring.judge import Score
+    from tacit.learning.scoring.overfitting import overfitting_story
     from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
     from tacit.learning.scoring.sides import RowsUsed, rows_used
     from tacit.learning.scoring.tuning import Tuned, tune
@@ -32,6 +33,7 @@ __all__ = [
     "SqlModel",
     "Tuned",
     "noise_for",
+    "overfitting_story",
     "rows_used",
     "train",
     "tune",
@@ -50,6 +52,7 @@ _HOMES = {
     "SqlModel": "tacit.learning.scoring.scorable",
     "Tuned": "tacit.learning.scoring.tuning",
     "tune": "tacit.learning.scoring.tuning",
+    "overfitting_story": "tacit.learning.scoring.overfitting",
     "rows_used": "tacit.learning.scoring.sides",
     "Rounds": "tacit.learning.rounds",
     "noise_for": "tacit.learning.price",
