@@ -27,6 +27,7 @@ from tacit.cli import (
     learn,
     ledger,
     local,
+    model,
     people,
     selftest,
 )
@@ -60,6 +61,7 @@ app.command(name="ask")(ask.ask)
 app.command(name="plan")(ask.plan)
 app.command(name="learn")(learn.learn)
 app.command(name="facts")(learn.facts)
+app.add_typer(model.app, name="model")
 app.add_typer(budget.app, name="budget")
 app.add_typer(people.app, name="people")
 app.add_typer(ledger.app, name="ledger")
@@ -100,6 +102,8 @@ def tacit_command(
     `tacit plan` shows what a question would cost and give, for free; `tacit ask`, with the same words, answers it.
 
     A question learns the bounds it needs, and keeps them: `tacit facts` shows them, `tacit learn` learns ahead of time.
+
+    `tacit model` learns private models: fit, read, predict, export.
 
     `tacit ask --help` explains one command; each has examples.
     """

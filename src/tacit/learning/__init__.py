@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
+    from tacit.learning.habits.saved import load, model_text
     from tacit.learning.linear import LinearRegression
     from tacit.learning.pca import PCA
     from tacit.learning.price import noise_for
@@ -32,6 +33,8 @@ __all__ = [
     "Scoring",
     "SqlModel",
     "Tuned",
+    "load",
+    "model_text",
     "noise_for",
     "overfitting_story",
     "rows_used",
@@ -55,6 +58,8 @@ _HOMES = {
     "overfitting_story": "tacit.learning.scoring.overfitting",
     "rows_used": "tacit.learning.scoring.sides",
     "Rounds": "tacit.learning.rounds",
+    "load": "tacit.learning.habits.saved",
+    "model_text": "tacit.learning.habits.saved",
     "noise_for": "tacit.learning.price",
     "train": "tacit.learning.rounds",
 }

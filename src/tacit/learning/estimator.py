@@ -41,6 +41,12 @@ class Estimator:
             setattr(self, name, value)
         return self
 
+    def save(self, path: Any) -> None:
+        """Write the fitted model to a file of JSON, made of noisy integers and public facts; `load` reads it."""
+        from tacit.learning.habits.saved import save
+
+        save(self, path)
+
     @classmethod
     def _names(cls) -> list[str]:
         return sorted(name for name in inspect.signature(cls).parameters)

@@ -1,0 +1,379 @@
+"""`tacit model`: a private model of a table in one command, and what is done with it afterwards, which is free.
+
+`fit` charges once, before a row is read, and keeps the model as a file of JSON: noisy integers and public facts. `plan`
+says what a fit would ask for. `show`, `predict` and `sql` read that file alone.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tacit.cli.budget import LedgerPath
+from tacit.cli.options import ANSWER, LEDGER, TABLE, AskOptions, open_table, opening
+from tacit.cli.screen import say, working
+from tacit.errors import InvalidParameter, QueryRefused, json_text
+
+if TYPE_CHECKING:
+    from tacit.door import Table
+
+MODELS = ("additive", "linear")
+MARGIN = 1.96
+
+app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False, no_args_is_help=True)
+
+Repeated = list[str] | None
+Source = Annotated[
+    str, typer.Argument(metavar="TABLE|SOURCE", help="A table of the tacit.toml; or a file, with --unit and --budget.")
+]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="What is predicted: public keys, or a public range.")]
+Epsilon = Annotated[str, typer.Option(metavar="E", help="What the fit may cost.", rich_help_panel=ANSWER)]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B", help="The columns to learn from; all with public facts if left out.", rich_help_panel=ANSWER
+    ),
+]
+Where = Annotated[str | None, typer.Option(metavar="SQL", help="Of which rows.", rich_help_panel=ANSWER)]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model", metavar="|".join(MODELS), help="Terms of any shape, or a straight line.", rich_help_panel=ANSWER
+    ),
+]
+Counts = Annotated[
+    bool, typer.Option("--counts", help="The target counts something, and effects multiply.", rich_help_panel=ANSWER)
+]
+Interaction = Annotated[
+    Repeated,
+    typer.Option(metavar="A,B", help="Two columns with a term together. Can be repeated.", rich_help_panel=ANSWER),
+]
+Unit = Annotated[
+    str | None, typer.Option(metavar="COLUMN|ROW", help="Of a file: whose row it is.", rich_help_panel=TABLE)
+]
+Between = Annotated[
+    Repeated,
+    typer.Option(metavar="COLUMN=LOW:HIGH", help="A column's public range. Can be repeated.", rich_help_panel=TABLE),
+]
+Keys = Annotated[
+    Repeated,
+    typer.Option(metavar="COLUMN=A,B", help="A column's public values. Can be repeated.", rich_help_panel=TABLE),
+]
+Type = Annotated[
+    Repeated,
+    typer.Option(metavar="COLUMN=TYPE", help="Of a CSV file: int, float, ... Can be repeated.", rich_help_panel=TABLE),
+]
+Name = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The table's name, if not the file's.", rich_help_panel=TABLE)
+]
+Catalog = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", rich_help_panel=TABLE)
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(metavar="E", help="How much may ever be learned, of a file that is new.", rich_help_panel=LEDGER),
+]
+Delta = Annotated[str | None, typer.Option(metavar="D", help="With --budget, its delta.", rich_help_panel=LEDGER)]
+TryOut = Annotated[bool, typer.Option("--try", help="Keep nothing: for made-up data.", rich_help_panel=LEDGER)]
+Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the record.", rich_help_panel=LEDGER)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]
+Saved = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `tacit model fit --save` wrote.")]
+
+
+@app.callback()
+def model() -> None:
+    """Learn private models of a table: fit once, for a charge; read, predict and export for free.
+
+    `tacit model plan visits --target readmitted --epsilon 1` says what a fit would ask for, for free.
+
+    `tacit model fit visits --target readmitted --epsilon 1 --save model.json` fits and keeps it.
+
+    `tacit model predict model.json rows.csv` predicts for rows that you may see.
+    """
+
+
+@app.command()
+def fit(
+    source: Source,
+    *,
+    target: Target,
+    epsilon: Epsilon,
+    features: Features = None,
+    where: Where = None,
+    model: Model = "additive",
+    counts: Counts = False,
+    interaction: Interaction = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Keep the model, as JSON.", rich_help_panel=ANSWER)
+    ] = None,
+    as_json: Json = False,
+    unit: Unit = None,
+    between: Between = None,
+    keys: Keys = None,
+    type: Type = None,
+    name: Name = None,
+    catalog: Catalog = None,
+    budget: Budget = None,
+    delta: Delta = None,
+    try_out: TryOut = False,
+    analyst: Analyst = None,
+    request_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="One id is charged once.", rich_help_panel=LEDGER)
+    ] = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Fit a private model to a table: charged once, before a row is read; the same fit again is free.
+
+    A target with public keys is classified, one with a public range is a number. Features need public facts, too.
+
+    With a tacit.toml in the folder:
+
+    `tacit model fit visits --target readmitted --epsilon 1 --save model.json`
+
+    Without one:
+
+    `tacit model fit adult.parquet --target income --keys 'income=<=50K,>50K' --features age,hours --between age=17:90
+    --between hours=1:99 --unit ROW --budget 3 --delta 1e-6 --epsilon 1 --save model.json`
+    """
+    _check_writable(save)
+    options = AskOptions(
+        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
+        catalog=catalog, ledger=ledger, try_out=try_out,
+    )  # fmt: skip
+    asked = _features(features)
+    with working("learning"):
+        opened = opening()
+        planned, _ = open_table(options, opened, to_plan=True)
+        estimator = _estimator(planned, target, epsilon, model, interaction, counts=counts)
+        estimator.plan(planned, target=target, features=asked, where=where)  # a refused fit declares no budget
+        table, _ = open_table(options, opened, to_plan=False)
+        estimator.fit(table, target=target, features=asked, where=where, analyst=analyst, request_id=request_id)
+    _tell(table, estimator, save, as_json=as_json)
+
+
+@app.command()
+def plan(
+    source: Source,
+    *,
+    target: Target,
+    epsilon: Epsilon,
+    features: Features = None,
+    where: Where = None,
+    model: Model = "additive",
+    counts: Counts = False,
+    interaction: Interaction = None,
+    as_json: Json = False,
+    unit: Unit = None,
+    between: Between = None,
+    keys: Keys = None,
+    type: Type = None,
+    name: Name = None,
+    catalog: Catalog = None,
+    budget: Budget = None,
+    delta: Delta = None,
+    try_out: TryOut = False,
+    ledger: LedgerPath = None,
+) -> None:
+    """Show what a fit would ask for and cost: free, and no row is read.
+
+    It takes the same words as `tacit model fit`. Example: `tacit model plan visits --target readmitted --epsilon 1`
+    """
+    options = AskOptions(
+        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
+        catalog=catalog, ledger=ledger, try_out=try_out,
+    )  # fmt: skip
+    table, _ = open_table(options, opening(), to_plan=True)
+    estimator = _estimator(table, target, epsilon, model, interaction, counts=counts)
+    text = str(estimator.plan(table, target=target, features=_features(features), where=where))
+    say(json_text({"plan": text.splitlines()}) if as_json else text)
+
+
+@app.command()
+def show(saved: Saved, *, as_json: Json = False) -> None:
+    """Show a saved model: its terms, each with its ±. Free, and of the file alone.
+
+    Example: `tacit model show model.json`
+    """
+    from tacit.learning import load, model_text
+
+    found = load(saved)
+    if as_json:
+        typer.echo(model_text(found), nl=False)
+    else:
+        say(described(found))
+
+
+@app.command()
+def predict(
+    saved: Saved,
+    rows: Annotated[str, typer.Argument(metavar="ROWS", help="A Parquet or CSV file of rows that you may see.")],
+    *,
+    chances: Annotated[bool, typer.Option("--chances", help="Of classes: the probability of each.")] = False,
+    output: Annotated[str | None, typer.Option(metavar="FILE", help="Write it to a CSV file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Predict for rows that you may see: free, since the model is already private.
+
+    What is predicted for a person's own row tells of that row: keep predictions as you keep the rows.
+
+    Example: `tacit model predict model.json rows.csv --chances`
+    """
+    from tacit.learning import load
+
+    _check_writable(output)
+    found = load(saved)
+    frame = _rows(rows, [str(each) for each in getattr(found, "feature_names_in_", ())])
+    columns = _predicted(found, frame, chances=chances)
+    if as_json:
+        text = json.dumps([dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    else:
+        text = _csv(columns)
+    if output is None:
+        typer.echo(text.rstrip("\n"))
+    else:
+        Path(output).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
+
+
+@app.command()
+def sql(saved: Saved) -> None:
+    """Print a saved model as one SQL expression, to predict in any database.
+
+    Example: `tacit model sql model.json`
+    """
+    from tacit.learning import load
+
+    found = load(saved)
+    if not hasattr(found, "to_sql"):
+        raise QueryRefused("this model is not written as SQL\nhint: tacit model predict reads it as it is")
+    typer.echo(found.to_sql())
+
+
+def _tell(table: "Table", estimator: Any, save: str | None, *, as_json: bool) -> None:
+    """Keep a fitted model where that was asked, and print it."""
+    if save is not None:
+        estimator.save(save)
+    if as_json:
+        from tacit.learning import model_text
+
+        typer.echo(model_text(estimator), nl=False)
+        return
+    say(described(estimator))
+    say(_spent(table, estimator))
+    if save is not None:
+        say(f"kept in {save}: tacit model show {save}; tacit model predict {save} rows.csv")
+
+
+def described(estimator: Any) -> str:
+    """Return a fitted model in words: a summary, or each bin of each term with what it adds, and its ±."""
+    if hasattr(estimator, "summary"):
+        return str(estimator.summary())
+    found = estimator.model_
+    lines = [f"{found.target}: what each value adds to the {_scale(found.link)}, ± 95 % for the noise"]
+    names = [feature.name for feature in found.features]
+    for place, shape in enumerate(found.shapes.shapes):
+        if place >= len(names):
+            first, second = found.pairs[place - len(names)]
+            lines.append(f"{names[first]} x {names[second]}: {len(shape.effects[0])} bins")
+            continue
+        lines.append(names[place])
+        rows = _bins(found.features[place], shape)
+        width = max(len(words) for words, _ in rows)
+        lines += [f"  {words.ljust(width)}   {numbers}" for words, numbers in rows]
+    if found.link == "softmax":
+        lines.append(f"numbers are for: {', '.join(str(each) for each in found.classes)}")
+    return "\n".join(lines)
+
+
+def _bins(feature: Any, shape: Any) -> list[tuple[str, str]]:
+    """Return the values of each bin in words, and what it adds to each score."""
+    rows = []
+    for each in range(len(shape.effects[0])):
+        cells = [cell for cell, its in enumerate(shape.bins) if its == each]
+        numbers = [
+            f"{effects[each]:+.2f} ± {MARGIN * deviations[each]:.2f}"
+            for effects, deviations in zip(shape.effects, shape.deviations, strict=True)
+        ]
+        rows.append((feature.words(cells) if cells else "nobody", "   ".join(numbers)))
+    return rows
+
+
+def _scale(link: str) -> str:
+    words = {"logistic": "log-odds of the second class", "softmax": "log-odds of each class", "log": "logarithm"}
+    return words.get(link, "number, as a part of its range")
+
+
+def _estimator(table: "Table", target: str, epsilon: str, kind: str, interaction: Repeated, *, counts: bool) -> Any:
+    """Return the estimator that a target's public facts ask for."""
+    from tacit.learning import AdditiveClassifier, AdditiveRegressor, LinearRegression
+
+    if kind not in MODELS:
+        raise InvalidParameter(f"--model must be one of {', '.join(MODELS)}")
+    pairs: list[Any] = [tuple(each.split(",")) for each in interaction or ()]
+    if kind == "linear":
+        if pairs or counts:
+            raise InvalidParameter("--interaction and --counts are of additive models\nhint: leave out --model linear")
+        return LinearRegression(epsilon)
+    facts = table.frame.declaration.columns.get(target)
+    if counts or (facts is not None and facts.keys is None and facts.type != "bool"):
+        return AdditiveRegressor(epsilon, loss="poisson" if counts else "squared", interactions=pairs)
+    return AdditiveClassifier(epsilon, interactions=pairs)
+
+
+def _features(written: str | None) -> list[str] | None:
+    return None if written is None else [each.strip() for each in written.split(",")]
+
+
+def _spent(table: "Table", estimator: Any) -> str:
+    left = table.session.ledger.left(table.session.registered)
+    words = f"spent: entry {estimator.receipt_.charge} of the ledger; left: {left}"
+    if not estimator.receipt_.durable:
+        words += "\ntrying out: nothing is kept, so the budget protects nobody once this command ends."
+    return words
+
+
+def _check_writable(file: str | None) -> None:
+    """Refuse, before a charge, a file that could not be written."""
+    if file is None:
+        return
+    path = Path(file)
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InvalidParameter(f"{file} cannot be written there\nhint: name a file in a folder you may write to")
+
+
+def _rows(path: str, names: list[str]) -> Any:
+    """Return rows that anybody may have, of a Parquet or CSV file."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    try:
+        if path.endswith(".parquet"):
+            return parquet.read_table(path, columns=names or None)
+        return csv.read_csv(path)
+    except (OSError, pa.ArrowException, ValueError):
+        raise InvalidParameter(
+            f"{path} cannot be read as rows\nhint: a Parquet or CSV file with the model's columns: {', '.join(names)}"
+        ) from None
+
+
+def _predicted(found: Any, frame: Any, *, chances: bool) -> dict[str, list[Any]]:
+    if chances:
+        if not hasattr(found, "predict_proba"):
+            raise InvalidParameter("--chances is of classes, and this model predicts a number\nhint: leave it out")
+        return {
+            str(name): column.tolist()
+            for name, column in zip(found.classes_, found.predict_proba(frame).T, strict=True)
+        }
+    return {"prediction": found.predict(frame).tolist()}
+
+
+def _csv(columns: dict[str, list[Any]]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()

@@ -1,0 +1,222 @@
+"""A fitted model as a file of JSON, and back: noisy integers and public facts, and never code.
+
+A model holds nothing of rows but what was released, so its file may be sent and published. What is read back is equal
+to what was written. A file that somebody else wrote can name no class and run nothing: each field is read as the type
+that the model's own records say, and anything else is refused.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import tacit
+from tacit.errors import InvalidParameter
+from tacit.files import read_small
+from tacit.json_wire import tagged, untagged
+from tacit.learning.additive import AdditiveClassifier, AdditiveRegressor
+from tacit.learning.additive_model import AdditiveModel
+from tacit.learning.estimator import Estimator
+from tacit.learning.linear import LinearRegression
+from tacit.learning.linear_state import LinearState
+from tacit.learning.scoring.sides import RowsUsed
+from tacit.ledger import Receipt
+from tacit.privacy import ApproximateLoss
+from tacit.query import Column
+
+FORMAT = "tacit model 1"
+BYTES_MAX = 1 << 28
+KINDS: dict[str, type[Estimator]] = {
+    "AdditiveClassifier": AdditiveClassifier,
+    "AdditiveRegressor": AdditiveRegressor,
+    "LinearRegression": LinearRegression,
+}
+# What is for rows in arrays is about the rows, and not about the model.
+NOT_KEPT = ("ranges", "keys", "unit", "budget", "ledger")
+NOT_A_MODEL = "the file is not a model that was saved with Tacit\nhint: model.save('model.json') writes one"
+
+
+def model_text(model: Estimator) -> str:
+    """Return a fitted model as JSON; `model_from` reads it."""
+    kind = type(model).__name__
+    if kind not in KINDS:
+        raise InvalidParameter(f"a {kind} is not saved as JSON\nhint: {', '.join(KINDS)} are; others may be pickled")
+    record = {
+        "format": FORMAT,
+        "tacit": tacit.__version__,
+        "kind": kind,
+        "parameters": to_record({k: v for k, v in model.get_params().items() if k not in NOT_KEPT}),
+        "receipt": to_record(getattr(model, "receipt_", None)),
+        "fitted_on": to_record(getattr(model, "fitted_on_", None)),
+        **{name: to_record(value) for name, value in _parts(model).items()},
+    }
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def model_from(text: str) -> Any:
+    """Return the fitted model that a text of `model_text` holds; any other text is refused."""
+    try:
+        return _read(json.loads(text))
+    except InvalidParameter:
+        raise
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, ArithmeticError, IndexError):
+        raise InvalidParameter(NOT_A_MODEL) from None
+
+
+def save(model: Estimator, path: str | Path) -> None:
+    """Write a fitted model to a file of JSON."""
+    text = model_text(model)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError:
+        raise InvalidParameter(
+            "the model cannot be written there\nhint: name a file in a folder that is yours"
+        ) from None
+
+
+def load(path: str | Path) -> Any:
+    """Return the fitted model that was saved in a file.
+
+    `tacit.learning.load("model.json").predict(rows)`
+    """
+    try:
+        text = read_small(Path(path), bytes_max=BYTES_MAX)
+    except OSError:
+        raise InvalidParameter(
+            "there is no such file of a model, or it cannot be read\nhint: load('model.json')"
+        ) from None
+    except ValueError:
+        raise InvalidParameter(NOT_A_MODEL) from None
+    return model_from(text)
+
+
+def _parts(model: Any) -> dict[str, Any]:
+    """Return what a fitted model is made of."""
+    model._fitted()
+    if isinstance(model, LinearRegression):
+        return {"state": model.state_, "loss": model.loss_, "names": _names(model)}
+    return {"model": model.model_, "names": _names(model)}
+
+
+def _names(model: Any) -> bool:
+    """Return whether the columns of a model's rows have names."""
+    return hasattr(model, "feature_names_in_")
+
+
+def _read(record: Mapping[str, Any]) -> Any:
+    if record["format"] != FORMAT:
+        raise InvalidParameter("this model was saved by another version of Tacit\nhint: fit it again; a repeat is free")
+    kind = KINDS[record["kind"]]
+    parameters = untagged(record["parameters"])
+    model: Any = kind(**{name: _tuples(value) for name, value in parameters.items() if name not in NOT_KEPT})
+    if kind is LinearRegression:
+        model.loss_ = from_record(ApproximateLoss, record["loss"])
+        model._set_state(from_record(LinearState, record["state"]))
+        names = list(model.state_.design.features)
+    else:
+        model.model_ = from_record(AdditiveModel, record["model"])
+        _refuse_other_shapes(model.model_)
+        names = [feature.name for feature in model.model_.features]
+    model.n_features_in_ = len(names)
+    vars(model).pop("feature_names_in_", None)
+    if record["names"]:
+        import numpy as np
+
+        model.feature_names_in_ = np.array(names, dtype=object)
+    if record["receipt"] is not None:
+        model.receipt_ = from_record(Receipt, record["receipt"])
+    if record["fitted_on"] is not None:
+        model.fitted_on_ = from_record(RowsUsed, record["fitted_on"])
+    return model
+
+
+def _tuples(value: Any) -> Any:
+    """Return pairs of names as they were given: lists of JSON are tuples in parameters."""
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+def _refuse_other_shapes(model: AdditiveModel) -> None:
+    """Refuse a model whose bins or effects do not fit its features; predicting would fail in other words."""
+    scores = len(model.shapes.intercept)
+    cells = [feature.cells for feature in model.features]
+    cells += [cells[first] * cells[second] for first, second in model.pairs]
+    for shape, size in zip(model.shapes.shapes, cells, strict=True):
+        bins = len(shape.effects[0])
+        lengths = {len(each) for each in (*shape.effects, *shape.deviations)}
+        if len(shape.bins) != size or not 0 <= min(shape.bins) <= max(shape.bins) < bins or lengths != {bins}:
+            raise InvalidParameter(NOT_A_MODEL)
+        if not len(shape.effects) == len(shape.deviations) == scores:
+            raise InvalidParameter(NOT_A_MODEL)
+
+
+# --- records of dataclasses ---
+
+
+def to_record(value: Any) -> Any:
+    """Return a value as JSON has it: a dataclass by the names of its fields, a column by its name."""
+    if isinstance(value, Column):
+        return {"column": value.name}
+    if is_dataclass(value):
+        return {each.name: to_record(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple | list):
+        return [to_record(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): to_record(each) for name, each in value.items()}
+    return tagged(value)
+
+
+def from_record(kind: Any, record: Any) -> Any:
+    """Return the value of a type that a record holds; a record of anything else raises ValueError."""
+    if kind is Any:
+        return untagged(record)
+    if is_dataclass(kind) and isinstance(kind, type):
+        hints = get_type_hints(kind)
+        named = {each.name for each in fields(kind)}
+        if not isinstance(record, dict) or set(record) != named:
+            raise ValueError(kind.__name__)
+        return kind(**{name: from_record(hints[name], each) for name, each in record.items()})
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in (tuple, list):
+        return _sequence(origin, arguments, record)
+    if origin is dict:
+        return {str(name): from_record(arguments[1], each) for name, each in dict(record).items()}
+    if origin in (Union, UnionType):
+        return _one_of(arguments, record)
+    value = untagged(record)
+    known = arguments if origin is Literal else None
+    if (value not in known) if known is not None else not _is(value, kind):
+        raise ValueError(str(kind))
+    return value
+
+
+def _sequence(origin: Any, arguments: tuple[Any, ...], record: Any) -> Any:
+    if not isinstance(record, list):
+        raise TypeError(record)
+    if origin is list or arguments[1:] == (Ellipsis,):
+        return origin(from_record(arguments[0], each) for each in record)
+    return tuple(from_record(each, part) for each, part in zip(arguments, record, strict=True))
+
+
+def _one_of(kinds: tuple[Any, ...], record: Any) -> Any:
+    """Return the one of several types that a record is: nothing, a column, a dataclass, a tuple, or a plain value."""
+    if record is None and NoneType in kinds:
+        return None
+    if Column in kinds:
+        return Column(from_record(str, dict(record)["column"]))
+    for kind in kinds:
+        if is_dataclass(kind) or get_origin(kind) in (tuple, list):
+            return from_record(kind, record)
+    value = untagged(record)
+    if not any(_is(value, kind) for kind in kinds if isinstance(kind, type)):
+        raise ValueError(str(kinds))
+    return value
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
