@@ -4,7 +4,9 @@ A model adds up one effect for each feature. All that is asked of rows is noisy 
 residuals by bin, charged as one batch before a row is read; the rest is arithmetic on what was released.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,12 +21,14 @@ from tacit.learning.scoring.additive_scoring import additive_scoring
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.scoring.sides import RowsUsed, rows_used
 from tacit.learning.shapes import Shapes, learn_shapes
-from tacit.ledger import Receipt
+from tacit.learning.shown.score_sql import score_sql
+from tacit.learning.shown.terms import Terms, explained, term_picture
+from tacit.ledger import Ledger, Receipt
 from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
 # Changed whenever the arithmetic is: a stored model is found by it.
-VERSION = "additive 1"
+VERSION = "additive 2"
 
 
 class Additive:
@@ -44,6 +48,7 @@ class Additive:
     ledger: Any
     model_: AdditiveModel
     receipt_: Receipt
+    _certify: Callable[[], Mapping[str, Any]] | None = None
     fitted_on_: RowsUsed  # so that no score on the same people is taken for a fresh one
 
     def _loss(self) -> str:
@@ -98,6 +103,7 @@ class Additive:
         )
         self.model_ = asked.model(paid.value)
         self.receipt_ = paid.receipt
+        self._certify = partial(asked.table.session.ledger.certificate, paid.receipt.number)
         know_features(self, [feature.name for feature in asked.features], rows)
         self.fitted_on_ = rows_used(asked.table)
         return self
@@ -105,6 +111,38 @@ class Additive:
     def scoring(self, table: Table) -> Scoring:
         """Return the model as public tables, to be scored on protected rows (`Holdout`)."""
         return additive_scoring(self._fitted(), table, self.fitted_on_)
+
+    @property
+    def terms_(self) -> Terms:
+        """The terms by name, each with its bins, their effects and the ± of those; it prints."""
+        return Terms(self._fitted())
+
+    def explain(self) -> str:
+        """Return what the model says, in words: what moves it most, each with its ±."""
+        return explained(self._fitted())
+
+    def plot(self, term: str | None = None, path: str | Path | None = None) -> Any:
+        """Return a picture of one term, or of all; with a path ending in .png, .svg or .html, write it there."""
+        return term_picture(self._fitted(), term, path)
+
+    def to_sql(self, table: str = "people") -> str:
+        """Return a SELECT that scores a table's rows in DuckDB and its like, as `predict_proba` or `predict` would."""
+        return score_sql(self._fitted(), table)
+
+    def certificate(self) -> Mapping[str, Any]:
+        """Return the ledger's signed certificate of the fit; a model that was saved and read again has none."""
+        self._fitted()
+        if self._certify is None:
+            raise InvalidParameter(
+                "this model was read from a file, so it has no ledger to sign with"
+                f"\nhint: tacit certificate {self.receipt_.number}, where the ledger is"
+            )
+        return self._certify()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: parameters, noisy numbers and public facts; never a table or a ledger."""
+        kept = {name: value for name, value in vars(self).items() if name != "_certify"}
+        return kept | ({"ledger": None} if isinstance(kept.get("ledger"), Ledger) else {})
 
     def _fitted(self) -> AdditiveModel:
         if not hasattr(self, "model_"):

@@ -1,0 +1,118 @@
+"""A fitted additive model as one SELECT, to score rows wherever they are: CASE, EXP and arithmetic alone.
+
+It is made of public facts and released numbers. It gives what `predict_proba` and `predict` give, but
+for the last digits, in DuckDB, PostgreSQL and their like; the score itself stays beside it.
+"""
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from typing import Any
+
+from tacit.errors import InvalidParameter
+from tacit.learning.additive_model import AdditiveModel
+from tacit.learning.features import Feature, plain
+from tacit.plan import UNIT
+
+SCORE = "tacit_score"
+
+
+def score_sql(model: AdditiveModel, table: str) -> str:
+    """Return a SELECT of all columns of a table with the model's probabilities, or its prediction."""
+    if not isinstance(table, str) or not table.strip():
+        raise InvalidParameter("name the table to score\nhint: to_sql('people')")
+    count = len(model.shapes.intercept)
+    names = [f"{SCORE}_{place}" if count > 1 else SCORE for place in range(count)]
+    scores = [f"{_sum(model, place)} AS {name}" for place, name in enumerate(names)]
+    shown = ",\n  ".join(_outputs(model, names))
+    inner = ",\n  ".join(scores)
+    return f"SELECT scored.*,\n  {shown}\nFROM (SELECT *,\n  {inner}\nFROM {named(table)}) AS scored"
+
+
+def _sum(model: AdditiveModel, place: int) -> str:
+    """Return the score of one class: the intercept and a CASE for each term."""
+    parts = [_number(model.shapes.intercept[place])]
+    count = len(model.features)
+    for at, shape in enumerate(model.shapes.shapes):
+        effects = [_number(each) for each in shape.effects[place]]
+        if at < count:
+            parts.append(_case(model.features[at], [effects[found] for found in shape.bins]))
+            continue
+        first, second = (model.features[each] for each in model.pairs[at - count])
+        rows = [shape.bins[cell * second.cells : (cell + 1) * second.cells] for cell in range(first.cells)]
+        inner = {tuple(row): _case(second, [effects[found] for found in row]) for row in rows}
+        parts.append(_case(first, [inner[tuple(row)] for row in rows]))
+    return "\n    + ".join(parts)
+
+
+def _outputs(model: AdditiveModel, scores: Sequence[str]) -> list[str]:
+    if model.link == "identity":
+        return [f"{_number(model.low)} + {_number(model.width)} * LEAST(GREATEST({scores[0]}, 0e0), 1e0) AS prediction"]
+    if model.link == "log":
+        return [f"{_number(model.low)} + {_number(model.width)} * EXP(LEAST({scores[0]}, 0e0)) AS prediction"]
+    if model.link == "softmax":
+        most = f"GREATEST({', '.join(scores)})"
+        total = " + ".join(f"EXP({each} - {most})" for each in scores)
+        return [
+            f"EXP({each} - {most}) / ({total}) AS {named(f'probability of {name}')}"
+            for each, name in zip(scores, model.classes, strict=True)
+        ]
+    clip = min(max(model.shapes.clip / UNIT, 0.5), 1.0)
+    chance, written = f"(1e0 / (1e0 + EXP(-{scores[0]})))", _number(clip)
+    second = (
+        f"CASE WHEN {chance} < {_number(1 - clip)} THEN {chance} / ({chance} + {written})"
+        f" WHEN {chance} > {written} THEN {written} / (1e0 - {chance} + {written}) ELSE {chance} END"
+    )
+    return [f"{second} AS {named(f'probability of {model.classes[1]}')}"]
+
+
+def _case(feature: Feature, texts: Sequence[str]) -> str:
+    """Return a CASE that gives each cell its text; neighbours with the same text share a condition."""
+    column, missing = named(feature.name), texts[-1]
+    if len(set(texts)) == 1:
+        return f"({missing})"
+    if feature.column.measured is None:
+        return _listed_case(feature, column, texts)
+    lines = [f"WHEN {column} IS NULL{_or_nan(feature, column)} THEN {missing}"]
+    inner = list(texts[:-1])
+    for cell, start in enumerate(feature.starts):
+        if inner[cell] != inner[cell + 1]:
+            lines.append(f"WHEN {column} < {_number(float(start))} THEN {inner[cell]}")
+    return f"(CASE {' '.join(lines)} ELSE {inner[-1]} END)"
+
+
+def _listed_case(feature: Feature, column: str, texts: Sequence[str]) -> str:
+    by_text: dict[str, list[str]] = {}
+    for value, text in zip(feature.column.listed, texts, strict=False):
+        if text != texts[-1]:
+            by_text.setdefault(text, []).append(literal(value))
+    lines = [f"WHEN {column} IN ({', '.join(values)}) THEN {text}" for text, values in by_text.items()]
+    return f"(CASE {' '.join(lines)} ELSE {texts[-1]} END)"
+
+
+def _or_nan(feature: Feature, column: str) -> str:
+    return f" OR LOWER(CAST({column} AS VARCHAR)) = 'nan'" if feature.type == "float" else ""
+
+
+def named(name: str) -> str:
+    """Return a name in double quotes."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: Any) -> str:
+    """Return a listed value as SQL writes it."""
+    value = plain(value)
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return str(value) if isinstance(value, int) else _number(value)
+
+
+def _number(value: float) -> str:
+    """Return a float as a DOUBLE that is read as the same one."""
+    written = f"{value:.17e}"
+    return f"({written})" if value < 0 else written

@@ -1,0 +1,223 @@
+"""The terms of a fitted additive model, as tables, in words and as pictures: every bin with its effect and the ± of it.
+
+The ± is for 95 % and holds the noise of privacy, the chance of sampling, and how far shrinking may have moved the
+effect (`priors.py`). Where a term was made monotone afterwards, it is the ± of the effect before.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import InvalidParameter, did_you_mean, printable
+from tacit.learning.additive_model import MARGIN, AdditiveModel
+from tacit.learning.shapes import Shape
+from tacit.pictures import Cell, Panel, Sheet, Spec, as_chart, chart, check_path, page, write
+
+# Of a picture: the letters of a line of its title and its notes, and how many terms it has at most.
+LETTERS = (64, 96)
+TERMS_MOST = 12
+
+
+@dataclass(frozen=True)
+class TermBin:
+    """One bin of a term: what it holds in words, about how many people, its effect and the ± of it."""
+
+    holds: str
+    people: float  # noisy
+    effect: float
+    error: float
+    place: float | None = None  # on the axis of an ordered number: the middle of the bin
+
+
+@dataclass(frozen=True, repr=False)
+class ShownTerm:
+    """One term: its bins for one class of several, or for the score that the model has; it prints as a table."""
+
+    name: str
+    unit: str  # what effects are in
+    by_class: Mapping[Any, tuple[TermBin, ...]]
+
+    @property
+    def bins(self) -> tuple[TermBin, ...]:
+        """The bins, of the last class where there are several."""
+        return list(self.by_class.values())[-1]
+
+    @property
+    def size(self) -> float:
+        """How far the term moves scores: the standard deviation of its effects over all people."""
+        return max(_spread(bins) for bins in self.by_class.values())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return each bin as plain values."""
+        several = len(self.by_class) > 1
+        return [
+            ({"class": name} if several else {})
+            | {"bin": each.holds, "people": round(each.people), "effect": each.effect, "error": each.error}
+            for name, bins in self.by_class.items()
+            for each in bins
+        ]
+
+    def __str__(self) -> str:
+        lines = []
+        for name, bins in self.by_class.items():
+            of_class = f", class {name}" if len(self.by_class) > 1 else ""
+            rows = [(self.name + of_class, "about people", f"effect ({self.unit})")]
+            rows += [
+                (each.holds, f"{max(each.people, 0):,.0f}", f"{each.effect:+.3g} ± {each.error:.2g}") for each in bins
+            ]
+            widths = [max(len(row[place]) for row in rows) for place in range(3)]
+            lines += [f" {row[0].ljust(widths[0])}   {row[1].rjust(widths[1])}   {row[2]}".rstrip() for row in rows]
+        return printable("\n".join(lines), keeping="\n")
+
+    __repr__ = __str__
+
+
+class Terms(Mapping[str, ShownTerm]):
+    """The terms of a model by name: features, then interactions such as "age x sex"; it prints, largest first."""
+
+    def __init__(self, model: AdditiveModel) -> None:
+        self._terms = {name: _term(model, place, name) for place, name in enumerate(model.term_names)}
+
+    def __getitem__(self, name: str) -> ShownTerm:
+        if name not in self._terms:
+            raise InvalidParameter(f"the model has no term '{name}'{did_you_mean(name, self._terms)}")
+        return self._terms[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._terms
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terms)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+    def largest_first(self) -> list[ShownTerm]:
+        """Return the terms in the order of how far they move scores."""
+        return sorted(self._terms.values(), key=lambda term: -term.size)
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(term) for term in self.largest_first())
+
+    __repr__ = __str__
+
+
+def explained(model: AdditiveModel) -> str:
+    """Return what a model says, in words: what it starts from, and what moves it most, each with its ±."""
+    terms = Terms(model)
+    what = _predicted(model)
+    lines = [f"{what}, as the sum of {len(terms)} terms and a start. Effects are in {unit_of(model)}, ± for 95 %."]
+    quiet = []
+    for term in terms.largest_first():
+        if term.size < 1e-9 or all(abs(each.effect) <= each.error for each in term.bins):
+            quiet.append(term.name)
+            continue
+        bins = [each for each in term.bins if each.error > 0] or list(term.bins)
+        low, high = min(bins, key=lambda each: each.effect), max(bins, key=lambda each: each.effect)
+        lines.append(
+            f"- {term.name}: from {low.effect:+.2g} ± {low.error:.1g} ({low.holds})"
+            f" to {high.effect:+.2g} ± {high.error:.1g} ({high.holds})"
+        )
+    if quiet:
+        lines.append(f"No effect is told from noise: {', '.join(quiet)}.")
+    lines.append("A bin's effect is beside the others of its term; it says what goes together, not what causes what.")
+    return printable("\n".join(lines), keeping="\n")
+
+
+def unit_of(model: AdditiveModel) -> str:
+    """Return what effects are in."""
+    if model.link == "identity":
+        return model.target
+    return "log-odds" if model.link == "logistic" else "log"
+
+
+def _predicted(model: AdditiveModel) -> str:
+    if model.link == "logistic":
+        return f"The log-odds that {model.target} is {model.classes[1]}"
+    if model.link == "softmax":
+        return f"The log of how probable each {model.target} is (effects below: {model.classes[-1]})"
+    return f"{model.target}" if model.link == "identity" else f"The log of {model.target}"
+
+
+def _spread(bins: tuple[TermBin, ...]) -> float:
+    people = sum(each.people for each in bins) or 1.0
+    mean = sum(each.people * each.effect for each in bins) / people
+    return sqrt(sum(each.people * (each.effect - mean) ** 2 for each in bins) / people)
+
+
+def _term(model: AdditiveModel, place: int, name: str) -> ShownTerm:
+    shape = model.shapes.shapes[place]
+    scale = model.width if model.link == "identity" else 1.0
+    names = model.classes if model.link == "softmax" else (None,)
+    words, places = _words(model, place, shape)
+    by_class = {
+        each: tuple(
+            TermBin(words[at], shape.people[at], scale * effect, scale * MARGIN * deviation, places[at])
+            for at, (effect, deviation) in enumerate(zip(effects, deviations, strict=True))
+        )
+        for each, effects, deviations in zip(names, shape.effects, shape.deviations, strict=True)
+    }
+    return ShownTerm(name, unit_of(model), by_class)
+
+
+def _words(model: AdditiveModel, place: int, shape: Shape) -> tuple[list[str], list[float | None]]:
+    """Return what each bin holds in words, and the middle of each bin of an ordered number."""
+    cells: list[list[int]] = [[] for _ in shape.people]
+    for cell, found in enumerate(shape.bins):
+        cells[found].append(cell)
+    if place < len(model.features):
+        feature = model.features[place]
+        middles: list[float | None] = []
+        for group in cells:
+            inner = [cell for cell in group if cell != feature.cells - 1]
+            if feature.column.measured is None or not inner:
+                middles.append(None)
+            else:
+                middles.append(sum(feature.span(inner[0], inner[-1])) / 2)
+        return [feature.words(group) for group in cells], middles
+    first, second = (model.features[each] for each in model.pairs[place - len(model.features)])
+    shown = []
+    for group in cells:
+        ofs = sorted({cell // second.cells for cell in group}), sorted({cell % second.cells for cell in group})
+        shown.append(f"{first.words(ofs[0])} / {second.words(ofs[1])}")
+    return shown, [None] * len(cells)
+
+
+# ---- Pictures ------------------------------------------------------------------------------------------------------
+
+
+def term_picture(model: AdditiveModel, term: str | None, path: str | Path | None) -> Any:
+    """Return a picture of one term, or of the largest ones; with a path, write it there and return the path."""
+    if path is not None:
+        check_path(Path(path))
+    terms = Terms(model)
+    shown = [terms[term]] if term is not None else terms.largest_first()[:TERMS_MOST]
+    bodies: list[Spec] = [chart(_sheet(each)) for each in shown]
+    for body, each in zip(bodies, shown, strict=True):
+        body["title"] = {"text": each.name, "anchor": "start", "fontSize": 13, "offset": 8}
+    body = bodies[0] if len(bodies) == 1 else {"vconcat": bodies, "spacing": 30}
+    title = f"What moves {model.target}" if term is None else f"{term}: what it adds to {model.target}"
+    notes = [f"Effects in {unit_of(model)}; lines are ± for 95 %, the noise of privacy included."]
+    if len(terms) > len(shown) and term is None:
+        notes.append(f"The {len(shown)} largest of {len(terms)} terms.")
+    spec = page(body, title=title, notes=notes, letters=LETTERS)
+    return as_chart(spec) if path is None else write(spec, Path(path))
+
+
+def _sheet(term: ShownTerm) -> Sheet:
+    """Return a term as labels with points: ordered bins stay in their order, from top to bottom."""
+    cells: list[Cell] = []
+    groups = [] if len(term.by_class) == 1 else [str(name) for name in term.by_class]
+    for name, bins in term.by_class.items():
+        group = str(name) if groups else ""
+        cells += [_cell(each, group) for each in bins]
+    labels = tuple(dict.fromkeys(cell.label for cell in cells))
+    panel = Panel(f"effect ({term.unit})", "point", tuple(cells))
+    return Sheet((panel,), term.name, "none", "class" if groups else None, labels, tuple(groups), None)
+
+
+def _cell(each: TermBin, group: str) -> Cell:
+    text = f"{each.effect:+.2f} ± {each.error:.2f}"
+    return Cell(each.holds, None, group, each.effect, each.effect - each.error, each.effect + each.error, text)

@@ -1,0 +1,101 @@
+"""What a fitted additive model shows: terms with ±, words, pictures, and SQL that scores as it does."""
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.learning import AdditiveClassifier, AdditiveRegressor
+from tacit.learning.additive import Additive
+from tacit.learning.bins import Coarse, bins_of
+from tests.learning.test_additive import FEATURES, ROWS, table
+
+
+@pytest.fixture(scope="module")
+def classifier() -> AdditiveClassifier:
+    """A model with an interaction, and a term that may only rise."""
+    model = AdditiveClassifier(50, rounds=12, interactions=[("age", "sex")], monotone={"age": 1})
+    return model.fit(table(), target="buys", features=FEATURES)
+
+
+@pytest.fixture(scope="module")
+def others() -> list[Additive]:
+    """A model of several classes, of a number, and of a count."""
+    return [
+        AdditiveClassifier(50, rounds=8).fit(table(), target="grade", features=FEATURES),
+        AdditiveRegressor(50, rounds=8).fit(table(), target="visits", features=FEATURES),
+        AdditiveRegressor(50, rounds=8, loss="poisson").fit(table(), target="visits", features=FEATURES),
+    ]
+
+
+# odd cells: what is missing, beyond a range, on the edge of a cell, or not listed
+ODD = pa.table(
+    {
+        "age": pa.array([None, 17, 91, 18, 90, 54, 30]),
+        "pay": pa.array([0, 1, -5, 200_000, 100_000, None, 3]),
+        "sex": pa.array(["f", None, "x", "m", "f", "m", "'"]),
+        "is_new": pa.array([True, False, None, True, True, False, False]),
+    }
+)
+
+
+@pytest.mark.parametrize("rows", [ROWS.slice(0, 300), ODD], ids=["rows", "odd"])
+def test_sql_scores_as_the_model_does(classifier, others, rows):
+    connection = duckdb.connect()
+    connection.register("people", rows.append_column("place", pa.array(range(len(rows)))))
+    for model in (classifier, *others):
+        scored = connection.sql(f"SELECT * FROM ({model.to_sql('people')}) ORDER BY place").fetchnumpy()
+        if isinstance(model, AdditiveRegressor):
+            expected = model.predict(rows)[:, None]
+            found = [scored["prediction"]]
+        else:
+            expected = model.predict_proba(rows)[:, -1:]
+            found = [scored[f"probability of {model.classes_[-1]}"]]
+        assert np.abs(np.array(found).T - expected).max() < 1e-9
+
+
+def test_every_bin_of_every_term_has_an_effect_and_its_error(classifier):
+    terms = classifier.terms_
+    assert list(terms) == [*FEATURES, "age x sex"]
+    assert all(each.error > 0 for each in terms["sex"].bins if each.holds in ("f", "m"))
+    effects = {each.holds: each.effect for each in terms["sex"].bins}
+    assert effects["m"] - effects["f"] > 0.3  # 2 of the score, of which the interaction may take a part
+    assert "missing" in str(terms["age"])
+    assert "±" in classifier.explain()
+
+
+def test_a_monotone_term_never_falls(classifier):
+    effects = [each.effect for each in classifier.terms_["age"].bins if each.place is not None]
+    assert effects == sorted(effects)
+    assert len(effects) > 5
+
+
+def test_a_model_is_drawn(classifier, tmp_path):
+    written = classifier.plot("age", tmp_path / "age.svg")
+    assert "log-odds" in written.read_text(encoding="utf-8")
+    assert classifier.plot() is not None
+    with pytest.raises(tacit.InvalidParameter, match="no term 'agee'"):
+        classifier.plot("agee")
+
+
+def test_a_fit_has_a_certificate_that_a_saved_model_has_not(classifier):
+    import pickle
+
+    assert classifier.certificate()
+    with pytest.raises(tacit.InvalidParameter, match="no ledger to sign with"):
+        pickle.loads(pickle.dumps(classifier)).certificate()
+
+
+def test_noise_on_empty_cells_makes_no_bins():
+    rng = np.random.default_rng(3)
+    people = np.zeros(257)
+    people[0] = 30_000
+    noisy = people + rng.normal(0, 300, 257)
+    coarse = Coarse(
+        np.array([30_000.0, *rng.normal(0, 300, 16)]), np.array([0, *np.repeat(np.arange(1, 17), 16)][:256])
+    )
+    bins = bins_of(noisy, ordered=True, least=600, most=32, noise=300, coarse=coarse)
+    plain = bins_of(noisy, ordered=True, least=600, most=32)
+    assert bins.size <= 6 < plain.size  # seeded: without the coarse cells, noise is taken for people
+    assert bins.cells(0) == [0]
