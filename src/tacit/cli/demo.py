@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -57,18 +57,23 @@ _VISITS = f"""
 
 def write_visits(path: Path) -> None:
     """Write the table as Parquet: patient_id, age, ward and days, one row for each visit."""
-    import duckdb
-
-    duckdb.connect().execute(f"COPY ({_VISITS}) TO $path (FORMAT parquet)", {"path": str(path)})
+    _quiet_engine().execute(f"COPY ({_VISITS}) TO $path (FORMAT parquet)", {"path": str(path)})
 
 
 def true_visits(path: Path) -> Mapping[str, tuple[int, int, float]]:
     """Return the truth, which only a demo may show: each ward's people, visits and mean stay."""
+    question = "SELECT ward, count(DISTINCT patient_id), count(*), avg(days) FROM read_parquet(?) GROUP BY ward"
+    rows = _quiet_engine().execute(question, [str(path)]).fetchall()
+    return {ward: (people, visits, days) for ward, people, visits, days in rows}
+
+
+def _quiet_engine() -> Any:
+    """Return a connection that draws no progress bar into what a demo prints."""
     import duckdb
 
-    question = "SELECT ward, count(DISTINCT patient_id), count(*), avg(days) FROM read_parquet(?) GROUP BY ward"
-    rows = duckdb.connect().execute(question, [str(path)]).fetchall()
-    return {ward: (people, visits, days) for ward, people, visits, days in rows}
+    connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
+    return connection
 
 
 # --- the story ---
