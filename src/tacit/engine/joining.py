@@ -85,7 +85,11 @@ def some_units(relation: SomeUnits, source: Source, unit: str | None) -> Source:
     conditions = [place >= f"{relation.first:0{PLACE_DIGITS}x}"]
     if relation.end < PLACES:
         conditions.append(place < f"{relation.end:0{PLACE_DIGITS}x}")
-    return replace(source, table=table.filter(conditions))
+    if not relation.hands:
+        return replace(source, table=table.filter(conditions))
+    number = (ibis.literal("0x") + place).cast("int64")
+    dealt = table.filter(conditions).mutate(**{relation.hand: number * relation.hands // PLACES})
+    return replace(source, table=dealt)
 
 
 def _row_text(value: ir.Value) -> ir.StringValue:

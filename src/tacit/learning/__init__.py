@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
     from tacit.learning.scoring.sides import RowsUsed, rows_used
     from tacit.learning.scoring.tuning import Tuned, tune
+    from tacit.learning.teachers import Student, Teachers, Votes
 
 __all__ = [
     "PCA",
@@ -32,7 +33,10 @@ __all__ = [
     "Score",
     "Scoring",
     "SqlModel",
+    "Student",
+    "Teachers",
     "Tuned",
+    "Votes",
     "load",
     "model_text",
     "noise_for",
@@ -53,6 +57,9 @@ _HOMES = {
     "Score": "tacit.learning.scoring.judge",
     "Scoring": "tacit.learning.scoring.scorable",
     "SqlModel": "tacit.learning.scoring.scorable",
+    "Student": "tacit.learning.teachers",
+    "Teachers": "tacit.learning.teachers",
+    "Votes": "tacit.learning.teachers",
     "Tuned": "tacit.learning.scoring.tuning",
     "tune": "tacit.learning.scoring.tuning",
     "overfitting_story": "tacit.learning.scoring.overfitting",

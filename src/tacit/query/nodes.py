@@ -289,7 +289,8 @@ class SomeUnits:
     """All rows of those units of `source` whose place is `first` or more and below `end`.
 
     A unit's place is a number below PLACES, and a hash of the salt and the unit alone. Where every row is its own unit
-    it is a hash of the salt and the row's own values in `columns`.
+    it is a hash of the salt and the row's own values in `columns`. With `hands` above 0 there is one column more,
+    `hand`: which of so many hands the unit was dealt to, by its place.
     """
 
     source: "Relation"
@@ -297,6 +298,8 @@ class SomeUnits:
     first: int
     end: int
     columns: tuple[str, ...] = ()
+    hands: int = 0
+    hand: str = ""
 
 
 Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked | SomeUnits

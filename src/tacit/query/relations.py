@@ -85,7 +85,7 @@ def narrowed(relation: Relation, needed: Collection[str], unit: str | None) -> R
             relation, source=inner(relation.source, [relation.where, *(key.expression for key in kept)]), columns=kept
         )
     if isinstance(relation, SomeUnits):
-        read = sorted({*wanted, *relation.columns})
+        read = sorted({*wanted, *relation.columns} - ({relation.hand} if relation.hands else set()))
         return replace(relation, source=inner(relation.source, [Column(name) for name in read]))
     if isinstance(relation, PerUnit):
         outputs = tuple(output for output in relation.outputs if output.name in wanted)
@@ -132,7 +132,9 @@ def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) 
         return row_wise_declaration(relation, inner)
     if isinstance(relation, SomeUnits):
         people = None if inner.population is None else inner.population * (relation.end - relation.first) // PLACES
-        return replace(inner, rows=None, population=people)
+        dealt = {relation.hand: ColumnFacts("int", between=(Fraction(0), Fraction(relation.hands)))}
+        columns = {**inner.columns, **(dealt if relation.hands else {})}
+        return replace(inner, columns=columns, rows=None, population=people)
     if isinstance(relation, Marked):
         return marked_declaration(relation, inner)
     assert_never(relation)
