@@ -18,7 +18,8 @@ Tree = dict[str, str]
 LAYERS = (
     ("cli",),
     ("server",),
-    ("auditing", "learning", "remote"),
+    ("auditing", "remote"),
+    ("learning",),
     ("door",),
     ("together",),
     ("forecast", "session"),
@@ -93,7 +94,7 @@ RANDOM_MODULES = ("random", "numpy.random", "np.random")
 FACE_NAMES_MAX = {
     "accounting": 32,
     "answer": 31,  # as JSON; what a ledger keeps, and as an answer again; a forecast is made of terms of intervals
-    "auditing": 10,
+    "auditing": 11,  # models too
     "auditing/attacks": 7,
     "door": 18,  # commands open tables too; a client has the same verbs; a server says what is left
     "engine": 10,  # relations are computed here, public tables read, engines picked by the source, rows coded

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tacit.accounting import amplified, compose, explain, parallel, poisson_sample, shuffled
     from tacit.answer import Answer
-    from tacit.auditing import audit, audit_question, bet_on
+    from tacit.auditing import audit, audit_model, audit_question, bet_on
     from tacit.door import Question, Table, catalog, public, table
     from tacit.errors import (
         BudgetExceeded,
@@ -94,6 +94,7 @@ __all__ = [
     "TopK",
     "amplified",
     "audit",
+    "audit_model",
     "audit_question",
     "bet_on",
     "catalog",
@@ -151,6 +152,7 @@ _HOMES = {
     "TopK": "tacit.selection",
     "amplified": "tacit.accounting",
     "audit": "tacit.auditing",
+    "audit_model": "tacit.auditing",
     "audit_question": "tacit.auditing",
     "bet_on": "tacit.auditing",
     "catalog": "tacit.door",

@@ -135,3 +135,20 @@ def test_no_loss_converts_to_no_loss() -> None:
     assert convert.zcdp_to_delta(Fraction(0), Fraction(1)) == 0
     assert convert.zcdp_to_epsilon(Fraction(0), MILLIONTH) == 0
     assert convert.to_approximate(PureLoss(Fraction(0)), Fraction(0)) == ApproximateLoss(Fraction(0), Fraction(0))
+
+
+def test_a_rho_within_a_tiny_epsilon_is_found_in_a_few_steps(monkeypatch: pytest.MonkeyPatch):
+    tried = []
+    honest = convert.zcdp_to_epsilon
+
+    def counted(rho: Fraction, delta: Fraction) -> Fraction:
+        tried.append(rho)
+        if len(tried) > 100:
+            pytest.fail("the search goes on and on")
+        return honest(rho, delta)
+
+    monkeypatch.setattr(convert, "zcdp_to_epsilon", counted)
+    at, delta = Fraction(1, 10**12), Fraction(1, 2 * 10**21)
+    found = convert.rho_within(at, delta)
+    assert 0 < found
+    assert honest(found, delta) <= at

@@ -1,6 +1,7 @@
 """Additive models: what they learn from a table, what they cost, what they refuse, and what they say of other rows."""
 
 import pickle
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -123,3 +124,16 @@ def test_texts_without_keys_and_numbers_without_ranges_are_refused_in_words():
         AdditiveClassifier().plan(table(columns=columns), target="buys", features=["pay", "age"])
     with pytest.raises(tacit.QueryRefused, match="needs a delta"):
         AdditiveClassifier().plan(table(budget=tacit.epsilon(1)), target="buys", features=FEATURES)
+
+
+def test_classes_of_decimals_are_found_by_their_exact_values():
+    rows = pa.table(
+        {
+            "id": list(range(22)),
+            "age": [place % 10 for place in range(22)],
+            "grade": pa.array([Decimal(place % 11) / 10 for place in range(22)], pa.decimal128(5, 1)),
+        }
+    )
+    table = protected(rows, columns={"age": {"between": (0, 9)}, "grade": {"between": (0, 1)}})
+    asked = AdditiveClassifier(epsilon=1).plan(table, target="grade", features=["age"])
+    assert asked.classes == tuple(place / 10 if place % 10 else place // 10 for place in range(11))

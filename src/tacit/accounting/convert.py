@@ -60,9 +60,9 @@ def rho_within(epsilon: Fraction, delta: Fraction) -> Fraction:
     def rho() -> arb:
         return ((ball(epsilon) - _order_cost(order, delta)) / ball(1 + order)).nonnegative_part()
 
-    best = downward(rho)
+    best, less = downward(rho), Fraction(1, 2**36)
     while best > 0 and (zcdp_to_epsilon(best, delta) > epsilon or zcdp_to_delta(best, epsilon) > delta):
-        best = best * (1 - Fraction(1, 2**36))
+        best, less = best * (1 - less), min(2 * less, Fraction(1, 2))  # where floats err by more, in a few steps
     return best
 
 

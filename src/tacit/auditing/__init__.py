@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from tacit.auditing.attacks.people import People, read_people
     from tacit.auditing.function_audit import audit
     from tacit.auditing.mechanisms import SUBJECTS, audit_mechanism
+    from tacit.auditing.model_audit import audit_model
     from tacit.auditing.question_audit import audit_plan, audit_question
     from tacit.auditing.result import AuditResult
     from tacit.auditing.selftest import run_selftest
@@ -18,6 +19,7 @@ __all__ = [
     "People",
     "audit",
     "audit_mechanism",
+    "audit_model",
     "audit_plan",
     "audit_question",
     "bet_on",
@@ -32,6 +34,7 @@ _HOMES = {
     "SUBJECTS": "tacit.auditing.mechanisms",
     "audit": "tacit.auditing.function_audit",
     "audit_mechanism": "tacit.auditing.mechanisms",
+    "audit_model": "tacit.auditing.model_audit",
     "audit_plan": "tacit.auditing.question_audit",
     "audit_question": "tacit.auditing.question_audit",
     "bet_on": "tacit.auditing.sequential",

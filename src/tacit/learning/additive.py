@@ -20,7 +20,7 @@ from tacit.learning.rounds import train
 from tacit.learning.scoring.additive_scoring import additive_scoring
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.scoring.sides import RowsUsed, rows_used
-from tacit.learning.shapes import Shapes, learn_shapes
+from tacit.learning.shapes import Shapes
 from tacit.learning.shown.score_sql import score_sql
 from tacit.learning.shown.terms import Terms, explained, term_picture
 from tacit.ledger import Ledger, Receipt
@@ -95,7 +95,7 @@ class Additive:
             asked=asked.asked,
             key=repr((VERSION, asked.recipe)),
             words=asked.words,
-            steps=lambda rounds: learn_shapes(rounds, asked.recipe),
+            steps=asked.learn,
             encode=Shapes.to_json,
             decode=Shapes.from_json,
             analyst=analyst,

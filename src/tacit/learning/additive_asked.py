@@ -13,7 +13,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.additive_model import MARGIN, AdditiveModel
 from tacit.learning.features import NUMBERS, Feature, coarse_of, feature_of, features_of, known_column, plain
 from tacit.learning.price import noise_for
-from tacit.learning.shapes import BINS_MOST, Recipe, Shapes
+from tacit.learning.shapes import BINS_MOST, AskedRounds, Recipe, Shapes, learn_shapes
 from tacit.plan import (
     STEPS_MOST,
     UNIT,
@@ -71,6 +71,10 @@ class Asked:
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
     recipe: Recipe
+
+    def learn(self, rounds: AskedRounds) -> Shapes:
+        """Return the shapes that noisy rounds tell: all that a fit does after its charge."""
+        return learn_shapes(rounds, self.recipe)
 
     def model(self, shapes: Shapes) -> AdditiveModel:
         """Return the model that shapes make."""
