@@ -181,7 +181,8 @@ def target_of(table: Table, target: str, loss: str) -> tuple[CodedColumn, tuple[
                     f"'{target}' is a number of many values, not a class\nhint: AdditiveRegressor predicts numbers;"
                     f" or declare its classes: columns={{'{target}': {{'keys': [...]}}}}"
                 )
-            values = [plain(Fraction(each)) for each in feature.middles().tolist()]
+            grid = feature.column.measured
+            values = [plain(grid.step * (grid.low + step)) for step in range(feature.cells - 1)]
         if not 2 <= len(values) <= CLASSES_MOST:
             raise QueryRefused(f"'{target}' must have between 2 and {CLASSES_MOST} classes\nhint: declare its keys")
         return feature.column, tuple(sorted(values)), None
