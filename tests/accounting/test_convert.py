@@ -150,5 +150,5 @@ def test_a_rho_within_a_tiny_epsilon_is_found_in_a_few_steps(monkeypatch: pytest
     monkeypatch.setattr(convert, "zcdp_to_epsilon", counted)
     at, delta = Fraction(1, 10**12), Fraction(1, 2 * 10**21)
     found = convert.rho_within(at, delta)
-    assert 0 < found
+    assert found > 0
     assert honest(found, delta) <= at

@@ -1,6 +1,6 @@
 """Audit a model: train it again and again with and without one planted person, and tell which training it was.
 
-The tables are made up, so no row of anybody is read and nothing is charged. The attacker is the strongest there is: they
+The tables are made up, so no row of anybody is read and nothing is charged. The attacker is the strongest: they
 know every other person's row, see the noisy integers of every round, and compute the exact likelihood ratio of the two
 tables. That ratio is known before a draw is made, so the event is fixed beforehand and every training is a test.
 """
@@ -58,7 +58,7 @@ def audit_model(
 ) -> AuditResult:
     """Return what training a model `draws` times with, and as often without, one planted person demonstrates.
 
-    `model` is an estimator that is not fitted, with its epsilon and delta. A crowd of made-up `people` has three columns
+    `model` is an estimator that is not fitted, with its epsilon and delta. A made-up crowd of `people` has 3 columns
     and one target, of so many `classes` or a number; the planted person is unlike all of them. Free; no row is read.
 
     >>> import tacit
