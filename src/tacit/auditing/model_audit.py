@@ -95,11 +95,12 @@ def _made_up(people: int, classes: int, budget: Loss, *, numeric: bool, planted:
     rows += [(people, 9, "m", "c", unusual)] if planted else []
     names = ("person", *FEATURES, TARGET)
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    declared: dict[str, Any] = {**FEATURES, TARGET: {"between": (0, 100)} if numeric else {"keys": kinds}}
     return table(
         pa.table(columns),
         unit="person",
         name="made_up",
-        columns={**FEATURES, TARGET: {"between": (0, 100)} if numeric else {"keys": kinds}},
+        columns=declared,
         budget=budget,
         ledger=":memory:",
         accept_large_delta=True,
