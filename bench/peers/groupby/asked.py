@@ -6,9 +6,12 @@ and means in Python's own numbers; giving them is not part of the time.
 """
 
 import json
-import os
 import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+from processor import processor_seconds
 
 EPSILON, DELTA = 1.0, 1e-6
 ITEMS_PER_PERSON, ROWS_PER_ITEM = 5, 2
@@ -30,20 +33,6 @@ def main(answer, *, warm_up=None):
     shown = [len(each["item"]) for each in answers]
     kept = answers if asked["answers"] else None
     print(json.dumps({"seconds": seconds, "processor seconds": processor, "shown": shown, "answers": kept}))
-
-
-def processor_seconds():
-    """Return what all processes of this session have used: Python, a JVM, its workers; each script has a session."""
-    ticks, session = 0, os.getsid(0)
-    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else []):
-        try:
-            with open(f"/proc/{name}/stat") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session:
-            ticks += sum(map(int, fields[11:15]))  # its own, and those of children that it has waited for
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def columns(item, count, total, mean=None):

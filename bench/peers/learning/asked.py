@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
-from groupby.asked import processor_seconds
+from processor import processor_seconds
 
 DELTA = 1e-5
 SHARE = 0.8

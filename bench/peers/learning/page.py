@@ -136,7 +136,7 @@ def times(figures: Figures) -> Iterator[str]:
             ours, theirs = (value(figures, table, model, 1.0, quantity) for model in (OURS, THEIRS))
             cells.append((ours, theirs))
             ratios.append("–" if ours is None or not theirs else f"{ours / theirs:.2f} ×")
-        told = ["–" if one is None else f"{one:.2f} ({of:.2f})" for one, of in zip(*cells, strict=True)]
+        told = ["–" if None in pair else "{:.2f} ({:.2f})".format(*pair) for pair in zip(*cells, strict=True)]
         lines.append(row(table, *told, *ratios))
     yield "\n".join(lines)
 
