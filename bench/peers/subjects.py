@@ -384,15 +384,31 @@ def local() -> Iterator[Record]:
 
 
 def learning(only: Collection[str] = ()) -> Iterator[Record]:
-    """How well models predict rows that they have not seen, and seconds to train them; of some models alone."""
+    """How well models predict rows that they have not seen, and seconds to train them; of some models alone.
+
+    "linear" is linear regression, of which only ours is measured, beside least squares.
+    """
     from bench.peers.learning.subject import NOTES, measured
 
-    for each in measured(asked, environments.HOME / "tables", only):
+    models = [each for each in only if each != "linear"]
+    for each in measured(asked, environments.HOME / "tables", models) if models or not only else ():
         note, facts = NOTES.get(each.model, ""), {"runs": float(each.runs), "spread of auc": each.spread}
         if each.failed:
             yield Record("learning", each.case, each.model, "auc", None, each.failed, note)
         for quantity, value in each.means.items():
             yield Record("learning", each.case, each.model, quantity, value, note=note, facts=facts)
+    if not only or "linear" in only:
+        from bench.learning_linear import results
+
+        for line in results():
+            ends = {end: getattr(line, end) for end in ("least", "most", "limit") if getattr(line, end, None)}
+            value, why = getattr(line, "value", None), getattr(line, "why", "")
+            yield Record("learning", line.name, "tacit", "linear", value, why, facts=finite(ends))
+
+
+def finite(ends: dict[str, float]) -> dict[str, float]:
+    """Return the ends that are an end: what may be as large as it likes has none."""
+    return {name: end for name, end in ends.items() if abs(end) < float("inf")}
 
 
 SUBJECTS: dict[str, Callable[..., Iterator[Record]]] = {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from bench import learning as held
+from bench import learning_linear
 from bench.learned.tables import NoTable
 from bench.peers import subjects
 from bench.peers.asking import Said
@@ -169,3 +170,24 @@ def test_a_record_is_kept_for_each_quantity_or_says_how_it_failed(monkeypatch, t
     ours = list(subjects.SUBJECTS["learning"](["tacit"]))
     assert {each.quantity for each in ours} == set(subject.QUANTITIES)
     assert {each.failed for each in subjects.SUBJECTS["learning"](["opacus-logistic"])} == {"E"}
+
+
+def test_linear_regression_is_on_the_page_with_its_limits():
+    plain = {"subject": "learning", "library": "tacit", "quantity": "linear", "failed": "", "note": ""}
+    kept = results()
+    kept["records"] = [
+        {**plain, "case": "RMSE, epsilon 1", "value": 1.02, "facts": {"limit": 1.015}},
+        {**plain, "case": "intervals hold, epsilon 1", "value": 0.95, "facts": {"least": 0.93, "most": 0.97}},
+    ]
+    text = page.page(kept, "")
+    assert "| RMSE, epsilon 1 | ≤ 1.015 | 1.0200 | **no** |" in text
+    assert "| intervals hold, epsilon 1 | ≥ 0.93, ≤ 0.97 | 0.9500 | yes |" in text
+
+
+def test_least_squares_has_a_one_the_numbers_and_a_column_for_each_category():
+    import pyarrow as pa
+
+    table = pa.table({"age": [20, 40], "ward": ["b", "a"]})
+    declared = tables.Declared("small", "", {"age": (0, 100)}, {"ward": ["a", "b"]}, ["age", "ward"])
+    made = learning_linear.spread(table, declared, ["age", "ward"])
+    assert made.tolist() == [[1, 0.02, 0, 1], [1, 0.04, 1, 0]]
