@@ -87,7 +87,7 @@ def test_a_fit_has_a_certificate_that_a_saved_model_has_not(classifier):
         pickle.loads(pickle.dumps(classifier)).certificate()
 
 
-def test_noise_on_empty_cells_makes_no_bins():
+def test_noise_on_empty_cells_makes_few_bins():
     rng = np.random.default_rng(3)
     people = np.zeros(257)
     people[0] = 30_000
@@ -96,6 +96,26 @@ def test_noise_on_empty_cells_makes_no_bins():
         np.array([30_000.0, *rng.normal(0, 300, 16)]), np.array([0, *np.repeat(np.arange(1, 17), 16)][:256])
     )
     bins = bins_of(noisy, ordered=True, least=600, most=32, noise=300, coarse=coarse)
-    plain = bins_of(noisy, ordered=True, least=600, most=32)
-    assert bins.size <= 6 < plain.size  # seeded: without the coarse cells, noise is taken for people
+    assert bins.size <= 6  # seeded; half of 256 empty cells are above 0, and could fill 30 bins
     assert bins.cells(0) == [0]
+
+
+def test_an_atom_is_a_bin_of_its_own_and_a_small_run_joins_its_neighbour():
+    counts = np.array([900.0, 10.0, 10.0, 500.0, 40.0, 60.0, 55.0, 45.0, 0.0])
+    bins = bins_of(counts, ordered=True, least=90, most=4)
+    groups = [bins.cells(place) for place in range(bins.size)]
+    assert [0] in groups  # the atom
+    assert all(group == sorted(group) for group in groups)
+    assert bins.learned[-1] is False  # nobody is missing
+    masses = [counts[group].sum() for group in groups[:-1]]
+    assert min(masses) >= 90
+
+
+def test_a_run_that_coarse_cells_count_is_learned_whatever_its_fine_cells_say():
+    fine = np.full(257, -40.0)  # noise that adds up to less than nobody, over people that the coarse cells have seen
+    fine[0] = 30_000
+    coarse = Coarse(np.array([30_000.0, *([700.0] * 16)]), np.array([0, *np.repeat(np.arange(1, 17), 16)][:256]))
+    bins = bins_of(fine, ordered=True, least=400, most=32, noise=150, coarse=coarse)
+    assert bins.size > 4
+    assert all(bins.learned[:-1])
+    assert bins.counts[1:-1].min() >= 400

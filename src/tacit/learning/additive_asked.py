@@ -32,7 +32,7 @@ from tacit.tables import RowUnit
 LinkName = Literal["identity", "logistic", "log", "softmax"]
 
 # The share of the loss that pays for counts, and so for bins.
-FOR_COUNTS = Fraction(1, 20)
+FOR_COUNTS = Fraction(1, 10)
 ROUNDS = 24
 ROUNDS_MOST = 500
 # Below this epsilon noise is what errs most, and a clip of a half keeps it low.

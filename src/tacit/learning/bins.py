@@ -10,7 +10,7 @@ up to more than most of them hold. A coarse cell is cut only where it holds more
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -30,10 +30,11 @@ class Coarse:
 
 @dataclass(frozen=True)
 class Bins:
-    """The bin of each cell, and which bins are learned: the others have no effect."""
+    """The bin of each cell, which bins are learned, the others having no effect, and their noisy counts."""
 
     of_cells: Integers
     learned: tuple[bool, ...]
+    counts: Floats
 
     @property
     def size(self) -> int:
@@ -55,18 +56,12 @@ def bins_of(
     inner, missing = noisy[:-1], float(noisy[-1])
     alone = missing >= least
     if ordered:
-        runs = _runs(inner, least, most, noise, coarse)
-        size = int(runs.max()) + 1
-        return Bins(np.append(runs, size), (*_large(runs, inner, least), alone))
+        runs, counts = _runs(inner, least, most, noise, coarse)
+        return Bins(np.append(runs, len(counts)), (*(True for _ in counts), alone), np.append(counts, missing))
     # small values and missing ones go together, so that what nobody declared has the effect of the rare
     together = _groups(noisy, least, most)
-    return Bins(together, _large(together, noisy, least))
-
-
-def _large(bins: Integers, noisy: Floats, least: float) -> tuple[bool, ...]:
-    """Return which bins have enough people; one bin alone says nothing that the intercept does not."""
-    masses = np.bincount(bins, weights=noisy)
-    return tuple(bool(mass >= least) for mass in masses)
+    masses = np.bincount(together, weights=noisy)
+    return Bins(together, tuple(bool(mass >= least) for mass in masses), masses.astype(np.float64))
 
 
 def _groups(noisy: Floats, least: float, most: int) -> Integers:
@@ -79,10 +74,11 @@ def _groups(noisy: Floats, least: float, most: int) -> Integers:
     return bins
 
 
-def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse | None) -> Integers:
-    """Return atoms and runs of about equal weight, in order."""
-    weight, pieces = _pieces(noisy, noise, coarse)
-    atoms, goal = _atoms(weight, least, most, noise)
+def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse | None) -> tuple[Integers, Floats]:
+    """Return atoms and runs of about equal weight, in order, and their counts as all cells tell together."""
+    counted, pieces = _pieces(noisy, noise, coarse)
+    weight = np.maximum(counted, 0.0)
+    atoms, goal = _atoms(weight, least, most)
     bins = np.zeros(len(weight), dtype=np.int64)
     place, carried, after_atom = -1, 0.0, True
     for piece, each in enumerate(weight):
@@ -91,48 +87,36 @@ def _runs(noisy: Floats, least: float, most: int, noise: float, coarse: Coarse |
         bins[piece] = place
         carried += each
         after_atom = bool(atoms[piece])
-    joined = _joined(bins, weight, atoms, least)
+    joined = _joined(bins, counted, atoms, least)
     found: Integers = joined[pieces]
-    return found
+    return found, np.bincount(joined, weights=counted).astype(np.float64)
 
 
 def _pieces(noisy: Floats, noise: float, coarse: Coarse | None) -> tuple[Floats, Integers]:
-    """Return the weights of what is not cut further, which add up to what was counted, and the piece of each cell."""
+    """Return the noisy counts of what is not cut further, and the piece of each cell."""
     if coarse is None:
-        return _level(noisy), np.arange(len(noisy))
-    weights: list[float] = []
+        return noisy, np.arange(len(noisy))
+    counts: list[float] = []
     pieces = np.zeros(len(noisy), dtype=np.int64)
     for place, counted in enumerate(coarse.noisy[: int(coarse.of_cells.max()) + 1]):
         cells = np.flatnonzero(coarse.of_cells == place)
         many = len(cells)
         total = (many * float(counted) + float(noisy[cells].sum())) / (many + 1)  # the mean that errs least
         if many > 1 and total < sqrt(many) * noise:
-            pieces[cells] = len(weights)
-            weights.append(total)
+            pieces[cells] = len(counts)
+            counts.append(total)
             continue
-        pieces[cells] = len(weights) + np.arange(many)
-        weights += _level(noisy[cells] + (total - noisy[cells].sum()) / many).tolist()
-    return _level(np.array(weights)), pieces
+        pieces[cells] = len(counts) + np.arange(many)
+        counts += (noisy[cells] + (total - noisy[cells].sum()) / many).tolist()
+    return np.array(counts), pieces
 
 
-def _level(noisy: Floats) -> Floats:
-    """Return counts that are not below 0 and still add up to the same, or to 0: noise is not counted as people."""
-    raised = np.maximum(noisy, 0.0)
-    total = float(raised.sum())
-    level: Floats = raised * (max(float(noisy.sum()), 0.0) / total) if total > 0 else raised
-    return level
-
-
-def _atoms(weight: Floats, least: float, most: int, noise: float) -> tuple[Flags, float]:
-    """Return which pieces are atoms, and how much a bin of the others carries.
-
-    An atom carries more than noise makes of any of so many empty cells.
-    """
-    sure = noise * (1 + sqrt(2 * log(max(len(weight), 1))))
+def _atoms(weight: Floats, least: float, most: int) -> tuple[Flags, float]:
+    """Return which pieces are atoms, and how much a bin of the others carries."""
     atoms = np.zeros(len(weight), dtype=np.bool_)
     goal = max(float(weight.sum()) / most, least)
     for _ in range(TIMES):
-        found = weight >= max(goal, sure)
+        found = weight >= goal
         if np.array_equal(found, atoms):
             break
         atoms = found
@@ -140,10 +124,13 @@ def _atoms(weight: Floats, least: float, most: int, noise: float) -> tuple[Flags
     return atoms, goal
 
 
-def _joined(bins: Integers, weight: Floats, atoms: Flags, least: float) -> Integers:
-    """Return bins of which the smallest were joined to a neighbour, rather to a run than to an atom."""
+def _joined(bins: Integers, counted: Floats, atoms: Flags, least: float) -> Integers:
+    """Return bins of which the smallest were joined to a neighbour, rather to a run than to an atom.
+
+    Their counts are added up as they are: noise below 0 takes away what noise above 0 has added to empty cells.
+    """
     count = int(bins.max()) + 1
-    masses: list[float] = np.bincount(bins, weights=weight, minlength=count).tolist()
+    masses: list[float] = np.bincount(bins, weights=counted, minlength=count).tolist()
     has_atom = [bool(atoms[bins == place].any()) for place in range(count)]
     groups = [[place] for place in range(count)]
     while len(groups) > 1:

@@ -28,7 +28,7 @@ CELLS = 256
 # No cell is wider than this part of its range.
 WIDEST = 32
 # A column of more cells is counted in coarse cells too, each of so many fine ones.
-FINE_FROM, FINE_IN_COARSE = 128, 16
+FINE_FROM, FINE_IN_COARSE = 128, 32
 NUMBERS = ("int", "float", "decimal")
 
 

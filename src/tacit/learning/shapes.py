@@ -146,10 +146,9 @@ def _counted(counts: Floats, people: float, least: float) -> Floats:
 
 
 def _term(bins: Bins, noisy: Floats, people: float, recipe: Recipe, place: int) -> Term:
-    counts: Floats = np.bincount(bins.of_cells, weights=noisy, minlength=bins.size).astype(np.float64)
     inner = bins.size - 1 if bins.cells(bins.size - 1) == [len(noisy) - 1] else bins.size
     chain = inner if recipe.ordered[place] else 0
-    return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), np.array(bins.learned), chain)
+    return Term(_counted(bins.counts, people, max(recipe.counts_noise, 1.0)), np.array(bins.learned), chain)
 
 
 def _bins(
