@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 import tacit
 from tacit.engine.engine import Engine
+from tacit.learning import Holdout
 from tacit.ledger import open_ledger
 from tacit.plan import Plan
 from tacit.plan.bounds.scaling import VectorKind
@@ -63,6 +64,10 @@ BESIDE: dict[str, tuple[Any, dict[str, Any]]] = {
     "values of rows that are units": (
         "SELECT place, MEDIAN(x) AS q, COUNT(DISTINCT w) AS u FROM visits GROUP BY place",
         {"unit": tacit.ROW},
+    ),
+    "people who were not set aside": (
+        lambda table: Holdout(table, share="0.5").training.group_by("ward").agg(n=tacit.count(), s=tacit.sum("x")),
+        BOUNDS["dropped"],
     ),
 }
 

@@ -147,6 +147,11 @@ class Rounds:
         return replace(self._events[self._at], sensitivity_squared=squared)
 
 
+def refuse_elsewhere(table: Table) -> None:
+    """Refuse a table whose rows are in Spark, before anything is charged."""
+    table.session.engine.refuse_coding()
+
+
 def train(
     table: Table,
     coded: CodedPlan,
