@@ -29,7 +29,7 @@ categories. A range is what the codebook or common sense allows; Adult's are tho
 
 What to keep in mind:
 
-- Constants of our model were chosen on Adult and on tables made by a rule, so its figures on Adult are a little
+- Constants of our model were chosen on Adult, on splits that include these, so its figures on Adult are a little
   flattering. No constant was chosen on any of the other tables, and every table that was tried is here.
 - Tacit and DP-EBM protect a person who is added or removed. diffprivlib promises pure ε for a person who is replaced by
   another, with the number of rows public. Opacus had its learning rate, epochs and batch chosen on one more split of
