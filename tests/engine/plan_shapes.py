@@ -69,6 +69,12 @@ BESIDE: dict[str, tuple[Any, dict[str, Any]]] = {
         lambda table: Holdout(table, share="0.5").training.group_by("ward").agg(n=tacit.count(), s=tacit.sum("x")),
         BOUNDS["dropped"],
     ),
+    "rows that were set aside": (
+        lambda table: Holdout(table, share="0.3").rest.sql(
+            "SELECT ward, COUNT(*) AS n, AVG(x) AS m FROM t GROUP BY ward"
+        ),
+        {"unit": tacit.ROW, "name": "t"},
+    ),
 }
 
 

@@ -17,11 +17,14 @@ from tacit.engine.coded import coded_rows, coding_rows, residuals
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.coded.coding_rows import ROWS_MOST, rows_alike
 from tacit.engine.engine import FAILED
+from tacit.engine.parts import cutting
+from tacit.engine.parts.part_bytes import block_from_bytes, block_to_bytes
 from tacit.errors import EngineError, InvalidParameter
 from tacit.exact import ExactIntegers
 from tacit.plan import UNIT, CodedColumn, CodedPlan, PairedBins, Scores, SquaredErrors
 from tacit.query import Column
 from tacit.tables import ROW
+from tacit_gauntlet.stage.parts import coded_in_parts, stand_in
 from tests.engine import coded_reference as reference
 from tests.learning.coded_people import COLUMNS, ROWS, people, plan_of, scores_of
 
@@ -44,10 +47,6 @@ def exact(table: Table, plan: CodedPlan, ask: Callable[[CodedRows], ExactInteger
 
 def test_every_engine_counts_the_oracles_cells(engine):
     table = engine(ROWS, unit="person", columns=COLUMNS)
-    if table.session.engine.source.elsewhere is not None:
-        with pytest.raises(Exception, match="nothing was charged"):
-            table.session.engine.refuse_coding()
-        return
     plan = plan_of(table)
     assert exact(table, plan, CodedRows.counts) == reference.counts(ROWS, plan)
 
@@ -262,3 +261,42 @@ def test_more_rows_than_are_told_apart_still_weigh_nothing():
         SquaredErrors((), (), 0, (), np.empty(0, dtype=np.int64), 0, ROWS_MOST)
     alike = np.array([ROWS_MOST], dtype=np.int32)
     assert residuals.divided(np.array([[4 * UNIT]]), alike).tolist() == [[0]]
+
+
+def coded_by_parts(unit: str | None, *, parts: int, adding: Callable[[CodedRows], ExactIntegers]) -> bool:
+    """Return whether rows that are coded in parts add up to what they are together."""
+    named = ROWS.append_column(
+        "name", pa.array([None if each is None else f"é{each}" for each in ROWS["person"].to_pylist()])
+    )
+    here, there = (people(rows, unit=unit or ROW) for rows in (named, stand_in(named)))
+    plan = plan_of(here, unit=unit)
+    coded = coded_in_parts(there.session.engine.source, plan, parts=parts, places=2)
+    return [int(each) for each in adding(coded).values] == exact(here, plan, adding)
+
+
+@pytest.mark.parametrize("unit", ["person", "name", None])
+@pytest.mark.parametrize("parts", [1, 3, 8])
+def test_rows_are_coded_in_parts_as_in_the_whole(unit, parts):
+    for adding in (CodedRows.counts, lambda rows: rows.residuals(scores_of("logistic"))):
+        assert coded_by_parts(unit, parts=parts, adding=adding)
+
+
+def test_a_unit_that_is_cut_in_two_is_found(monkeypatch):
+    """Its rows would be counted in each part by themselves, and it would weigh two."""
+
+    def by_row(words: Any, parts: int) -> Any:
+        return (np.arange(len(words)) % parts).astype(np.uint16)
+
+    monkeypatch.setattr(cutting, "part_of", by_row)
+    assert not coded_by_parts("person", parts=3, adding=CodedRows.counts)
+
+
+def test_blocks_travel_some_rows_at_a_time():
+    table = people()
+    plan = plan_of(table)
+    with table.session.engine.coded(plan) as rows:
+        (block,) = rows.blocks
+    written = list(block_to_bytes(block, most=40))
+    assert 1 < len(written) <= block.length
+    read = CodedRows.of(plan, [block_from_bytes(each, plan) for each in written])
+    assert [int(each) for each in read.counts().values] == exact(table, plan, CodedRows.counts)

@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 
-from tacit.errors import QueryRefused
 from tests.engine.exact import SALT, on_path
 from tests.engine.plan_shapes import BESIDE, TRAITS, covering, question, run, traits
 from tests.engine.scaled_plans import scaled_plan
@@ -19,13 +18,11 @@ SCRIPTS = [*covering(2), *BESIDE]
 SHORT = tuple(each for each in covering(2) if (each.asked, each.bounds) != ("spreads", "learned"))
 QUICK = [*covering(1, SHORT), *BESIDE]
 SPARK = pytest.mark.xdist_group("spark")
-SET_ASIDE = "people who were not set aside"  # which is refused there
 ON_ENGINES = [
     *(pytest.param(script, "postgresql") for script in SCRIPTS),
     *(
         pytest.param(script, "spark", marks=[SPARK] if script in QUICK else [SPARK, pytest.mark.slow])
         for script in SCRIPTS
-        if script != SET_ASIDE
     ),
 ]
 
@@ -58,7 +55,7 @@ def test_the_same_script_gives_equal_exact_tables(script, elsewhere):
 @pytest.mark.parametrize("path", ["sql", "kernel"])
 @pytest.mark.usefixtures("kernel")
 def test_every_three_values_of_dimensions_give_equal_exact_tables(path, elsewhere):
-    for script in (*covering(3), *(each for each in BESIDE if each != SET_ASIDE)):
+    for script in (*covering(3), *BESIDE):
         assert_equal(script, path, elsewhere)
 
 
@@ -85,10 +82,3 @@ def test_totals_of_both_signs_are_equal_on_every_engine(norm, elsewhere):
     found = [question(script, hold).session.engine.aggregate(plan, SALT) for hold in (local, elsewhere)]
     assert plain(found[0]) == plain(found[1])
     assert any(found[0].totals.values())
-
-
-@SPARK
-@pytest.mark.parametrize("elsewhere", ["spark"], indirect=True)
-def test_people_of_a_table_in_spark_are_not_set_aside(elsewhere):
-    with pytest.raises(QueryRefused, match="nothing was charged"):
-        question(SET_ASIDE, elsewhere)

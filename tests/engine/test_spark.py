@@ -9,11 +9,14 @@ import tacit
 from tacit.engine.parts.task import FAILED, WITHOUT_LOOPS, get_ready, versions
 from tacit.engine.spark import SparkEngine, _probe
 from tacit.errors import EngineError, InvalidParameter, QueryRefused
+from tacit.learning import AdditiveClassifier, Holdout
 from tacit_gauntlet.stage.parts import as_read
+from tacit_gauntlet.stage.table import all_frozen
 from tests.doc_blocks import run_page
 from tests.engine.exact import SALT
 from tests.engine.raising import Raising, WithoutKernel
 from tests.engine.test_parts import SHAPES, people, question
+from tests.learning.sided_people import people_table, rows_of
 from tests.spark_session import spark_session, stored
 
 PROJECT = Path(__file__).parents[2]
@@ -59,6 +62,21 @@ def test_the_guides_example_runs(spark):
     page = (PROJECT / "docs" / "guide" / "engines.md").read_text().partition("## Spark")[2]
     spark.sql("DROP DATABASE IF EXISTS care CASCADE")
     assert run_page(page.replace("```py\n", "```python\n")) == 3
+
+
+def test_a_model_is_fitted_and_scored_as_on_rows_that_are_here(spark):
+    """With the same noise a model and its score are equal: the same people are set aside, and all sums are equal."""
+
+    def fitted(source, **more):
+        with all_frozen():
+            holdout = Holdout(people_table(source, **more), share=0.3)
+            model = AdditiveClassifier(epsilon=1, delta="1e-7").fit(
+                holdout.training, target="buys", features=["age", "sex"]
+            )
+            return model.to_sql(), repr(holdout.score(model, epsilon=1, delta="1e-7"))
+
+    rows = rows_of(300)
+    assert fitted(stored(rows, "sided"), spark=spark) == fitted(rows)
 
 
 def test_columns_may_have_any_name(spark):

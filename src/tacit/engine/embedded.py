@@ -141,9 +141,6 @@ class EmbeddedEngine:
             raise_if_failed(failed)
             yield found[0]
 
-    def refuse_coding(self) -> None:
-        """Refuse nothing: rows are coded here."""
-
     def _coded(self, plan: CodedPlan) -> CodedRows:
         with self._source.wanting(wanted_rows(plan.where, self._source.columns)):
             return CodedRows.of(plan, read_blocks(plan, self._source, self._kinds, memory=self._memory))

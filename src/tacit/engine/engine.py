@@ -61,9 +61,6 @@ class Engine(Protocol):
     def coded(self, plan: CodedPlan, /) -> "AbstractContextManager[CodedRows]":
         """Lend the rows of a plan as cells, in secret; a failure inside gives the fixed words."""
 
-    def refuse_coding(self) -> None:
-        """Refuse before the charge if rows cannot be coded where they are."""
-
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
         """Return the path that a plan would take now, or as a second question; it depends on public facts alone."""
 

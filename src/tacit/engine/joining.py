@@ -85,11 +85,12 @@ def some_units(relation: SomeUnits, source: Source, unit: str | None) -> Source:
     conditions = [place >= f"{relation.first:0{PLACE_DIGITS}x}"]
     if relation.end < PLACES:
         conditions.append(place < f"{relation.end:0{PLACE_DIGITS}x}")
-    if not relation.hands:
-        return replace(source, table=table.filter(conditions))
-    number = (ibis.literal("0x") + place).cast("int64")
-    dealt = table.filter(conditions).mutate(**{relation.hand: number * relation.hands // PLACES})
-    return replace(source, table=dealt)
+    chosen = table.filter(conditions)
+    if relation.hands:
+        number = (ibis.literal("0x") + place).cast("int64")
+        chosen = chosen.mutate(**{relation.hand: number * relation.hands // PLACES})
+    going_on = [name for name in table.columns if relation.needed is None or name in relation.needed]
+    return replace(source, table=chosen.select(*going_on, *([relation.hand] if relation.hands else [])))
 
 
 def _row_text(value: ir.Value) -> ir.StringValue:

@@ -10,7 +10,7 @@ import json
 import sys
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,9 @@ from tacit.engine.embedded import EmbeddedEngine, is_digest, joined
 from tacit.engine.engine import ExecutionPath, class_and_code, log, raise_if_failed, recording
 from tacit.engine.parts.cutting import Piece
 from tacit.engine.parts.merging import added_parts
-from tacit.engine.parts.part import EXACT, SEEN, STOPPED, TEXTS
-from tacit.engine.parts.part_bytes import from_bytes
-from tacit.engine.parts.parted_question import Cutting, PartedQuestion, parted, quickly_parted
+from tacit.engine.parts.part import CODED, EXACT, SEEN, STOPPED, TEXTS
+from tacit.engine.parts.part_bytes import block_from_bytes, from_bytes
+from tacit.engine.parts.parted_question import Cutting, PartedQuestion, coded_in_parts, parted, quickly_parted
 from tacit.engine.parts.task import (
     PIECES_SQL,
     WITHOUT_LOOPS,
@@ -51,7 +51,7 @@ PARTS_USUAL, PARTS_MOST = 16, 1 << 12
 PROBES_MOST = 16
 WORD = (1 << 32) - 1
 SPARK_SEED = 42
-TEXTS_SALT = "texts"  # nothing is chosen by it: rows that belong together only have to meet
+MEETING_SALT = "texts"  # nothing is chosen by it: rows that belong together only have to meet
 
 
 class SparkEngine:
@@ -118,16 +118,14 @@ class SparkEngine:
         raise_if_failed(failed)
         return found
 
-    def coded(self, _plan: CodedPlan, /) -> AbstractContextManager[CodedRows]:
-        """Refuse: rows in Spark are not coded."""
-        raise TypeError("rows in Spark are not coded; refuse_coding says so before any charge")
-
-    def refuse_coding(self) -> None:
-        """Refuse models of tables in Spark: every round would read all rows again, or bring them here."""
-        raise QueryRefused(
-            "models are learned from tables that are read here, and this one is in Spark; nothing was charged"
-            "\nhint: write the columns that the model needs to Parquet files, and open those"
-        )
+    @contextmanager
+    def coded(self, plan: CodedPlan, /) -> Iterator[CodedRows]:
+        """Lend the rows of a plan as cells: parts code them, and the driver holds the cells."""
+        with self.moment():
+            failed: list[Exception] = []
+            found = list(recording(lambda: [self._coded(plan)], failed))
+        raise_if_failed(failed)
+        yield found[0]
 
     def path_of(self, plan: Plan, *, again: bool = False) -> ExecutionPath:
         """Return the path that each part takes."""
@@ -157,17 +155,23 @@ class SparkEngine:
 
     def _added(self, question: PartedQuestion, pieces: Sequence[Piece]) -> ExactTable:
         refuse_twice(pieces)
-        plan = question.asked.plan
+        plan = question.asked.summed
         return added_parts(
             question.nothing, (from_bytes(piece.data, plan) for piece in pieces if piece.kind == EXACT), plan
         )
 
     def _long_texts(self, plan: Plan, keys: Sequence[tuple[Any, ...]]) -> Iterator[dict[str, str]]:
-        question = parted(self._source, self._embedded, plan, TEXTS_SALT, self._parts())
+        question = parted(self._source, self._embedded, plan, MEETING_SALT, self._parts())
         question = replace(question, asked=replace(question.asked, keys=tuple(keys)))
         for piece in self._pieces(question):
             if piece.kind == TEXTS:
                 yield json.loads(bytes(piece.data))
+
+    def _coded(self, plan: CodedPlan) -> CodedRows:
+        question = coded_in_parts(self._source, plan, MEETING_SALT, self._parts())
+        pieces = self._pieces(question)
+        refuse_twice(pieces)
+        return CodedRows.of(plan, (block_from_bytes(piece.data, plan) for piece in pieces if piece.kind == CODED))
 
     def _frame(self, question: PartedQuestion) -> "DataFrame":
         """Return the rows of pieces that hold the answer of all parts."""
@@ -186,7 +190,7 @@ class SparkEngine:
             if cut is None:
                 raise ValueError("a question is about some table")
             done = self._mapped(cut.repartition(parts, "part"), PartTask(asked, labels))
-        if asked.plan.distincts and asked.keys is None:
+        if isinstance(asked.plan, Plan) and asked.plan.distincts and asked.keys is None:
             done = self._mapped(done.repartition(parts, "part"), CountTask(asked))
         return done
 

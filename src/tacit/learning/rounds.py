@@ -147,11 +147,6 @@ class Rounds:
         return replace(self._events[self._at], sensitivity_squared=squared)
 
 
-def refuse_elsewhere(table: Table) -> None:
-    """Refuse a table whose rows are in Spark, before anything is charged."""
-    table.session.engine.refuse_coding()
-
-
 def train(
     table: Table,
     coded: CodedPlan,
@@ -176,7 +171,6 @@ def train(
         raise InvalidParameter("the unit of a model must be the unit of its table")
     if any(event.scalar for event in events):
         raise InvalidParameter("the events of rounds are of vectors: one unit can move several of their numbers")
-    session.engine.refuse_coding()
 
     def run() -> Released:
         with progress(events, shown=session.hold is None) as tick, session.engine.coded(coded) as rows:
@@ -210,7 +204,6 @@ def choose(
 ) -> Paid[int]:
     """Return which of several public models does about best on a table's rows: one noisy choice, charged first."""
     session = table.session
-    session.engine.refuse_coding()
 
     def run() -> int:
         with session.engine.coded(coded) as rows:

@@ -300,6 +300,7 @@ class SomeUnits:
     columns: tuple[str, ...] = ()
     hands: int = 0
     hand: str = ""
+    needed: tuple[str, ...] | None = field(default=None, repr=False)  # columns of `source` that go on; None: all
 
 
 Relation = TableRows | PerUnit | PublicRows | RowWise | Join | Marked | SomeUnits

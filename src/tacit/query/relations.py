@@ -85,8 +85,9 @@ def narrowed(relation: Relation, needed: Collection[str], unit: str | None) -> R
             relation, source=inner(relation.source, [relation.where, *(key.expression for key in kept)]), columns=kept
         )
     if isinstance(relation, SomeUnits):
-        read = sorted({*wanted, *relation.columns} - ({relation.hand} if relation.hands else set()))
-        return replace(relation, source=inner(relation.source, [Column(name) for name in read]))
+        going_on = tuple(sorted(wanted - ({relation.hand} if relation.hands else set()))) or relation.columns[:1]
+        read = [Column(name) for name in {*going_on, *relation.columns}]
+        return replace(relation, source=inner(relation.source, read), needed=going_on)
     if isinstance(relation, PerUnit):
         outputs = tuple(output for output in relation.outputs if output.name in wanted)
         smaller = replace(relation, outputs=outputs)
@@ -133,7 +134,9 @@ def declaration_of(relation: Relation, declarations: Mapping[str, Declaration]) 
     if isinstance(relation, SomeUnits):
         people = None if inner.population is None else inner.population * (relation.end - relation.first) // PLACES
         dealt = {relation.hand: ColumnFacts("int", between=(Fraction(0), Fraction(relation.hands)))}
-        columns = {**inner.columns, **(dealt if relation.hands else {})}
+        needed = inner.columns if relation.needed is None else relation.needed
+        columns = {name: facts for name, facts in inner.columns.items() if name in needed}
+        columns |= dealt if relation.hands else {}
         return replace(inner, columns=columns, rows=None, population=people)
     if isinstance(relation, Marked):
         return marked_declaration(relation, inner)

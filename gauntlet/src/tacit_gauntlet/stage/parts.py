@@ -16,12 +16,13 @@ import pyarrow as pa
 
 from tacit.door import Question
 from tacit.engine import ExecutionPath, interpreted_kernel
+from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
-from tacit.engine.parts import cutting, merging, part, part_bytes, task
+from tacit.engine.parts import cutting, merging, part, part_bytes, parted_question, task
 from tacit.engine.parts.parted_question import PartedQuestion, parted, quickly_parted
 from tacit.exact import ExactTable
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.tables import Elsewhere, Source, open_elsewhere
 
 HERE = object()
@@ -86,6 +87,15 @@ def asked_in_parts(
         raise RuntimeError("a part was answered in two places")
     found = [part_bytes.from_bytes(each.data, plan) for each in done if each.kind == part.EXACT]
     return merging.added_parts(question.nothing, found, plan)
+
+
+def coded_in_parts(source: Source, plan: CodedPlan, *, parts: int, places: int) -> CodedRows:
+    """Return the rows of a plan as cells, as parts code them."""
+    question = parted_question.coded_in_parts(source, plan, "any salt", parts)
+    done = _first_stages(question, 3, Turn("coded"), places)
+    return CodedRows.of(
+        plan, [part_bytes.block_from_bytes(each.data, plan) for each in done if each.kind == part.CODED]
+    )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 A part holds all rows of its units. So what is kept of a unit, or its weight, is what it would be in the whole table
 under the same salt, and sums over parts are sums over the table. Different values are the exception: two parts may
 have the same one. So a part gives the values themselves, cut by a hash of key and value, and stage three counts them.
+Where a model is learned, rows become cells instead, each with how many rows its unit has.
 """
 
 import json
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.engine import external_sort
+from tacit.engine.coded.coding_rows import read_blocks
 from tacit.engine.derived import Stored, derived_source
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.engine import ExecutionPath
@@ -24,20 +26,20 @@ from tacit.engine.joining import kinds_of
 from tacit.engine.kernel import compiled, kernel_path, summing
 from tacit.engine.kernel.coding import OverMemory
 from tacit.engine.parts.cutting import Piece, from_stream, part_of, to_stream
-from tacit.engine.parts.part_bytes import to_bytes
+from tacit.engine.parts.part_bytes import block_to_bytes, to_bytes
 from tacit.engine.parts.spool import Spool
 from tacit.engine.patience.patient import Beginnings, added_up
 from tacit.engine.patience.patient_path import PatientQuestion, key_values
 from tacit.engine.prepared import listed_keys
 from tacit.exact import ExactTable, distinct_name
 from tacit.memory import memory_limit, spill_folder
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.privacy import Words
 from tacit.query import Relation, TableRows
 from tacit.tables import ColumnFacts, Declaration, PublicTable, Source, open_source, to_scalar
 
 # Kinds of pieces: below these, the rows of a table by its index; from VALUES on, those of the plan's different values.
-EXACT, SEEN, TEXTS, STOPPED, VALUES = 1000, 1001, 1002, 1003, 2000
+EXACT, SEEN, TEXTS, STOPPED, CODED, VALUES = 1000, 1001, 1002, 1003, 1004, 2000
 VALUES_SHARE = 16
 
 
@@ -55,7 +57,7 @@ class PartTable:
 class PartQuestion:
     """All that a part's exact table follows from, beside its rows."""
 
-    plan: Plan
+    plan: Plan | CodedPlan
     salt: str
     path: ExecutionPath
     tables: tuple[PartTable, ...]
@@ -66,6 +68,13 @@ class PartQuestion:
     keys: Sequence[tuple[Any, ...]] | None = (
         None  # released keys whose long texts are looked up; then nothing is summed
     )
+
+    @property
+    def summed(self) -> Plan:
+        """The plan that is added up: not one that rows are coded for."""
+        if isinstance(self.plan, CodedPlan):
+            raise TypeError("rows that are coded are not added up here")
+        return self.plan
 
 
 def engine_of(question: PartQuestion, rows: Sequence[pa.Table]) -> EmbeddedEngine:
@@ -101,7 +110,12 @@ def kernel_sums(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pie
         return
     try:
         exact_table = kernel_path.sums_of_batches(
-            question.plan, chain([first], batches), first.schema, question.columns, question.salt, memory=memory_limit()
+            question.summed,
+            chain([first], batches),
+            first.schema,
+            question.columns,
+            question.salt,
+            memory=memory_limit(),
         )
     except (OverMemory, MemoryError):
         exact_table = None
@@ -109,7 +123,7 @@ def kernel_sums(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pie
     if exact_table is None:
         yield Piece(0, STOPPED, b"")
         return
-    yield from _exact(exact_table, question.plan)
+    yield from _exact(exact_table, question.summed)
 
 
 def _exact(exact_table: ExactTable, plan: Plan) -> Iterator[Piece]:
@@ -143,13 +157,17 @@ def part_tables(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pie
 def answered(question: PartQuestion, rows: Sequence[pa.Table]) -> Iterator[Piece]:
     """Yield what a part's rows answer."""
     engine = engine_of(question, rows)
-    if question.keys is not None:
-        yield Piece(0, TEXTS, json.dumps(dict(engine.texts(question.plan, question.keys))).encode())
+    if isinstance(question.plan, CodedPlan):
+        for block in read_blocks(question.plan, engine.source, kinds_of(engine.source), memory=memory_limit()):
+            yield from (Piece(0, CODED, data) for data in block_to_bytes(block))
         return
-    summed = replace(question.plan, distincts=())
+    if question.keys is not None:
+        yield Piece(0, TEXTS, json.dumps(dict(engine.texts(question.summed, question.keys))).encode())
+        return
+    summed = replace(question.summed, distincts=())
     for exact_table in engine.parts(summed, question.salt):
-        yield from _exact(exact_table, question.plan)
-    for index in range(len(question.plan.distincts)):
+        yield from _exact(exact_table, question.summed)
+    for index in range(len(question.summed.distincts)):
         yield from _values(question, engine, index)
 
 
@@ -157,8 +175,8 @@ def _values(question: PartQuestion, engine: EmbeddedEngine, index: int) -> Itera
     """Yield the kept values of one expression with their keys, each pair once, cut by their hash."""
     source = engine.source.streaming()
     kinds_read = kinds_of(engine.source)
-    asked = PatientQuestion(question.plan, source, kinds_read, question.salt, "sql", memory_limit(), spill_folder())
-    with ExitStack() as files, source.with_table(listed_keys(question.plan)) as listed:
+    asked = PatientQuestion(question.summed, source, kinds_read, question.salt, "sql", memory_limit(), spill_folder())
+    with ExitStack() as files, source.with_table(listed_keys(question.summed)) as listed:
         found = key_values(asked, listed, index, files)
         kinds = pa.schema([(str(at), kind) for at, kind in enumerate(found.key_kinds)])
         beginnings = Beginnings()
@@ -201,7 +219,7 @@ def count_values(pieces: Iterable[Piece], question: PartQuestion) -> Iterator[Pi
             found[piece.kind][0].add(words)
         for kind, (records, key_words, kinds) in found.items():
             for keys, counts in added_up(_new_ones(records, key_words)):
-                yield from _exact(_counted(question.plan, kind - VALUES, keys, counts, kinds), question.plan)
+                yield from _exact(_counted(question.summed, kind - VALUES, keys, counts, kinds), question.summed)
 
 
 def _new_ones(records: SortedRecords, key_words: int) -> Iterator[tuple[Words, Words]]:

@@ -1,4 +1,4 @@
-"""Exact tables as bytes, from whoever computes a part to whoever adds the parts up.
+"""Exact tables and coded rows as bytes, from whoever computes a part to whoever adds the parts up.
 
 All numbers stay whole: sums that do not fit 64 bits travel as digits, and so do keys that are decimals or large
 integers. A group of a public list travels as its place in the list, and only where it has any sum.
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tacit.engine.coded.coding_rows import Block
+from tacit.engine.parts.cutting import from_stream, to_stream
 from tacit.exact import ExactTable, GroupedSteps, key_name
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.query import Scalar
 
 PLACE, TOTALS = "place", b"totals"
@@ -153,3 +155,21 @@ def _steps(table: pa.Table, index: str) -> GroupedSteps:
         held = table.column(f"weights {index}").combine_chunks()
         weights = held.values.to_numpy() if len(held) else np.empty(0, dtype=np.int64)
     return GroupedSteps(steps, ends[:-1], ends[1:], weights)
+
+
+def block_to_bytes(block: Block, most: int = BYTES_MOST) -> Iterator[bytes]:
+    """Yield coded rows as bytes, some rows at a time: about `most` bytes each, or one row."""
+    rows = max(1, most * block.length // max(1, block.nbytes))
+    for start in range(0, block.length, rows):
+        piece = block.piece(start, start + rows)
+        alike = [] if piece.rows_of_unit is None else [piece.rows_of_unit]
+        columns = [pa.array(each) for each in (*piece.cells, *piece.values, *alike)]
+        yield to_stream(pa.Table.from_arrays(columns, names=list(map(str, range(len(columns))))))
+
+
+def block_from_bytes(data: Any, plan: CodedPlan) -> Block:
+    """Return the coded rows that bytes hold."""
+    columns = [np.array(each) for each in from_stream(data).columns]  # in memory of their own, where loops want them
+    cells, values = columns[: len(plan.columns)], columns[len(plan.columns) : len(plan.columns) + len(plan.values)]
+    alike = None if plan.unit is None else columns[-1]
+    return Block(tuple(cells), tuple(values), alike, len(columns[0]))

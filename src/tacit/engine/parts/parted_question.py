@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 import ibis.expr.operations as ops
 import pyarrow as pa
 
+from tacit.engine.coded.coding_rows import columns_read
 from tacit.engine.derived import Stored, narrowed_source
 from tacit.engine.embedded import EmbeddedEngine, columns_named
+from tacit.engine.engine import ExecutionPath
 from tacit.engine.joining import kinds_of
 from tacit.engine.kernel import kernel_path
 from tacit.engine.parts.cutting import HASH, Cut, cut_of_rows, cut_of_table
@@ -21,7 +23,7 @@ from tacit.engine.prepared import listed_keys
 from tacit.engine.relation import UNIT, counted_rows, salted_units
 from tacit.engine.scaled_relation import question_of_profiles
 from tacit.exact import ExactTable
-from tacit.plan import Plan
+from tacit.plan import CodedPlan, Plan
 from tacit.query import Join, Marked, Relation, RowWise, SomeUnits, TableRows, is_public, tables_of
 from tacit.tables import ROW, Declaration, Source
 
@@ -49,6 +51,20 @@ class PartedQuestion:
 def parted(source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts: int) -> PartedQuestion:
     """Return how a plan about a source elsewhere is asked of parts; `engine` is the embedded one over the same."""
     source = narrowed_source(source, columns_named(plan))  # as the engine of a part will have it
+    path = engine.path_of(plan)
+    path = "sql" if path == "rows" else path  # rows that are units are not bounded: all paths add up the same
+    empty = EmbeddedEngine(replace(source, elsewhere=None), path="sql")
+    return _asked_of_parts(source, plan, salt, parts, path, empty.aggregate(plan, salt))
+
+
+def coded_in_parts(source: Source, plan: CodedPlan, salt: str, parts: int) -> PartedQuestion:
+    """Return how rows elsewhere are coded by parts: a unit's rows meet in one, so that they are counted there."""
+    return _asked_of_parts(narrowed_source(source, columns_read(plan)), plan, salt, parts, "sql", ExactTable((), {}))
+
+
+def _asked_of_parts(
+    source: Source, plan: Plan | CodedPlan, salt: str, parts: int, path: ExecutionPath, nothing: ExactTable
+) -> PartedQuestion:
     relation, stored = _made_of(source, plan)
     names = tuple(dict.fromkeys(tables_of(relation)))
     cuttings, tables = [], []
@@ -61,18 +77,16 @@ def parted(source: Source, engine: EmbeddedEngine, plan: Plan, salt: str, parts:
         cut = cut_of_table(base, unit, columns, salt, parts) if isinstance(unit, str) else None
         cuttings.append(Cutting(base, columns, cut))
         tables.append(PartTable(name, declaration, facts, schema))
-    path = engine.path_of(plan)
     asked = PartQuestion(
         plan=plan,
         salt=salt,
-        path="sql" if path == "rows" else path,  # rows that are units are not bounded: all paths add up the same
+        path=path,
         tables=tuple(tables),
         relation=relation,
         publics=stored.publics,
         parts=parts,
     )
-    empty = EmbeddedEngine(replace(source, elsewhere=None), path="sql")
-    return PartedQuestion(tuple(cuttings), asked, empty.aggregate(plan, salt))
+    return PartedQuestion(tuple(cuttings), asked, nothing)
 
 
 def quickly_parted(
@@ -115,7 +129,7 @@ def _is_row_wise(relation: Relation) -> bool:
     return False
 
 
-def _made_of(source: Source, plan: Plan) -> tuple[Relation, Stored]:
+def _made_of(source: Source, plan: Plan | CodedPlan) -> tuple[Relation, Stored]:
     if source.made_of is not None:
         relation, stored = source.made_of
         return relation, stored
@@ -130,16 +144,22 @@ def _columns_named(base: Source, unit: object, derived: Source) -> tuple[str, ..
     return tuple(name for name in base.table.columns if name in named) or tuple(base.table.columns[:1])
 
 
-def _columns_read(source: Source, plan: Plan) -> tuple[str, ...]:
+def _columns_read(source: Source, plan: Plan | CodedPlan) -> tuple[str, ...]:
     """Return the columns that a plan names, in the table's order; one at least, so that rows can be counted."""
+    columns = tuple(name for name in source.table.columns if name in _names_read(source, plan))
+    return columns or tuple(source.table.columns[:1])
+
+
+def _names_read(source: Source, plan: Plan | CodedPlan) -> set[str]:
+    if isinstance(plan, CodedPlan):
+        return {*columns_read(plan), *(() if plan.unit is None else (plan.unit,))}
     more = {f"distinct {index}": each.expression for index, each in enumerate(plan.distincts)}
     more |= {f"measured {index}": each.expression for index, each in enumerate(plan.measured)}
     named: set[str] = set()
     for asked in _asked(plan):
         rows, _ = counted_rows(asked, source.table, kinds_of(source), None, more)
         named |= {field.name for field in rows.op().find(ops.Field)}
-    columns = tuple(name for name in source.table.columns if name in named)
-    return columns or tuple(source.table.columns[:1])
+    return named
 
 
 def _asked(plan: Plan) -> Sequence[Plan]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from tacit.door import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.rounds import refuse_elsewhere
 from tacit.learning.scoring.judge import Score, ScorePlan, plan_score, score_model
 from tacit.learning.scoring.scorable import Scoring, scoring_of
 from tacit.learning.scoring.sides import Freshness, freshness, rows_used
@@ -94,9 +93,8 @@ class Holdout:
 
 
 def units_between(table: Table, salt: str, first: int, end: int) -> Table:
-    """Return the units of a table whose place is in a range, as a table of its own; of one in Spark it is refused."""
+    """Return the units of a table whose place is in a range, as a table of its own."""
     session = table.session
-    refuse_elsewhere(table)
     source = session.relation or TableRows(session.declaration.name)
     about = session.about(SomeUnits(source, salt, first, end, hashed_columns(table)))
     return Table(about, Frame(about.declaration))
