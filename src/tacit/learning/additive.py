@@ -28,7 +28,7 @@ from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
 # Changed whenever the arithmetic is: a stored model is found by it.
-VERSION = "additive 3"
+VERSION = "additive 4"
 
 
 class Additive:

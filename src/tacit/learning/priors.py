@@ -1,39 +1,28 @@
-"""What is believed of one term's effects: the estimate that errs least, given exactly how much noise was added.
+"""What is believed of all terms' effects: the estimate that errs least, given exactly how much noise was added.
 
 Effects are believed to be drawn around 0 with a spread, those of ordered bins near their neighbours'. Noisy sums are
-the curvature times the effects, with the noise of privacy and of sampling. The estimate is the mean of what remains
-possible, and its deviation says how far the truth may lie from it. Spread and smoothness are those under which the
-noisy sums are most probable; a term that tells nothing is so shrunk to nothing.
+the curvature times the effects, with the noise of privacy and of sampling. How far the effects of a term lie apart, and
+how smoothly they follow each other, nobody knows: every spread and smoothness of a small grid is tried, and estimates
+are averaged by how probable each makes the noisy sums. A term that tells nothing is so shrunk to nothing.
+
+Bins are linked to the next one alone, so that every equation has three diagonals; all terms are solved side by side,
+padded to the one with the most bins.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.learning.starting import Start
 from tacit.privacy import Flags, Floats
 
-SPREADS = tuple(float(each) for each in np.geomspace(0.02, 3.0, 9))
-SMOOTHS = (0.0, 1.0, 4.0, 16.0)
+SPREADS = np.geomspace(0.03, 3.0, 7)
+SMOOTHS = (0.0, 2.0, 16.0)
 # Before anything is seen, spreads are believed to be about this, within a factor of e^1.5.
 USUAL_SPREAD, SPREAD_DOUBT = 0.3, 1.5
-FIRST_SPREAD, FIRST_SMOOTH = 0.5, 2.0
+# The precision of an effect that is not learned, and so stays 0.
+PINNED = 1e9
 TINY = 1e-9
-
-
-@dataclass(frozen=True)
-class Believed:
-    """A term's effects by class and bin, their deviations, and the spread and smoothness they were estimated with."""
-
-    effects: Floats
-    deviations: Floats
-    spread: float = FIRST_SPREAD
-    smooth: float = FIRST_SMOOTH
-
-    @classmethod
-    def nothing(cls, classes: int, size: int) -> "Believed":
-        """Return what is believed before the first round."""
-        return cls(np.zeros((classes, size)), np.zeros((classes, size)))
 
 
 @dataclass(frozen=True)
@@ -43,97 +32,122 @@ class Term:
     counts: Floats
     learned: Flags
     chain: int  # the first so many bins follow each other in order; 0: none do
-    _kept: dict[float, Floats] = field(default_factory=dict, repr=False)
 
     @property
     def size(self) -> int:
         """How many bins it has."""
         return len(self.counts)
 
-    def moved(self, known: Believed) -> Floats:
-        """Return how effects move the sums of bins, per unit of curvature: centred, so that terms do not overlap."""
-        means = known.effects @ self.counts / self.counts.sum()
-        moved: Floats = self.counts * (known.effects - means[:, None])
-        return moved
 
-    def curved(self) -> Floats:
-        """Return the same as a matrix."""
-        matrix: Floats = np.diag(self.counts) - np.outer(self.counts, self.counts) / self.counts.sum()
-        return matrix
+class Terms:
+    """The bins of all terms side by side: arrays of (bins, terms), empty beyond a term's own bins."""
 
-    def prior(self, smooth: float) -> Floats:
-        """Return the covariance of effects whose mean variance is one; bins that are not learned have none."""
-        if smooth not in self._kept:
-            precision = np.eye(self.size)
-            for place in range(self.chain - 1):
-                pair = np.ix_([place, place + 1], [place, place + 1])
-                precision[pair] += smooth * np.array([[1.0, -1.0], [-1.0, 1.0]])
-            covariance: Floats = np.linalg.inv(precision).astype(np.float64)
-            covariance[~self.learned] = 0.0
-            covariance[:, ~self.learned] = 0.0
-            size = float(covariance.diagonal() @ self.counts / self.counts.sum())
-            self._kept[smooth] = covariance / max(size, TINY)
-        return self._kept[smooth]
+    def __init__(self, terms: Sequence[Term]) -> None:
+        self.sizes = tuple(term.size for term in terms)
+        shape = (max(self.sizes), len(terms))
+        self.counts, self.learned = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+        self.linked = np.zeros((shape[0] - 1, shape[1]), dtype=np.bool_)
+        for place, term in enumerate(terms):
+            self.counts[: term.size, place] = term.counts
+            self.learned[: term.size, place] = term.learned & (term.size > 1)
+            self.linked[: max(term.chain - 1, 0), place] = True
+        self.linked &= self.learned[:-1] & self.learned[1:]
+
+    def centred(self, effects: Floats, people: float) -> Floats:
+        """Return effects (bins, classes, terms) whose mean over people is 0, so that terms do not overlap."""
+        means = (effects * self.counts[:, None]).sum(axis=0) / people
+        inside: Floats = np.where(self.learned[:, None], effects - means, 0.0)
+        return inside
+
+    def spread(self, effects: Floats, people: float) -> Floats:
+        """Return the variance over people of each term's effects: (classes, terms)."""
+        squares: Floats = (effects**2 * self.counts[:, None]).sum(axis=0) / people
+        return squares
 
 
-def believed(
-    term: Term, told: Floats, noise: float, start: Start, before: Believed, *, choose: bool, smooth: float | None
-) -> Believed:
-    """Return what is believed of a term, told by noisy sums of this variance; `choose` spread and smoothness anew."""
-    if not term.learned.any() or term.size < 2:
-        return Believed.nothing(*told.shape)
-    fits = [
-        _Fit(term, row, noise, float(w), float(s))
-        for row, w, s in zip(told, start.curvature, start.variance, strict=True)
+class Prior:
+    """The inverse covariances of effects: (bins, smooths, spreads, terms), and the same beside the diagonal."""
+
+    def __init__(self, terms: Terms, scale: float, smooth: float | None) -> None:
+        smooths = np.array(SMOOTHS if smooth is None else (smooth,))[:, None]
+        beside = -smooths * terms.linked[:, None]  # (bins - 1, smooths, terms)
+        nothing = np.zeros((1, *beside.shape[1:]))
+        diagonal = 1 - np.concatenate([beside, nothing]) - np.concatenate([nothing, beside])
+        diagonal = np.where(terms.learned[:, None], diagonal, PINNED)
+        solved = Solved(diagonal, beside, np.zeros_like(diagonal))
+        # each prior is stretched until the mean variance over people is the spread's square
+        weights = np.where(terms.learned, terms.counts, 0.0)[:, None]
+        size = np.maximum((solved.variances() * weights).sum(axis=0) / terms.counts.sum(axis=0), TINY)
+        precision = (scale * SPREADS[:, None]) ** -2.0
+        self.diagonal = (diagonal * size)[:, :, None] * precision
+        self.beside = (beside * size)[:, :, None] * precision
+        bins = len(diagonal)
+        doubt = -0.5 * (np.log(SPREADS / USUAL_SPREAD) / SPREAD_DOUBT)[:, None] ** 2
+        log_size = solved.log_determinant() + bins * np.log(size)
+        self.log_weight = 0.5 * (log_size[:, None] + bins * np.log(precision)) + doubt
+
+
+class Solved:
+    """Linear equations of three diagonals, solved for many right sides at once along the first axis."""
+
+    def __init__(self, diagonal: Floats, beside: Floats, right: Floats) -> None:
+        self.beside = beside
+        self.pivots = np.array(diagonal)
+        self.factors = np.empty_like(beside)
+        solution = np.array(np.broadcast_to(right, diagonal.shape))
+        for place in range(len(beside)):
+            factor = np.divide(beside[place], self.pivots[place], out=self.factors[place])
+            self.pivots[place + 1] -= factor * beside[place]
+            solution[place + 1] -= factor * solution[place]
+        solution /= self.pivots
+        for place in range(len(beside) - 1, -1, -1):
+            solution[place] -= self.factors[place] * solution[place + 1]
+        self.solution: Floats = solution
+
+    def log_determinant(self) -> Floats:
+        """Return the logarithm of each determinant."""
+        logs: Floats = np.log(self.pivots).sum(axis=0)
+        return logs
+
+    def variances(self) -> Floats:
+        """Return the diagonal of each inverse."""
+        found: Floats = 1 / self.pivots
+        for place in range(len(self.beside) - 1, -1, -1):
+            found[place] += self.factors[place] ** 2 * found[place + 1]
+        return found
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What noisy sums tell of effects: (bins, classes, terms) each.
+
+    Told is info times effects, but for an error of this variance.
+    """
+
+    told: Floats
+    info: Floats
+    variance: Floats
+
+
+def believed(terms: Terms, prior: Prior, seen: Seen, *, deviations: bool) -> tuple[Floats, Floats]:
+    """Return the mean of all effects that remain possible, and their deviations where they are wanted."""
+    learned = terms.learned[:, None]
+    precision = np.where(learned, seen.info**2 / seen.variance, 0.0)
+    right = np.where(learned, seen.info * seen.told / seen.variance, 0.0)
+    classes = precision.shape[1]
+    solved = [
+        Solved(prior.diagonal + precision[:, place, None, None], prior.beside, right[:, place, None, None])
+        for place in range(classes)
     ]
-    spread, smoothness = before.spread, before.smooth if smooth is None else smooth
-    if not term.chain:
-        smoothness = 0.0
-    if choose:
-        smooths = (0.0,) if not term.chain else SMOOTHS if smooth is None else (smooth,)
-        spread, smoothness = _likeliest(fits, smooths, start.scale)
-    effects, deviations = zip(*(fit.estimate((spread * start.scale) ** 2, smoothness) for fit in fits), strict=True)
-    return Believed(np.array(effects), np.array(deviations), spread, smoothness)
-
-
-class _Fit:
-    """One class's noisy sums of one term, and the laws they follow."""
-
-    def __init__(self, term: Term, told: Floats, noise: float, curvature: float, variance: float) -> None:
-        self.term, self.told = term, told
-        curved = term.curved()
-        self.curved = curvature * curved
-        self.errs = noise * np.eye(term.size) + variance * curved + TINY * np.eye(term.size)
-
-    def estimate(self, variance: float, smooth: float) -> tuple[Floats, Floats]:
-        """Return the mean and the deviation of the effects that remain possible."""
-        prior = variance * self.term.prior(smooth)
-        seen = prior @ self.curved
-        gain = np.linalg.solve(self.curved @ seen + self.errs, seen.T).T
-        effects = gain @ self.told
-        left = prior - gain @ seen.T
-        counts = self.term.counts
-        effects = np.where(self.term.learned, effects - effects @ counts / counts.sum(), 0.0)
-        return effects, np.sqrt(np.maximum(left.diagonal(), 0.0))
-
-    def explained(self, smooth: float, spreads: Floats) -> Floats:
-        """Return the log likelihood of the noisy sums at each spread."""
-        lower = np.linalg.cholesky(self.errs)
-        signal = np.linalg.solve(lower, np.linalg.solve(lower, self.curved @ self.term.prior(smooth) @ self.curved).T)
-        sizes, axes = np.linalg.eigh((signal + signal.T) / 2)
-        seen = (axes.T @ np.linalg.solve(lower, self.told)) ** 2
-        total = 1 + spreads[:, None] ** 2 * np.maximum(sizes, 0.0)
-        likely: Floats = -0.5 * (seen / total + np.log(total)).sum(axis=1)
-        return likely
-
-
-def _likeliest(fits: list[_Fit], smooths: tuple[float, ...], scale: float) -> tuple[float, float]:
-    """Return the spread and the smoothness under which the noisy sums are most probable."""
-    spreads = np.array(SPREADS)
-    doubt = -0.5 * (np.log(spreads / USUAL_SPREAD) / SPREAD_DOUBT) ** 2
-    best = (-np.inf, FIRST_SPREAD, FIRST_SMOOTH)
-    for smooth in smooths:
-        likely = doubt + sum((fit.explained(smooth, scale * spreads) for fit in fits), np.zeros(len(spreads)))
-        place = int(np.argmax(likely))
-        best = max(best, (float(likely[place]), float(spreads[place]), smooth))
-    return best[1], best[2]
+    # how probable each spread and smoothness makes the sums of all classes: (smooths, spreads, terms)
+    likely = classes * prior.log_weight
+    for place, each in enumerate(solved):
+        likely = likely + 0.5 * (each.solution * right[:, place, None, None]).sum(axis=0) - 0.5 * each.log_determinant()
+    weights = np.exp(likely - likely.max(axis=(0, 1)))
+    weights /= weights.sum(axis=(0, 1))
+    means: Floats = np.stack([(weights * each.solution).sum(axis=(1, 2)) for each in solved], axis=1)
+    if not deviations:
+        return means, np.zeros_like(means)
+    squares = [(weights * (each.variances() + each.solution**2)).sum(axis=(1, 2)) for each in solved]
+    spread: Floats = np.sqrt(np.maximum(np.stack(squares, axis=1) - means**2, 0.0))
+    return means, np.where(learned, spread, 0.0)

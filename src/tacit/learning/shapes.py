@@ -15,16 +15,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.learning.bins import Bins, Coarse, bins_of
-from tacit.learning.priors import Believed, Term, believed
-from tacit.learning.starting import Start, start_of
+from tacit.learning.priors import TINY, Prior, Seen, Term, Terms, believed
+from tacit.learning.starting import Start, curved_at, start_of
 from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
 
 # A bin has at least so many standard deviations of all rounds' noise together, and so many of its own count's.
 LEAST_NOISE, LEAST_COUNT, LEAST_PEOPLE = 3.0, 2.0, 20.0
 BINS_MOST, PAIR_BINS_MOST = 32, 8
-# The round t weighs in proportion to t^WEIGHT.
-WEIGHT = 1
+# The round t weighs about in proportion to t^WEIGHT: later ones know more of the other terms.
+WEIGHT = 0.5
 SCORE_UNIT = 1 << SCORE_BITS
 EFFECT_MOST = 16.0
 
@@ -101,6 +101,46 @@ class Shapes:
         return cls(**(record | {"shapes": [Shape(**each) for each in record["shapes"]]}))
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What is believed so far: the intercept by class and its deviation, effects and theirs by bin, class and term."""
+
+    intercept: Floats
+    intercept_deviation: Floats
+    effects: Floats
+    deviations: Floats
+
+    @classmethod
+    def nothing(cls, intercept: Floats, terms: Terms) -> "Learned":
+        """Return what is believed before the first round."""
+        zeros = np.zeros((len(terms.counts), len(intercept), terms.counts.shape[1]))
+        return cls(intercept, np.zeros_like(intercept), zeros, zeros)
+
+
+class Blocks:
+    """Where the sums of each term, class and bin are in a round's numbers, and the other way round."""
+
+    def __init__(self, sizes: Sequence[int], classes: int) -> None:
+        starts = np.cumsum([0, *(classes * size for size in sizes)])
+        self.sizes, self.classes, self.length = tuple(sizes), classes, int(starts[-1])
+        bins, kinds = np.arange(max(sizes))[:, None, None], np.arange(classes)[:, None]
+        inside = bins < np.array(sizes)
+        self.places = np.where(inside, starts[:-1] + kinds * np.array(sizes) + bins, 0)
+        self.inside = np.broadcast_to(inside, self.places.shape)
+        # one of few bins errs less
+        self.weights = np.array([1 / size for size in sizes])
+
+    def read(self, noisy: Floats) -> tuple[Floats, Floats]:
+        """Return the noisy sums by bin, class and term, and the sum over all people, as every term tells it."""
+        sums: Floats = np.where(self.inside, noisy[self.places], 0.0)
+        totals = sums.sum(axis=0) @ self.weights + noisy[self.length :]
+        return sums, totals / (1 + self.weights.sum())
+
+    def tables(self, effects: Integers) -> list[Integers]:
+        """Return each term's effects by class and bin."""
+        return [np.ascontiguousarray(effects[:size, :, place].T) for place, size in enumerate(self.sizes)]
+
+
 def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
     """Return the shapes that a table's noisy rounds tell."""
     features, target = len(recipe.ordered), len(recipe.ordered)
@@ -119,16 +159,13 @@ def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
         found = rounds.counts([target + 1 + len(recipe.coarse) + place for place in range(len(pairs))])
         terms += [_pair_term(each / UNIT, people, recipe, least) for each in found]
     start = start_of(noisy[target], recipe.link, recipe.target, recipe.middles, recipe.clip / UNIT, people)
-    intercept, terms_believed, times, clip = _rounds(rounds, recipe, terms, start, people)
+    learned, times, clip = _rounds(rounds, recipe, Terms(terms), start, people)
     shapes = []
-    for place, (term, known) in enumerate(zip(terms, terms_believed, strict=True)):
+    for place, term in enumerate(terms):
         cells = bins[place].of_cells if place < features else pairs[place - features].table.ravel()
-        shapes.append(_shape(cells, term, known, recipe.monotone[place] if place < features else 0))
-    deviation = recipe.round_noise / sqrt(times) / people
-    errors = [
-        sqrt(deviation**2 / w**2 + s / (people * w**2)) for s, w in zip(start.variance, start.curvature, strict=True)
-    ]
-    return Shapes([float(each) for each in intercept], errors, float(people), shapes, times, clip)
+        effects, deviations = (each[: term.size, :, place].T for each in (learned.effects, learned.deviations))
+        shapes.append(_shape(cells, term, effects, deviations, recipe.monotone[place] if place < features else 0))
+    return Shapes(learned.intercept.tolist(), learned.intercept_deviation.tolist(), float(people), shapes, times, clip)
 
 
 def _people(noisy: Sequence[Floats], recipe: Recipe) -> float:
@@ -178,43 +215,45 @@ def _pair_term(counts: Floats, people: float, recipe: Recipe, least: float) -> T
     return Term(_counted(counts, people, max(recipe.counts_noise, 1.0)), counts >= least, 0)
 
 
-def _rounds(
-    rounds: AskedRounds, recipe: Recipe, terms: Sequence[Term], start: Start, people: float
-) -> tuple[Floats, list[Believed], int, int]:
-    """Return the intercept and what is believed of each term after all rounds, how many there were, and the clip."""
+def _rounds(rounds: AskedRounds, recipe: Recipe, terms: Terms, start: Start, people: float) -> tuple[Learned, int, int]:
+    """Return what is believed after all rounds, how many there were, and the clip."""
     clip, times = recipe.clip, recipe.rounds
     if isinstance(recipe.target, ValueTarget):
         clip, times = _narrower(recipe, start)
-    classes, place = recipe.classes, len(recipe.ordered)
-    intercept = start.intercept.copy()
-    told_intercept = np.zeros(classes)
-    told = [np.zeros((classes, term.size)) for term in terms]
-    known = [Believed.nothing(classes, term.size) for term in terms]
-    variance = 0.0
+    place, blocks = len(recipe.ordered), Blocks(terms.sizes, recipe.classes)
+    prior = Prior(terms, start.scale, recipe.smooth)
+    learned = Learned.nothing(start.intercept, terms)
+    told_intercept, known_intercept = np.zeros(recipe.classes), np.zeros(recipe.classes)
+    told, info = np.zeros_like(learned.effects), np.zeros_like(learned.effects)
+    noise = 0.0
     for time in range(times):
         step = (WEIGHT + 1) / (time + 1 + WEIGHT)
-        variance = (1 - step) ** 2 * variance + step**2 * recipe.round_noise**2
-        tables = [_scores(each.effects) for each in known]
+        noise = (1 - step) ** 2 * noise + step**2 * recipe.round_noise**2
+        tables = blocks.tables(_scores(learned.effects))
         scores = Scores(
             (*tables[:place], None, *(None for _ in recipe.coarse), *tables[place:]),
-            _scores(intercept),
+            _scores(learned.intercept),
             recipe.link,
             recipe.target,
             clip,
         )
-        sums, own = _blocks(rounds.residuals(scores), terms, classes)
-        gradient = _of_all(sums, own)
-        told_intercept = (1 - step) * told_intercept + step * (gradient + start.curvature * people * intercept)
-        for each, term in enumerate(terms):
-            centred = sums[each] - term.counts * (sums[each].sum(axis=1, keepdims=True) / people)
-            told[each] = (1 - step) * told[each] + step * (centred + start.curvature[:, None] * term.moved(known[each]))
-        is_chosen = time >= 1 and ((time & (time - 1)) == 0 or time == times - 1)
-        known = [
-            believed(term, told[each], variance, start, known[each], choose=is_chosen, smooth=recipe.smooth)
-            for each, term in enumerate(terms)
-        ]
-        intercept = np.clip(told_intercept / (start.curvature * people), -EFFECT_MOST, EFFECT_MOST)
-    return intercept, known, times, clip
+        sums, of_all = blocks.read(rounds.residuals(scores) / UNIT)
+        curved = curved_at(start, recipe.link, clip / UNIT, learned.intercept, learned.effects, terms, people)
+        curvature = terms.counts[:, None] * curved.curvature
+        centred = sums - terms.counts[:, None] * (sums.sum(axis=0) / people)
+        told += step * (centred + curvature * learned.effects - told)
+        info += step * (curvature - info)
+        told_intercept += step * (of_all + curved.of_all * people * learned.intercept - told_intercept)
+        known_intercept += step * (curved.of_all * people - known_intercept)
+        seen = Seen(told, info, noise + terms.counts[:, None] * curved.variance + TINY)
+        effects, deviations = believed(terms, prior, seen, deviations=time == times - 1)
+        learned = Learned(
+            np.clip(told_intercept / known_intercept, -EFFECT_MOST, EFFECT_MOST),
+            np.sqrt(noise + people * curved.variance_of_all) / known_intercept,
+            terms.centred(effects, people),
+            deviations,
+        )
+    return learned, times, clip
 
 
 def _narrower(recipe: Recipe, start: Start) -> tuple[int, int]:
@@ -232,32 +271,13 @@ def _scores(effects: Floats) -> Integers:
     return np.rint(np.clip(effects, -EFFECT_MOST, EFFECT_MOST) * SCORE_UNIT).astype(np.int64)
 
 
-def _blocks(noisy: Integers, terms: Sequence[Term], classes: int) -> tuple[list[Floats], Floats]:
-    """Return each term's noisy sums by class and bin, in people, and the intercept's."""
-    found, first = [], 0
-    for term in terms:
-        last = first + classes * term.size
-        found.append(noisy[first:last].reshape(classes, term.size) / UNIT)
-        first = last
-    return found, noisy[first:] / UNIT
-
-
-def _of_all(sums: Sequence[Floats], own: Floats) -> Floats:
-    """Return the sum over all people, as every term tells it: one of few bins errs less."""
-    weights = np.array([1.0, *(1 / each.shape[1] for each in sums)])
-    totals = np.array([own, *(each.sum(axis=1) for each in sums)])
-    mean: Floats = weights @ totals / weights.sum()
-    return mean
-
-
-def _shape(cells: Integers, term: Term, known: Believed, monotone: int) -> Shape:
-    effects = known.effects
+def _shape(cells: Integers, term: Term, effects: Floats, deviations: Floats, monotone: int) -> Shape:
     if monotone and term.chain > 1:
         effects = effects.copy()
         inner = slice(0, term.chain)
         for row in effects:
             row[inner] = monotone * rising(monotone * row[inner], term.counts[inner])
-    return Shape(cells.tolist(), term.counts.tolist(), effects.tolist(), known.deviations.tolist())
+    return Shape(cells.tolist(), term.counts.tolist(), effects.tolist(), deviations.tolist())
 
 
 def rising(values: Floats, weights: Floats) -> Floats:

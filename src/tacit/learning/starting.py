@@ -1,4 +1,4 @@
-"""Where a fit starts: the intercept, the curvature and the spread that a noisy histogram of the target tells.
+"""Where a fit starts, and how steep it is: intercept, curvature and spread from a noisy histogram of the target.
 
 Clipped residuals have a model of their own: the score at which they add up to zero is not the logit of a probability,
 but a known function of it. `clipped_chance` and `chance_of` go between the two, so that predictions are probabilities.
@@ -10,12 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from tacit.learning.priors import Terms
 from tacit.plan import ClassTarget, ValueTarget
 from tacit.privacy import Floats
 
 # A model that knows the features is surer than its start, but features overlap, which adds curvature: about this.
 FALLS_TO = 1.3
 CHANCE_LEAST = 1e-3
+# Where a normal law is looked at for a mean over it, and what each point weighs.
+POINTS, PARTS = np.polynomial.hermite_e.hermegauss(7)
+PARTS = PARTS / PARTS.sum()
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,48 @@ def _of_two(share: float, clip: float) -> Start:
     curvature = slope * (share * (1 - chance <= clip) + (1 - share) * (chance <= clip))
     variance = share * min(1 - chance, clip) ** 2 + (1 - share) * min(chance, clip) ** 2
     start = np.array([log(chance / (1 - chance))])
-    return Start(start, np.array([FALLS_TO * curvature]), np.array([FALLS_TO * variance]), 1.0)
+    return Start(start, np.array([FALLS_TO * curvature]), np.array([variance]), 1.0)
+
+
+@dataclass(frozen=True)
+class Curved:
+    """How steep residuals fall with the score, and their variance, per person: of each bin, and of all people.
+
+    Bins' are (bins, classes, terms), or one for each class.
+    """
+
+    curvature: Floats
+    variance: Floats
+    of_all: Floats
+    variance_of_all: Floats
+
+
+def curved_at(
+    start: Start, link: str, clip: float, intercept: Floats, effects: Floats, terms: Terms, people: float
+) -> Curved:
+    """Return how steep residuals are at a model.
+
+    Of two classes it is the mean over the scores that people of a bin have, were the other terms independent of it:
+    where one class is rare, bins differ by a factor of ten. Elsewhere it is what the start tells.
+    """
+    if link != "logistic":
+        curvature, variance = start.curvature[:, None], start.variance[:, None]
+        return Curved(curvature, variance, start.curvature, start.variance)
+    spreads = terms.spread(effects, people)
+    of_others = np.sqrt(np.maximum(spreads.sum(axis=1, keepdims=True) - spreads, 0.0))
+    steep, varies = _steepness(intercept[:, None] + effects, of_others, clip)
+    of_all, varies_all = _steepness(intercept, np.sqrt(spreads.sum(axis=1)), clip)
+    return Curved(FALLS_TO * steep, varies, FALLS_TO * of_all, varies_all)
+
+
+def _steepness(scores: Floats, deviations: Floats, clip: float) -> tuple[Floats, Floats]:
+    """Return how steep residuals of two classes fall at scores around these, and their variance: means of both."""
+    chance = 1 / (1 + np.exp(-(scores[..., None] + deviations[..., None] * POINTS)))
+    share = chance_of(chance, clip)
+    other = 1 - chance
+    steep = chance * other * (share * (other <= clip) + (1 - share) * (chance <= clip))
+    varies = share * np.minimum(other, clip) ** 2 + (1 - share) * np.minimum(chance, clip) ** 2
+    return steep @ PARTS, varies @ PARTS
 
 
 def _of_several(shares: Floats) -> Start:
