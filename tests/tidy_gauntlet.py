@@ -7,11 +7,13 @@ import ast
 from pathlib import PurePosixPath
 
 import tacit
+import tacit.learning
 import tacit.local
 from tests.tidy_rules import Tree, imported_names, nodes_of, parsed, room
 
-# the gauntlet's table: name of a seam -> "module:attribute" of what bugs are planted in; the server's part is its own
-SEAMS, SERVER_SEAMS = "gauntlet/targets.py", "gauntlet/server_targets.py"
+# the gauntlet's table: name of a seam -> "module:attribute" of what bugs are planted in; the server's and models' parts
+SEAMS = "gauntlet/targets.py"
+TABLES = (SEAMS, "gauntlet/server_targets.py", "gauntlet/learning_targets.py")
 
 # Tests outside tests/gauntlet/ that are about its cases or bugs themselves.
 TESTS_OF_CASES = {
@@ -28,7 +30,7 @@ def mutants_by_the_table(tree: Tree) -> list[str]:
     seams = table_of_seams(tree)
     broken = []
     for path, source in tree.items():
-        if path in (SEAMS, SERVER_SEAMS):
+        if path in TABLES:
             continue
         calls = [node for node in nodes_of(source) if isinstance(node, ast.Call)]
         named = [(ast.unparse(node.func).split(".")[-1], node) for node in calls]
@@ -93,7 +95,7 @@ def table_of_seams(tree: Tree) -> set[object]:
     """The seams that the gauntlet's table names."""
     return {
         key.value
-        for table in (SEAMS, SERVER_SEAMS)
+        for table in TABLES
         for node in parsed(tree.get(table, "")).body
         if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Dict)
         for key in node.value.keys
@@ -102,8 +104,9 @@ def table_of_seams(tree: Tree) -> set[object]:
 
 
 def is_surface(module: str) -> bool:
-    """Whether a dotted name is one that users import: a root name, an error, or one of the local model's."""
+    """Whether a dotted name is one that users import: a root name, an error, a model's, or one of the local model's."""
     parts = module.split(".")
+    named = {"local": tacit.local.__all__, "learning": tacit.learning.__all__}
     if len(parts) == 3:
-        return parts[1] == "errors" or (parts[1] == "local" and parts[2] in tacit.local.__all__)
-    return len(parts) == 1 or (len(parts) == 2 and parts[1] in {*tacit.__all__, "__version__", "errors", "local"})
+        return parts[1] == "errors" or parts[2] in named.get(parts[1], ())
+    return len(parts) == 1 or (len(parts) == 2 and parts[1] in {*tacit.__all__, "__version__", "errors", *named})

@@ -1,5 +1,6 @@
 """`PCA`: the covariance's own components where noise is small, and variances whose ± holds the table's."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 import tacit
 from tacit.learning import PCA
 from tacit.learning.linear_design import design_of
-from tacit.learning.noisy_gram import gram_of
+from tacit.learning.linear_state import LinearState
 from tacit.plan import UNIT, Moments
+from tacit.privacy import GaussianNoise
 from tests.learning.linear_people import drawn, frame
 from tests.learning.test_linear import table
 
@@ -84,7 +86,8 @@ def test_the_variances_hold_within_their_errors(sigma):
             sums.append(exact[first, second] - (6000 if block.is_square else 0) + rng.normal(0, sigma))
         noisy = np.rint(np.array(sums) * UNIT).astype(np.int64)
         model = PCA()
-        model._set_state(design, gram_of(noisy, moments, [], sigma * UNIT))
+        event = GaussianNoise(Fraction(sigma) * UNIT, Fraction(1))
+        model._set_state(LinearState(design, (event,), {"counts": [], "products": noisy.tolist()}))
         held.append(np.abs(model.explained_variance_ - truth) <= model.explained_variance_error_)
     assert np.mean(held) >= 0.93
     assert sigma > 100 or np.mean(held) <= 0.985  # and they are no wider than that, where noise is small

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.learning import AdditiveClassifier, AdditiveRegressor, LinearRegression, load, model_text
+from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, LinearRegression, load, model_text
 from tacit.learning.habits.saved import model_from
 from tests.learning.test_additive import FEATURES, ROWS, table
 
@@ -29,6 +29,14 @@ def test_a_model_loads_again_equal(model, target, tmp_path):
     assert again.receipt_ == model.receipt_
     assert again.fitted_on_ == model.fitted_on_
     assert type(again) is type(model)
+
+
+def test_components_load_again_equal(tmp_path):
+    model = PCA(2, epsilon=1).fit(table(), features=["age", "pay"])
+    model.save(tmp_path / "model.json")
+    again = load(tmp_path / "model.json")
+    assert model_text(again) == model_text(model)
+    assert np.array_equal(again.transform(ROWS), model.transform(ROWS), equal_nan=True)
 
 
 def test_a_model_that_was_not_fitted_is_not_saved(tmp_path):

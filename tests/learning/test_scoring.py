@@ -297,3 +297,11 @@ def test_a_linear_regression_is_scored_as_it_predicts():
     rest = holdout.rest.session.engine.source.table.to_pyarrow()
     error = rest.column("hours").to_numpy() - model.predict(rest)
     assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < score["RMSE"].margin
+
+
+def test_a_share_that_noise_leaves_beyond_its_ends_is_told():
+    edges = cells_for([0] * (len(FINE_EDGES) + 1), 2.0)
+    counts = [[150 * UNIT, -3 * UNIT]] + [[0, 0]] * len(edges)
+    score = two_classes(edges, [UNIT] * (len(FINE_EDGES) + 1), np.ravel(counts).tolist(), 2.0, 0.95)
+    assert set(score.measures) == {"accuracy", "log loss", "calibration"}
+    assert all(math.isfinite(each.value) and each.margin > 0 for each in score.measures.values())

@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tacit.errors import InvalidParameter
+from tacit_gauntlet.learning_targets import LEARNING_TARGETS
 from tacit_gauntlet.server_targets import SERVER_TARGETS
 
 TARGETS: dict[str, str | tuple[str, ...]] = {
@@ -405,6 +406,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "children_of": "tacit.ledger.state:children_of",
     "covers": "tacit.ledger.verify:covers",
     "is_signed": ("tacit.ledger.rotation:is_signed", "tacit.ledger.verify:is_signed"),
+    **LEARNING_TARGETS,
     **SERVER_TARGETS,
 }
 

@@ -82,7 +82,7 @@ class PCA(Estimator):
             request_id=request_id,
         )
         self.receipt_, self.loss_ = paid.receipt, plan.asked
-        self._set_state(plan.design, LinearState(plan.design, plan.events, paid.value).gram)
+        self._set_state(LinearState(plan.design, plan.events, paid.value))
         return self
 
     def _planned(self, table: Table, features: Iterable[str] | None) -> LinearPlan:
@@ -100,8 +100,9 @@ class PCA(Estimator):
         events, asked = noise_for(table.session, self.epsilon, self.delta, wanted_of(design))
         return LinearPlan(design, events, asked)
 
-    def _set_state(self, design: LinearDesign, gram: NoisyGram) -> None:
+    def _set_state(self, state: LinearState) -> None:
         """Set what follows from the noisy sums."""
+        design, gram = state.design, state.gram
         middle = gram.matrix[0, 1:] / gram.rows
         covariance = gram.matrix[1:, 1:] / gram.rows - np.outer(middle, middle)
         half = np.array([number.half for number in design.numbers])
@@ -118,7 +119,7 @@ class PCA(Estimator):
         kept = len(half) if self.n_components is None else self.n_components
         variances = np.maximum(values[order], 0.0)
         errors = _errors(gram, middle, vectors * unit[:, None], values[order])
-        self.design_ = design
+        self.state_ = state
         self.components_: Floats = vectors.T[:kept]
         self.explained_variance_: Floats = variances[:kept]
         self.explained_variance_error_: Floats = errors[:kept]
@@ -156,10 +157,10 @@ class PCA(Estimator):
         )
 
     def _fitted(self) -> LinearDesign:
-        design: LinearDesign | None = getattr(self, "design_", None)
-        if design is None:
+        state: LinearState | None = getattr(self, "state_", None)
+        if state is None:
             raise InvalidParameter("these components are not fitted yet\nhint: model.fit(table)")
-        return design
+        return state.design
 
 
 def _errors(gram: NoisyGram, middle: Floats, directions: Floats, values: Floats) -> Floats:

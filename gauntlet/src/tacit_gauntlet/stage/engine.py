@@ -89,6 +89,7 @@ def heard_steps() -> Iterator[list[str]]:
         planted("Ledger.reserve", reserving),
         planted("Engine.parts", read_by(standing("Engine.parts"))),
         planted("SparkEngine.parts", read_by(standing("SparkEngine.parts"))),
+        planted("Engine.coded", read_by(standing("Engine.coded"))),
         planted("Reservation.commit", committing),
     ):
         yield steps

@@ -21,6 +21,7 @@ from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator
 from tacit.learning.linear import LinearRegression
 from tacit.learning.linear_state import LinearState
+from tacit.learning.pca import PCA
 from tacit.learning.scoring.sides import RowsUsed
 from tacit.ledger import Receipt
 from tacit.privacy import ApproximateLoss
@@ -32,6 +33,7 @@ KINDS: dict[str, type[Estimator]] = {
     "AdditiveClassifier": AdditiveClassifier,
     "AdditiveRegressor": AdditiveRegressor,
     "LinearRegression": LinearRegression,
+    "PCA": PCA,
 }
 # What is for rows in arrays is about the rows, and not about the model.
 NOT_KEPT = ("ranges", "keys", "unit", "budget", "ledger")
@@ -95,7 +97,7 @@ def load(path: str | Path) -> Any:
 def _parts(model: Any) -> dict[str, Any]:
     """Return what a fitted model is made of."""
     model._fitted()
-    if isinstance(model, LinearRegression):
+    if isinstance(model, LinearRegression | PCA):
         return {"state": model.state_, "loss": model.loss_, "names": _names(model)}
     return {"model": model.model_, "names": _names(model)}
 
@@ -111,7 +113,7 @@ def _read(record: Mapping[str, Any]) -> Any:
     kind = KINDS[record["kind"]]
     parameters = untagged(record["parameters"])
     model: Any = kind(**{name: _tuples(value) for name, value in parameters.items() if name not in NOT_KEPT})
-    if kind is LinearRegression:
+    if kind in (LinearRegression, PCA):
         model.loss_ = from_record(ApproximateLoss, record["loss"])
         model._set_state(from_record(LinearState, record["state"]))
         names = list(model.state_.design.features)

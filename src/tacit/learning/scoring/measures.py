@@ -281,8 +281,11 @@ def _cell(no: float, yes: float, predicted: float, sigma: float, z: float) -> Ca
 def _around(
     value: float, noise: float, spread: float, z: float, ends: tuple[float, float], gap: float = 0.0
 ) -> Measure:
-    """Return a value with its margin, from two variances and what cells may hide; the value is held within its ends."""
-    return Measure(float(np.clip(value, *ends)), float(z * sqrt(noise + spread) + gap))
+    """Return a value with its margin, from two variances and what cells may hide; the value is held within its ends.
+
+    Noise may leave a share below 0 or above 1, whose variance by luck is then taken for none.
+    """
+    return Measure(float(np.clip(value, *ends)), float(z * sqrt(noise + max(spread, 0.0)) + gap))
 
 
 def _root(square: float, margin: float, scale: float) -> Measure:

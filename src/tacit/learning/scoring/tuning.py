@@ -21,6 +21,8 @@ from tacit.privacy import Number, decimal_meaning, show
 from tacit.selection import NoisyMax
 from tacit.tables import RowUnit
 
+# What a choice may be short by is told in such parts of a person.
+PARTS_OF_ONE = 64
 MEASURES: tuple[MeritName, ...] = ("accuracy", "log loss", "squared error", "absolute error")
 
 
@@ -87,7 +89,7 @@ def tune(
         analyst=analyst,
         request_id=request_id,
     )
-    short_by = float(mechanism.error(candidates=len(models))) / UNIT
+    short_by = _short_by(mechanism, len(models))
     return Tuned(fitted[paid.value], paid.value, chosen_by, len(models), short_by, epsilon, paid.receipt, paid.free)
 
 
@@ -96,6 +98,13 @@ def _mechanism(models: Sequence[Any], holdout: Holdout, epsilon: Number) -> Nois
         raise InvalidParameter("models must be a list of two or more\nhint: tune([one, other], holdout, epsilon=0.5)")
     adds = holdout.rest.session.declaration.neighbours == "add-remove"
     return NoisyMax(epsilon=epsilon, sensitivity=UNIT, monotone=adds)
+
+
+def _short_by(mechanism: NoisyMax, candidates: int) -> float:
+    """Return how many people the choice may be short by, at 95 %: on a coarse grid, where tails are added up soon."""
+    terms = mechanism.terms
+    coarse = NoisyMax(epsilon=terms.epsilon, sensitivity=PARTS_OF_ONE, monotone=terms.monotone)
+    return (float(coarse.error(candidates=candidates)) + 1) / PARTS_OF_ONE
 
 
 def _measure(measure: MeritName | None) -> MeritName | None:
