@@ -68,6 +68,10 @@ class DeadRequest(TacitError):
     """This request id was charged and never answered. Ask again under a new id; that is a new charge."""
 
 
+class BeingAnswered(TacitError):
+    """This request id is being answered by another process or thread. Ask again later, under the same id."""
+
+
 class EngineError(TacitError):
     """The engine failed after the charge. One fixed message, whatever the cause; the curator's log has the class."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED
-from tacit.errors import NO_RANDOMNESS, EngineError, NoRandomness, TacitError
+from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, NoRandomness, TacitError
 from tacit.hold import past_the_charge, wait_to_write
 from tacit.ledger import Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.local import Collector, estimate_key, guarantee_of
@@ -94,29 +94,45 @@ def spend(
     `loss` is the charge to print if the user interrupts. `learning` makes the value a fact of the table. `said` is
     kept with both, for people to read.
     """
-    reserved = ledger.reserve(  # refuses here, before a row is read
-        table,
-        events,
-        asked=asked,
-        question_key=key,
-        request_id=request_id,
-        analyst=analyst,
-        learning=learning,
-        words=None if said is None else said.words,
-        sent=None if learning is not None else _SENT.get(),
-    )
+    try:
+        reserved = ledger.reserve(  # refuses here, before a row is read
+            table,
+            events,
+            asked=asked,
+            question_key=key,
+            request_id=request_id,
+            analyst=analyst,
+            learning=learning,
+            words=None if said is None else said.words,
+            sent=None if learning is not None else _SENT.get(),
+        )
+    except DeadRequest:
+        past_the_charge()  # it was charged before, and what became of it may depend on rows
+        raise
     # a stored answer too leaves on the public clock: that it was stored is not to be seen
     past_the_charge(is_new=not isinstance(reserved, StoredAnswer))
     if isinstance(reserved, StoredAnswer):
         return Paid(decode(reserved.answer), reserved.receipt, free=True)
     with _explain_if_interrupted(loss, reserved, request_id):
         try:
-            value = _run_after_charge(run)
-        finally:
-            wait_to_write()  # the entry has a time, which is public
+            try:
+                value = _run_after_charge(run)
+            finally:
+                wait_to_write()  # the entry has a time, which is public
+        except TacitError:
+            _note_failure(reserved)
+            raise
         shown = None if said is None else said.shown(value)
         receipt = reserved.commit(encode(value), shown)  # stored before it leaves; no refund, even on failure
     return Paid(value, receipt, free=False)
+
+
+def _note_failure(reserved: Reservation) -> None:
+    """Note in the ledger that there will be no answer; without that note the charge is carried out again, if ever."""
+    try:
+        reserved.fail()
+    except TacitError as problem:
+        log.error("failure not noted: %s", type(problem).__name__)  # noqa: TRY400
 
 
 @contextmanager

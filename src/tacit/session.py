@@ -313,7 +313,7 @@ class Session:
     ) -> tuple[dict[str, Fact], tuple[Fact, ...], Fraction]:
         """Return the facts that a question needs, those that were paid for here, and what they cost."""
         foreseen = self.plan(query, spend=spend, analyst=analyst, learn=learn)
-        if foreseen.wanted:  # nothing is learned that cannot be used
+        if foreseen.wanted and not self.has_begun(foreseen.wanted, request_id, analyst):  # learned to be used, or not
             self.ledger.require_room(
                 self.registered,
                 foreseen.plan.events,
@@ -380,10 +380,14 @@ class Session:
             return None
         return self.base.recall_fact(key, analyst)
 
-    def _paid(self, fact: Fact, request_id: str, analyst: str | None) -> bool:
+    def _paid(self, fact: Fact | WantedFact, request_id: str, analyst: str | None) -> bool:
         """Return whether a fact was charged by an earlier attempt at a request."""
         request = request_of_fact(request_id, fact.key)
         return self.ledger.charged_for(self.registered, request_id=request, analyst=analyst) is not None
+
+    def has_begun(self, wanted: Sequence[WantedFact], request_id: str | None, analyst: str | None) -> bool:
+        """Return whether an earlier attempt at a request was charged for what it is to learn: there was room then."""
+        return request_id is not None and any(self._paid(each, request_id, analyst) for each in wanted)
 
     def spend(
         self,
@@ -492,8 +496,5 @@ class Session:
         return f"{asked}:{self.registered.declaration_hash}:{self.source_mark}"
 
     def _fact_key(self, about: str) -> str:
-        """Return the key of a fact: what it is about, unit and types included, and the source where only a mark tells.
-
-        What else is declared may change, and so may the version: a fact is a start for both.
-        """
+        """Return the key of a fact: about what, with unit, types and source; what else is declared may change."""
         return f"{about}:{self.source_mark}"

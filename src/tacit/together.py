@@ -197,7 +197,8 @@ class Together:
     ) -> tuple[list[Facts], tuple[Fact, ...], Fraction]:
         """Return the facts of each question, those that were paid for here, and what they cost."""
         foreseen = self.plan(spend=spend, analyst=analyst, learn=learn)
-        if foreseen.wanted:  # nothing is learned that cannot be used
+        # nothing is learned that cannot be used
+        if foreseen.wanted and not self.session.has_begun(foreseen.wanted, request_id, analyst):
             self.session.ledger.require_room(
                 self.session.registered,
                 foreseen.planned.events,

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tacit.errors import EngineError
-from tacit.ledger import Person
+from tacit.errors import EngineError, LedgerError
+from tacit.ledger import Ledger, Person
 from tacit.server import make_app
 from tacit.server.problems import Problem
 from tacit.server.turns import Turns
@@ -28,6 +28,10 @@ def held(house: House) -> list[float]:
 
 def charges(house: House) -> int:
     return sum(entry.kind == "charge" for entry in house.desk.ledger.entries())
+
+
+def kinds(house: House) -> list[str]:
+    return [entry.kind for entry in house.desk.ledger.entries()]
 
 
 # --- the clock ---
@@ -281,7 +285,44 @@ def test_an_answer_is_found_by_its_key_after_a_restart(open_house: Callable[...,
     assert charges(first) == 1
 
 
-def test_a_key_that_died_with_its_process_stays_dead_and_is_charged_once(
+def lost(*_: object) -> None:
+    """Store no answer, as a process that ends just before it would."""
+    raise LedgerError("the process has ended")
+
+
+@pytest.mark.parametrize("how", ["POST", "GET"])
+def test_a_charge_whose_process_died_is_carried_out_by_the_next_who_is_asked_for_its_key(
+    open_house: Callable[..., House], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    first, after = open_house(), open_house()
+    with monkeypatch.context() as killed:
+        killed.setattr(Ledger, "commit", lost)
+        assert first.ask(COUNT, key="report").status_code == 503
+    began = after.clock.time
+    found = after.ask(COUNT, key="report") if how == "POST" else after.send("GET", "/api/v1/questions/report")
+    assert found.status_code == 200
+    assert after.clock.time - began == 2  # at its own tick
+    assert not found.json()["facts"]["free"]
+    assert first.ask(COUNT, key="report").content == found.content
+    assert [kind for kind in kinds(first) if kind in ("charge", "attempt", "answer")] == ["charge", "attempt", "answer"]
+    read = first.send("GET", "/api/v1/ledger", "tacit_ada").json()["entries"]
+    assert "attempt 2 at charge" in next(each["text"] for each in read if each["kind"] == "attempt")
+
+
+def test_a_question_of_which_three_workers_have_died_is_dead_and_says_so_at_a_tick(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as killed:
+        killed.setattr(Ledger, "commit", lost)
+        for _ in range(3):
+            assert house.ask(COUNT, key="report").status_code == 503
+    began = house.clock.time
+    reply = house.ask(COUNT, key="report")
+    assert (reply.status_code, reply.json()["error"], house.clock.time - began) == (409, "DeadRequest", 2)
+    assert charges(house) == 1
+
+
+def test_a_key_that_failed_stays_dead_and_is_charged_once(
     open_house: Callable[..., House], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = open_house()

@@ -30,6 +30,8 @@ MODULES = (
     "tacit_gauntlet.ledger.disk",
     "tacit_gauntlet.ledger.filter",
     "tacit_gauntlet.ledger.key_mutants",
+    "tacit_gauntlet.ledger.hand_mutants",
+    "tacit_gauntlet.ledger.hands",
     "tacit_gauntlet.ledger.keys",
     "tacit_gauntlet.ledger.kills",
     "tacit_gauntlet.ledger.mutants",

@@ -1,7 +1,9 @@
 """Charging: the two steps of every answer, reserve before a row is read and commit before the answer leaves.
 
 A reserve charges everything or refuses. No charge is ever given back, whatever happens after it. A request id that was
-charged and not answered is dead: answering it again would release a second noisy value for one charge.
+charged and not answered is dead, but where it was charged in hand (`in_hand.py`) and whoever had it has died: then the
+same charge is carried out again, a few times at most. Each attempt after the first has an entry, an answer is taken
+from the newest alone, and nothing leaves that was not taken: one noisy value for one charge (docs/proofs/attempts.md).
 
 A fact is an answer that later versions of its table start from. It is charged like any other, and an entry after its
 answer names it, so that it is found by its table.
@@ -11,16 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tacit.accounting import Charge, charge_of
-from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
+from tacit.errors import BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
-from tacit.ledger.draft import PEOPLE, TABLE, Draft, budgets_of, fact_name, facts_of, person_name, written
-from tacit.ledger.entry import Entry, Record, account_name, charge_from, charge_record, scope_of
+from tacit.ledger.draft import PEOPLE, TABLE, Draft, attempt_name, budgets_of, fact_name, facts_of, person_name, written
+from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, charge_from, charge_record, scope_of
+from tacit.ledger.hands.in_hand import ATTEMPTS
 from tacit.ledger.people.roles import find_person, not_allowed, why_not
 from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.status import first_shortfall
-from tacit.ledger.store import Likely, looks_for
+from tacit.ledger.store import BY_CHARGE, Likely, looks_for
 from tacit.privacy import KINDS, ApproximateLoss, Event, SubsampledGaussian, event_to_dict
 
 TEXT_MAX = 1000
@@ -91,6 +94,19 @@ class StoredFact:
 
 
 @dataclass(frozen=True)
+class Attempt:
+    """The charge that pays for an answer, and how often it was set about, this time included."""
+
+    charge: Entry
+    number: int = 1
+
+    def likely(self) -> Likely:
+        """Return the rows that storing the answer will probably read."""
+        names = (attempt_name(self.charge.number),) if "attempts" in self.charge.record else ()
+        return Likely(absent=((BY_CHARGE, (self.charge.number,)),), names=names)
+
+
+@dataclass(frozen=True)
 class Request:
     """A checked request to be charged, ready before the ledger is read."""
 
@@ -128,10 +144,12 @@ def new_request(
     beside: Sequence[Event] = (),
     words: str | None = None,
     sent: str | None = None,
+    is_in_hand: bool = False,
 ) -> Request:
     """Return the request, with its cost; anything that is not an event, or not a text, is refused.
 
-    `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that.
+    `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that. The
+    charge of one that is in hand says how often it may be carried out.
     """
     charge = cost_of(events, asked, beside)
     keys = keys_of(
@@ -153,6 +171,7 @@ def new_request(
         "request": keys.request,
         **({"beside": list(table.beside)} if table.beside else {}),
         **({} if words is None else {"about": words[:WORDS_MAX]}),
+        **({"attempts": ATTEMPTS} if is_in_hand and request_id is not None else {}),
         **({} if sent is None or request_id is None or len(sent) > SENT_MAX else {"sent": sent}),
     }
     return Request(table, keys.analyst or "", charge, record, keys, tuple(events), learning)
@@ -212,9 +231,19 @@ def is_limited(view: Draft, cohort: str, analyst: str) -> bool:
 
 
 def find_stored(
-    view: Draft, keys: Keys, *, question: str, ledger: str, durable: bool, again: bool = False
+    view: Draft,
+    keys: Keys,
+    *,
+    question: str,
+    ledger: str,
+    durable: bool,
+    again: bool = False,
+    is_in_hand: bool = False,
 ) -> StoredAnswer | None:
-    """Return the answer already given to this request, or to this question; a dead request is refused."""
+    """Return the answer already given to this request, or to this question; a dead request is refused.
+
+    None for one that was charged and has no answer, if it is in hand here and may be carried out again.
+    """
     charge = charge_made_for(view, keys)
     if charge is None:
         if again:
@@ -229,13 +258,55 @@ def find_stored(
         if charge.record["asked"] != keys.asked:
             raise InvalidParameter("request_id was used for another question\nhint: give each question its own id")
         answer = view.answer_paid_by(charge.number)
-        if answer is None:
-            raise DeadRequest(
-                f"this request id was charged (entry {charge.number}) and has no answer: its process crashed or is "
-                "still running. Answering it again would release a second noisy value for one charge"
-                "\nhint: ask again under a new request id, which is a new charge"
-            )
+        if answer is None and not (is_in_hand and _attempts_left(view, charge)):
+            raise _dead(charge)
     return None if answer is None else _stored(answer, ledger=ledger, durable=durable)
+
+
+def standing_for(view: Draft, keys: Keys) -> Entry | None:
+    """Return the charge that was made for a request and has no answer, or None."""
+    charge = charge_made_for(view, keys)
+    return None if charge is None or view.answer_paid_by(charge.number) is not None else charge
+
+
+def _newest(view: Draft, charge: Entry) -> tuple[int, bool]:
+    """Return the number of the newest attempt at a charge, and whether it failed."""
+    entry = view.attempt(charge.number) if "attempts" in charge.record else None
+    return (1, False) if entry is None else (entry.record["number"], entry.record["failed"])
+
+
+def _attempts_left(view: Draft, charge: Entry) -> bool:
+    """Return whether a charge without an answer may be carried out again: what has failed may not."""
+    number, has_failed = _newest(view, charge)
+    return not has_failed and number < min(charge.record.get("attempts", 1), ATTEMPTS)
+
+
+def _dead(charge: Entry) -> DeadRequest:
+    return DeadRequest(
+        f"this request id was charged (entry {charge.number}) and has no answer: its process crashed, failed or is "
+        "still running. Answering it again would release a second noisy value for one charge"
+        "\nhint: ask again under a new request id, which is a new charge"
+    )
+
+
+# What two attempts at one charge have in common: what is read, what is drawn, what it costs and what it is kept as.
+_SAME = ("table", "declared", "people", "events", "asked", "beside", "learns", *CHARGE_NAMES)
+
+
+def _carry_on(draft: Draft, standing: Entry, record: Record) -> Attempt:
+    """Set about a charge again, for the record: whoever was at it before has died, and may not answer any more."""
+    if any(record.get(name) != standing.record.get(name) for name in _SAME):
+        raise _dead(standing)  # something was declared or learned since, and the noise would not be what was paid for
+    number = _newest(draft, standing)[0] + 1
+    draft.append({"kind": "attempt", "charge": standing.number, "number": number, "failed": False})
+    return Attempt(standing, number)
+
+
+def fail(draft: Draft, attempt: Attempt) -> None:
+    """Note that an attempt has failed, so that its charge stays without an answer: a failure may depend on rows."""
+    number, has_failed = _newest(draft, attempt.charge)
+    if number == attempt.number and not has_failed and draft.answer_paid_by(attempt.charge.number) is None:
+        draft.append({"kind": "attempt", "charge": attempt.charge.number, "number": number, "failed": True})
 
 
 def sent_with(view: Draft, *, request_id: str, analyst: str | None, ledger: str) -> tuple[str, str | None] | None:
@@ -295,8 +366,8 @@ def require_room(draft: Draft, request: Request) -> None:
     _refuse_if_short(draft, request, record)
 
 
-def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Entry:
-    """Charge a request and return the entry, or return the answer it already has; without room, refuse for the record.
+def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Attempt:
+    """Charge a request, or return the answer it already has; without room, refuse for the record.
 
     One decision on one draft, whose head is signed: look the question up, read the totals, decide, append. The draft
     is then sealed (signed) and written as a whole, with the steps of other waiting callers (`Ledger._flush`).
@@ -309,7 +380,15 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
     _refuse_if_not_allowed(draft, request, record)
     learning = request.learning
     again = learning is not None and learning.again
-    stored = find_stored(draft, request.keys, question=question, ledger=draft.head.ledger, durable=durable, again=again)
+    stored = find_stored(
+        draft,
+        request.keys,
+        question=question,
+        ledger=draft.head.ledger,
+        durable=durable,
+        again=again,
+        is_in_hand="attempts" in record,
+    )
     if stored is not None:
         return stored
 
@@ -317,6 +396,9 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
         only = analyst if question == request.keys.own else None
         version = request.table.version
         record["learns"] = {"words": learning.words, "again": again, "analyst": only, "version": version}
+    standing = charge_made_for(draft, request.keys) if "attempts" in record else None
+    if standing is not None:
+        return _carry_on(draft, standing, record)
     _refuse_if_short(draft, request, record)
 
     entry = draft.append({"kind": "charge", **record}, request=request.keys.request)
@@ -326,7 +408,7 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | E
         draft.charge(scope, request.charge, number=entry.number)
     for name, value in written(record["analyst"], draft.state.get).items():
         draft.state.put(name, value)
-    return entry
+    return Attempt(entry)
 
 
 def _as_known(draft: Draft, request: Request) -> Record:
@@ -363,12 +445,18 @@ def refuse_misuse(draft: Draft, table: RegisteredTable, events: Iterable[Event])
         )
 
 
-def commit(draft: Draft, charge: Entry, answer: str, shown: str | None, *, durable: bool) -> Receipt:
-    """Store the answer a charge paid for, once, and return the receipt."""
+def commit(draft: Draft, attempt: Attempt, answer: str, shown: str | None, *, durable: bool) -> Receipt:
+    """Store the answer a charge paid for, once, from the newest attempt at it, and return the receipt."""
+    charge = attempt.charge
     if not draft.holds(charge):
         raise LedgerError(
             f"the charge (entry {charge.number}) is not in this ledger any more; nothing was answered"
             "\nhint: run tacit ledger verify"
+        )
+    if _newest(draft, charge) != (attempt.number, False):
+        raise BeingAnswered(
+            f"another process has taken over the charge (entry {charge.number}), and answers it; this answer is dropped"
+            "\nhint: ask again under the same request id: it is charged once"
         )
     if draft.answer_paid_by(charge.number) is not None:
         raise LedgerError(f"the charge (entry {charge.number}) has already paid for an answer\nhint: reserve again")

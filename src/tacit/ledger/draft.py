@@ -43,6 +43,7 @@ FACT = "fact "
 PERSON = "person "
 PEOPLE = "people"  # the first person: from there on, who may ask is said person by person
 HELD = "token "
+ATTEMPT = "attempt "  # the newest at a charge that was carried out again, or that failed
 KEY = "key"  # the newest entry that names a key to sign with; none: the first entry does
 
 Get = Callable[[str], str | None]
@@ -143,6 +144,8 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
         return put if get(FIRST + cohort) is not None else put | {FIRST + cohort: pointer}
     if record["kind"] == "fact":
         return {fact_name(record["table"], record["question"]): pointer}
+    if record["kind"] == "attempt":
+        return {attempt_name(record["charge"]): pointer}
     if record["kind"] == "person":
         first = {} if get(PEOPLE) is not None else {PEOPLE: pointer}
         return first | {person_name(record["name"]): pointer} | written(record["name"], get)
@@ -185,6 +188,11 @@ def budgets_of(cohort: str, analyst: str | None) -> str:
 def fact_name(table: str, question: str) -> str:
     """Return the key in the state for what was learned last of a table, by the key of its question."""
     return facts_of(table) + canonical(question)
+
+
+def attempt_name(charge: int) -> str:
+    """Return the key in the state for the newest attempt at a charge, after its first."""
+    return f"{ATTEMPT}{charge}"
 
 
 def facts_of(table: str) -> str:
@@ -283,6 +291,11 @@ class Draft:
     def fact(self, name: str) -> Entry | None:
         """Return the entry that says what was learned last under a name of the state."""
         text = self.state.get(name)
+        return None if text is None else self.pointed(*json.loads(text))
+
+    def attempt(self, charge: int) -> Entry | None:
+        """Return the newest attempt at a charge, if there was one after the first, or if it failed."""
+        text = self.state.get(attempt_name(charge))
         return None if text is None else self.pointed(*json.loads(text))
 
     def answer_paid_by(self, charge: int) -> Entry | None:

@@ -127,6 +127,9 @@ def account_from(text: str) -> Account:
     return Account(charge_from(record["spent"]), int(record["charges"]), int(record["last"]))
 
 
+CHARGE_NAMES = ("epsilon", "rho", "delta", "delta_noise")
+
+
 def charge_record(charge: Charge) -> Record:
     """Return a charge as exact text for an entry."""
     return {

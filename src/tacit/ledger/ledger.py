@@ -7,7 +7,6 @@ stores the answer before it leaves. Steps are in `charging.py` and `registry.py`
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Self, TypeVar
 
@@ -15,21 +14,23 @@ from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, registry
 from tacit.ledger.chain import SigningKey, digest, verify_signature
-from tacit.ledger.charging import Learning, Receipt, StoredAnswer, StoredFact
+from tacit.ledger.charging import Learning, StoredAnswer, StoredFact
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
 from tacit.ledger.draft import NAME, Draft
 from tacit.ledger.elsewhere.anchor import Anchor, AnchorPosition
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
+from tacit.ledger.hands.carrying import CarriesOut, Reservation
+from tacit.ledger.hands.in_hand import in_hand
 from tacit.ledger.people.roles import KnowsPeople, require_allowed, why_not
 from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
 from tacit.ledger.rotation import keys_of, require_follows, rotate
 from tacit.ledger.state import Pieces
 from tacit.ledger.status import BudgetStatus, Fit, Left, analysts, budget_status, first_shortfall, smallest
-from tacit.ledger.store import BY_CHARGE, Likely, NotAsSigned, Rows, Store
+from tacit.ledger.store import NotAsSigned, Rows, Store
 from tacit.ledger.verify import Verified, verify
-from tacit.privacy import ApproximateLoss, Event, Loss
+from tacit.privacy import ApproximateLoss, Event, Loss, event_to_dict
 
 KeySource = Callable[[str], SigningKey]  # the key of this home that a public key belongs to
 Outcome = TypeVar("Outcome")
@@ -38,27 +39,7 @@ Outcome = TypeVar("Outcome")
 PAGE = 1000
 
 
-@dataclass(frozen=True)
-class Reservation:
-    """A charge that has been made: the answer it pays for may now be computed, and committed once."""
-
-    ledger: "Ledger"
-    charge: Entry
-
-    @property
-    def number(self) -> int:
-        """The number of the charge's entry."""
-        return self.charge.number
-
-    def commit(self, answer: str, shown: str | None = None) -> Receipt:
-        """Store the released answer and return the receipt; on return it is durable and anchored, and may leave.
-
-        `shown` is the answer's numbers with their error bars, as they leave, for people to read.
-        """
-        return self.ledger.commit(self.charge, answer, shown)
-
-
-class Ledger(KnowsPeople):
+class Ledger(CarriesOut, KnowsPeople):
     """A durable record of every charge, answer, refusal and change of budget.
 
     `durable` is False for a ledger in memory: what it answers says so.
@@ -136,7 +117,8 @@ class Ledger(KnowsPeople):
         """Charge for a question, durably, before a row is read; or return the answer it already has, for free.
 
         Everything is charged or nothing: no room raises `BudgetExceeded` and leaves a refusal entry. One request id
-        is charged once: its answer comes back, or, if it has none, `DeadRequest`. `asked` is the (epsilon, delta) that
+        is charged once: its answer comes back, or, if it has none, `DeadRequest`; within `in_hand` the same charge is
+        carried out again if its process has died. `asked` is the (epsilon, delta) that
         noise was made for which is not pure; without it such noise counts only by its rho. With `learning` the answer
         is a fact: found again at every later version of the table. `words` is the question, for people to read, and
         `sent` is the request as it came, by which `sent_with` finds it.
@@ -152,21 +134,12 @@ class Ledger(KnowsPeople):
             learning=learning,
             words=words,
             sent=sent,
+            is_in_hand=in_hand(self.id) is not None,
         )
         outcome = self._group_commit.submit(
             lambda draft: charging.decide(draft, request, durable=self.durable), likely=request.likely()
         )
         return outcome if isinstance(outcome, StoredAnswer) else Reservation(self, outcome)
-
-    def commit(self, charge: Entry, answer: str, shown: str | None = None) -> Receipt:
-        """Store the answer that a charge paid for; see `Reservation.commit`."""
-        if not isinstance(answer, str):
-            raise InvalidParameter(f"answer must be text, not {type(answer).__name__}")
-        return self._group_commit.submit(
-            lambda draft: charging.commit(draft, charge, answer, shown, durable=self.durable),
-            likely=Likely(absent=((BY_CHARGE, (charge.number,)),)),
-            publishes=True,
-        )
 
     def recall(
         self,
@@ -185,7 +158,14 @@ class Ledger(KnowsPeople):
             if not is_fact:  # what is known is a plan's to start from, and a plan's fit is refused
                 require_allowed(draft, analyst, table)
             question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
-            return charging.find_stored(draft, keys, question=question, ledger=self.id, durable=self.durable)
+            return charging.find_stored(
+                draft,
+                keys,
+                question=question,
+                ledger=self.id,
+                durable=self.durable,
+                is_in_hand=in_hand(self.id) is not None,
+            )
 
     def require_may_ask(self, table: RegisteredTable, analyst: str | None) -> None:
         """Refuse, for the record, someone who may not ask about a table, or about those beside it."""
@@ -311,12 +291,15 @@ class Ledger(KnowsPeople):
         analyst: str | None = None,
         beside: Sequence[Event] = (),
     ) -> bool:
-        """Return whether a question would be admitted now."""
+        """Return whether a question would be admitted now: of one that is in hand and charged, what it was charged."""
         charge, who = charging.cost_of(events, asked, beside), _key(analyst)
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
             if why_not(draft, analyst, table) is not None:
                 return False
+            standing = self._standing(draft, table)
+            if standing is not None:
+                return bool(standing.record["events"] == [event_to_dict(event) for event in (*events, *beside)])
             return first_shortfall(draft, table.cohort, analyst=who, charge=charge) is None
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:

@@ -28,6 +28,7 @@ except ImportError as missing:
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import canonical
 from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Head, Writes
+from tacit.ledger.hands.session_locks import SessionLocks
 from tacit.ledger.state import place_of
 from tacit.ledger.store import (
     BUCKET,
@@ -138,6 +139,7 @@ class PostgresStore:
         self._nodes: set[str] = set()  # where the state is known to have nodes
         self._process = os.getpid()
         self.turn = RLock()
+        self.locks = SessionLocks(address)
         self.place = "postgresql"
         with self._opened() as link:
             info = link.info
@@ -268,6 +270,7 @@ class PostgresStore:
         """Close the connection."""
         with self.turn:
             self.disconnect()
+        self.locks.close()
 
     @contextmanager
     def _opened(self) -> Iterator[Link]:

@@ -37,6 +37,9 @@ def _about(kind: str, record: Record, tables: Mapping[str, RegisteredTable]) -> 
             words = record["about"].splitlines()[0]
             why = f": {words}" if len(words) <= WORDS_SHOWN else f": {words[: WORDS_SHOWN - 1]}…"
         return f"{name}{who} {cost_words(record, table)}{why}"
+    if kind == "attempt":
+        what = "has failed" if record["failed"] else "begins"
+        return f"attempt {record['number']} at charge {record['charge']} {what}"
     if kind == "fact":
         table = tables.get(record["table"])
         only = f" (for {record['analyst']} alone)" if record["analyst"] else ""

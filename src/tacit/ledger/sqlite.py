@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from tacit.errors import LedgerError, TacitError
 from tacit.ledger.chain import sync_folder
 from tacit.ledger.entry import SCHEMA, SCHEMA_BEFORE, Writes
+from tacit.ledger.hands.in_hand import FileLocks, Locks
 from tacit.ledger.store import (
     TABLES,
     TOKENS,
@@ -75,6 +76,7 @@ class SqliteStore:
         self.place = MEMORY if path is None else os.path.realpath(path)
         self.places = (MEMORY,) if path is None else _names_of(path)
         self.turn = RLock()
+        self.locks: Locks = FileLocks(None if path is None else f"{self.place}-in-hand")
         if path is not None:
             _make_file(path)
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from tacit.errors import LedgerError
 from tacit.ledger.entry import Entry, Head, Writes
+from tacit.ledger.hands.in_hand import Locks
 
 Query = tuple[str, tuple[Any, ...]]
 Run = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -202,6 +203,11 @@ class Store(Protocol):
     place: str
     places: tuple[str, ...]
     turn: RLock
+
+    @property
+    def locks(self) -> Locks:
+        """The locks of requests in hand."""
+        ...
 
     def transact(self, likely: Sequence[Likely], work: Work) -> None:
         """Run `work` on what the store holds and write what it returns, all or nothing, alone among all writers.

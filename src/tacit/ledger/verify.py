@@ -34,6 +34,7 @@ from tacit.ledger.entry import (
     charge_from,
     scope_of,
 )
+from tacit.ledger.hands.in_hand import ATTEMPTS
 from tacit.ledger.people.roles import ROLES, person_from
 from tacit.ledger.people.spelling import NAMES, folded
 from tacit.ledger.rotation import is_signed
@@ -222,6 +223,7 @@ class Replay:
         self._latest: dict[tuple[Spending, str], str] = {}  # the time of the last of each
         self._accounts: dict[str, Account] = {}
         self._unanswered: dict[int, str] = {}
+        self._attempts: dict[int, tuple[int, bool]] = {}  # the newest at a charge, and whether it failed
         self._learned: tuple[int, str] | None = None  # the number and the question of the last answer
         self._page: list[str] = []
         self._rules: dict[int, Entry] = {}
@@ -299,9 +301,8 @@ class Replay:
             self.state |= changes(entry, self.state.get)
         elif kind == "names" and NAMES not in self.state:
             self._fold_names(Entry(*columns))
-        elif kind == "fact":
-            if self._learned != (record["answer"], record["question"]) or record["answer"] != self.number - 1:
-                raise _fault(f"entry {self.number} names as learned what the answer before it is not")
+        elif kind in {"fact", "attempt"}:
+            (self._fact if kind == "fact" else self._attempt)(record)
             self.state |= changes(Entry(*columns), self.state.get)
         elif kind == "ledger" and self.number == 1:
             self.ledger, self.public_key = record["ledger"], record["public_key"]
@@ -347,8 +348,23 @@ class Replay:
                 self.state[name] = value
         self._alike = AlikeCharges(self._spending)  # an analyst goes by another key from here on
 
+    def _fact(self, record: Record) -> None:
+        if self._learned != (record["answer"], record["question"]) or record["answer"] != self.number - 1:
+            raise _fault(f"entry {self.number} names as learned what the answer before it is not")
+
+    def _attempt(self, record: Record) -> None:
+        """Refuse an attempt at a charge that has its answer or has failed, and one attempt too many."""
+        charge, number, failed = (record[name] for name in ("charge", "number", "failed"))
+        before, has_failed = self._attempts.get(charge, (1, False))
+        is_next = number == (before if failed else before + 1) and number <= ATTEMPTS
+        if charge not in self._unanswered or has_failed or not is_next:
+            raise _fault(f"entry {self.number} carries out again what may not be")
+        self._attempts[charge] = number, failed
+
     def _answer(self, charge: int, question: str) -> Copied:
         self._answers += 1
+        if self._attempts.get(charge, (1, False))[1]:
+            raise _fault(f"entry {self.number} answers what has failed")
         if self._unanswered.pop(charge, None) != question:
             raise _fault(f"entry {self.number} answers a question that was not charged, or was answered before")
         self._learned = (self.number, question)

@@ -2,7 +2,7 @@
 
 Each thread that answers has connections of its own to the sources, so that one slow question stops nobody; all share
 the ledger. A question runs to its end whoever waits for it: a client that goes away has been charged, and gets the
-answer by its key.
+answer by its key. If the process dies before that, whoever is asked for the key next carries out the same charge.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from tacit.answer import Answer, answer_record
 from tacit.door import Catalog, Description, Question, Table, left_record, what_is_left
 from tacit.engine import warm_up
-from tacit.errors import DeadRequest, InvalidParameter, TacitError
+from tacit.errors import BeingAnswered, InvalidParameter, TacitError
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
@@ -244,18 +244,21 @@ class Desk:
     async def _answered_here_or_there(
         self, person: Person, name: str, wording: Wording, key: str, clock: PublicClock
     ) -> Given:
-        """Return the answer; a key that was charged and has none is perhaps being answered by another replica."""
+        """Return the answer; a key that another worker or replica has in hand is asked for again at later ticks."""
         run = asyncio.get_running_loop().run_in_executor
         for ticks in ELSEWHERE_TICKS:
             try:
                 return await run(self._answering, self._run, person, name, wording, key, clock)
-            except DeadRequest:
+            except BeingAnswered:
                 await self.sleep(float(clock.every * ticks))
         return await run(self._answering, self._run, person, name, wording, key, clock)
 
     def _run(self, person: Person, name: str, wording: Wording, key: str, clock: PublicClock) -> Given:
-        """Return the answer as it leaves; in a thread with connections of its own."""
-        with noting(clock), sent_as(wording.body):
+        """Return the answer as it leaves; in a thread with connections of its own.
+
+        The key is in hand meanwhile: should this process die after the charge, the next who has it carries it out.
+        """
+        with noting(clock), sent_as(wording.body), self.ledger.in_hand(key, person.name):
             question = self._question(person, name, wording)
             try:
                 answer = question.answer(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tacit.errors import (
+    BeingAnswered,
     BudgetExceeded,
     DeadRequest,
     EngineError,
@@ -25,6 +26,7 @@ MEDIA_TYPE = "application/problem+json"
 # class -> (the last part of its type, status); a class that is not here is refused
 _KINDS: tuple[tuple[type[TacitError], str, int], ...] = (
     (BudgetExceeded, "no-room", 402),
+    (BeingAnswered, "being-answered", 409),
     (DeadRequest, "failed-after-charge", 409),
     (EngineError, "failed-after-charge", 500),
     (NoRandomness, "failed-after-charge", 500),
@@ -36,6 +38,7 @@ _KINDS: tuple[tuple[type[TacitError], str, int], ...] = (
 _TITLES = {
     "refused": "The question was refused, and nothing was charged",
     "no-room": "The budget has no room for this question, and nothing was charged for it",
+    "being-answered": "The question is charged once, and is being answered",
     "failed-after-charge": "The question was charged and has no answer",
     "refused-after-learning": "The question was refused; what was learned for it first is charged, and kept",
     "unauthorised": "A token is needed that may do this",

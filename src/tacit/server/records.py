@@ -108,11 +108,11 @@ def _same(name: str | None, person: Person) -> bool:
 
 
 def _charge_of(ledger: Ledger, entry: Entry) -> dict[str, Any]:
-    """Return the charge that a charge, a refusal, an answer or what was learned in one is about."""
+    """Return the charge that a charge, a refusal, an answer, an attempt or what was learned in one is about."""
     found: Entry | None = entry
     if found is not None and found.kind == "fact":
         found = ledger.entry(int(found.record["answer"]))
-    if found is not None and found.kind == "answer":
+    if found is not None and found.kind in {"answer", "attempt"}:
         found = ledger.entry(int(found.record["charge"]))
     return {"table": None, "analyst": None} if found is None else found.record
 

@@ -158,10 +158,11 @@ def refund() -> Iterator[None]:
     """Give a charge back when its answer cannot be stored."""
     commit = original("Ledger.commit")
 
-    def refunding(self: Any, charge: Any, answer: str, shown: str | None = None) -> Any:
+    def refunding(self: Any, attempt: Any, answer: str, shown: str | None = None) -> Any:
         try:
-            return commit(self, charge, answer, shown)
+            return commit(self, attempt, answer, shown)
         except BaseException:
+            charge = attempt.charge
             paid = original("charge_from")(charge.record)
             back = original("Charge")(None if paid.epsilon is None else -paid.epsilon, -paid.rho, -paid.delta)
 
@@ -233,7 +234,7 @@ def reused_charge() -> Iterator[None]:
 
     def reusing(view: Any, request: Any, *, durable: bool) -> Any:
         made = None if request.keys.request is None else view.charge_for(request.keys.request)
-        return made if made is not None else reserve(view, request, durable=durable)
+        return original("Attempt")(made) if made is not None else reserve(view, request, durable=durable)
 
     with planted("find_stored", lenient), planted("decide on a charge", reusing):
         yield

@@ -1,0 +1,1 @@
+"""Who carries a charge out: one process at a time, and another where that has died."""

@@ -1,0 +1,155 @@
+"""Requests in hand: one process carries a charge out at a time, and one that has died lets go of it.
+
+A request is held by a lock that dies with its process, however that ends: a byte of a file beside an SQLite ledger,
+locked in the operating system, or a lock of a PostgreSQL session. No clock is read and nothing expires: a worker that
+is slow and alive keeps what it has. Whoever gets the lock of a request that was charged and has no answer knows that
+nobody is at work on it, and may carry the same charge out again (`charging.py`), `ATTEMPTS` times in all.
+
+The lock saves work and time, and nothing rests on it: where one is lost, because a connection broke, the ledger takes
+the answer of the newest attempt alone.
+"""
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tacit.errors import LedgerError
+
+# How often one charge is carried out at most: public, and in the entry of each charge that it holds for.
+ATTEMPTS = 3
+
+_DIGITS = 15  # of a key's hash, as the place of its byte: within a file's size and a PostgreSQL bigint
+
+
+class Locks(Protocol):
+    """Locks by name that a process holds until it lets go or dies; at most one holder each, threads included."""
+
+    def take(self, key: str) -> bool:
+        """Take a lock and return whether it was free."""
+        ...
+
+    def let_go(self, key: str) -> None:
+        """Let go of a lock that was taken here."""
+        ...
+
+
+def number_of(key: str) -> int:
+    """Return the number that a key, which is a hash, is locked by."""
+    return int(key[:_DIGITS], 16)
+
+
+@dataclass(frozen=True)
+class InHand:
+    """The request that this thread carries out."""
+
+    ledger: str
+    request_id: str
+    analyst: str | None
+
+
+_NOW: ContextVar[InHand | None] = ContextVar("tacit_in_hand", default=None)
+
+
+def in_hand(ledger: str) -> InHand | None:
+    """Return the request of a ledger that is carried out here, or None."""
+    now = _NOW.get()
+    return now if now is not None and now.ledger == ledger else None
+
+
+@contextmanager
+def taken(now: InHand, key: str, locks: Locks) -> Iterator[bool]:
+    """Hold a request while the block runs; yields whether nobody else does."""
+    if not locks.take(key):
+        yield False
+        return
+    before = _NOW.set(now)
+    try:
+        yield True
+    finally:
+        _NOW.reset(before)
+        locks.let_go(key)
+
+
+# ---- the locks of a file ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Held:
+    """What this process holds of one file; it is open as long as that is anything."""
+
+    numbers: set[int] = field(default_factory=set)
+    descriptor: int | None = None
+
+
+# The system knows locks of a process, and none of a thread or of a second ledger on the same file: those are here.
+_HELD: dict[str, _Held] = {}
+_DOOR = threading.Lock()
+
+
+@dataclass(frozen=True)
+class FileLocks:
+    """Locks on bytes of a file beside the ledger, which stays empty; None is for a ledger in memory."""
+
+    path: str | None
+
+    def take(self, key: str) -> bool:
+        """Take a lock and return whether it was free."""
+        number = number_of(key)
+        with _DOOR:
+            held = _HELD.setdefault(self.path or "", _Held())
+            if number in held.numbers:
+                return False
+            if self.path is not None and not self._locked(self.path, held, number):
+                return False
+            held.numbers.add(number)
+            return True
+
+    def let_go(self, key: str) -> None:
+        """Let go of a lock that was taken here."""
+        with _DOOR:
+            held = _HELD[self.path or ""]
+            held.numbers.discard(number_of(key))
+            if held.descriptor is not None:
+                fcntl.lockf(held.descriptor, fcntl.LOCK_UN, 1, number_of(key))
+            _close_if_idle(held)
+
+    @staticmethod
+    def _locked(path: str, held: _Held, number: int) -> bool:
+        try:
+            if held.descriptor is None:
+                held.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.lockf(held.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+        except BlockingIOError:
+            _close_if_idle(held)
+            return False
+        except OSError as error:
+            _close_if_idle(held)
+            raise LedgerError(
+                f"requests cannot be held in {path} ({error.strerror}); nothing was charged or answered"
+                "\nhint: put the ledger on a local disk, in a folder that its owner may write"
+            ) from error
+        return True
+
+
+def _close_if_idle(held: _Held) -> None:
+    if not held.numbers and held.descriptor is not None:
+        os.close(held.descriptor)  # closing lets go of every lock of this process on the file
+        held.descriptor = None
+
+
+def _after_fork_in_child() -> None:
+    """Hold nothing in a new process: locks stay with the one that took them."""
+    for held in _HELD.values():
+        if held.descriptor is not None:
+            with suppress(OSError):
+                os.close(held.descriptor)
+    _HELD.clear()
+    _DOOR.release()
+
+
+os.register_at_fork(before=_DOOR.acquire, after_in_parent=_DOOR.release, after_in_child=_after_fork_in_child)
