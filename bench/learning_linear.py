@@ -66,7 +66,7 @@ def errors() -> Iterator[Result]:
         for run in range(RUNS):
             places, judged = split(len(hours), run)
             protected = opened(table.take(places), f"adult{run}", "person_id", columns, epsilon)
-            model = LinearRegression(epsilon=epsilon, delta=DELTA).fit(protected, target=TARGET, features=features)
+            model = LinearRegression(epsilon=epsilon).fit(protected, target=TARGET, features=features)
             ours.append(rmse(hours[judged], model.predict(table.take(judged).select(features))))
             solved = np.linalg.lstsq(plain[places], hours[places], rcond=None)[0]
             squares.append(rmse(hours[judged], plain[judged] @ solved))
@@ -94,7 +94,7 @@ def intervals() -> Iterator[Result]:
         held, terms = [], 0
         for place in range(DRAWN):
             protected = opened(drawn(generator), f"drawn{place}", "person", COLUMNS, epsilon)
-            model = LinearRegression(epsilon=epsilon, delta=DELTA).fit(protected, target="hours")
+            model = LinearRegression(epsilon=epsilon).fit(protected, target="hours")
             shown = [each for each in model.summary().to_dicts() if each["term"] in LAW]
             held += [each["low"] <= LAW[each["term"]] <= each["high"] for each in shown]
             terms += len(shown)

@@ -22,6 +22,7 @@ NAMES = {
     "multi-freq-ldpy": "multi-freq-ldpy",
     "pure-ldp": "pure-ldp",
     "interpret-core": "interpret's DP-EBM",
+    "tacit-within": "Tacit, whole budget",
     "opacus-logistic": "Opacus, logistic",
     "opacus-network": "Opacus, network",
     "sklearn-trees": "boosted trees (not private)",

@@ -21,8 +21,17 @@ from tacit.engine.parts import cutting
 from tacit.engine.parts.part_bytes import block_from_bytes, block_to_bytes
 from tacit.errors import EngineError, InvalidParameter
 from tacit.exact import ExactIntegers
-from tacit.plan import UNIT, CodedColumn, CodedPlan, PairedBins, Scores, SquaredErrors
-from tacit.query import Column
+from tacit.plan import (
+    STEPS_MOST,
+    UNIT,
+    CodedColumn,
+    CodedPlan,
+    PairedBins,
+    Scores,
+    SquaredErrors,
+    measured_column,
+)
+from tacit.query import Aggregate, Column
 from tacit.tables import ROW
 from tacit_gauntlet.stage.parts import coded_in_parts, stand_in
 from tests.engine import coded_reference as reference
@@ -182,7 +191,64 @@ def test_maps_make_coarser_bins_and_pairs_make_new_columns():
     assert found.moves_squared == 2 * UNIT**2
 
 
-def test_wide_lists_are_joined_and_give_the_same_cells():
+ODD = pa.table(
+    {
+        "person": range(12),
+        "float": [
+            0.0,
+            -0.0,
+            float("nan"),
+            None,
+            float("inf"),
+            -float("inf"),
+            0.49999999999999994,
+            9.5,
+            10.0,
+            -3.0,
+            2.5,
+            1e300,
+        ],
+        "whole": [0, 5, 2**63 - 1, -(2**63), None, 10, 11, -1, 3, 7, 9, 2],
+        "word": ["a", "a ", "A", "", None, "ä", "a\u0308", "b", "c", "b", "\x00", "a"],
+        "flag": [True, False, None, True, False, True, None, False, True, True, False, False],
+        "few": [1, 2, 3, 2**62, -5, None, 1, 2, 3, 1, 0, 2],
+    }
+)
+
+
+@pytest.mark.parametrize("planted", [None, "whole_steps", "float_steps"])
+def test_arrays_place_odd_values_as_the_engine_does(monkeypatch, planted):
+    table = people(ODD, columns={"float": {"between": (0, 10)}, "whole": {"between": (0, 10)}})
+    whole, part = (
+        measured_column(Aggregate("mean", Column(name)), table.session.declaration, steps_most=STEPS_MOST)
+        for name in ("whole", "float")
+    )
+    plan = CodedPlan(
+        "person",
+        None,
+        (
+            CodedColumn("whole", Column("whole"), measured=whole, edges=(0, 1, 5, 11)),
+            CodedColumn("float", Column("float"), measured=part, edges=(0, 1, part.height // 2, part.height + 1)),
+            CodedColumn("coarse", Column("float"), measured=part, edges=(0, part.height + 1)),
+            CodedColumn("word", Column("word"), listed=("a", "ä", "", "\x00")),
+            CodedColumn("flag", Column("flag"), listed=(False, True)),
+            CodedColumn("few", Column("few"), listed=(2, 1, 2**62)),
+        ),
+    )
+    kinds = table.session.engine._kinds
+    assert all(coding_rows.is_plain(column, kinds) for column in plan.columns)
+    if planted is not None:  # a value beyond its range is clamped, and one that is planted is not
+        monkeypatch.setattr(
+            coding_rows, planted, lambda numbers, _: np.clip(np.nan_to_num(numbers), -9, 9).astype(np.int64) % 7
+        )
+    by_arrays = exact(table, plan, CodedRows.counts)
+    monkeypatch.setattr(coding_rows, "is_plain", lambda *_: False)
+    assert (by_arrays == exact(table, plan, CodedRows.counts)) == (planted is None)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_wide_lists_give_the_same_cells_by_arrays_and_joined(monkeypatch, plain):
+    monkeypatch.setattr(coding_rows, "is_plain", lambda *_: plain)
     words = [f"word {n}" for n in range(200)]
     rows = pa.table({"person": range(400), "word": [words[n % 200] if n % 7 else None for n in range(400)]})
     table = people(rows, columns={})

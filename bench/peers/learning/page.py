@@ -17,7 +17,8 @@ from bench.peers.learning.subject import (
 )
 from bench.peers.learning.tables import TABLES
 
-OURS, THEIRS, CEILINGS = "tacit", "interpret-core", ("sklearn-trees", "sklearn-logistic")
+OURS, WITHIN, THEIRS = "tacit", "tacit-within", "interpret-core"
+CEILINGS = ("sklearn-trees", "sklearn-logistic")
 INTRO = f"""\
 # Models side by side
 
@@ -29,8 +30,13 @@ categories. A range is what the codebook or common sense allows; Adult's are tho
 
 What to keep in mind:
 
-- Constants of our model were chosen on Adult, on splits that include these, so its figures on Adult are a little
-  flattering. No constant was chosen on any of the other tables, and every table that was tried is here.
+- Every model is (ε, 1e-5)-DP by itself. Tacit's table has a budget beside, for all that is ever asked of it. That
+  keeps an eighth of its δ for noise, and the rest for keys that are found and for sums of ρ; so the budget here is
+  (ε, 8e-5), of which the model takes all of the ε and an eighth of the δ. "Whole budget" is a table whose budget has
+  1e-5 in all, and a model that has an eighth of it: a stronger promise than any of the others makes.
+- Constants of our model were chosen on Adult, on splits that include these, and on tables that are not here
+  (docs/decisions.md), so its figures on Adult are a little flattering. No constant was chosen on any of the other
+  tables, and every table that was tried is here.
 - Tacit and DP-EBM protect a person who is added or removed. diffprivlib promises pure ε for a person who is replaced by
   another, with the number of rows public. Opacus had its learning rate, epochs and batch chosen on one more split of
   Adult at ε = 1, and did not pay for it; DP-EBM, diffprivlib and Tacit ran at their defaults.
@@ -73,7 +79,7 @@ def adult(figures: Figures) -> Iterator[str]:
     """Every model on Adult."""
     yield "## Adult: who earns more than $50,000\n\n32,561 people, 14 columns. AUC / accuracy:\n"
     lines = head("", *(f"ε = {epsilon:g}" for epsilon in EPSILONS), "runs")
-    for model in (OURS, *(each for each in MODELS if each != OURS)):
+    for model in (OURS, WITHIN, *(each for each in MODELS if each not in (OURS, WITHIN))):
         cells = [both(figures, model, epsilon) for epsilon in EPSILONS]
         records = [each for each in figures.records if each["subject"] == "learning" and each["library"] == model]
         runs = {f"{each['facts']['runs']:.0f}" for each in records if each["facts"] and each["case"].startswith(ADULT)}
@@ -102,6 +108,10 @@ def others(figures: Figures) -> Iterator[str]:
         lines.append(row(table, *cells, *("–" if top is None else f"{top:.3f}" for top in tops)))
     yield "\n".join(lines)
     yield "What is predicted: " + "; ".join(f"*{table}*: {source.predicts}" for table, source in TABLES.items()) + "."
+    yield "The same with a budget of δ = 1e-5 in all:\n"
+    lines = head("", *(f"ε = {each:g}" for each in EPSILONS))
+    lines += [row(table, *(beside(figures, table, epsilon, WITHIN) for epsilon in EPSILONS)) for table in TABLES]
+    yield "\n".join(lines)
     if short := [table for table in TABLES if (room := room_at_most(figures, table)) is not None and room < MARGIN]:
         yield (
             f"On {', '.join(short)} DP-EBM at its best is within {MARGIN:g} of the better model that is not private: "
@@ -109,9 +119,9 @@ def others(figures: Figures) -> Iterator[str]:
         )
 
 
-def beside(figures: Figures, table: str, epsilon: float) -> str:
+def beside(figures: Figures, table: str, epsilon: float, model: str = OURS) -> str:
     """Return both areas and how much ours is above."""
-    ours, theirs = (value(figures, table, model, epsilon, "auc") for model in (OURS, THEIRS))
+    ours, theirs = (value(figures, table, each, epsilon, "auc") for each in (model, THEIRS))
     if ours is None or theirs is None:
         return " / ".join("–" if each is None else f"{each:.3f}" for each in (ours, theirs))
     margin = f"{ours - theirs:+.3f}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from tacit.accounting import FOR_NOISE
 from tacit.auditing import drawing
 from tacit.auditing.distinguish import Event
 from tacit.auditing.function_audit import Claim
@@ -23,7 +24,17 @@ from tacit.door import Table, table
 from tacit.errors import InvalidParameter
 from tacit.learning import Rounds
 from tacit.plan import CodedPlan
-from tacit.privacy import ApproximateLoss, Floats, GaussianNoise, Integers, Loss, Number, confidence_meaning, whole
+from tacit.privacy import (
+    ApproximateLoss,
+    Floats,
+    GaussianNoise,
+    Integers,
+    Loss,
+    Number,
+    confidence_meaning,
+    delta_meaning,
+    whole,
+)
 from tacit.privacy import epsilon as loss
 
 if TYPE_CHECKING:
@@ -74,7 +85,8 @@ def audit_model(
             "audit_model takes an estimator\nhint: tacit.audit_model(AdditiveClassifier(epsilon=1, delta=1e-5))"
         )
     numeric = getattr(model, "_kind", "classifier") != "classifier"
-    budget = loss(model.epsilon, delta=USUAL_DELTA if model.delta is None else model.delta)
+    # a budget keeps an eighth of its delta for noise, and a model's own delta is all for noise
+    budget = loss(model.epsilon, delta=USUAL_DELTA if model.delta is None else delta_meaning(model.delta) / FOR_NOISE)
     tables = [_made_up(crowd, kinds, budget, numeric=numeric, planted=planted) for planted in (False, True)]
     plans: list[Planned] = [model.plan(each, target=TARGET) for each in tables]
     with ExitStack() as stack:

@@ -157,7 +157,8 @@ class Additive:
 class AdditiveClassifier(Additive, Estimator):
     """A private classifier that adds up one effect for each feature.
 
-    `epsilon` and `delta` are what the fit spends. `rounds` and `clip` are chosen from public facts unless given.
+    `epsilon` and `delta` are what the fit spends: the model is (epsilon, delta)-DP. Without a delta it has its share of
+    what the budget keeps for noise. `rounds` and `clip` are chosen from public facts unless given.
     `interactions` names pairs of features that have a term together. `monotone` makes terms rise (1) or fall (-1), and
     `smooth` fixes how smoothly ordered terms change; both are post-processing. `ranges`, `keys`, `unit`, `budget` and
     `ledger` are for `fit(X, y)` of arrays and frames alone; a table has said all that.

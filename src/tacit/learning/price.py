@@ -1,18 +1,29 @@
 """What noise a model's rounds get for an epsilon: all of them together are one Gaussian batch.
 
 The loss is divided among kinds of rounds by shares of 1/sigma², and no arithmetic on rows is involved. The whole batch
-is within the call's epsilon at its delta for noise, and within the rho that a budget of that size has room for: so it
-fits either arm of the budget's rule (docs/proofs/rounds.md).
+is within the call's epsilon at its delta, and within the rho that a budget of that size has room for: so it fits either
+arm of the budget's rule (docs/proofs/rounds.md). A delta that is given is the model's own, all of it for noise, since a
+model finds no keys. A budget keeps an eighth of its delta for noise; without a delta a model has its share of that.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import isqrt
 
-from tacit.accounting import gaussian_sigma_vector, noise_delta, rho_within
+from tacit.accounting import FOR_NOISE, charge_of, gaussian_sigma_vector, noise_delta, rho_within, rule_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan import make_spend
-from tacit.privacy import SCALE_MAX, SCALE_MIN, ApproximateLoss, GaussianNoise, Number, shortened
+from tacit.privacy import (
+    SCALE_MAX,
+    SCALE_MIN,
+    ApproximateLoss,
+    GaussianNoise,
+    Loss,
+    Number,
+    delta_meaning,
+    shortened,
+    show,
+)
 from tacit.session import Session
 
 # sigma is rounded up to this many binary digits
@@ -24,13 +35,14 @@ ROUNDING = Fraction(1, 2**30)
 def noise_for(
     session: Session, epsilon: Number, delta: Number | None, wanted: Sequence[tuple[int, Fraction]]
 ) -> tuple[tuple[GaussianNoise, ...], ApproximateLoss]:
-    """Return the events of a batch, and the (epsilon, delta) that its noise is made for.
+    """Return the events of a batch, and the (epsilon, delta) that its noise is made for: the batch is within it.
 
     `wanted` has, for each kind of round, the square of how far adding or removing one unit moves all its rounds
     together, and its share of the loss; shares add up to 1. Where neighbours replace a unit, everything moves twice as
     far, which is added here.
     """
-    spend = make_spend(epsilon, delta, "gaussian", session.registered.budget)
+    budget = session.registered.budget
+    spend = make_spend(epsilon, _whole(delta, budget), "gaussian", budget)
     if spend.delta_rho == 0:
         raise QueryRefused(
             "models are learned with Gaussian noise, which needs a delta, but this budget is pure (delta = 0)"
@@ -51,8 +63,34 @@ def noise_for(
         ]
         events = tuple(GaussianNoise(_drawable(sigma), squared) for sigma, squared in zip(sigmas, squares, strict=True))
         if noise_delta(events, spend.epsilon) <= spend.delta_noise:
-            return events, ApproximateLoss(spend.epsilon, spend.delta_noise)
+            break
         growth *= 2
+    asked = ApproximateLoss(spend.epsilon, spend.delta_noise)
+    if delta is not None and isinstance(budget, ApproximateLoss) and spend.epsilon <= budget.epsilon:
+        _refuse_too_large(budget, events, asked)
+    return events, asked
+
+
+def _whole(delta: Number | None, budget: Loss) -> Fraction | None:
+    """Return the delta of a question that has a model's own delta for its noise."""
+    if delta is None:
+        return None
+    own = delta_meaning(delta)
+    if isinstance(budget, ApproximateLoss) and own >= FOR_NOISE:
+        raise InvalidParameter(f"a model's delta must be below {show(FOR_NOISE)}\nhint: such as delta=1e-6")
+    return own / FOR_NOISE if isinstance(budget, ApproximateLoss) else own
+
+
+def _refuse_too_large(budget: ApproximateLoss, events: Sequence[GaussianNoise], asked: ApproximateLoss) -> None:
+    """Refuse a delta that the budget could not pay even if nothing had been spent; all of it is public."""
+    if rule_of(budget).admits(charge_of(events, asked=asked)):
+        return
+    least = asked.delta / FOR_NOISE
+    raise QueryRefused(
+        f"this budget keeps an eighth of its delta for noise, {show(budget.delta * FOR_NOISE)}, which is less than the"
+        f" delta of {show(asked.delta)} that the model asks for\nhint: leave delta out, or declare the budget with"
+        f" delta={show(least)}"
+    )
 
 
 def replaced(session: Session) -> int:

@@ -8,7 +8,7 @@ and how smoothly they follow each other, is chosen for each term as what explain
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, Protocol
 
@@ -92,7 +92,8 @@ class Shapes:
 
     def to_json(self) -> str:
         """Return it as text for a ledger or a file."""
-        return json.dumps(asdict(self), separators=(",", ":"))
+        record = vars(self) | {"shapes": [vars(each) for each in self.shapes]}
+        return json.dumps(record, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "Shapes":

@@ -93,14 +93,14 @@ class CodedRows:
         self._refuse_other_shape(scores)
         add = in_loops if loops_at_hand() else in_arrays
 
-        def added_up(first: int) -> list[Integers]:
+        def added_up(first: int, steps: int) -> list[Integers]:
             sizes = [*(self.sizes[index] for index in scores.columns), 1]
             exact_part = [np.zeros((scores.classes, size), dtype=np.int64) for size in sizes]
-            for block in self.blocks[first :: threads()]:
+            for block in self.blocks[first::steps]:
                 add(block, scores, self.plan, exact_part)
             return exact_part
 
-        exact_sums = [sum(parts).ravel() for parts in zip(*on_threads(added_up), strict=True)]
+        exact_sums = [sum(parts).ravel() for parts in zip(*on_threads(added_up, len(self.blocks)), strict=True)]
         return ExactIntegers(np.concatenate(exact_sums), scores.moves_squared)
 
     def moments(self, moments: Moments) -> ExactIntegers:
@@ -109,13 +109,13 @@ class CodedRows:
         moments.refuse_too_many(self.sizes)
         length = sum(each.length(self.sizes) for each in moments.blocks)
 
-        def added_up(first: int) -> Integers:
+        def added_up(first: int, steps: int) -> Integers:
             exact_part = np.zeros(length, dtype=np.int64)
-            for block in self.blocks[first :: threads()]:
+            for block in self.blocks[first::steps]:
                 add_moments(block, moments, self.plan, self.sizes, exact_part)
             return exact_part
 
-        return ExactIntegers(np.sum(on_threads(added_up), axis=0), moments.moves_squared)
+        return ExactIntegers(np.sum(on_threads(added_up, len(self.blocks)), axis=0), moments.moves_squared)
 
     def squared_errors(self, model: SquaredErrors) -> ExactIntegers:
         """Return the sums of a linear model's squared errors: in all, by squared number, and by cell."""
@@ -194,10 +194,16 @@ def threads() -> int:
     return min(THREADS_MOST, len(os.sched_getaffinity(0)))
 
 
-def on_threads(job: Callable[[int], Found]) -> list[Found]:
-    """Return what a job gives for each thread, by its number; whole numbers add up to the same in any order."""
-    with ThreadPoolExecutor(threads()) as pool:
-        return list(pool.map(job, range(threads())))
+def on_threads(job: Callable[[int, int], Found], blocks: int) -> list[Found]:
+    """Return what a job gives for each thread, by its number and how many there are: none is started for one block.
+
+    Whole numbers add up to the same in any order.
+    """
+    many = max(1, min(threads(), blocks))
+    if many == 1:
+        return [job(0, 1)]
+    with ThreadPoolExecutor(many) as pool:
+        return list(pool.map(job, range(many), [many] * many))
 
 
 Reader = tuple[tuple[int, ...], int, Cells | None]

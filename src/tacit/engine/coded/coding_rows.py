@@ -1,7 +1,8 @@
-"""Reads rows as cells of public grids: DuckDB computes expressions and whole steps, and an array gives each its cell.
+"""Reads rows as cells of public grids: DuckDB computes expressions, and arrays give each value its cell.
 
 A row's cells are a function of that row and of public facts. Its unit's number of rows, which its weight is divided by,
-is a function of that unit's own rows. No row can make it fail: what has no cell has the last one.
+is a function of that unit's own rows. No row can make it fail: what has no cell has the last one. Types that arrays do
+not compare as the engine does (decimals, times, numbers of another step) are placed by the engine.
 """
 
 import os
@@ -14,15 +15,16 @@ import ibis
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.engine.expression import constant, to_ibis, to_raw_ibis
-from tacit.engine.fixed_point import steps_above_low
+from tacit.engine.fixed_point import FloatGrid, float_grid, steps_above_low
 from tacit.engine.kernel.coding import as_words, cells_of
 from tacit.engine.relation import UNIT, belongs_to_someone, unit_value
 from tacit.plan import CodedColumn, CodedPlan, Measured
 from tacit.privacy import Integers
-from tacit.query import Expression, Kind, Value, columns_of, kind_of
+from tacit.query import INT_LEAST, INT_MOST, Expression, Kind, Value, columns_of, kind_of
 from tacit.tables import Source, keys_to_arrow
 
 BATCH_ROWS = 1 << 18
@@ -139,23 +141,34 @@ def rows_alike(units: Integers) -> NDArray[np.int32]:
 
 
 def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:
-    lookups = [_lookup(column) for column in plan.columns]
+    plain = [is_plain(column, kinds) for column in plan.columns]
+    readers = [_Reader(column, plain=each) for column, each in zip(plan.columns, plain, strict=True)]
     with ExitStack() as lent:
         lists = {
             at: lent.enter_context(source.with_table(_list_of(column, kinds)))
             for at, column in enumerate(plan.columns)
-            if len(column.listed) > COMPARED_MOST
+            if len(column.listed) > COMPARED_MOST and not plain[at]
         }
         relation = coded_relation(plan, source.table, kinds, lists, sorts=sorts)
         for batch in lent.enter_context(source.stream(relation, BATCH_ROWS)):
             if len(batch):
-                yield _block(plan, batch, lookups, sorts=sorts)
+                yield _block(plan, batch, readers, sorts=sorts)
+
+
+def is_plain(column: CodedColumn, kinds: Mapping[str, Kind]) -> bool:
+    """Whether arrays place a column's values as the engine would; decided by public facts."""
+    kind = kind_of(column.expression, kinds).type
+    if column.measured is not None:
+        return kind == "float" or (kind == "int" and column.measured.step == 1 and float_grid(column.measured) is None)
+    if kind == "int":
+        return all(isinstance(each, int) and INT_LEAST <= each <= INT_MOST for each in column.listed)
+    return kind in ("text", "bool")
 
 
 def coded_relation(
     plan: CodedPlan, table: ir.Table, kinds: Mapping[str, Kind], lists: Mapping[int, ir.Table], *, sorts: bool
 ) -> ir.Table:
-    """Return the rows that count: places in lists, whole steps above low ends, and the rows of each row's unit.
+    """Return the rows that count: values, places in lists or whole steps above low ends, and the rows of their unit.
 
     Long lists come as tables, by column, and are joined. Where units are sorted here, a row has its unit instead.
     """
@@ -166,15 +179,17 @@ def coded_relation(
         conditions.append(to_ibis(plan.where, table, kinds))
     kept = table.filter(conditions) if conditions else table
     columns = {
-        _column_name(at): to_ibis(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
+        _column_name(plan, at): to_ibis(column.expression, kept, kinds) if at in lists else _coded(column, kept, kinds)
         for at, column in enumerate(plan.columns)
+        if _first_alike(plan, at) == at
     }
     columns |= {_kept_name(at): _steps(value.expression, value, kept, kinds) for at, value in enumerate(plan.values)}
     if plan.unit is not None:
         columns[UNIT] = unit_value(kept, plan.unit, kinds)
     rows = kept.select(**columns)
     for at, listed in lists.items():
-        rows = _joined(rows, _column_name(at), listed, len(plan.columns[at].listed))
+        if _first_alike(plan, at) == at:
+            rows = _joined(rows, _column_name(plan, at), listed, len(plan.columns[at].listed))
     if plan.unit is None or sorts:
         return rows
     alike = ibis.least(rows.count().over(ibis.window(group_by=[UNIT])), ibis.literal(ROWS_MOST, "int64"))
@@ -194,8 +209,18 @@ def _joined(rows: ir.Table, name: str, listed: ir.Table, last: int) -> ir.Table:
     return found.select(*(each for each in rows.columns if each != name), **{name: place})
 
 
-def _column_name(index: int) -> str:
-    return f"column_{index}"
+def _first_alike(plan: CodedPlan, index: int) -> int:
+    """Return the first column with the same expression, list and grid, edges apart: it is read once."""
+    wanted = plan.columns[index]
+    return next(
+        at
+        for at, each in enumerate(plan.columns)
+        if (each.expression, each.listed, each.measured) == (wanted.expression, wanted.listed, wanted.measured)
+    )
+
+
+def _column_name(plan: CodedPlan, index: int) -> str:
+    return f"column_{_first_alike(plan, index)}"
 
 
 def _kept_name(index: int) -> str:
@@ -203,7 +228,13 @@ def _kept_name(index: int) -> str:
 
 
 def _coded(column: CodedColumn, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Value:
-    """Return the place of a value in its list, or its whole steps above the low end."""
+    """Return the value where arrays place it; else its place in its list, or its whole steps above the low end."""
+    if is_plain(column, kinds):
+        return (
+            to_ibis(column.expression, table, kinds)
+            if column.measured is None
+            else to_raw_ibis(column.expression, table, kinds)
+        )
     if column.measured is not None:
         return _steps(column.expression, column.measured, table, kinds)
     value = to_ibis(column.expression, table, kinds)
@@ -222,34 +253,81 @@ def _steps(expression: Expression, grid: Measured, table: ir.Table, kinds: Mappi
     return steps.cast("int32") if grid.height < 1 << 31 else steps
 
 
-def _block(plan: CodedPlan, batch: pa.RecordBatch, lookups: list[Cells | None], *, sorts: bool) -> Block:
-    cells = tuple(
-        _cells(column, cells_of(batch.column(_column_name(at))), lookup)
-        for at, (column, lookup) in enumerate(zip(plan.columns, lookups, strict=True))
-    )
+def _block(plan: CodedPlan, batch: pa.RecordBatch, readers: "list[_Reader]", *, sorts: bool) -> Block:
+    steps: dict[str, NDArray[Any]] = {}  # of columns that are read once for several grids
+    cells = []
+    for at, reader in enumerate(readers):
+        name = _column_name(plan, at)
+        if name not in steps:
+            steps[name] = reader.steps(batch.column(name))
+        cells.append(reader.cells(steps[name]))
     values = tuple(np.array(cells_of(batch.column(_kept_name(at)))) for at in range(len(plan.values)))
     if plan.unit is None:
-        return Block(cells, values, None, len(batch))
+        return Block(tuple(cells), values, None, len(batch))
     if sorts:
-        return Block(cells, values, None, len(batch), np.array(as_words(batch.column(UNIT))))
-    return Block(cells, values, np.array(cells_of(batch.column(ROWS_OF_UNIT))), len(batch))
+        return Block(tuple(cells), values, None, len(batch), np.array(as_words(batch.column(UNIT))))
+    return Block(tuple(cells), values, np.array(cells_of(batch.column(ROWS_OF_UNIT))), len(batch))
 
 
-def _lookup(column: CodedColumn) -> Cells | None:
-    """Return the cell of each number of steps, and last the cell of none; None where there would be too many."""
-    if column.measured is None or column.measured.height > LOOKUP_MOST:
-        return None
-    steps = np.append(np.arange(column.measured.height + 1), -1)
-    return _searched(column, steps)
+class _Reader:
+    """Gives the values of one column their cells."""
+
+    def __init__(self, column: CodedColumn, *, plain: bool) -> None:
+        self.column, self.plain = column, plain
+        self.type = cell_type(column.cells)
+        self.lookup: Cells | None = None  # the cell of each number of steps, and last the cell of none
+        if column.measured is not None and column.measured.height <= LOOKUP_MOST:
+            inside = np.repeat(np.arange(column.cells - 1, dtype=self.type), np.diff(column.edges))
+            self.lookup = np.append(inside, self.type(column.cells - 1))
+
+    def steps(self, found: pa.Array) -> NDArray[Any]:
+        """Return places in the list, or whole steps above the low end, -1 where there is no number."""
+        if not self.plain:
+            return cells_of(found)
+        if self.column.measured is None:
+            return self._placed(found)
+        known = None if not found.null_count else np.asarray(found.is_valid())
+        numbers, grid = cells_of(found), float_grid(self.column.measured)
+        steps = whole_steps(numbers, self.column.measured) if grid is None else float_steps(numbers, grid)
+        return steps if known is None else np.where(known, steps, -1)
+
+    def _placed(self, found: pa.Array) -> NDArray[Any]:
+        """Return each value's place in the list, the last one for what is not there."""
+        last = len(self.column.listed)
+        places = pc.index_in(found, value_set=pa.array(self.column.listed, found.type))
+        in_list: NDArray[Any] = cells_of(places.fill_null(last))
+        return in_list
+
+    def cells(self, steps: NDArray[Any]) -> Cells:
+        """Return the cells of places or steps."""
+        if self.column.measured is None:
+            return steps.astype(self.type)
+        if self.lookup is not None:
+            looked_up: Cells = self.lookup[steps]  # -1 is the last
+            return looked_up
+        places = np.searchsorted(np.array(self.column.edges, dtype=np.int64), steps, side="right") - 1
+        places[steps < 0] = self.column.cells - 1
+        return places.astype(self.type)
 
 
-def _cells(column: CodedColumn, found: NDArray[Any], lookup: Cells | None) -> Cells:
-    if column.measured is None:
-        return found.astype(cell_type(column.cells))
-    return _searched(column, found) if lookup is None else lookup[found]  # -1 is the last
+def whole_steps(numbers: NDArray[Any], grid: Measured) -> Integers:
+    """Return what `steps_above_low` computes for whole numbers of step 1, NULL apart."""
+    steps: Integers = np.clip(numbers, grid.low, grid.high)
+    steps -= grid.low
+    return steps
 
 
-def _searched(column: CodedColumn, steps: NDArray[Any]) -> Cells:
-    places = np.searchsorted(np.array(column.edges, dtype=np.int64), steps, side="right") - 1
-    places[steps < 0] = column.cells - 1
-    return places.astype(cell_type(column.cells))
+def float_steps(numbers: NDArray[Any], grid: FloatGrid) -> Integers:
+    """Return what `steps_above_low` computes for floats, -1 for NaN, NULL apart."""
+    inside = np.clip(numbers, grid.start, grid.end)
+    nowhere = np.isnan(inside)
+    inside *= grid.scale
+    inside += 0.5
+    np.floor(inside, out=inside)
+    inside[nowhere] = 0.0
+    steps: Integers = inside.astype(np.int64)
+    if not grid.keeps_ends:
+        np.clip(steps, grid.low, grid.high, out=steps)
+    steps -= grid.low
+    steps[nowhere] = -1
+    return steps
