@@ -10,6 +10,7 @@ import pytest
 
 import tacit
 from tacit.errors import QueryRefused
+from tacit_gauntlet.stage.odd_cells import decimals
 from tacit_gauntlet.stage.parts import as_read
 from tests.engine.exact import SALT
 from tests.spark_session import spark_session
@@ -32,6 +33,8 @@ CELLS = {
         pa.decimal128(38, 10),
         [WIDEST, WIDEST.copy_negate(), Decimal(0), Decimal("1e-10"), None],
     ),
+    "over": ("DECIMAL(18, 4)", pa.decimal128(18, 4), [0, 10**18 - 1, 10**18, -(10**18), 2**63 - 1, -(2**63), 1, None]),
+    "over_5": ("DECIMAL(5, 0)", pa.decimal128(5, 0), [0, 1 - 10**5, 10**5, -(10**5), 2**23 - 1, -(2**23), 1, None]),
     "tiny": ("DECIMAL(4, 4)", pa.decimal128(4, 4), [Decimal("0.9999"), Decimal("-0.9999"), Decimal(0), None]),
     "text": ("STRING", pa.string(), [*TEXTS, b"y" * (2**15 + 1)]),
     "short": ("VARCHAR(80)", pa.string(), TEXTS),
@@ -50,7 +53,7 @@ NESTED = {"list": "ARRAY<INT>", "pair": "STRUCT<one: INT>", "map": "MAP<STRING, 
 ROWS = 97
 KEYS = (
     ("b", "i8", "i16", "i32", "i64", "f32"),
-    ("f64", "wide", "tiny", "day"),
+    ("f64", "wide", "over", "over_5", "tiny", "day"),
     ("text", "short", "padded", "folded"),
     ("day", "zoned", "local"),
 )
@@ -67,6 +70,8 @@ def column(name):
         width = pa.int32() if kind == pa.date32() else pa.int64()
         days = [(each - dt.date(1970, 1, 1)).days if isinstance(each, dt.date) else each for each in cells]
         return pa.array(days, width).view(kind)
+    if pa.types.is_decimal(kind) and any(isinstance(each, int) for each in cells):
+        return decimals(cells, kind)  # by the whole numbers that stand for them, some of which do not fit
     return pa.array(cells, kind)
 
 

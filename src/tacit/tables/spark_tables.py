@@ -44,6 +44,7 @@ KINDS: dict[str, pa.DataType] = {
 }
 # A longer decimal is checked by Spark, cell by cell, against the digits of its type.
 DIGITS_READ_AS_THEY_ARE = 18
+_DIGITS = re.compile(r"decimal\((?P<digits>\d+),(?P<scale>\d+)\)")
 RETRIES = 5  # which take about 17 seconds
 PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 # Dates and times of Parquet files are what their numbers say, also before 1582.
@@ -61,7 +62,7 @@ class SparkTable:
     columns: tuple[tuple[str, str], ...]  # the name and type of each, as when it was opened
 
     def rows(self, columns: tuple[str, ...]) -> Any:
-        """Return a DataFrame of these columns; nothing is computed but that blanks at the end of CHAR are left out.
+        """Return a DataFrame of these columns, each cell as it is or NULL.
 
         They have plain names, c0 and on: pyspark looks columns up again by their names, and takes a point in one for a
         part of something else.
@@ -70,8 +71,21 @@ class SparkTable:
         for option, value in AS_WRITTEN.items() if self.format == "parquet" else ():
             reader = reader.option(option, value)
         # as text: functions of pyspark belong to the kind of session that was made last, which may be another
-        read = [f"rtrim({_quoted(name)})" if name in self.padded else _quoted(name) for name in columns]
-        return reader.table(self.name).selectExpr(*[f"{each} AS c{at}" for at, each in enumerate(read)])
+        read = [f"{self._read(name)} AS c{at}" for at, name in enumerate(columns)]
+        return reader.table(self.name).selectExpr(*read)
+
+    def _read(self, name: str) -> str:
+        """Return how a column is read: padded text without its blanks, a decimal of more digits than its type as NULL.
+
+        Spark does not look at the digits of a short decimal, and fails where such a cell becomes Arrow.
+        """
+        if name in self.padded:
+            return f"rtrim({_quoted(name)})"
+        digits = _DIGITS.fullmatch(dict(self.columns)[name])
+        if digits is None or int(digits["digits"]) > DIGITS_READ_AS_THEY_ARE:
+            return _quoted(name)
+        most = f"CAST('{'9' * int(digits['digits'])}e-{digits['scale']}' AS {digits[0]})"
+        return f"CASE WHEN {_quoted(name)} BETWEEN -{most} AND {most} THEN {_quoted(name)} END"
 
     @staticmethod
     def mapped(rows: Any, task: Any, columns: str) -> Any:

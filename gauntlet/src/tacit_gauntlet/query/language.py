@@ -65,7 +65,8 @@ REVIEWED = {
         "ifnull",
         "mean",
         "approx_count_distinct",
-        "regr_count",
+        *("regr_count", "regr_slope", "regr_intercept", "regr_r2", "regr_avgx", "regr_avgy", "regr_sxx", "regr_syy"),
+        "regr_sxy",
     ),
 }
 

@@ -20,6 +20,7 @@ import pyarrow.types as pat
 
 from tacit.engine.parts.task import as_stored
 from tacit.tables import BatchReader, BatchRecipe, Source, recipe_of
+from tacit.tables.spark_tables import DIGITS_READ_AS_THEY_ARE
 
 SCHEMA = "made_up"
 SPARK = "spark"
@@ -110,7 +111,7 @@ def joined(address: str) -> Any:
 
 
 def held_in_spark(rows: pa.Table, address: str) -> dict[str, Any] | None:
-    """Return the words that open a new table with these rows, or None where Spark has no such type or name."""
+    """Return the words that open a new table with these rows, or None where Spark has no such type, name or cell."""
     if not rows.num_columns or not all(_is_held(field) for field in rows.schema):
         return None
     if len({field.name.lower() for field in rows.schema}) < rows.num_columns:
@@ -120,8 +121,18 @@ def held_in_spark(rows: pa.Table, address: str) -> dict[str, Any] | None:
     place = Path(folder, name)
     place.mkdir()
     pq.write_table(rows, place / "0.parquet")
-    session.sql(f"CREATE TABLE {SCHEMA}.{name} USING parquet LOCATION 'file:{place}'")
+    if not any(map(_is_long_decimal, rows.schema.types)):
+        session.sql(f"CREATE TABLE {SCHEMA}.{name} USING parquet LOCATION 'file:{place}'")
+    else:  # such a column is read where Spark itself has stored it
+        try:
+            session.sql(f"CREATE TABLE {SCHEMA}.{name} USING parquet AS SELECT * FROM parquet.`file:{place}`")
+        except Exception:  # a cell has more digits than its type
+            return None
     return {"source": f"spark://{SCHEMA}.{name}", "spark": session}
+
+
+def _is_long_decimal(kind: pa.DataType) -> bool:
+    return bool(pat.is_decimal(kind) and kind.precision > DIGITS_READ_AS_THEY_ARE)
 
 
 def _is_held(field: pa.Field) -> bool:
