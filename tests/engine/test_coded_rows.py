@@ -168,6 +168,22 @@ def test_mutant_an_intercept_that_is_not_counted_is_caught(monkeypatch):
     assert moved(ask) > claimed(ask)
 
 
+def test_nothing_is_compiled_in_use(kernel, monkeypatch):
+    from tacit.engine.kernel import residual_loops
+
+    monkeypatch.setattr(residuals, "PIECE", 4)  # the last piece is shorter
+    wide, narrow = (
+        {"classify", "add_scores", "add_by_bin", "share_of_range"},
+        {"looked_up", "softmax_residuals", "divide"},
+    )
+    for unit in ("person", None):
+        table = people() if unit else people(unit=ROW)
+        for link in LINKS:
+            exact(table, plan_of(table, unit=unit), lambda rows, link=link: rows.residuals(scores_of(link)))
+    compiled_for = {name: len(getattr(residual_loops, name).signatures) for name in wide | narrow}
+    assert compiled_for == dict.fromkeys(wide, 2) | dict.fromkeys(narrow, 1)
+
+
 def test_a_person_of_many_rows_weighs_one():
     many = pa.table({"person": [1] * 1000 + [2], "sex": ["f"] * 500 + ["m"] * 500 + ["f"]})
     table = people(many, columns={})

@@ -15,13 +15,16 @@ import pyarrow.parquet as pq
 from asked import DELTA, main
 
 import tacit
+from tacit.engine.kernel import compiled
 from tacit.learning import AdditiveClassifier
 
 warnings.simplefilter("ignore", tacit.LargeEpsilonWarning)
 
 
 def prepare(rows):
-    """Return what trains a model."""
+    """Return what trains a model; the kernel is compiled and loaded first, as after any process's first question."""
+    compiled.compile_now()
+    compiled.load()
     is_within = json.loads(sys.argv[1])["model"] == "within"
     declared = rows.declared
     table = pq.read_table(rows.path)

@@ -46,12 +46,13 @@ class Terms:
         self.sizes = tuple(term.size for term in terms)
         shape = (max(self.sizes), len(terms))
         self.counts, self.learned = np.zeros(shape), np.zeros(shape, dtype=np.bool_)
-        self.linked = np.zeros((shape[0] - 1, shape[1]), dtype=np.bool_)
+        self.linked = np.zeros((shape[0] - 1, shape[1]), dtype=np.bool_)  # a bin with the next one
         for place, term in enumerate(terms):
             self.counts[: term.size, place] = term.counts
             self.learned[: term.size, place] = term.learned & (term.size > 1)
             self.linked[: max(term.chain - 1, 0), place] = True
         self.linked &= self.learned[:-1] & self.learned[1:]
+        self.linked = self.linked[: max(0, *(term.chain - 1 for term in terms))]  # none is linked beyond
 
     def centred(self, effects: Floats, people: float) -> Floats:
         """Return effects (bins, classes, terms) whose mean over people is 0, so that terms do not overlap."""
@@ -70,9 +71,10 @@ class Prior:
 
     def __init__(self, terms: Terms, scale: float, smooth: float | None) -> None:
         smooths = np.array(SMOOTHS if smooth is None else (smooth,))[:, None]
-        beside = -smooths * terms.linked[:, None]  # (bins - 1, smooths, terms)
-        nothing = np.zeros((1, *beside.shape[1:]))
-        diagonal = 1 - np.concatenate([beside, nothing]) - np.concatenate([nothing, beside])
+        beside = -smooths * terms.linked[:, None]  # (links, smooths, terms)
+        diagonal = np.ones((len(terms.counts), *beside.shape[1:]))
+        diagonal[: len(beside)] -= beside
+        diagonal[1 : len(beside) + 1] -= beside
         diagonal = np.where(terms.learned[:, None], diagonal, PINNED)
         solved = Solved(diagonal, beside, np.zeros_like(diagonal))
         # each prior is stretched until the mean variance over people is the spread's square

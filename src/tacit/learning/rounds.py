@@ -134,7 +134,9 @@ class Rounds:
         event = self._taken(exact.moves_squared)
         noisy = release_integers(exact, event)
         self._tick(float(event.sensitivity_squared / event.sigma**2))
-        return np.array([max(-INT_MOST, min(INT_MOST, each)) for each in noisy], dtype=np.int64)
+        if max(map(abs, noisy), default=0) > INT_MOST:
+            noisy = [max(-INT_MOST, min(INT_MOST, each)) for each in noisy]
+        return np.array(noisy, dtype=np.int64)
 
     def _taken(self, moves_squared: int) -> GaussianNoise:
         """Return the noise of a round that one unit moves so far, of what is left of the reserved events."""

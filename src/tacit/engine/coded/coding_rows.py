@@ -277,8 +277,9 @@ class _Reader:
         self.type = cell_type(column.cells)
         self.lookup: Cells | None = None  # the cell of each number of steps, and last the cell of none
         if column.measured is not None and column.measured.height <= LOOKUP_MOST:
-            inside = np.repeat(np.arange(column.cells - 1, dtype=self.type), np.diff(column.edges))
-            self.lookup = np.append(inside, self.type(column.cells - 1))
+            self.lookup = np.repeat(
+                np.arange(column.cells, dtype=self.type), np.diff([*column.edges, column.edges[-1] + 1])
+            )
 
     def steps(self, found: pa.Array) -> NDArray[Any]:
         """Return places in the list, or whole steps above the low end, -1 where there is no number."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.engine.coded.coding_rows import Block
+from tacit.engine.kernel.coding import as_input
 from tacit.plan import (
     LINK_REACH,
     LINK_SHIFT,
@@ -29,7 +30,7 @@ FIRST_SCORE = -(LINK_REACH << SCORE_BITS)
 # From steps of a score to steps of UNIT.
 FINER = UNIT.bit_length() - 1 - SCORE_BITS
 # Rows whose scores stay in cache.
-PIECE = 1 << 14
+PIECE = 1 << 15
 
 
 class Adding(Protocol):
@@ -61,37 +62,43 @@ def in_loops(block: Block, scores: Scores, plan: CodedPlan, exact_sums: list[Int
     """Add a block's residuals by compiled loops; `compiled` has loaded them."""
     from tacit.engine.kernel import residual_loops as loops
 
-    tables = [table for table in scores.tables if table is not None]
+    tables = [as_input(table) for table in scores.tables if table is not None]
+    cells = [as_input(block.cells[index]) for index in scores.columns]
+    alike = None if block.rows_of_unit is None else as_input(block.rows_of_unit)
     halves = [np.zeros((scores.classes, 2, sums.shape[1]), dtype=np.int64) for sums in exact_sums[:-1]]
-    observed, total = np.empty(PIECE, dtype=np.int64), np.empty((scores.classes, PIECE), dtype=np.int64)
+    observed, total = np.empty(PIECE, dtype=np.int64), np.empty(scores.classes * PIECE, dtype=np.int64)
     for start in range(0, block.length, PIECE):
-        piece = block.piece(start, start + PIECE)
-        seen, exact_residuals = observed[: piece.length], total[:, : piece.length]
+        end = min(start + PIECE, block.length)
+        seen = observed[: end - start]
+        exact_residuals = total[: scores.classes * len(seen)].reshape(scores.classes, len(seen))
         exact_residuals[:] = scores.intercept[:, None]
-        for table, index in zip(tables, scores.columns, strict=True):
+        for table, column in zip(tables, cells, strict=True):
             for entries, line in zip(table, exact_residuals, strict=True):
-                loops.add_scores(piece.cells[index], entries, line)
-        _observe(piece, scores, plan, seen)
+                loops.add_scores(column[start:end], entries, line)
+        _observe(block, start, end, scores, plan, seen)
         _replace_by_residuals(exact_residuals, seen, scores)
-        for line in exact_residuals if piece.rows_of_unit is not None else ():
-            loops.divide(line, piece.rows_of_unit)
-        for sums, index in zip(halves, scores.columns, strict=True):
+        if alike is not None:
+            for line in exact_residuals:
+                loops.divide(line, alike[start:end])
+        for sums, column in zip(halves, cells, strict=True):
             for half, line in zip(sums, exact_residuals, strict=True):
-                loops.add_by_bin(piece.cells[index], line, half)
+                loops.add_by_bin(column[start:end], line, half)
         exact_sums[-1][:, 0] += exact_residuals.sum(axis=1)
     for sums, both in zip(exact_sums, halves, strict=False):
         sums += both.sum(axis=1)
 
 
-def _observe(piece: Block, scores: Scores, plan: CodedPlan, seen: Integers) -> None:
-    """Write what `observed_of` returns, by compiled loops."""
+def _observe(block: Block, start: int, end: int, scores: Scores, plan: CodedPlan, seen: Integers) -> None:
+    """Write what `observed_of` returns of some rows, by compiled loops."""
     from tacit.engine.kernel import residual_loops as loops
 
     target = scores.target
     if isinstance(target, ClassTarget):
-        loops.classify(piece.cells[target.column], np.array(target.classes, dtype=np.int64), seen)
+        classes = as_input(np.array(target.classes, dtype=np.int64))
+        loops.classify(as_input(block.cells[target.column][start:end]), classes, seen)
     else:
-        loops.share_of_range(piece.values[target.index], plan.values[target.index].height, UNIT, seen)
+        steps = as_input(block.values[target.index][start:end])
+        loops.share_of_range(steps, plan.values[target.index].height, UNIT, seen)
 
 
 def _replace_by_residuals(total: Integers, seen: Integers, scores: Scores) -> None:
@@ -99,7 +106,7 @@ def _replace_by_residuals(total: Integers, seen: Integers, scores: Scores) -> No
     from tacit.engine.kernel import residual_loops as loops
 
     if scores.link == "softmax":
-        place = np.array([FIRST_SCORE, LINK_SHIFT])
+        place = as_input(np.array([FIRST_SCORE, LINK_SHIFT]))
         loops.softmax_residuals(total, seen, link_table("softmax"), place, UNIT, scores.clip)
         return
     if scores.link == "identity":

@@ -404,21 +404,23 @@ def _run_rows(loops: ModuleType) -> None:
 def _run_residuals(loops: ModuleType) -> None:
     import numpy as np
 
-    scores, table = np.zeros((2, 2), dtype=np.int64), np.ones(2, dtype=np.int64)
-    one, numbers, places = scores[0], np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.int64)
+    from tacit.engine.kernel.coding import as_input
+
+    scores, numbers = np.zeros((2, 2), dtype=np.int64), np.zeros(2, dtype=np.int64)
+    one, table, places = scores[0], as_input(np.ones(2, dtype=np.int64)), as_input(np.zeros(2, dtype=np.int64))
     for kind in (np.uint8, np.uint16):
-        cells = np.zeros(2, dtype=kind)
+        cells = as_input(np.zeros(2, dtype=kind))
         loops.add_scores(cells, table, one)
         loops.classify(cells, table, numbers)
         loops.add_by_bin(cells, one, scores)
     for steps in (np.zeros(2, dtype=np.int32), np.zeros(2, dtype=np.int64)):
-        loops.share_of_range(steps, 1, 1, numbers)
+        loops.share_of_range(as_input(steps), 1, 1, numbers)
     loops.looked_up(one, table, 0, 0)
     loops.shifted(one, 0)
     loops.number_residuals(one, numbers, 1)
     loops.class_residuals(one, numbers, 1, 1)
     loops.softmax_residuals(scores, numbers, table, places, 1, 1)
-    loops.divide(one, np.ones(2, dtype=np.int32))
+    loops.divide(one, as_input(np.ones(2, dtype=np.int32)))
 
 
 def _remove_old(folder: Path) -> None:
