@@ -29,7 +29,11 @@ NAMES = (
     "interpret-core",
     "opacus",
 )
-NEEDS_JAVA = {"tmlt.analytics": "it needs Java 17 (on Debian: apt-get install openjdk-17-jre-headless)"}
+JAVA = "it needs Java 17 (on Debian: apt-get install openjdk-17-jre-headless)"
+# Two libraries on one Spark: Tumult takes Spark 4 on Python 3.12 and later, so both have that Python and that Spark.
+ON_SPARK = OURS_ON_SPARK, TUMULT_ON_SPARK = "tacit-on-spark", "tmlt.analytics-on-spark"
+ON_SPARK_PYTHON = "3.12"
+NEEDS_JAVA = ("tmlt.analytics", *ON_SPARK)
 MEBIBYTE = 2**20
 
 
@@ -50,8 +54,9 @@ class NotInstalled(Exception):
 def environment(name: str) -> Environment:
     """Return a peer's environment, made where it is not there yet; NotInstalled where it cannot be."""
     if name in NEEDS_JAVA and shutil.which("java") is None:
-        raise NotInstalled(NEEDS_JAVA[name])
-    text = (HERE / "requirements" / f"{name}.txt").read_text()
+        raise NotInstalled(JAVA)
+    base = python_named(ON_SPARK_PYTHON) if name in ON_SPARK else sys.executable
+    text = requirements(name)
     folder = HOME / name
     stamp = folder / "installed.json"
     mark = hashlib.sha256(text.encode()).hexdigest()
@@ -60,9 +65,31 @@ def environment(name: str) -> Environment:
         if kept.pop("mark") == mark and Path(kept["python"]).exists():
             return Environment(**kept)
     print(f"installing {name} into {folder} (once)", file=sys.stderr, flush=True)
-    made = install(name, folder, text)
+    made = install(name, folder, text, base)
     stamp.write_text(json.dumps({**asdict(made), "mark": mark}))
     return made
+
+
+def requirements(name: str) -> str:
+    """Return what an environment has: what its file pins, or Tacit as it is here with Tumult's Spark."""
+    if name != OURS_ON_SPARK:
+        return (HERE / "requirements" / f"{name}.txt").read_text()
+    return f"-e {HERE.parent.parent}[spark] pyspark=={version('pyspark', requirements(TUMULT_ON_SPARK))}"
+
+
+def python_named(wanted: str) -> str:
+    """Return a Python of a version: one on the path, or one that pyenv has; NotInstalled where there is none."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    kept = sorted(map(str, root.glob(f"versions/{wanted}.*/bin/python")))
+    for python in filter(None, (sys.executable, shutil.which(f"python{wanted}"), *reversed(kept))):
+        told = subprocess.run(
+            [python, "-c", "import ensurepip, sys; print(*sys.version_info[:2], sep='.')"],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+        if told.stdout.strip() == wanted:  # a name on the path may lead nowhere
+            return python
+    way = f"on Debian: apt-get install python{wanted}-venv; or: pyenv install {wanted}"
+    raise NotInstalled(f"it needs Python {wanted} with venv ({way})")
 
 
 def ours() -> Environment:
@@ -85,10 +112,10 @@ def ours() -> Environment:
     return made
 
 
-def install(name: str, folder: Path, text: str) -> Environment:
-    """Make the folder anew and install what the text pins."""
+def install(name: str, folder: Path, text: str, base: str) -> Environment:
+    """Make the folder anew with a Python, and install what the text pins."""
     shutil.rmtree(folder, ignore_errors=True)
-    run([sys.executable, "-m", "venv", str(folder)])
+    run([base, "-m", "venv", str(folder)])
     python = folder / "bin" / "python"
     bare = size(folder)
     peer, _, beside = text.partition("\n#")
@@ -97,7 +124,8 @@ def install(name: str, folder: Path, text: str) -> Environment:
     mebibytes = (size(folder) - bare) / MEBIBYTE
     if beside:
         run([*pip, *beside.split("\n", 1)[1].split()])
-    return Environment(name, str(python), version(name, peer), round(mebibytes, 1))
+    told = "as it is here" if name == OURS_ON_SPARK else version(name.removesuffix("-on-spark"), peer)
+    return Environment(name, str(python), told, round(mebibytes, 1))
 
 
 def version(name: str, text: str) -> str:
@@ -125,12 +153,13 @@ def run(command: list[str]) -> None:
 
 def main(wanted: list[str]) -> int:
     """Make the wanted environments and print a line for each; 1 where one is missing."""
-    unknown = set(wanted) - set(NAMES)
+    names = (*NAMES, *ON_SPARK)
+    unknown = set(wanted) - set(names)
     if unknown:
-        print(f"no peer named {', '.join(sorted(unknown))}; there are: {', '.join(NAMES)}", file=sys.stderr)
+        print(f"no peer named {', '.join(sorted(unknown))}; there are: {', '.join(names)}", file=sys.stderr)
         return 2
     missing = 0
-    for name in wanted or NAMES:
+    for name in wanted or names:
         try:
             made = environment(name)
         except NotInstalled as error:

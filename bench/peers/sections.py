@@ -95,9 +95,10 @@ def on_spark(figures: Figures) -> Iterator[str]:
                 cells.append("–" if took is None else seconds(took))
                 cells.append("–" if took is None or not ours else f"{took / ours:.3g}")
             memory = record["facts"].get("mebibytes")
-            rows.append((name(library), *cells, f"{memory / 1024:.1f} GiB" if memory else record["failed"]))
+            taken = f"{memory / 1024:.1f} GiB" if memory else record["failed"]
+            rows.append((name(library), *cells, taken, record["note"]))
         yield f"### {case}, on Spark\n"
-        yield table(("", "time", "× ours", "processor time", "× ours", "memory"), rows) + "\n"
+        yield table(("", "time", "× ours", "processor time", "× ours", "memory", "runs on"), rows) + "\n"
 
 
 def noise(figures: Figures) -> Iterator[str]:

@@ -15,11 +15,10 @@ Memory is the process's peak, with children.
 ON_SPARK = """\
 ## The same question on Spark
 
-Tumult runs on Spark; Tacit does where the rows are there. Each has the newest Spark that it takes on Python 3.11 (for
-Tumult 3.5, for Tacit 4), on both cores, with the same file, memory and partitions, started and warm. Tacit is asked
-before and after, three times each, and the shorter median counts. Processor time is that of all processes: Python, the
-JVM and its workers. Of a machine that is busy the clock counts what others do as well, so the two compare by
-processor time.
+Tumult runs on Spark; Tacit does where the rows are there. Both have one version of Spark and of Python, on both cores,
+with the same file, memory and partitions, started and warm. Tacit is asked before and after, three times each, and the
+shorter median counts. Processor time is that of all processes: Python, the JVM and its workers. Of a machine that is
+busy the clock counts what others do as well, so the two compare by processor time.
 """
 
 NOISE = """\

@@ -1,6 +1,7 @@
 """The page beside the peers is made from the results alone, and says what they say; no peer is needed here."""
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,34 @@ def test_every_peer_has_its_version_pinned():
         text = (PROJECT / "bench" / "peers" / "requirements" / f"{name}.txt").read_text()
         assert environments.version(name, text)
         assert all("==" in line or line.startswith("#") for line in text.split("\n") if line)
+
+
+def test_two_libraries_on_spark_have_one_version_of_it():
+    pinned = environments.requirements(environments.TUMULT_ON_SPARK)
+    assert f"pyspark=={environments.version('pyspark', pinned)}" in environments.requirements(
+        environments.OURS_ON_SPARK
+    )
+    libraries = {"tacit, on Spark": 1.0, "tmlt.analytics": 9.0}
+    label = f"on one Spark, {TEN_MILLION}, processor time against Tumult"
+    for notes, wanted in ((("Spark 4", "Spark 4"), True), (("Spark 4", "Spark 3"), None)):
+        records = [
+            record("spark7", TEN_MILLION, library, "processor seconds", value, note=note)
+            for (library, value), note in zip(libraries.items(), notes, strict=True)
+        ]
+        assert verdict(label, *records) is wanted
+
+
+def test_a_python_is_found_or_it_is_said_which_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    assert environments.python_named(version) == sys.executable
+    with pytest.raises(environments.NotInstalled, match=r"needs Python 3\.99 with venv"):
+        environments.python_named("3.99")
+    kept = tmp_path / "versions" / "3.99.1" / "bin" / "python"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("#!/bin/sh\necho 3.99\n")
+    kept.chmod(0o755)
+    assert environments.python_named("3.99") == str(kept)
 
 
 def test_lines_of_code_are_neither_empty_nor_comments():

@@ -54,6 +54,12 @@ def test_a_file_is_still_a_file(tacit_command):
     assert "tacit init" in ran.err
 
 
+def test_a_tables_name_may_have_a_point(tacit_command, folder):
+    (folder / "tacit.toml").write_text(CATALOG.replace("tables.visits", 'tables."visits.2026"'))
+    ran = tacit_command("ask", "visits.2026", BY_WARD.replace("visits", '"visits.2026"'), "--epsilon", 1)
+    assert (ran.code, ran.err) == (0, "")
+
+
 def test_a_plan_writes_no_ledger(tacit_command):
     assert tacit_command("plan", "visits", BY_WARD, "--epsilon", 1).code == 0
     assert not default_ledger().exists()

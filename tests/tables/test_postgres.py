@@ -147,6 +147,28 @@ def test_partitions_and_children_are_read_with_their_table(run):
     assert cells(run, "x", "p")[1] == [1, 2]
 
 
+@pytest.mark.parametrize("first", [["t", "a"], ["a", "t"], ["a", "b"]], ids=str)
+def test_a_table_and_its_partitions_have_no_budgets_of_their_own(run, tmp_path, first):
+    """Whichever is opened first: their rows are the same people's."""
+    run("CREATE TABLE t (id int, x int) PARTITION BY RANGE (id)")
+    run("CREATE TABLE a PARTITION OF t FOR VALUES FROM (0) TO (5)")
+    one, other = (at(run, name) for name in first)
+    words = {"unit": "id", "budget": tacit.epsilon(1), "ledger": tmp_path / "ledger.db"}
+    tacit.table(one, **words)
+    run("CREATE TABLE b PARTITION OF t DEFAULT")  # also a part that comes later
+    with pytest.raises(tacit.InvalidParameter, match="a budget belongs to the people in the data"):
+        tacit.table(other, **words)
+    tacit.table(other, unit="id", ledger=words["ledger"], same_people_as=first[0])
+    tacit.table(one, **words).count().answer(epsilon=1)  # the new part changes nothing about how rows are read
+
+
+def test_tables_are_listed_by_names_that_an_address_takes(run):
+    run('CREATE SCHEMA "Care.Odd"; CREATE TABLE "Care.Odd"."Visits 2026" (id int)')
+    with pytest.raises(tacit.QueryRefused, match=r'"Care\.Odd"\."Visits 2026"'):
+        open_source(run.address, {})
+    assert open_source(run.address + '&table="Care.Odd"."Visits 2026"', {}).stem == "Visits 2026"
+
+
 def test_a_table_that_changes_its_columns_is_refused_before_the_charge(run):
     run("CREATE TABLE t (id int, x int)")
     table = opened(run)

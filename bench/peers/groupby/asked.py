@@ -18,8 +18,11 @@ ITEMS_PER_PERSON, ROWS_PER_ITEM = 5, 2
 LOW, HIGH = 0, 100
 
 
-def main(answer, *, warm_up=None):
-    """Time `answer(asked)` as often as is asked, and print seconds, what came out, and how many groups were shown."""
+def main(answer, *, warm_up=None, says=None):
+    """Time `answer(asked)` as often as is asked, and print seconds, what came out, and how many groups were shown.
+
+    `says` is printed with it: what a library runs on, as it says itself.
+    """
     asked = json.loads(sys.argv[1])
     if warm_up is not None:
         warm_up(asked)
@@ -32,7 +35,8 @@ def main(answer, *, warm_up=None):
         answers.append(give())
     shown = [len(each["item"]) for each in answers]
     kept = answers if asked["answers"] else None
-    print(json.dumps({"seconds": seconds, "processor seconds": processor, "shown": shown, "answers": kept}))
+    said = {"seconds": seconds, "processor seconds": processor, "shown": shown, "answers": kept, **(says or {})}
+    print(json.dumps(said))
 
 
 def columns(item, count, total, mean=None):

@@ -17,9 +17,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 
 import tacit  # noqa: E402
 from tacit.engine.kernel import compiled  # noqa: E402
-from tacit_gauntlet.stage.spark_rows import java_home  # noqa: E402
 
-os.environ.setdefault("JAVA_HOME", java_home() or "")
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.driver.memory", "8g")
@@ -51,4 +49,5 @@ def warm_up(asked):
 
 
 if __name__ == "__main__":
-    main(answer, warm_up=warm_up)
+    runs_on = f"Spark {spark.version}, Python {sys.version_info[0]}.{sys.version_info[1]}"
+    main(answer, warm_up=warm_up, says={"runs on": runs_on})

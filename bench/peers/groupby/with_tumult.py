@@ -73,4 +73,5 @@ def warm_up(asked):
 
 
 if __name__ == "__main__":
-    main(answer, warm_up=warm_up)
+    runs_on = f"Spark {spark.version}, Python {sys.version_info[0]}.{sys.version_info[1]}"
+    main(answer, warm_up=warm_up, says={"runs on": runs_on})

@@ -231,6 +231,8 @@ def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]
         return [title, *known]
     if kind in NUMBERS:
         return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # learned if left out; a known range is more exact"]
+    if kind == "other":
+        return [f"# {title}  # cannot be read, so it is in no question"]
     keys = "# keys = [A, B]  # if the groups are public; without, they are found privately"
     if draft.is_csv and kind == "text":
         return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]

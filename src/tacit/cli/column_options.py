@@ -117,11 +117,12 @@ def find_entry(name: str, catalog: str | None) -> FoundEntry | None:
     from tacit.errors import did_you_mean
     from tacit.tables import FILE_NAME, read_catalog
 
-    looks_like_files = os.path.exists(name) or any(mark in name for mark in "./*?[")
-    if catalog is None and (looks_like_files or not os.path.exists(FILE_NAME)):
+    if catalog is None and (os.path.exists(name) or not os.path.exists(FILE_NAME)):
         return None
     file = read_catalog(FILE_NAME if catalog is None else catalog)
     if name not in file.tables:
+        if catalog is None and any(mark in name for mark in "./*?["):  # as names of files and addresses have
+            return None
         raise QueryRefused(f"{file.path} has no table '{name}'{did_you_mean(name, file.tables)}")
     return FoundEntry(file.tables[name], file)
 

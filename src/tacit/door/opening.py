@@ -374,7 +374,7 @@ def _refuse_merged(unit: str, opened: Source) -> None:
         )
     if unit in opened.rounded:
         raise QueryRefused(
-            f"column '{unit}' has times that are rounded when they are read, so two units could become one"
+            f"column '{unit}' has cells that are rounded when they are read, so two units could become one"
             "\nhint: store it as text, a whole number or a time in microseconds where the table is made"
         )
 

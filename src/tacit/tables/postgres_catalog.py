@@ -50,12 +50,17 @@ SELECT c.oid::int8 AS oid, n.nspname::text AS schema, c.relname::text AS name, c
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace LEFT JOIN pg_am a ON a.oid = c.relam
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_'
 """
-_CHILDREN = """
-WITH RECURSIVE kin AS (
+_FAMILY = """
+WITH RECURSIVE below AS (
     SELECT inhrelid FROM pg_inherits WHERE inhparent = {0}
-    UNION SELECT i.inhrelid FROM pg_inherits i JOIN kin ON i.inhparent = kin.inhrelid)
-SELECT count(*)::int8 AS children, count(*) FILTER (WHERE relkind NOT IN ('r', 'p'))::int8 AS foreigners
-FROM kin JOIN pg_class ON oid = inhrelid
+    UNION SELECT i.inhrelid FROM pg_inherits i JOIN below ON i.inhparent = below.inhrelid
+), above AS (
+    SELECT inhparent FROM pg_inherits WHERE inhrelid = {0}
+    UNION SELECT i.inhparent FROM pg_inherits i JOIN above ON i.inhrelid = above.inhparent)
+SELECT count(*)::int8 AS children, count(*) FILTER (WHERE relkind NOT IN ('r', 'p'))::int8 AS foreigners,
+    coalesce(string_agg(oid::text, ' '), '') AS below,
+    (SELECT coalesce(string_agg(inhparent::oid::text, ' '), '') FROM above) AS above
+FROM below JOIN pg_class ON oid = inhrelid
 """
 # A domain is read as what it is made of.
 _COLUMNS = """
@@ -100,7 +105,8 @@ class TableFacts:
     is_plain: bool  # a heap without children, whose rows are on pages of its own
     is_utf8: bool
     identity: str
-    aliases: tuple[str, ...] = field(default=())
+    # by its number, and by those of tables that it is a part of or that are parts of it: they have rows in common
+    aliases: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def full_name(self) -> str:
@@ -119,7 +125,7 @@ def find_table(link: Any, name: str | None) -> TableFacts:
         )
     found = _named(link, name)
     _refuse_table(found)
-    family = link.rows(_CHILDREN.format(found["oid"]))[0]
+    family = link.rows(_FAMILY.format(found["oid"]))[0]
     if family["foreigners"]:
         raise QueryRefused(
             f"a part of '{found['name']}' is a foreign table, where one cell can make every question fail"
@@ -138,7 +144,7 @@ def find_table(link: Any, name: str | None) -> TableFacts:
         is_plain=found["kind"] == "r" and found["heap"] and not family["children"],
         is_utf8=server["encoding"] == "UTF8",
         identity=f"{place}:{quoted(found['schema'])}.{quoted(found['name'])}",
-        aliases=(f"{place}:{found['oid']}",),
+        aliases=tuple(f"{place}:{oid}" for oid in (found["oid"], *family["above"].split(), *family["below"].split())),
     )
 
 
@@ -161,21 +167,27 @@ def _named(link: Any, name: str) -> dict[str, Any]:
         schema = f" AND n.nspname = {literal(wanted[0])}" if len(wanted) == 2 else ""
         found = link.rows(f"{_TABLES} AND c.relname = {literal(wanted[-1])}{schema}")
         if len(found) > 1:
-            schemas = ", ".join(sorted(f"{each['schema']}.{each['name']}" for each in found))
+            schemas = ", ".join(sorted(map(_written, found)))
             raise QueryRefused(f"more than one schema has a table {name!r}\nhint: name one of {schemas}")
         if found:
             return dict(found[0])
     raise QueryRefused(f"this PostgreSQL database has no table {name!r}\nhint: its tables: {_listed(link)}")
 
 
+_PLAIN = re.compile(r"\w+")
 _PART = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
 _NAME = re.compile(r'(?:"(?:[^"]|"")+"|[^."]+)(?:\.(?:"(?:[^"]|"")+"|[^."]+))?')
 
 
 def _listed(link: Any) -> str:
     found = link.rows(f"{_TABLES} AND c.relkind IN ('r', 'p') ORDER BY n.nspname, c.relname LIMIT {LISTED + 1}")
-    names = [f"{each['schema']}.{each['name']}" for each in found]
+    names = list(map(_written, found))
     return ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "") if names else "none"
+
+
+def _written(found: Mapping[str, Any]) -> str:
+    """Return a table's name as an address has it: quoted where it would be read otherwise."""
+    return ".".join(each if _PLAIN.fullmatch(each) else quoted(each) for each in (found["schema"], found["name"]))
 
 
 _REASONS = {
