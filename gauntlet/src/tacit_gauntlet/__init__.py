@@ -25,6 +25,7 @@ MODULES = (
     "tacit_gauntlet.learning.mutants",
     "tacit_gauntlet.learning.paying",
     "tacit_gauntlet.learning.sides",
+    "tacit_gauntlet.learning.undeclared",
     "tacit_gauntlet.ledger.counting",
     "tacit_gauntlet.ledger.damage",
     "tacit_gauntlet.ledger.disk",

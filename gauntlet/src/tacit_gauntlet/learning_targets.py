@@ -22,6 +22,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "open_ledger": "tacit.learning.declared_rows:open_ledger",
     "ledger of a try": "tacit.learning.declared_rows:_tried",
     "refuse model selection": "tacit.learning.declared_rows:_refuse_model_selection",
+    "ranges of a fit": "tacit.learning.facts.undeclared:_ranges",
     "Session.spend": "tacit.session:Session.spend",
     "Engine.coded": "tacit.engine.embedded:EmbeddedEngine.coded",
 }

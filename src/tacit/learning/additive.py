@@ -5,6 +5,7 @@ residuals by bin, charged as one batch before a row is read; the rest is arithme
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -13,9 +14,11 @@ import numpy as np
 
 from tacit.door import Table
 from tacit.errors import InvalidParameter
+from tacit.learned import Learn
 from tacit.learning.additive_asked import Asked, Wanted, asked_of
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of
+from tacit.learning.facts.undeclared import known_columns
 from tacit.learning.rounds import train
 from tacit.learning.scoring.additive_scoring import additive_scoring
 from tacit.learning.scoring.scorable import Scoring
@@ -23,7 +26,7 @@ from tacit.learning.scoring.sides import RowsUsed, rows_used
 from tacit.learning.shapes import Shapes
 from tacit.learning.shown.score_sql import score_sql
 from tacit.learning.shown.terms import Terms, explained, term_picture
-from tacit.ledger import Ledger, Receipt
+from tacit.ledger import Receipt
 from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
@@ -48,6 +51,7 @@ class Additive:
     ledger: Any
     model_: AdditiveModel
     receipt_: Receipt
+    learned_: str  # what was learned of columns that nobody declared, in words
     _certify: Callable[[], Mapping[str, Any]] | None = None
     fitted_on_: RowsUsed  # so that no score on the same people is taken for a fresh one
 
@@ -55,11 +59,30 @@ class Additive:
         raise NotImplementedError
 
     def plan(
-        self, table: Table, *, target: str, features: Iterable[str] | None = None, where: str | Col | None = None
+        self,
+        table: Table,
+        *,
+        target: str,
+        features: Iterable[str] | None = None,
+        where: str | Col | None = None,
+        learn: Learn = None,
+        analyst: str | None = None,
     ) -> Asked:
-        """Return what a fit would ask for and cost; it is free, reads no row, and prints."""
-        wanted = Wanted(
+        """Return what a fit would ask for and cost; it is free, reads no row, and prints.
+
+        Ranges and keys that nobody declared are learned first, for a part of epsilon; with `learn=False` refused.
+        """
+        known = known_columns(
+            table,
+            features,
+            target,
             self.epsilon,
+            classes=self._loss() == "classes",
+            learn=learn,
+            analyst=analyst,
+        )
+        wanted = Wanted(
+            known.epsilon,
             self.delta,
             self.rounds,
             self.clip,
@@ -68,7 +91,7 @@ class Additive:
             self.smooth,
             self._loss(),
         )
-        return asked_of(table, target, features, where, wanted)
+        return replace(asked_of(known.table, target, known.features, where, wanted), known=known)
 
     def fit(
         self,
@@ -78,16 +101,27 @@ class Additive:
         target: str | None = None,
         features: Iterable[str] | None = None,
         where: str | Col | None = None,
+        learn: Learn = None,
         analyst: str | None = None,
         request_id: str | None = None,
     ) -> Self:
         """Learn from a protected table, charged once before a row is read; the same fit again is free and the same.
 
+        Ranges and keys that nobody declared are learned first, for a part of epsilon (`learned_` says which); with
+        `learn=False` such columns are refused.
         Or `fit(X, y)` of an array or a frame, with what the estimator was told of it: `ranges`, `keys`, `budget`,
         `ledger`. Each row is then its own unit, unless `unit` names a column; every such fit is charged.
         """
         protected, target = table_of(self, rows, y, target)
-        asked = self.plan(protected, target=target, features=features, where=where)
+        learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
+
+        def planned() -> Asked:
+            return self.plan(protected, target=target, features=features, where=where, learn=learn, analyst=analyst)
+
+        asked = planned()
+        if asked.known is not None and asked.known.ask is not None:
+            asked.known.ask.learn(asked.events, asked.asked, analyst)
+            asked = planned()
         paid = train(
             asked.table,
             asked.coded,
@@ -103,6 +137,7 @@ class Additive:
         )
         self.model_ = asked.model(paid.value)
         self.receipt_ = paid.receipt
+        self.learned_ = "" if asked.known is None else asked.known.words
         self._certify = partial(asked.table.session.ledger.certificate, paid.receipt.number)
         know_features(self, [feature.name for feature in asked.features], rows)
         self.fitted_on_ = rows_used(asked.table)
@@ -138,11 +173,6 @@ class Additive:
                 f"\nhint: tacit certificate {self.receipt_.number}, where the ledger is"
             )
         return self._certify()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is saved: parameters, noisy numbers and public facts; never a table or a ledger."""
-        kept = {name: value for name, value in vars(self).items() if name != "_certify"}
-        return kept | ({"ledger": None} if isinstance(kept.get("ledger"), Ledger) else {})
 
     def _fitted(self) -> AdditiveModel:
         if not hasattr(self, "model_"):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tacit.door import Table
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learning.additive_model import MARGIN, AdditiveModel
+from tacit.learning.facts.undeclared import Known
 from tacit.learning.features import NUMBERS, Feature, coarse_of, feature_of, features_of, known_column, plain
 from tacit.learning.price import noise_for
 from tacit.learning.shapes import BINS_MOST, AskedRounds, Recipe, Shapes, learn_shapes
@@ -71,6 +72,7 @@ class Asked:
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
     recipe: Recipe
+    known: Known | None = None  # what is known, and was not declared
 
     def learn(self, rounds: AskedRounds) -> Shapes:
         """Return the shapes that noisy rounds tell: all that a fit does after its charge."""
@@ -90,7 +92,9 @@ class Asked:
 
     def __str__(self) -> str:
         recipe, noise = self.recipe, self.recipe.whole_noise
-        lines = [f"{self.words}: ε = {show(self.asked.epsilon)}"]
+        whole = self.asked.epsilon + (0 if self.known is None else self.known.cost)
+        lines = [f"{self.words}: ε = {float(whole):.6g}"]
+        lines += [] if self.known is None or not self.known.words else [self.known.words]
         names = [feature.name for feature in self.features]
         rows = [("feature", "cells", "bins at most")]
         rows += [(each.name, str(each.cells), str(min(each.cells, BINS_MOST + 1))) for each in self.features]

@@ -38,12 +38,14 @@ class Declared(Protocol):
     ledger: Any
 
 
-def protected_rows(told: Declared, rows: Any, y: Any, target: str | None) -> tuple[Table, str]:
-    """Return rows and what is to be predicted as a protected table, and the name of its target."""
+def protected_rows(
+    told: Declared, rows: Any, y: Any, target: str | None, *, has_target: bool = True
+) -> tuple[Table, str]:
+    """Return rows and what is to be predicted as a protected table, and the name of its target, if it has one."""
     name = type(told).__name__
     _refuse_model_selection(name)
     columns = columns_of(rows, whose=name)
-    target = _target_name(y, columns, target)
+    target = _target_name(y, columns, target) if has_target else ""
     if y is not None:
         columns[target] = _flat(y, columns)
     _refuse_untold(told, name, target)
@@ -192,7 +194,7 @@ def _refuse_untold(told: Declared, name: str, target: str) -> None:
     if missing:
         raise WrongRows(
             f"{name} was given rows without {', '.join(missing)}; none of it is read off the rows"
-            f"\nhint: {name}(epsilon=1, ranges={{'age': (0, 120)}}, keys={{'{target}': [0, 1]}},"
+            f"\nhint: {name}(epsilon=1, ranges={{'age': (0, 120)}}, keys={{'{target or 'ward'}': [0, 1]}},"
             " budget=tacit.epsilon(3, delta=1e-6), ledger='study.db'), or ledger=tacit.TRYOUT for rows that are not"
             " secret; or declare a table: fit(tacit.table(...), target=...)"
         )

@@ -14,6 +14,7 @@ import numpy as np
 from tacit.door import Table
 from tacit.errors import InvalidParameter, did_you_mean
 from tacit.learning.declared_rows import Declared, has_names, protected_rows, rows_to_predict
+from tacit.ledger import Ledger
 from tacit.privacy import Loss
 
 
@@ -46,6 +47,11 @@ class Estimator:
         from tacit.learning.habits.saved import save
 
         save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: parameters, noisy numbers and public facts; never a table or a ledger."""
+        kept = {name: value for name, value in vars(self).items() if name != "_certify"}
+        return kept | ({"ledger": None} if isinstance(kept.get("ledger"), Ledger) else {})
 
     @classmethod
     def _names(cls) -> list[str]:

@@ -132,7 +132,8 @@ def features_of(table: Table, target: str, names: Iterable[str] | None) -> tuple
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         raise QueryRefused(
             f"{problems[0]}{more}\nhint: declare what is public of it, e.g. columns={{'age': {{'between': (0, 120)}},"
-            " 'ward': {'keys': ['A', 'B']}}}, or name the columns to learn from: features=[...]"
+            " 'ward': {'keys': ['A', 'B']}}, or name the columns to learn from: features=[...]; of a table, ranges of"
+            " numbers and keys of texts are learned first, unless learn=False"
         )
     return tuple(found)
 

@@ -1,7 +1,7 @@
 """`LinearRegression`: least squares from noisy moments, with intervals that include the noise."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import NormalDist
 from typing import Any, Self
@@ -10,7 +10,9 @@ import numpy as np
 
 from tacit.door import Table
 from tacit.errors import InvalidParameter
-from tacit.learning.estimator import Estimator
+from tacit.learned import Learn
+from tacit.learning.estimator import Estimator, know_features, rows_for, table_of
+from tacit.learning.facts.undeclared import known_columns, with_target
 from tacit.learning.features import as_list
 from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
@@ -19,7 +21,7 @@ from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
 from tacit.learning.scoring.scorable import Scoring, SqlModel
 from tacit.learning.scoring.sides import rows_used
-from tacit.privacy import Floats, Number, show
+from tacit.privacy import Floats, Loss, Number, show
 from tacit.query import Col
 
 # Changed whenever the arithmetic is: a stored model is found by it.
@@ -32,6 +34,7 @@ class LinearRegression(Estimator):
     `epsilon` and `delta` are what fitting costs; without a delta it is the budget's. Columns with a public range are
     numbers, columns with public keys are lists. `coef_` is for predicting: each coefficient is drawn to 0 by the noise
     it has. `summary()` is for reading: coefficients of the terms that the noise leaves readable, with intervals.
+    `ranges`, `keys`, `unit`, `budget` and `ledger` are for `fit(X, y)` of arrays and frames alone.
 
         model = LinearRegression(epsilon=1).fit(adult, target="hours_per_week")
         print(model.summary())
@@ -39,34 +42,76 @@ class LinearRegression(Estimator):
 
     _kind = "regressor"
 
-    def __init__(self, epsilon: Number = 1, *, delta: Number | None = None, confidence: float = 0.95) -> None:
+    def __init__(
+        self,
+        epsilon: Number = 1,
+        *,
+        delta: Number | None = None,
+        confidence: float = 0.95,
+        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        unit: str | None = None,
+        budget: Loss | None = None,
+        ledger: Any = None,
+    ) -> None:
         self.epsilon = epsilon
         self.delta = delta
         self.confidence = confidence
+        self.ranges = ranges
+        self.keys = keys
+        self.unit = unit
+        self.budget = budget
+        self.ledger = ledger
 
     def plan(
-        self, table: Table, *, target: str, features: Iterable[str] | None = None, where: str | Col | None = None
+        self,
+        table: Table,
+        *,
+        target: str,
+        features: Iterable[str] | None = None,
+        where: str | Col | None = None,
+        learn: Learn = None,
+        analyst: str | None = None,
     ) -> LinearPlan:
-        """Return what fitting would read and cost, from public facts: free."""
-        return self._planned(filtered(table, where), target, features)
+        """Return what fitting would read and cost, from public facts: free.
+
+        Ranges and keys that nobody declared are learned first, for a part of epsilon; with `learn=False` refused.
+        """
+        known = known_columns(table, features, target, self.epsilon, learn=learn, analyst=analyst)
+        rows = filtered(known.table, where)
+        design = design_of(rows, target, known.features)
+        events, asked = noise_for(rows.session, known.epsilon, self.delta, wanted_of(design))
+        return LinearPlan(design, events, asked, rows, known)
 
     def fit(
         self,
-        table: Table,
+        rows: Any,
         y: Any = None,
         *,
         target: str | None = None,
         features: Iterable[str] | None = None,
         where: str | Col | None = None,
+        learn: Learn = None,
         analyst: str | None = None,
         request_id: str | None = None,
     ) -> Self:
-        """Return the model, fitted to a table's rows: charged first, then read. The same fit again is free."""
+        """Return the model, fitted to a table's rows: charged first, then read. The same fit again is free.
+
+        Or `fit(X, y)` of an array or a frame, with what the estimator was told of it: `ranges`, `keys`, `budget`,
+        `ledger`. What nobody declared of a table is learned first (`learned_`), unless `learn=False`.
+        """
         self._refuse_other_confidence()
-        if y is not None or target is None:
-            raise InvalidParameter("name the column to predict\nhint: fit(table, target='hours')")
-        table = filtered(table, where)
-        plan = self._planned(table, target, features)
+        protected, target = table_of(self, rows, y, target)
+        learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
+
+        def planned() -> LinearPlan:
+            return self.plan(protected, target=target, features=features, where=where, learn=learn, analyst=analyst)
+
+        plan = planned()
+        if plan.known.ask is not None:
+            plan.known.ask.learn(plan.events, plan.asked, analyst)
+            plan = planned()
+        table = plan.table
         paid = train(
             table,
             plan.design.coded(table),
@@ -82,13 +127,10 @@ class LinearRegression(Estimator):
         )
         self.receipt_, self.loss_ = paid.receipt, plan.asked
         self.fitted_on_ = rows_used(table)
+        self.learned_ = plan.known.words
         self._set_state(LinearState(plan.design, plan.events, paid.value))
+        know_features(self, plan.design.features, rows)
         return self
-
-    def _planned(self, table: Table, target: str, features: Iterable[str] | None) -> LinearPlan:
-        design = design_of(table, target, features)
-        events, asked = noise_for(table.session, self.epsilon, self.delta, wanted_of(design))
-        return LinearPlan(design, events, asked)
 
     def _refuse_other_confidence(self) -> None:
         is_number = isinstance(self.confidence, int | float) and not isinstance(self.confidence, bool)
@@ -114,7 +156,7 @@ class LinearRegression(Estimator):
     def predict(self, rows: Any) -> Floats:
         """Return predictions for anybody's rows, a frame or a dict of columns; NaN where a number is missing."""
         state = self._fitted()
-        columns = columns_in(rows, state.design.features)
+        columns = columns_in(rows_for(self, state.design.features, rows), state.design.features)
         total: Floats = np.full(len(as_list(columns[state.design.features[0]])), state.weights[0])
         for place, number in enumerate(state.design.numbers, 1):
             total = total + state.weights[place] * number.scaled(columns[number.name])
@@ -129,7 +171,8 @@ class LinearRegression(Estimator):
         target = self._fitted().design.target
         if target is None:
             raise InvalidParameter("this model predicts nothing\nhint: fit it with a target")
-        return replace(SqlModel(self.to_sql(), target.name).scoring(table), fitted_on=self.fitted_on_)
+        known = with_target(table, target.name, between=target.ends)
+        return replace(SqlModel(self.to_sql(), target.name).scoring(known), fitted_on=self.fitted_on_)
 
     def summary(self) -> LinearSummary:
         """Return the terms that the noise leaves readable, with intervals of the sample and the noise together."""

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.door import Table
 from tacit.errors import printable
+from tacit.learning.facts.undeclared import Known
 from tacit.learning.linear_design import Cell, LinearDesign
 from tacit.learning.linear_state import least_of
 from tacit.plan import UNIT
-from tacit.privacy import ApproximateLoss, GaussianNoise, show
+from tacit.privacy import ApproximateLoss, GaussianNoise
 
 NOTE_WIDTH = 96
 
@@ -33,6 +35,8 @@ class LinearPlan:
     design: LinearDesign
     events: tuple[GaussianNoise, ...]
     asked: ApproximateLoss
+    table: Table  # with what is known of its columns
+    known: Known  # of columns that nobody declared
 
     @property
     def loss(self) -> ApproximateLoss:
@@ -53,7 +57,9 @@ class LinearPlan:
             lines.append(f"noise of a sum of {target.name}: a standard deviation of {of_target:,.0f}")
         if design.listed:
             lines.append(f"a value has a term of its own from about {least_of(self.events):,.0f} people on")
-        lines.append(f"cost: epsilon {show(self.asked.epsilon)} at delta {float(self.asked.delta):.2g}")
+        whole = self.asked.epsilon + self.known.cost
+        lines.append(f"cost: epsilon {float(whole):.6g} at delta {float(self.asked.delta):.2g}")
+        lines += [self.known.words] if self.known.words else []
         return printable("\n".join(lines), keeping="\n")
 
     __repr__ = __str__

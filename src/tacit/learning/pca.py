@@ -1,7 +1,7 @@
 """`PCA`: principal components from noisy sums of products, and the variance that each explains with its error."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any, Literal, Self
 
@@ -9,14 +9,17 @@ import numpy as np
 
 from tacit.door import Table
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.learning.estimator import Estimator
+from tacit.learned import Learn
+from tacit.learning.declared_rows import protected_rows
+from tacit.learning.estimator import Estimator, know_features, rows_for
+from tacit.learning.facts.undeclared import Known, known_columns
 from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered, numbers_named
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
 from tacit.learning.linear_words import LinearPlan
 from tacit.learning.noisy_gram import NoisyGram
 from tacit.learning.price import noise_for
 from tacit.learning.rounds import train
-from tacit.privacy import Floats, Number
+from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
 # Changed whenever the arithmetic is: a stored model is found by it.
@@ -41,33 +44,65 @@ class PCA(Estimator):
         epsilon: Number = 1,
         delta: Number | None = None,
         scale: Literal["range", "standard"] | None = "range",
+        ranges: Mapping[str, Any] | Sequence[Any] | None = None,
+        keys: Mapping[str, Sequence[Any]] | None = None,
+        unit: str | None = None,
+        budget: Loss | None = None,
+        ledger: Any = None,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
         self.delta = delta
         self.scale = scale
+        self.ranges = ranges
+        self.keys = keys
+        self.unit = unit
+        self.budget = budget
+        self.ledger = ledger
 
     def plan(
-        self, table: Table, *, features: Iterable[str] | None = None, where: str | Col | None = None
+        self,
+        table: Table,
+        *,
+        features: Iterable[str] | None = None,
+        where: str | Col | None = None,
+        learn: Learn = None,
+        analyst: str | None = None,
     ) -> LinearPlan:
-        """Return what fitting would read and cost, from public facts: free."""
-        return self._planned(filtered(table, where), features)
+        """Return what fitting would read and cost, from public facts: free.
+
+        Ranges that nobody declared are learned first, for a part of epsilon; with `learn=False` they are refused, and
+        where no features are named, columns without a range are left out.
+        """
+        known = known_columns(table, features, None, self.epsilon, numbers_only=True, learn=learn, analyst=analyst)
+        rows = filtered(known.table, where)
+        return self._planned(rows, numbers_named(rows) if known.features is None else known.features, known)
 
     def fit(
         self,
-        table: Table,
+        rows: Any,
         y: Any = None,
         *,
         features: Iterable[str] | None = None,
         where: str | Col | None = None,
+        learn: Learn = None,
         analyst: str | None = None,
         request_id: str | None = None,
     ) -> Self:
-        """Return the components, learned from a table's rows: charged first, then read. The same fit again is free."""
-        if y is not None:
+        """Return the components, learned from a table's rows: charged first, then read. The same fit again is free.
+
+        Or `fit(X)` of an array or a frame, with what the estimator was told of it: `ranges`, `budget`, `ledger`. As
+        scikit-learn's, it takes a `y` beside an array and does not look at it.
+        """
+        if y is not None and isinstance(rows, Table):
             raise InvalidParameter("principal components have no target\nhint: fit(table, features=['age', 'hours'])")
-        table = filtered(table, where)
-        plan = self._planned(table, features)
+        protected = rows if isinstance(rows, Table) else protected_rows(self, rows, None, None, has_target=False)[0]
+        learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
+        plan = self.plan(protected, features=features, where=where, learn=learn, analyst=analyst)
+        if plan.known.ask is not None:
+            plan.known.ask.learn(plan.events, plan.asked, analyst)
+            plan = self.plan(protected, features=features, where=where, learn=learn, analyst=analyst)
+        table = plan.table
         paid = train(
             table,
             plan.design.coded(table),
@@ -82,11 +117,17 @@ class PCA(Estimator):
             request_id=request_id,
         )
         self.receipt_, self.loss_ = paid.receipt, plan.asked
+        self.learned_ = plan.known.words
         self._set_state(LinearState(plan.design, plan.events, paid.value))
+        know_features(self, plan.design.features, rows)
         return self
 
-    def _planned(self, table: Table, features: Iterable[str] | None) -> LinearPlan:
-        design = design_of(table, None, numbers_named(table) if features is None else features)
+    def fit_transform(self, rows: Any, y: Any = None, **words: Any) -> Floats:
+        """Return the components of an array's or a frame's own rows, which are as secret as those rows."""
+        return self.fit(rows, y, **words).transform(rows)
+
+    def _planned(self, table: Table, features: Iterable[str] | None, known: Known) -> LinearPlan:
+        design = design_of(table, None, features)
         if design.listed:
             raise QueryRefused(
                 f"'{design.listed[0].name}' is a list, and principal components are of numbers"
@@ -97,8 +138,8 @@ class PCA(Estimator):
             raise InvalidParameter(f"n_components must be a whole number from 1 to {most}\nhint: n_components=2")
         if self.scale not in ("range", "standard", None):
             raise InvalidParameter("scale must be 'range', 'standard' or None\nhint: scale='range'")
-        events, asked = noise_for(table.session, self.epsilon, self.delta, wanted_of(design))
-        return LinearPlan(design, events, asked)
+        events, asked = noise_for(table.session, known.epsilon, self.delta, wanted_of(design))
+        return LinearPlan(design, events, asked, table, known)
 
     def _set_state(self, state: LinearState) -> None:
         """Set what follows from the noisy sums."""
@@ -132,7 +173,7 @@ class PCA(Estimator):
     def transform(self, rows: Any) -> Floats:
         """Return the components of anybody's rows, (rows, components); NaN where a number is missing."""
         design = self._fitted()
-        columns = columns_in(rows, design.features)
+        columns = columns_in(rows_for(self, design.features, rows), design.features)
         values = np.column_stack(
             [number.middle + number.half * number.scaled(columns[number.name]) for number in design.numbers]
         )

@@ -286,3 +286,23 @@ def told_as_fresh() -> Iterator[None]:
 def merit_of_rows() -> Iterator[None]:
     with planted("a row's part of its unit", lambda numbers, _: numbers):
         yield
+
+
+@mutant(
+    "ranges read from the data",
+    killed_by="M15",
+    published="diffprivlib takes the bounds from the data, with a warning; synthesizers take exact minima and maxima",
+)
+@contextmanager
+def ranges_of_the_data() -> Iterator[None]:
+    def as_they_are(session: Any, names: Any, spend: Any, analyst: Any) -> Any:
+        found, wanted, facts = original("ranges of a fit")(session, names, spend, analyst)
+        rows = session.engine.source.table
+        for name in () if wanted else names:
+            ends = rows.aggregate(low=rows[name].min(), high=rows[name].max()).to_pyarrow().to_pylist()[0]
+            low, high = (type(spend.epsilon)(round(max(-1e6, min(1e6, float(ends[each]))))) for each in ("low", "high"))
+            found[name] = replace(found[name], between=(low, high + 1))
+        return found, wanted, facts
+
+    with planted("ranges of a fit", as_they_are):
+        yield

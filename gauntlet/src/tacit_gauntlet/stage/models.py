@@ -94,7 +94,7 @@ def people_table(newcomer: Sequence[Person] = (), **declared: Any) -> Table:
 
 
 def table_of(rows: Sequence[tuple[int, Person]], **declared: Any) -> Table:
-    """Return people's rows as a protected table; Spark codes no rows, so they are here if the course is there."""
+    """Return people's rows as a protected table; in a course on Spark they are here: so many small tables take long."""
     columns = {"id": pa.array([who for who, _ in rows], pa.int64())}
     columns |= {
         name: pa.array([row[at] for _, row in rows], kind, from_pandas=False)

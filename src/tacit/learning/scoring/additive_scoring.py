@@ -5,6 +5,7 @@ import numpy as np
 from tacit.door import Table
 from tacit.learning.additive_asked import class_target, target_of
 from tacit.learning.additive_model import AdditiveModel
+from tacit.learning.facts.undeclared import with_target
 from tacit.learning.scoring.scorable import Scoring
 from tacit.learning.scoring.sides import RowsUsed
 from tacit.learning.shapes import Shape
@@ -18,6 +19,8 @@ LOSSES = {"logistic": "classes", "softmax": "classes", "identity": "squared", "l
 
 def additive_scoring(model: AdditiveModel, table: Table, fitted_on: RowsUsed | None) -> Scoring:
     """Return a model as public tables in steps of 2^-SCORE_BITS, for the columns of a table."""
+    ends = (model.low, model.low + model.width)
+    table = with_target(table, model.target, keys=model.classes, between=None if model.classes else ends)
     column, classes, number = target_of(table, model.target, LOSSES[model.link])
     columns = (*(feature.column for feature in model.features), column)
     shapes = model.shapes.shapes

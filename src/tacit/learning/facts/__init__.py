@@ -1,0 +1,1 @@
+"""What models learn of columns that nobody declared."""

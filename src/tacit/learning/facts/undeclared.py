@@ -1,0 +1,318 @@
+"""What nobody declared of a model's columns: ranges and keys that are learned first, for a part of the fit's epsilon.
+
+Ranges are the facts that any question learns. Keys are those that enough people have, above a threshold, found once as
+a question with private keys finds them. Both are charged by themselves, kept in the ledger as facts, free for every
+later fit, and as public as what a person declares: the model is made from them in the same way, and is as safe.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+from tacit.door import Table
+from tacit.errors import QueryRefused
+from tacit.hold import holding
+from tacit.json_wire import tagged, untagged
+from tacit.learned import ALL, Learn, all_missing, can_plan, events_of, fact_text, read_learn, source_of
+from tacit.ledger import Learning
+from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend
+from tacit.privacy import ApproximateLoss, Event, Number, decimal_meaning
+from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
+from tacit.release import NoisyTable
+from tacit.session import Session
+from tacit.tables import ColumnFacts, RowUnit
+
+# Which part of a fit's epsilon ranges have together, and keys: that much less is for the rounds, known or not, so that
+# the same fit again is the same question.
+FOR_RANGES = Fraction(1, 10)
+FOR_KEYS = Fraction(1, 10)
+NUMBERS = ("int", "float", "decimal")
+# Classes that nobody listed are found for columns of these types.
+CLASSES = ("text", "int")
+# Before keys are found, these stand in for them in a plan.
+TEXTS_STANDING_IN, NUMBERS_STANDING_IN = ("one value", "another value"), (0, 1)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What there is to learn: of which table as it was declared, the ranges of which columns, and which facts."""
+
+    session: Session
+    ranges: tuple[str, ...]
+    spend: Spend  # of all ranges together
+    wanted: tuple[WantedFact, ...]
+
+    def learn(self, events: Sequence[Event], asked: ApproximateLoss, analyst: str | None) -> None:
+        """Learn it, each fact charged before a row is read; refused where that and a fit do not fit the budget."""
+        session, keys = self.session, [each for each in self.wanted if _has_keys(each)]
+        session.ledger.require_may_ask(session.registered, analyst)
+        session.ledger.require_room(
+            session.registered,
+            events,
+            beside=events_of(self.wanted),
+            asked=asked,
+            question_key="a model",
+            analyst=analyst,
+        )
+        with holding(session.hold):
+            if len(keys) < len(self.wanted):
+                session.learn(_of_ranges(session, self.ranges), spend=self.spend, again=False, analyst=analyst)
+            for each in keys:
+                _find_keys(session, each, analyst)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A fit's table with what is known of its columns, the epsilon left for rounds, and what has yet to be learned."""
+
+    table: Table
+    features: tuple[str, ...] | None
+    epsilon: Number
+    ask: Ask | None = None
+    facts: tuple[Fact, ...] = ()
+    names: tuple[str, ...] = ()  # the columns that nobody declared
+    left_out: tuple[str, ...] = ()  # features of which no value is had by enough people
+
+    @property
+    def cost(self) -> Fraction:
+        """What has yet to be learned costs."""
+        return sum((each.plan.spend.epsilon for each in (() if self.ask is None else self.ask.wanted)), Fraction(0))
+
+    @property
+    def words(self) -> str:
+        """What was, or would be, learned first; empty where everything is declared."""
+        if not self.names:
+            return ""
+        lines = []
+        if self.ask is not None:
+            lines.append(
+                f"of it ε = {float(self.cost):.2g} first learns what nobody declared of {', '.join(self.names)}: kept,"
+                " and free from then on; until then other cells stand in"
+            )
+        else:
+            cost = sum((each.epsilon for each in self.facts), Fraction(0))
+            entries = ", ".join(str(each.entry) for each in self.facts)
+            lines.append(
+                f"learned once of {', '.join(self.names)}, which nobody declared, for ε ≈ {float(cost):.2g} (entries"
+                f" {entries}); free from now on"
+            )
+        if self.left_out:
+            lines.append(f"left out: {', '.join(self.left_out)}; no value of it is found to be had by enough people")
+        return "\n".join(lines)
+
+
+def known_columns(
+    table: Table,
+    names: Iterable[str] | None,
+    target: str | None,
+    epsilon: Number,
+    *,
+    classes: bool = False,
+    numbers_only: bool = False,
+    learn: Learn = None,
+    analyst: str | None = None,
+) -> Known:
+    """Return a table with ranges and keys of all columns that a fit reads: declared, known, or standing in.
+
+    `classes` says that the target is one of several values, and `numbers_only` that features are numbers.
+    """
+    if not isinstance(table, Table):
+        return Known(table, None if names is None else tuple(names), epsilon)
+    declaration = table.session.declaration
+    if isinstance(names, str) or table.frame.keys or table.frame.derived:
+        return Known(table, names, epsilon)  # type: ignore[arg-type] # refused where features are read
+    named = None if names is None else tuple(names)
+    columns = _read(declaration.columns, declaration.unit, named, target, numbers_only=numbers_only)
+    ranges, keys = _lacking(declaration.columns, columns, target if classes else None, numbers_only=numbers_only)
+    if not (ranges or keys) or not read_learn(learn).allowed:
+        return Known(table, named, epsilon)
+    session, whole = table.session, decimal_meaning(epsilon, name="epsilon")
+    spend = _share(session, whole, FOR_RANGES)
+    found, wanted, known = _ranges(session, ranges, spend, analyst)
+    for name in keys:
+        want = _wanted_keys(session, name, _share(session, whole, FOR_KEYS), len(keys))
+        fact, values = _known_keys(session, want, analyst)
+        wanted += [want] if fact is None else []
+        known += [] if fact is None else [fact]
+        if fact is None:
+            values = TEXTS_STANDING_IN if declaration.columns[name].type == "text" else NUMBERS_STANDING_IN
+        found[name] = replace(declaration.columns[name], keys=values)
+    empty = [name for name in keys if not found[name].keys]
+    _refuse_nothing(columns, empty, target, found.get(str(target)) if classes else None)
+    return Known(
+        with_facts(table, {name: each for name, each in found.items() if name not in empty}),
+        tuple(name for name in columns if name not in (*empty, target)),
+        whole * (1 - (FOR_RANGES if ranges else 0) - (FOR_KEYS if keys else 0)),
+        Ask(session, ranges, spend, tuple(wanted)) if wanted else None,
+        tuple(known),
+        (*ranges, *keys),
+        tuple(empty),
+    )
+
+
+def _lacking(
+    facts: Mapping[str, ColumnFacts], columns: Sequence[str], class_target: str | None, *, numbers_only: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the columns whose range, and those whose keys, are not declared; of others neither can be learned."""
+    open_ones = [name for name in columns if facts[name].keys is None and facts[name].between is None]
+    keys = [
+        name
+        for name in open_ones
+        if facts[name].type in (CLASSES if name == class_target else () if numbers_only else ("text",))
+    ]
+    ranges = [name for name in open_ones if facts[name].type in NUMBERS and name not in (*keys, class_target)]
+    return tuple(ranges), tuple(keys)
+
+
+def _refuse_nothing(
+    columns: Sequence[str], empty: Sequence[str], target: str | None, classes: ColumnFacts | None
+) -> None:
+    """Refuse a fit for which too little was found, which noisy counts alone decide."""
+    if classes is not None and len(classes.keys or ()) < 2:
+        raise QueryRefused(
+            f"fewer than two values of '{target}' are found to be had by enough people, so there is nothing to tell"
+            f" apart\nhint: declare its classes: columns={{'{target}': {{'keys': [...]}}}}; what was learned is kept"
+        )
+    if empty and not [name for name in columns if name not in (*empty, target)]:
+        raise QueryRefused(
+            f"no value of {', '.join(empty)} is found to be had by enough people, so there is nothing to learn from"
+            "\nhint: declare their keys, or name other features; what was learned is kept"
+        )
+
+
+def with_facts(table: Table, facts: Mapping[str, ColumnFacts]) -> Table:
+    """Return a table of which more is known: the same rows, people, budget and ledger."""
+    if not facts:
+        return table
+    declaration = table.session.declaration
+    more = replace(declaration, columns={**declaration.columns, **facts})
+    return replace(
+        table,
+        session=replace(table.session, declaration=more),
+        frame=replace(table.frame, declaration=more),
+    )
+
+
+def with_target(
+    table: Table, name: str, *, keys: Sequence[Scalar] = (), between: tuple[float, float] | None = None
+) -> Table:
+    """Return a table of which a model's target is known: as it was declared, or else as the model has it."""
+    facts = table.session.declaration.columns.get(name)
+    if facts is None or facts.keys is not None or facts.between is not None or facts.type == "bool":
+        return table
+    ends = None if between is None else (Fraction(between[0]), Fraction(between[1]))
+    return with_facts(table, {name: replace(facts, keys=tuple(keys) or None, between=ends)})
+
+
+def _read(
+    columns: Mapping[str, ColumnFacts],
+    unit: object,
+    names: Sequence[str] | None,
+    target: str | None,
+    *,
+    numbers_only: bool,
+) -> list[str]:
+    """Return the columns that a fit reads, those that it has; whatever is wrong with them is refused by the fit."""
+    if names is not None:
+        wanted = list(names)
+    else:
+        wanted = [name for name in columns if name not in (unit, target)]
+        if numbers_only:
+            wanted = [name for name in wanted if columns[name].type in NUMBERS and columns[name].keys is None]
+    if target is not None:
+        wanted.append(target)
+    return [name for name in dict.fromkeys(wanted) if isinstance(name, str) and name in columns and name != unit]
+
+
+def _share(session: Session, epsilon: Fraction | Number, share: Fraction) -> Spend:
+    return make_spend(decimal_meaning(epsilon, name="epsilon") * share, None, None, session.registered.budget)
+
+
+# ---- ranges: the facts of any question ----------------------------------------------------------------------------
+
+
+def _ranges(
+    session: Session, names: tuple[str, ...], spend: Spend, analyst: str | None
+) -> tuple[dict[str, ColumnFacts], list[WantedFact], list[Fact]]:
+    """Return columns with their ranges, known or standing in, what has yet to be learned, and the facts used."""
+    if not names:
+        return {}, [], []
+    query, declaration = _of_ranges(session, names), session.declaration
+    facts, wanted = all_missing(query, declaration, spend, ALL, partial(session.recall_fact, analyst=analyst))
+    known = {key: fact for key, fact in facts.items() if fact.entry}
+    if can_plan(query, declaration, spend, known):
+        facts, wanted = known, ()
+    plan = make_plan(query, declaration, spend, facts)
+    found = {
+        each.expression.name: replace(declaration.columns[each.expression.name], between=each.between)
+        for each in plan.measured
+        if isinstance(each.expression, Column)
+    }
+    return found, list(wanted), [] if wanted else list(plan.learned)
+
+
+def _of_ranges(session: Session, names: tuple[str, ...]) -> Query:
+    """Return a question that needs the range of each column, and nothing else: medians of people."""
+    outputs = [
+        Output(f"of {name}", Aggregate("quantile", Column(name), fraction=Fraction(1, 2), of="people"))
+        for name in names
+    ]
+    return Query(session.declaration.name, tuple(outputs))
+
+
+# ---- keys: found once, above a threshold --------------------------------------------------------------------------
+
+
+def _wanted_keys(session: Session, name: str, spend: Spend, columns: int) -> WantedFact:
+    """Return the fact of which values a column has: each unit brings one of its values, by a fresh salt."""
+    declaration = replace(session.declaration, rows_per_unit=1, groups_per_unit=1)
+    unit = "" if isinstance(declaration.unit, RowUnit) else declaration.unit
+    table = Table(replace(session, declaration=declaration), Frame(declaration))
+    query = table.group_by(name).count_units().query
+    each = replace(
+        spend,
+        epsilon=spend.epsilon / columns,
+        delta_keys=spend.delta_keys / columns,
+        delta_noise=spend.delta_noise / columns,
+        delta_rho=spend.delta_rho / columns,
+    )
+    about = (unit, declaration.neighbours, name, declaration.columns[name].type)
+    key = f"keys {hashlib.sha256(repr(about).encode('utf-8', 'surrogatepass')).hexdigest()}"
+    return WantedFact(key, f"which values {name} has", make_plan(query, declaration, each))
+
+
+def _has_keys(wanted: WantedFact) -> bool:
+    return wanted.key.startswith("keys ")
+
+
+def _known_keys(session: Session, wanted: WantedFact, analyst: str | None) -> tuple[Fact | None, tuple[Scalar, ...]]:
+    fact = session.recall_fact(wanted.key, analyst)
+    stored = None if fact is None else session.ledger.stored(fact.entry)
+    if fact is None or stored is None:
+        return None, ()
+    return fact, tuple(untagged(json.loads(stored.answer)["values"]))
+
+
+def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> None:
+    """Find a column's keys, charged first, and keep them as a fact."""
+    plan = wanted.plan
+
+    def text(noisy: NoisyTable) -> str:
+        record = json.loads(fact_text(wanted, noisy, source_of((session.base or session).source_mark)))
+        values = [key[0] for key in noisy.keys if key[0] is not None]
+        return json.dumps(record | {"values": tagged(values)}, separators=(",", ":"))
+
+    session.spend(
+        plan.events,
+        key=wanted.key,
+        run=lambda: session.release(plan),
+        encode=text,
+        decode=lambda _: NoisyTable((), ()),
+        asked=plan.asked,
+        analyst=analyst,
+        loss=plan.loss,
+        learning=Learning(wanted.words),
+    )

@@ -1,0 +1,120 @@
+"""Ranges and keys that nobody declared are learned first: charged as a part of the fit, kept, told of, or refused."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tacit
+from tacit.door import Table
+from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression
+
+PEOPLE = 6000
+
+
+def rows_of() -> pa.Table:
+    """Return people with ages, pay, wards, a name of their own and what they buy."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(18, 91, PEOPLE)
+    return pa.table(
+        {
+            "person": np.arange(PEOPLE),
+            "age": age,
+            "pay": np.exp(rng.normal(8, 0.5, PEOPLE)),
+            "ward": rng.choice(["a", "b", "c"], PEOPLE),
+            "name": [f"somebody {place}" for place in range(PEOPLE)],
+            "buys": np.where(age + rng.normal(0, 10, PEOPLE) > 50, "yes", "no"),
+            "late": (age > 60).astype(int),
+        }
+    )
+
+
+ROWS = rows_of()
+
+
+def table(**declared: Any) -> Table:
+    """Return the table of which nothing is declared but whose rows they are."""
+    given: dict[str, Any] = {"unit": "person", "budget": tacit.epsilon(8, delta=1e-6), "ledger": ":memory:"}
+    return tacit.table(ROWS, name="people", **(given | declared))
+
+
+def entries(people: Table) -> list[Any]:
+    return [each.record for each in people.session.ledger.entries() if each.kind == "charge"]
+
+
+def test_a_table_of_which_nothing_is_declared_is_fitted():
+    people = table()
+    model = AdditiveClassifier(epsilon=4)
+    plan = str(model.plan(people, target="buys"))
+    assert "ε = 4" in plan.splitlines()[0]
+    assert "first learns what nobody declared of age, pay, late, ward, name, buys" in plan
+    assert not entries(people)
+    model.fit(people, target="buys")
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert "left out: name" in model.learned_
+    assert model.feature_names_in_.tolist() == ["age", "pay", "ward", "late"]
+    right = model.predict(ROWS) == np.array(ROWS.column("buys"))
+    assert right.mean() > 0.8  # 0.88 without noise; ± 0.005 of noise
+    assert "which values ward has" in str(people.facts)
+    # within the epsilon that was asked for; keys round up in the seventh digit
+    assert sum(float(tacit.privacy.from_text(each["epsilon"])) for each in entries(people)) <= 4 + 1e-5
+
+
+def test_what_was_learned_serves_later_fits_and_the_same_fit_is_free():
+    people = table()
+    features = ["age", "ward"]
+    first = AdditiveClassifier(epsilon=2).fit(people, target="buys", features=features)
+    many = len(entries(people))
+    again = AdditiveClassifier(epsilon=2).fit(people, target="buys", features=features)
+    assert again.receipt_ == first.receipt_
+    assert len(entries(people)) == many
+    LinearRegression(epsilon=1).fit(people, target="age", features=["ward"])
+    assert len(entries(people)) == many + 1  # its rounds alone: range and keys are known
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda people: AdditiveClassifier(epsilon=1).fit(people, target="buys", learn=False),
+        lambda people: AdditiveRegressor(epsilon=1).fit(people, target="age", features=["ward"], learn=False),
+        lambda people: LinearRegression(epsilon=1).fit(people, target="age", features=["pay"], learn=False),
+        lambda people: PCA(epsilon=1).fit(people, features=["age", "pay"], learn=False),
+    ],
+)
+def test_learn_false_refuses_and_charges_nothing(fit):
+    people = table()
+    with pytest.raises(tacit.QueryRefused, match=r"no public (range|list)(.|\n)*learn=False"):
+        fit(people)
+    assert not entries(people)
+
+
+def test_a_fit_that_does_not_fit_the_budget_learns_nothing():
+    people = table(budget=tacit.epsilon(1, delta=1e-6))
+    with pytest.raises(tacit.BudgetExceeded):
+        AdditiveClassifier(epsilon=2).fit(people, target="buys", features=["age"])
+    assert not entries(people)
+
+
+def test_classes_of_whole_numbers_are_found_and_scored():
+    people = table()
+    holdout = Holdout(people)
+    model = AdditiveClassifier(epsilon=3).fit(holdout.training, target="late", features=["age"])
+    assert model.classes_.tolist() == [0, 1]
+    assert holdout.score(model, epsilon=1)["accuracy"].value > 0.8
+
+
+def test_too_few_people_find_nothing_and_say_so():
+    few = tacit.table(
+        ROWS.slice(0, 50), name="few", unit="person", budget=tacit.epsilon(3, delta=1e-6), ledger=":memory:"
+    )
+    # a value of 25 people passes a threshold of thousands with a chance below 1e-12
+    with pytest.raises(tacit.QueryRefused, match=r"fewer than two values of 'buys'(.|\n)*what was learned is kept"):
+        AdditiveClassifier(epsilon=0.1).fit(few, target="buys", features=["age"])
+
+
+def test_components_of_all_numbers():
+    people = table()
+    model = PCA(2, epsilon=2).fit(people)
+    assert model.feature_names_in_.tolist() == ["age", "pay", "late"]
+    assert "age, pay, late" in model.learned_
