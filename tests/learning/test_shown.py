@@ -111,6 +111,13 @@ def test_an_atom_is_a_bin_of_its_own_and_a_small_run_joins_its_neighbour():
     assert min(masses) >= 90
 
 
+def test_few_people_are_not_joined_to_more_than_half_of_all():
+    counts = np.array([9_000.0, 30.0, -10.0, 40.0, 0.0])  # as few as noise leaves of those with any capital gain
+    bins = bins_of(counts, ordered=True, least=90, most=4)
+    assert [bins.cells(place) for place in range(bins.size)] == [[0], [1, 2, 3], [4]]
+    assert bins.learned == (True, True, False)
+
+
 def test_a_run_that_coarse_cells_count_is_learned_whatever_its_fine_cells_say():
     fine = np.full(257, -40.0)  # noise that adds up to less than nobody, over people that the coarse cells have seen
     fine[0] = 30_000

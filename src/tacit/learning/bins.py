@@ -127,23 +127,34 @@ def _atoms(weight: Floats, least: float, most: int) -> tuple[Flags, float]:
 def _joined(bins: Integers, counted: Floats, atoms: Flags, least: float) -> Integers:
     """Return bins of which the smallest were joined to a neighbour, rather to a run than to an atom.
 
-    Their counts are added up as they are: noise below 0 takes away what noise above 0 has added to empty cells.
+    Nobody is joined to a bin of more than half of all: those with any capital gain are unlike the many with none, and
+    noise in few counts would hide them. Counts are added up as they are: noise below 0 takes away what noise above 0
+    has added to empty cells.
     """
     count = int(bins.max()) + 1
     masses: list[float] = np.bincount(bins, weights=counted, minlength=count).tolist()
     has_atom = [bool(atoms[bins == place].any()) for place in range(count)]
-    groups = [[place] for place in range(count)]
-    while len(groups) > 1:
-        smallest = min(range(len(groups)), key=masses.__getitem__)
-        if masses[smallest] >= least:
-            break
-        beside = [place for place in (smallest - 1, smallest + 1) if 0 <= place < len(groups)]
-        other = min((has_atom[place], masses[place], place) for place in beside)[2]
-        first, second = min(smallest, other), max(smallest, other)
+    groups, half = [[place] for place in range(count)], sum(masses) / 2
+    while True:
+        beside = _beside_smallest(masses, least, half)
+        if not beside:
+            return place_of(groups, count)[bins]
+        _, _, other, place = min((has_atom[other], masses[other], other, place) for place, other in beside)
+        first, second = min(place, other), max(place, other)
         groups[first] += groups.pop(second)
         masses[first] += masses.pop(second)
         has_atom[first] = has_atom[first] | has_atom.pop(second)
-    return place_of(groups, count)[bins]
+
+
+def _beside_smallest(masses: Sequence[float], least: float, half: float) -> list[tuple[int, int]]:
+    """Return the smallest bin that is below `least` and may be joined, with each neighbour that it may be joined to."""
+    for place in sorted(range(len(masses)), key=masses.__getitem__):
+        if masses[place] >= least:
+            break
+        near = [each for each in (place - 1, place + 1) if 0 <= each < len(masses) and masses[each] <= half]
+        if near:
+            return [(place, each) for each in near]
+    return []
 
 
 def place_of(groups: Sequence[Sequence[int]], count: int) -> Integers:
