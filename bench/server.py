@@ -47,10 +47,11 @@ keys = ["A", "B", "C"]
 [tables.visits.columns.days]
 between = [0, 30]
 """
-# wrk's script: one of `many` questions, in the name of one analyst after the other
+# wrk's script: one of `many` questions, in the name of one analyst after the other, each after a pause
 SCRIPT = """
 local tokens = {%s}
 local n = 0
+delay = function() return math.random(0, %d) end
 request = function()
   n = n + 1
   local body = '{"sql":"SELECT ward, COUNT(*) AS n FROM visits WHERE days <> ' .. (%d + n %% %d)
@@ -120,7 +121,9 @@ def _under_load(server: Server, tokens: list[str]) -> Iterator[Figure | Seconds]
     yield Figure("stored answers a second", stored.rate, least=200)
     yield Seconds(f"a stored answer, half are quicker (held {HOLD})", stored.median)
     yield Seconds("processor time of a stored answer", stored.processor)
-    fresh = _loaded(server, tokens, "questions", ENDLESS, connections=16)
+    _loaded(server, tokens, "questions", ENDLESS, connections=TURNS, seconds=5)  # and reads its rows once
+    # clients that ask at moments of their own: in lockstep, all would wait for the same tick
+    fresh = _loaded(server, tokens, "questions", ENDLESS, connections=TURNS, seconds=12, pause=1000)
     yield Figure("fresh answers a second, 10⁵ rows", fresh.rate, least=50)
     yield Seconds(f"a fresh answer, half are quicker (held {HOLD})", fresh.median)
     yield Seconds("processor time of a fresh answer", fresh.processor)
@@ -181,11 +184,14 @@ def _pages(server: Server, token: str) -> Iterator[Figure | Seconds | Absent]:
 
 
 def _loaded(
-    server: Server, tokens: list[str], verb: str, many: int, *, connections: int, seconds: int = SECONDS
+    server: Server, tokens: list[str], verb: str, many: int, *, connections: int, seconds: int = SECONDS, pause: int = 0
 ) -> Load:
-    """Return what wrk finds: with a stored answer it is one question, and the first is fresh."""
+    """Return what wrk finds: with a stored answer it is one question, and the first is fresh.
+
+    Each of its clients waits up to `pause` milliseconds, at random, before it asks again.
+    """
     start = 100 if many == 1 else int(time.monotonic() * 1000) * 1000 if many == ENDLESS else 0
-    script = SCRIPT % (", ".join(f'"{each}"' for each in tokens), start, many, verb)
+    script = SCRIPT % (", ".join(f'"{each}"' for each in tokens), pause, start, many, verb)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
         file.write(script)
         file.flush()

@@ -109,7 +109,7 @@ FACE_NAMES_MAX = {
     "pictures": 25,  # pages draw without a file
     "plan": 86,  # several questions are planned as one; what models read of rows, ask in rounds and are judged by
     "privacy": 73,
-    "query": 124,  # questions as JSON; relations, joins, compound questions, asides; what an answer computes with
+    "query": 126,  # questions and rows as JSON; relations, joins, compound questions, asides; what answers compute with
     "release": 7,  # a choice among sums too; a round of learning is integers without a table
     "selection": 16,
     "tables": 40,  # people; a catalog from text; declarations as JSON; sources together, public or elsewhere

@@ -31,6 +31,7 @@ ROUTES = (
     "POST /api/v1/tables/{table}/plan",
     "POST /api/v1/tables/{table}/questions",
     "GET /api/v1/questions/{key}",
+    "GET /api/v1/public/{name}",
     "GET /api/v1/ledger",
     "GET /api/v1/answers/{number}/certificate",
     "GET /api/v1/answers/{number}.csv",

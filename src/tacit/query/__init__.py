@@ -114,6 +114,7 @@ if TYPE_CHECKING:
     from tacit.query.question_json import question_from, question_record
     from tacit.query.ranges import ends_of, with_bounds, with_ranges
     from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
+    from tacit.query.rows_json import Rows, question_about
     from tacit.query.sql.names import question_text
     from tacit.query.sql.questions import parse_query, parse_question, tables_named
     from tacit.query.sql.sql_text import name_of, show
@@ -161,6 +162,7 @@ __all__ = [
     "Query",
     "Relation",
     "RowWise",
+    "Rows",
     "Scalar",
     "Shown",
     "Side",
@@ -225,6 +227,7 @@ __all__ = [
     "publics_of",
     "quantile",
     "quantile_name",
+    "question_about",
     "question_from",
     "question_record",
     "question_text",
@@ -249,6 +252,8 @@ __all__ = [
 
 # name -> the module that has it, loaded when the name is first used
 _HOMES = {
+    "Rows": "tacit.query.rows_json",
+    "question_about": "tacit.query.rows_json",
     "question_from": "tacit.query.question_json",
     "question_record": "tacit.query.question_json",
     "question_text": "tacit.query.sql.names",

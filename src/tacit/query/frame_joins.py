@@ -6,7 +6,10 @@ from typing import Any
 from tacit.errors import QueryRefused, did_you_mean
 from tacit.query.frame import Frame
 from tacit.query.joins import Side, join, marked, row_wise
+from tacit.query.kind import phrase
 from tacit.query.nodes import Call, Column, Expression, Key, Relation
+from tacit.query.sql.sql_text import show
+from tacit.query.typecheck import column_kinds, kind_of
 
 HOWS = ("inner", "left", "semi", "anti")
 
@@ -18,6 +21,10 @@ def frame_side(frame: Frame, relation: Relation) -> Side:
         raise QueryRefused("a table that is grouped cannot be joined\nhint: join first, and group the result")
     if frame.where is None and not frame.derived:
         return Side(relation, declaration, frame.within)
+    if frame.where is not None and (kind := kind_of(frame.where, column_kinds(declaration))).type != "bool":
+        raise QueryRefused(
+            f"{show(frame.where)} is {phrase(kind)}; a filter must be true or false\nhint: compare it, e.g. x > 0"
+        )
     readable = [name for name, facts in declaration.columns.items() if facts.type != "other"]
     columns = [Key(name, Column(name)) for name in readable if name != declaration.unit]
     columns += [Key(name, expression) for name, expression in frame.derived.items()]

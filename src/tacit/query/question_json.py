@@ -3,7 +3,7 @@
 Whoever reads it trusts nobody. Each node is read by its own closed list of names, `check` holds the whole against the
 declaration, and every expression must be one that the SQL door makes: its text, parsed, is the same tree. So a tree
 that came over a wire can ask nothing that a person could not have written. Rows that are computed first (joins, rows by
-unit) have no JSON: they are asked in SQL, which travels as text.
+unit) stand beside it (`rows_json.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,22 +59,22 @@ _LACKING = "\nhint: let tacit.connect write questions, or ask in SQL"
 
 
 def question_record(query: Query) -> dict[str, Any]:
-    """Return a checked question as JSON values; one about rows that are computed first is refused."""
+    """Return a checked question as JSON values; one that the SQL door alone makes is refused."""
     after = query.after
     if query.relation is not None or after.windows or after.shown or after.qualify is not None or after.distinct:
-        raise QueryRefused("this question has no JSON: it joins, or computes rows first\nhint: ask it with sql(...)")
+        raise QueryRefused("this question has no JSON: SQL alone has its parts\nhint: ask it with sql(...)")
     return {
         "format": FORMAT,
         "table": query.table,
-        "where": _written(query.where),
-        "keys": [{"name": key.name, "expression": _written(key.expression)} for key in query.keys],
+        "where": written(query.where),
+        "keys": [{"name": key.name, "expression": written(key.expression)} for key in query.keys],
         "public_keys": None
         if query.public_keys is None
         else [[scalar_record(part) for part in key] for key in query.public_keys],
         "outputs": [{"name": output.name, **_written_aggregate(output.aggregate)} for output in query.outputs],
-        "having": _written(after.having),
+        "having": written(after.having),
         "order": [
-            {"by": _written(each.expression), "descending": each.descending, "nulls_first": each.nulls_first}
+            {"by": written(each.expression), "descending": each.descending, "nulls_first": each.nulls_first}
             for each in after.order
         ],
         "limit": after.limit,
@@ -83,15 +83,16 @@ def question_record(query: Query) -> dict[str, Any]:
     }
 
 
-def question_from(record: object, declaration: Declaration) -> Query:
+def question_from(record: object, declaration: Declaration, within: int = 0) -> Query:
     """Return the checked question that `question_record` wrote, about a declared table; refuse everything else.
 
-    Only the record and public facts are read, so whatever goes wrong here may be told, and costs nothing.
+    `within` is the work that the rows take before it begins. Only the record and public facts are read, so whatever
+    goes wrong here may be told, and costs nothing.
     """
     try:
         query = _read(record)
         _refuse_others(query, declaration)
-        checked = check(query, declaration)
+        checked = check(query, declaration, within=within)
     except TacitError:
         raise
     except Exception:  # noqa: BLE001 - a tree that no door makes may break a rule that every door keeps
@@ -117,29 +118,30 @@ def _refuse_others(query: Query, declaration: Declaration) -> None:
 # --- writing ---
 
 
-def _written(expression: Expression | None) -> Any:
+def written(expression: Expression | None) -> Any:
+    """Return an expression as JSON values."""
     if expression is None:
         return None
     if isinstance(expression, Column):
         return {"column": expression.name}
     if isinstance(expression, Value):
         return {"value": scalar_record(expression.value)}
-    return {"call": expression.function, "arguments": [_written(each) for each in expression.arguments]}
+    return {"call": expression.function, "arguments": [written(each) for each in expression.arguments]}
 
 
 def _written_aggregate(aggregate: Aggregate) -> dict[str, Any]:
-    written: dict[str, Any] = {"aggregate": aggregate.kind, "expression": _written(aggregate.expression)}
+    made: dict[str, Any] = {"aggregate": aggregate.kind, "expression": written(aggregate.expression)}
     for name in _PARTS[aggregate.kind]:
         value = getattr(aggregate, name)
         if isinstance(value, tuple):
-            written[name] = [to_text(end) for end in value]
+            made[name] = [to_text(end) for end in value]
         elif isinstance(value, Fraction):
-            written[name] = to_text(value)
+            made[name] = to_text(value)
         elif name == "other":
-            written[name] = _written(value)
+            made[name] = written(value)
         elif value is not None:
-            written[name] = value
-    return written
+            made[name] = value
+    return made
 
 
 # --- reading ---
@@ -147,62 +149,63 @@ def _written_aggregate(aggregate: Aggregate) -> dict[str, Any]:
 
 def _read(record: object) -> Query:
     names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
-    given = _object(record, (*names, "columns"), "a question")
+    given = as_object(record, (*names, "columns"), "a question")
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
     after = PostProcessing(
         having=_expression(given.get("having")),
-        order=tuple(map(_ordering, _list(given.get("order"), "order", KEYS_MAX))),
+        order=tuple(map(_ordering, as_list(given.get("order"), "order", KEYS_MAX))),
         limit=_number(given.get("limit"), "limit", 1),
         offset=_number(given.get("offset"), "offset", 0) or 0,
     )
     return Query(
-        table=_text(given.get("table"), "table"),
-        outputs=tuple(map(_output, _list(given.get("outputs"), "outputs", OUTPUTS_MAX))),
+        table=as_text(given.get("table"), "table"),
+        outputs=tuple(map(_output, as_list(given.get("outputs"), "outputs", OUTPUTS_MAX))),
         where=_expression(given.get("where")),
-        keys=tuple(map(_key, _list(given.get("keys"), "keys", KEYS_MAX))),
+        keys=tuple(map(_key, as_list(given.get("keys"), "keys", KEYS_MAX))),
         public_keys=None if given.get("public_keys") is None else tuple(map(_public_key, given["public_keys"])),
         after=after,
-        columns=tuple(_text(each, "a column") for each in _list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
+        columns=tuple(as_text(each, "a column") for each in as_list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
     )
 
 
 def _expression(record: Any, depth: int = 1) -> Expression | None:
-    return None if record is None else _node(record, depth)
+    return None if record is None else as_node(record, depth)
 
 
-def _node(record: Any, depth: int = 1) -> Expression:
+def as_node(record: Any, depth: int = 1) -> Expression:
+    """Return the expression that `written` wrote."""
     if depth > DEPTH_MAX:
         raise QueryRefused(f"an expression is more than {DEPTH_MAX} deep\nhint: split the question, or use IN")
-    given = _object(record, ("column", "value", "call", "arguments"), "an expression")
+    given = as_object(record, ("column", "value", "call", "arguments"), "an expression")
     if set(given) == {"column"}:
-        return Column(_text(given["column"], "a column"))
+        return Column(as_text(given["column"], "a column"))
     if set(given) == {"value"}:
         constant = scalar_from(given["value"])
         if isinstance(constant, str):
             refuse_broken_text(constant)
         return value_of(constant)
     if set(given) == {"call", "arguments"}:
-        arguments = _list(given["arguments"], "arguments", ARGUMENTS_MAX)
-        return Call(_text(given["call"], "a function"), tuple(_node(each, depth + 1) for each in arguments))
+        arguments = as_list(given["arguments"], "arguments", ARGUMENTS_MAX)
+        return Call(as_text(given["call"], "a function"), tuple(as_node(each, depth + 1) for each in arguments))
     raise InvalidParameter(f"an expression is a column, a value, or a call with its arguments{_LACKING}")
 
 
 def _key(record: Any) -> Key:
-    given = _object(record, ("name", "expression"), "a key")
-    return Key(_text(given.get("name"), "a key's name"), _node(given.get("expression")))
+    given = as_object(record, ("name", "expression"), "a key")
+    return Key(as_text(given.get("name"), "a key's name"), as_node(given.get("expression")))
 
 
 def _public_key(record: Any) -> tuple[Any, ...]:
-    return tuple(scalar_from(part) for part in _list(record, "a public key", KEYS_MAX))
+    return tuple(scalar_from(part) for part in as_list(record, "a public key", KEYS_MAX))
 
 
 def _ordering(record: Any) -> Ordering:
-    given = _object(record, ("by", "descending", "nulls_first"), "an order")
+    given = as_object(record, ("by", "descending", "nulls_first"), "an order")
     flags = [given.get(name, False) for name in ("descending", "nulls_first")]
     if not all(isinstance(flag, bool) for flag in flags):
         raise InvalidParameter(f"descending and nulls_first are true or false{_LACKING}")
-    return Ordering(_node(given.get("by")), *flags)
+    return Ordering(as_node(given.get("by")), *flags)
 
 
 def _output(record: Any) -> Output:
@@ -211,14 +214,14 @@ def _output(record: Any) -> Output:
     found = next((each for each in known if each == kind), None)
     if found is None:
         raise InvalidParameter(f"an aggregate is one of {', '.join(known)}{_LACKING}")
-    given = _object(record, ("name", "aggregate", "expression", *_PARTS[found]), f"a {found}")
+    given = as_object(record, ("name", "aggregate", "expression", *_PARTS[found]), f"a {found}")
     parts = {name: _READERS[name](given[name]) for name in _PARTS[found] if given.get(name) is not None}
     aggregate = Aggregate(found, _expression(given.get("expression")), **parts)
-    return Output(_text(given.get("name"), "an aggregate's name"), aggregate)
+    return Output(as_text(given.get("name"), "an aggregate's name"), aggregate)
 
 
 def _ends(written: Any) -> tuple[Fraction, Fraction]:
-    low, high = (from_text(end) for end in _list(written, "between", 2))
+    low, high = (from_text(end) for end in as_list(written, "between", 2))
     if low >= high:
         raise InvalidParameter("a range must start with its lowest value\nhint: between: [lowest, highest]")
     return low, high
@@ -249,14 +252,15 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "other_between": _ends,
     "step": _step,
     "fraction": _fraction,
-    "other": _node,
+    "other": as_node,
     "per_unit": lambda written: whole(written, name="per_unit"),
     "best": lambda written: whole(written, name="best"),
     "of": _quantile_of,
 }
 
 
-def _object(record: Any, names: Sequence[str], what: str) -> Record:
+def as_object(record: Any, names: Sequence[str], what: str) -> Record:
+    """Return a record that has these names alone."""
     if not isinstance(record, dict):
         raise InvalidParameter(f"{what} must be an object{_LACKING}")
     unknown = [name for name in record if name not in names]
@@ -265,14 +269,16 @@ def _object(record: Any, names: Sequence[str], what: str) -> Record:
     return record
 
 
-def _list(record: Any, what: str, most: int) -> list[Any]:
+def as_list(record: Any, what: str, most: int) -> list[Any]:
+    """Return a list that is not too long; None is an empty one."""
     found = [] if record is None else record
     if not isinstance(found, list) or len(found) > most:
         raise InvalidParameter(f"{what} must be a list of at most {most}{_LACKING}")
     return found
 
 
-def _text(record: Any, what: str) -> str:
+def as_text(record: Any, what: str) -> str:
+    """Return a text."""
     if not isinstance(record, str):
         raise InvalidParameter(f"{what} must be text{_LACKING}")
     refuse_broken_text(record)

@@ -25,10 +25,21 @@ from tacit.door import (
 from tacit.errors import InvalidParameter, QueryRefused, printable
 from tacit.noise import fresh_bytes
 from tacit.privacy import Number, decimal_meaning, to_text
-from tacit.query import Frame, Query, make_query, question_record, question_text
+from tacit.query import (
+    AggregateSpec,
+    Frame,
+    PublicRows,
+    Query,
+    Rows,
+    Side,
+    TableRows,
+    make_query,
+    question_record,
+    question_text,
+)
 from tacit.remote.curator import Curator
 from tacit.remote.http import Reply, Wire, path_of
-from tacit.tables import declaration_from
+from tacit.tables import Declaration, declaration_from
 
 KEY_BYTES = 16
 
@@ -50,6 +61,19 @@ class RemotePlan:
         return html_lines(str(self))
 
 
+@dataclass(frozen=True)
+class RemotePublic:
+    """A public table on a server: no row of it is a person's. Join it."""
+
+    name: str
+    declaration: Declaration = field(repr=False)
+
+    @property
+    def side(self) -> Side:
+        """The table as a side of a join; its rows are read on the server."""
+        return Side(PublicRows(self.name, ""), self.declaration)
+
+
 @dataclass(frozen=True, repr=False)
 class RemoteTable(Verbs["RemoteQuestion"]):
     """A protected table on a server, perhaps filtered and grouped; `hold` is when its answers leave."""
@@ -57,12 +81,21 @@ class RemoteTable(Verbs["RemoteQuestion"]):
     wire: Wire
     frame: Frame
     hold: str
+    name: str  # of the table that is asked, which the path of a request has
+    rows: Rows  # how its rows are made, where they are not the table's own
 
     def _with(self, frame: Frame) -> Self:
         return replace(self, frame=frame)
 
     def _question(self, query: Query) -> "RemoteQuestion":
-        return RemoteQuestion(self.wire, query.table, {"question": question_record(query)}, question_text(query))
+        record = question_record(query)
+        if self._is_made:
+            record["rows"] = self.rows.record
+        return RemoteQuestion(self.wire, self.name, {"question": record}, question_text(query))
+
+    @property
+    def _is_made(self) -> bool:
+        return not isinstance(self.rows.relation, TableRows)
 
     def sql(
         self,
@@ -76,26 +109,40 @@ class RemoteTable(Verbs["RemoteQuestion"]):
         """Return the question a SELECT asks; JOIN may name the server's other tables. It is read there, when asked."""
         if (asked := asked_of_public_facts(text)) is not None:
             return described_as_asked(asked, {self.frame.declaration.name: self.frame.declaration})
+        if self._is_made:
+            raise QueryRefused(
+                "sql asks stored tables, and this one is joined already\nhint: write the JOIN into the SELECT:"
+                " server['visits'].sql('SELECT ... FROM visits JOIN wards USING (ward)')"
+            )
         if self.frame != Frame(self.frame.declaration):
             raise QueryRefused("sql asks the whole table\nhint: put the filter and the groups into the SELECT")
         words = {"per_unit": per_unit, "dialect": dialect, "most": most}
         asking: dict[str, Any] = {"sql": text} | {name: value for name, value in words.items() if value is not None}
         if between is not None:
             asking["between"] = {name: [amount(end, name) for end in ends] for name, ends in between.items()}
-        return RemoteQuestion(self.wire, self.frame.declaration.name, asking, text)
+        return RemoteQuestion(self.wire, self.name, asking, text)
 
-    def join(self, *_tables: Any, **_words: Any) -> "RemoteTable":
-        """Refuse: joins travel as SQL."""
-        raise QueryRefused(
-            "a join is asked in SQL on a server\nhint: sql('SELECT ... FROM visits JOIN wards USING (ward)')"
-        )
+    def join(self, other: "RemoteTable | RemotePublic", *, on: Any, how: str = "inner", most: int = 1) -> "RemoteTable":
+        """Return this table's rows beside the rows of another of the server that match them, as here (`Table.join`).
 
-    def per_unit(self, **_aggregates: Any) -> "RemoteTable":
-        """Refuse: rows by unit travel as SQL."""
-        raise QueryRefused(
-            "rows by unit are asked in SQL on a server\nhint: sql('SELECT AVG(n) FROM (SELECT id, COUNT(*) AS n FROM"
-            " visits GROUP BY id) AS each', between={'n': (0, 9)})"
-        )
+        A public table of the server is `server.public("wards")`.
+        """
+        if isinstance(other, RemotePublic):
+            beside: Any = other.side
+        elif isinstance(other, RemoteTable) and other.wire.address == self.wire.address:
+            beside = (other.frame, other.rows)
+        else:
+            raise InvalidParameter(
+                f"a {type(other).__name__} of elsewhere cannot be joined\nhint: join tables of one server:"
+                " server['visits'].join(server.public('wards'), on='ward')"
+            )
+        frame, rows = self.rows.joined(self.frame, beside, on=on, how=how, most=most)
+        return replace(self, frame=frame, rows=rows)
+
+    def per_unit(self, **aggregates: AggregateSpec) -> "RemoteTable":
+        """Return a table with one row for each unit, or for each unit and group, as here (`Table.per_unit`)."""
+        frame, rows = self.rows.by_unit(self.frame, aggregates)
+        return replace(self, frame=frame, rows=rows)
 
     def describe(
         self,
@@ -119,7 +166,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
     @property
     def left(self) -> str:
         """How much may still be spent, in words."""
-        return str(self.wire.send("GET", path_of("tables", self.frame.declaration.name, "budget")).record["text"])
+        return str(self.wire.send("GET", path_of("tables", self.name, "budget")).record["text"])
 
     def __repr__(self) -> str:
         declared = self.frame.declaration
@@ -204,8 +251,14 @@ class Server(Curator, Mapping[str, RemoteTable]):
     def __getitem__(self, name: str) -> RemoteTable:
         if name not in self._tables:
             record = self._wire.send("GET", path_of("tables", str(name))).record
-            self._tables[name] = RemoteTable(self._wire, Frame(declaration_from(record["declaration"])), record["hold"])
+            frame = Frame(declaration_from(record["declaration"]))
+            self._tables[name] = RemoteTable(self._wire, frame, record["hold"], str(name), Rows.stored(str(name)))
         return self._tables[name]
+
+    def public(self, name: str) -> RemotePublic:
+        """Return a public table of the server, to be joined with."""
+        record = self._wire.send("GET", path_of("public", str(name))).record
+        return RemotePublic(str(name), declaration_from(record["declaration"]))
 
     def __iter__(self) -> Iterator[str]:
         return iter([each["name"] for each in self._listed()])

@@ -121,6 +121,10 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
         wording = read_wording(await body_of(request), may_answer=True)
         return _given(await desk.ask(person, table, wording, key), key)
 
+    @app.get("/api/v1/public/{name}", summary="What is declared of a public table that may be joined")
+    async def public(request: Request, name: str) -> Response:
+        return json_reply(await desk.public(await who(request), name))
+
     @app.get("/api/v1/questions/{key}", summary="The answer to a question that was asked with this key")
     async def question(request: Request, key: str) -> Response:
         given = await desk.again(await who(request), key)

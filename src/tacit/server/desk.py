@@ -21,12 +21,12 @@ from typing import Any, TypeVar
 from tacit.answer import Answer, answer_record
 from tacit.door import Catalog, Description, Question, Table, left_record, what_is_left
 from tacit.engine import warm_up
-from tacit.errors import BeingAnswered, InvalidParameter, TacitError
+from tacit.errors import BeingAnswered, InvalidParameter, QueryRefused, TacitError
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
 from tacit.paying import sent_as
-from tacit.query import question_from, tables_named
+from tacit.query import public_declaration, question_from, tables_named
 from tacit.server.access import Guesses, KnowsTokens, person_of, require, sees
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
 from tacit.server.turns import Turns
@@ -310,6 +310,8 @@ class Desk:
 
     def _read_question(self, person: Person, name: str, wording: Wording) -> Question:
         table = self._catalog()[name]
+        if wording.sql is None and isinstance(wording.tree, dict) and wording.tree.get("rows") is not None:
+            return table.travelled(wording.tree, lambda each: self._seen(person, each), self._public)
         if wording.sql is None:
             return Question(table.session, question_from(wording.tree, table.frame.declaration))
         others, most = self._others(person, table, wording)
@@ -334,6 +336,32 @@ class Desk:
         publics = [entry for each, entry in self.file.public.items() if each.lower() in named]
         others += [catalog.public(entry.name) for entry in publics]
         return others, {entry.name: entry.options["most"] for entry in publics}
+
+    def _seen(self, person: Person, name: str) -> Table:
+        """Return a table that this person may see; others do not exist."""
+        if name not in self.file.tables or not sees(person, name):
+            raise QueryRefused(
+                f"there is no table '{name[:40]}' here\nhint: GET /api/v1/tables lists what may be asked"
+            )
+        return self._catalog()[name]
+
+    def _public(self, name: str) -> PublicTable:
+        """Return a public table of the catalog."""
+        if name not in self.file.public:
+            raise QueryRefused(f"there is no public table '{name[:40]}' here\nhint: the curator's catalog names them")
+        return self._catalog().public(name)
+
+    async def public(self, person: Person, name: str) -> dict[str, Any]:
+        """Return what is public about a public table: columns, and how many rows of it one row may match."""
+        require(person, "see")
+        if name not in self.file.public:
+            raise unknown("table")
+
+        def read() -> dict[str, Any]:
+            declared = declaration_record(public_declaration(self._public(name)))
+            return {"declaration": declared, "most": self.file.public[name].options["most"]}
+
+        return await self._planned(read)
 
     def _require(self, person: Person, verb: Any, name: str) -> None:
         if name not in self.file.tables:
