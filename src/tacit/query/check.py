@@ -168,7 +168,8 @@ def _row(expression: Expression, declaration: Declaration, kinds: ColumnKinds) -
         if facts is not None and facts.type == "other":
             raise QueryRefused(
                 f"column '{name}' has a type that questions cannot use"
-                f"\nhint: declare how to read it, columns={{'{name}': {{'type': 'text'}}}}, or convert it"
+                "\nhint: convert it where the table is made, or declare a type that all its cells can be read as:"
+                f" columns={{'{name}': {{'type': 'text'}}}}"
             )
         if facts is None:
             raise QueryRefused(

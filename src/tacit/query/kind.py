@@ -57,7 +57,8 @@ def kind_of_column(name: str, facts: ColumnFacts) -> Kind:
     if facts.type == "other" or facts.scale > SCALE_MAX:
         raise QueryRefused(
             f"column '{name}' has a type that questions cannot use"
-            f"\nhint: declare how to read it, e.g. columns={{'{name}': {{'type': 'text'}}}}, or convert it beforehand"
+            "\nhint: convert it where the table is made, or declare a type that all its cells can be read as:"
+            f" columns={{'{name}': {{'type': 'text'}}}}"
         )
     if facts.type == "decimal":
         return decimal(max(facts.digits, facts.scale), facts.scale)

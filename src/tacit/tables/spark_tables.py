@@ -149,7 +149,8 @@ def _session(address: str, session: Any) -> tuple[str, Any]:
     here = _HERE.fullmatch(address)
     if here is None:
         raise InvalidParameter(
-            "this address of a Spark server names no table\nhint: sc://host:15002?table=catalog.schema.table"
+            "this address of Spark names no table"
+            "\nhint: spark://catalog.schema.table with spark=session, or sc://host:15002?table=catalog.schema.table"
         )
     if session is None:
         raise InvalidParameter(
