@@ -85,6 +85,20 @@ def test_what_cannot_be_opened_is_refused_in_words(monkeypatch):
         opened(spark_tables._session_on(spark.server).table("clinic.few"))
 
 
+def test_before_a_charge_a_server_is_asked_for_seconds_and_not_for_ten_minutes(monkeypatch):
+    table = opened(on_server(people(20), "few"))
+    client = table.session.engine.source.elsewhere.rows.session.client
+    usual, asked_with, set_policies = client.get_retry_policies(), [], client.set_retry_policies
+
+    def heard(policies):
+        asked_with.append([each.max_retries for each in policies])
+        set_policies(policies)
+
+    monkeypatch.setattr(client, "set_retry_policies", heard)
+    table.session.engine.refuse_changes()
+    assert asked_with == [[spark_tables.RETRIES], [each.max_retries for each in usual]]
+
+
 def test_a_cell_that_makes_a_task_raise_is_in_no_log_of_the_server_and_in_nothing_it_sends(capfd):
     class Loud(SparkEngine):
         def _mapped(self, frame, stage):

@@ -7,7 +7,8 @@ are computed where is left to the engine.
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,7 +97,8 @@ class SparkTable:
     def refuse_changes(self) -> None:
         """Refuse if the table is gone, or has other columns than when it was opened; reads no row."""
         try:
-            columns = _columns(self.session.table(self.name).schema)
+            with _few_retries(self.session):
+                columns = _columns(self.session.table(self.name).schema)
         except Exception:  # noqa: BLE001 - for any reason, it cannot be read
             raise QueryRefused(
                 f"Spark has no table {self.name} any more, or does not answer, so nothing was charged"
@@ -160,7 +162,7 @@ def _session(address: str, session: Any) -> tuple[str, Any]:
 
 
 _sessions: dict[str, Any] = {}  # one for each address, so that tables of one server can be read together
-_connecting = threading.Lock()
+_connecting = threading.RLock()
 
 
 def _session_on(server: str) -> Any:
@@ -192,17 +194,31 @@ def _session_on(server: str) -> Any:
 
 
 def _refuse_ended(session: Any) -> None:
-    """Ask the server something, a few times if it does not answer; left alone, pyspark would ask for ten minutes."""
+    """Ask the server something that is not kept here, such as its version would be."""
+    with _few_retries(session):
+        if session.is_stopped or not session.range(1).schema:
+            raise ConnectionError("the session has ended")
+
+
+@contextmanager
+def _few_retries(session: Any) -> Iterator[None]:
+    """Have a server of Spark Connect asked a few times if it does not answer; left alone, pyspark asks for ten minutes.
+
+    One at a time: the client has one rule for all.
+    """
+    client = getattr(session, "client", None)
+    if client is None:  # a session without a server
+        yield
+        return
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    client = session.client
-    usual = client.get_retry_policies()
-    client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
-    try:
-        if session.is_stopped or not session.version:
-            raise ConnectionError("the session has ended")
-    finally:
-        client.set_retry_policies(usual)
+    with _connecting:
+        usual = client.get_retry_policies()
+        client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
+        try:
+            yield
+        finally:
+            client.set_retry_policies(usual)
 
 
 def _stored(session: Any, name: str) -> Any:
