@@ -121,7 +121,7 @@ def _under_load(server: Server, tokens: list[str]) -> Iterator[Figure | Seconds]
     yield Figure("stored answers a second", stored.rate, least=200)
     yield Seconds(f"a stored answer, half are quicker (held {HOLD})", stored.median)
     yield Seconds("processor time of a stored answer", stored.processor)
-    _loaded(server, tokens, "questions", ENDLESS, connections=TURNS, seconds=5)  # and reads its rows once
+    _loaded(server, tokens, "questions", ENDLESS, connections=4, seconds=8)  # and the loops are in use
     # clients that ask at moments of their own: in lockstep, all would wait for the same tick
     fresh = _loaded(server, tokens, "questions", ENDLESS, connections=TURNS, seconds=12, pause=1000)
     yield Figure("fresh answers a second, 10⁵ rows", fresh.rate, least=50)

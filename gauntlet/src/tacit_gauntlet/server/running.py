@@ -4,6 +4,7 @@ W06, W07, W08, W11.
 """
 
 import json
+import secrets
 import socket
 import time
 from collections import Counter
@@ -15,6 +16,7 @@ from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.racing import Operation, order_faults
 from tacit_gauntlet.stage.served import House, Served, disk_is_full, in_threads, postgres_if_here, served, watching
 from tacit_gauntlet.stage.server import Reply, Server, limited, servers, token_of
+from tacit_gauntlet.stage.statistic import clopper_pearson_upper
 
 PATH = "/api/v1/tables/t/questions"
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM t", "epsilon": "1"}
@@ -187,13 +189,17 @@ def _charge(house: House, reply: Reply) -> int | None:
 
 @case("W11", title="tokens are guessed over HTTP: one reply, the same steps, ten a minute", feature="server")
 def guessed(size: Size) -> Evidence:
-    """Wrong, ended, unknown and malformed tokens: equal replies after equally many statements to the ledger."""
+    """Wrong, ended, unknown and malformed tokens: equal replies after equally many statements to the ledger.
+
+    Then a wrong secret of an id that is there and one of an id that is not, in pairs, in an order by chance: whoever
+    guesses from the times of a pair which one is there is right as often as a coin.
+    """
     counted: Counter[str] = Counter()
     with servers(connect=watching(lambda _: counted.update(["statements"]))) as (server,):
         held, ended = token_of(server, "ada"), token_of(server, "ben")
         server.ledger.end_token(ended)
         wrong = held[:-1] + ("A" if held[-1] != "A" else "B")
-        unknown = [f"tacit_{each:016x}_{'A' * 43}" for each in range(20 if size == "quick" else 2000)]
+        unknown = [f"tacit_{each:016x}_{'A' * 43}" for each in range(20 if size == "quick" else 10_000)]
         guesses = [wrong, ended, "x", "tacit_", "ü", "y" * 500, *unknown]
         server.send("GET", "/api/v1/tables", wrong)  # what it reads is at hand from here on
         replies, steps = set(), set()
@@ -204,13 +210,33 @@ def guessed(size: Size) -> Evidence:
             replies.add((reply.status, repr(reply.headers), reply.body))
             steps.add(counted["statements"])
         within, statements = _in_one_minute(server, wrong, counted)
+        # a coin passes by 6 standard deviations or more
+        pairs, most = (1000, 0.62) if size == "quick" else (20_000, 0.53)
+        told = _told_by_time(server, wrong, pairs)
         server.watch.time += 60
         after = server.send("GET", "/api/v1/tables", held).status
     passed = len(replies) == len(steps) == 1 and min(steps) > 0 and within == [401] * 10 + [429] * 5
+    seen = {"replies": len(replies), "statements": sorted(steps), "in a minute": within, "then looked at": statements}
     return Evidence(
-        passed and not statements and after == 200,
-        {"replies": len(replies), "statements": sorted(steps), "in a minute": within, "then looked at": statements},
+        passed and not statements and after == 200 and told < most,
+        {"tries": len(guesses), **seen, "right by the time, at most": round(told, 4), "of pairs": pairs},
     )
+
+
+def _told_by_time(server: Server, wrong: str, pairs: int) -> float:
+    """Return how often, at most, the times of two wrong tokens tell which one's id is there (95 % sure)."""
+    longer = 0
+    for _ in range(pairs):
+        unknown = f"tacit_{secrets.token_hex(8)}_{wrong.rpartition('_')[2]}"
+        order = [wrong, unknown] if secrets.randbits(1) else [unknown, wrong]
+        took = {}
+        for token in order:
+            server.watch.time += 60
+            began = time.perf_counter()
+            server.send("GET", "/api/v1/tables", token)
+            took[token] = time.perf_counter() - began
+        longer += took[wrong] > took[unknown]
+    return clopper_pearson_upper(max(longer, pairs - longer), pairs, alpha=0.05)
 
 
 def _in_one_minute(server: Server, token: str, counted: "Counter[str]") -> tuple[list[int], int]:
