@@ -27,7 +27,9 @@ from bench.measure import Absent, Figure, Seconds
 
 ROWS = 100_000
 HOLD = "100ms"
-TURNS = 48
+TURNS = 96
+STORED = 48  # clients at once
+FRESH = 64
 ANALYSTS = 4
 SECONDS = 6
 PAINTS = 9
@@ -117,13 +119,13 @@ def _under_load(server: Server, tokens: list[str]) -> Iterator[Figure | Seconds]
     yield Figure("plans a second, no two alike", each.rate)
     yield Seconds("processor time of a plan, no two alike", each.processor)
     _loaded(server, tokens, "questions", 1, connections=TURNS, seconds=10)  # every thread opens its tables
-    stored = _loaded(server, tokens, "questions", 1, connections=TURNS)
+    stored = _loaded(server, tokens, "questions", 1, connections=STORED)
     yield Figure("stored answers a second", stored.rate, least=200)
     yield Seconds(f"a stored answer, half are quicker (held {HOLD})", stored.median)
     yield Seconds("processor time of a stored answer", stored.processor)
     _loaded(server, tokens, "questions", ENDLESS, connections=4, seconds=8)  # and the loops are in use
     # clients that ask at moments of their own: in lockstep, all would wait for the same tick
-    fresh = _loaded(server, tokens, "questions", ENDLESS, connections=TURNS, seconds=12, pause=1000)
+    fresh = _loaded(server, tokens, "questions", ENDLESS, connections=FRESH, seconds=12, pause=1000)
     yield Figure("fresh answers a second, 10⁵ rows", fresh.rate, least=50)
     yield Seconds(f"a fresh answer, half are quicker (held {HOLD})", fresh.median)
     yield Seconds("processor time of a fresh answer", fresh.processor)

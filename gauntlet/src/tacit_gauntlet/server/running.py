@@ -3,8 +3,8 @@
 W06, W07, W08, W11.
 """
 
+import hashlib
 import json
-import secrets
 import socket
 import time
 from collections import Counter
@@ -226,9 +226,10 @@ def guessed(size: Size) -> Evidence:
 def _told_by_time(server: Server, wrong: str, pairs: int) -> float:
     """Return how often, at most, the times of two wrong tokens tell which one's id is there (95 % sure)."""
     longer = 0
-    for _ in range(pairs):
-        unknown = f"tacit_{secrets.token_hex(8)}_{wrong.rpartition('_')[2]}"
-        order = [wrong, unknown] if secrets.randbits(1) else [unknown, wrong]
+    for each in range(pairs):
+        mixed = hashlib.sha256(str(each).encode())
+        unknown = f"tacit_{mixed.hexdigest()[:16]}_{wrong.rpartition('_')[2]}"
+        order = [wrong, unknown] if mixed.digest()[-1] % 2 else [unknown, wrong]
         took = {}
         for token in order:
             server.watch.time += 60
