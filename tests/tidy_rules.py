@@ -102,7 +102,7 @@ FACE_NAMES_MAX = {
     "door": 18,  # commands open tables too; a client has the same verbs; a server says what is left
     "engine": 10,  # relations are computed here, public tables read, engines picked by the source, rows coded
     "forecast": 7,
-    "learning": 23,  # estimators; scores, holdouts and teachers; what a model's own protocol is made of
+    "learning": 24,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
     "ledger": 32,  # people, names, tokens; backups; a changed key; entries in words, for commands and a server
     "local": 29,
     "noise": 29,

@@ -91,7 +91,8 @@ def test_a_line_is_exported_as_sql(tacit_command, people):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--target", "buys", "--epsilon", "1", *DECLARED), "'buys'"),
+        (("--target", "buys", "--epsilon", "1", *DECLARED, "--learn", "no"), "'buys'"),
+        ((*BUYS, *DECLARED, "--plot", "terms.txt"), ".png"),
         ((*BUYS, *DECLARED, "--features", "age,sexx"), "did you mean 'sex'"),
         ((*BUYS, *DECLARED, "--save", "/nowhere/model.json"), "cannot be written"),
         ((*BUYS, *DECLARED, "--model", "deep"), "--model must be one of"),
@@ -102,6 +103,17 @@ def test_what_is_refused_says_why_and_declares_no_budget(tacit_command, people, 
     assert refused.code == 2
     assert said in refused.err
     assert tacit_command("budget").code == 2
+
+
+def test_a_model_is_fitted_and_drawn_in_one_command_and_scored_on_people_set_aside(tacit_command, people):
+    fitted = tacit_command(
+        "model", "fit", people, *BUYS, *DECLARED, "--holdout", "0.2", "--plot", "terms.svg", "--save", "model.json"
+    )
+    assert "drawn in terms.svg" in fitted.out
+    scored = tacit_command("model", "score", "model.json", people, "--epsilon", "0.5", *DECLARED)
+    assert "fresh: nobody scored on" in scored.out
+    seen = tacit_command("model", "score", "model.json", people, "--epsilon", "0.5", "--holdout", "0.4", *DECLARED)
+    assert "would be scored on people it was fitted on" in seen.err
 
 
 def test_a_budget_that_has_no_room_refuses_with_its_own_code(tacit_command, people):

@@ -9,7 +9,7 @@ import tacit
 from tacit.learning import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.additive import Additive
 from tacit.learning.bins import Coarse, bins_of
-from tests.learning.test_additive import FEATURES, ROWS, table
+from tests.learning.test_additive import COLUMNS, FEATURES, ROWS, table
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +126,11 @@ def test_a_run_that_coarse_cells_count_is_learned_whatever_its_fine_cells_say():
     assert bins.size > 4
     assert all(bins.learned[:-1])
     assert bins.counts[1:-1].min() >= 400
+
+
+def test_a_list_that_matches_nobody_is_told_from_noisy_counts():
+    wrong = {**COLUMNS, "sex": {"keys": [" f", " m"]}}
+    model = AdditiveClassifier(5).fit(table(columns=wrong), target="buys", features=["age", "sex"])
+    assert "Nearly nobody has a listed value of sex" in model.explain()
+    right = AdditiveClassifier(5).fit(table(), target="buys", features=["age", "sex"])
+    assert "Nearly nobody" not in right.explain()

@@ -78,6 +78,23 @@ Budget = Annotated[
 Delta = Annotated[str | None, typer.Option(metavar="D", help="With --budget, its delta.", rich_help_panel=LEDGER)]
 TryOut = Annotated[bool, typer.Option("--try", help="Keep nothing: for made-up data.", rich_help_panel=LEDGER)]
 Analyst = Annotated[str | None, typer.Option(metavar="NAME", help="Who asks, for the record.", rich_help_panel=LEDGER)]
+Share = Annotated[
+    str | None,
+    typer.Option(
+        "--holdout", metavar="SHARE", help="Set this share of people aside; --score scores it.", rich_help_panel=ANSWER
+    ),
+]
+Learn = Annotated[
+    str | None,
+    typer.Option(
+        "--learn", metavar="no", help="`no` refuses columns of which nothing is declared.", rich_help_panel=ANSWER
+    ),
+]
+Save = Annotated[str | None, typer.Option(metavar="FILE", help="Keep the model, as JSON.", rich_help_panel=ANSWER)]
+Plot = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Draw its terms: .png, .svg or .html.", rich_help_panel=ANSWER)
+]
+Request = Annotated[str | None, typer.Option(metavar="ID", help="One id is charged once.", rich_help_panel=LEDGER)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]
 Saved = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `tacit model fit --save` wrote.")]
 
@@ -105,9 +122,10 @@ def fit(
     model: Model = "additive",
     counts: Counts = False,
     interaction: Interaction = None,
-    save: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Keep the model, as JSON.", rich_help_panel=ANSWER)
-    ] = None,
+    holdout: Share = None,
+    learn: Learn = None,
+    save: Save = None,
+    plot: Plot = None,
     as_json: Json = False,
     unit: Unit = None,
     between: Between = None,
@@ -119,18 +137,17 @@ def fit(
     delta: Delta = None,
     try_out: TryOut = False,
     analyst: Analyst = None,
-    request_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="One id is charged once.", rich_help_panel=LEDGER)
-    ] = None,
+    request_id: Request = None,
     ledger: LedgerPath = None,
 ) -> None:
     """Fit a private model to a table: charged once, before a row is read; the same fit again is free.
 
-    A target with public keys is classified, one with a public range is a number. Features need public facts, too.
+    A target with public keys, or of texts, is classified; any other is a number. Ranges and keys that nobody declared
+    are learned first, for a part of epsilon.
 
-    With a tacit.toml in the folder:
+    With a tacit.toml in the folder, fitted, drawn and kept, and a fifth of the people set aside to score it:
 
-    `tacit model fit visits --target readmitted --epsilon 1 --save model.json`
+    `tacit model fit visits --target readmitted --epsilon 1 --holdout 0.2 --plot terms.png --save model.json`
 
     Without one:
 
@@ -138,6 +155,7 @@ def fit(
     --between hours=1:99 --unit ROW --budget 3 --delta 1e-6 --epsilon 1 --save model.json`
     """
     _check_writable(save)
+    _check_drawable(plot, model)
     options = AskOptions(
         source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
         catalog=catalog, ledger=ledger, try_out=try_out,
@@ -147,10 +165,11 @@ def fit(
         opened = opening()
         planned, _ = open_table(options, opened, to_plan=True)
         estimator = _estimator(planned, target, epsilon, model, interaction, counts=counts)
-        estimator.plan(planned, target=target, features=asked, where=where)  # a refused fit declares no budget
+        words: dict[str, Any] = {"target": target, "features": asked, "where": where, "learn": _learn(learn)}
+        estimator.plan(_side(planned, holdout), **words)  # a refused fit declares no budget
         table, _ = open_table(options, opened, to_plan=False)
-        estimator.fit(table, target=target, features=asked, where=where, analyst=analyst, request_id=request_id)
-    _tell(table, estimator, save, as_json=as_json)
+        estimator.fit(_side(table, holdout), **words, analyst=analyst, request_id=request_id)
+    _tell(table, estimator, save, plot, as_json=as_json)
 
 
 @app.command()
@@ -188,6 +207,58 @@ def plan(
     estimator = _estimator(table, target, epsilon, model, interaction, counts=counts)
     text = str(estimator.plan(table, target=target, features=_features(features), where=where))
     say(json_text({"plan": text.splitlines()}) if as_json else text)
+
+
+@app.command()
+def score(
+    saved: Saved,
+    source: Source,
+    *,
+    epsilon: Epsilon,
+    holdout: Annotated[
+        str,
+        typer.Option("--holdout", metavar="SHARE", help="The share that was set aside when it was fitted."),
+    ] = "0.2",
+    even_if_seen: Annotated[
+        bool, typer.Option("--even-if-seen", help="Score people it was fitted on too, and say so.")
+    ] = False,
+    as_json: Json = False,
+    unit: Unit = None,
+    between: Between = None,
+    keys: Keys = None,
+    type: Type = None,
+    name: Name = None,
+    catalog: Catalog = None,
+    budget: Budget = None,
+    delta: Delta = None,
+    try_out: TryOut = False,
+    analyst: Analyst = None,
+    request_id: Request = None,
+    ledger: LedgerPath = None,
+) -> None:
+    """Score a saved model on people who were set aside: charged once, every measure with its ±.
+
+    Fit with `--holdout 0.2`, and score with the same share and the same words for the table.
+
+    Example: `tacit model score model.json visits --epsilon 0.5`
+    """
+    from tacit.learning import Holdout, load
+
+    found = load(saved)
+    options = AskOptions(
+        source, "", unit=unit, budget=budget, delta=delta, name=name, keys=keys, between=between, type=type,
+        catalog=catalog, ledger=ledger, try_out=try_out,
+    )  # fmt: skip
+    with working("scoring"):
+        table, _ = open_table(options, opening(), to_plan=False)
+        scored = Holdout(table, share=holdout).score(
+            found, epsilon=epsilon, even_if_seen=even_if_seen, analyst=analyst, request_id=request_id
+        )
+    if as_json:
+        measures = {name: {"value": each.value, "margin": each.margin} for name, each in scored.measures.items()}
+        say(json_text({"measures": measures, "people": scored.people.value, "fresh": scored.is_fresh}))
+    else:
+        say(str(scored))
 
 
 @app.command()
@@ -250,8 +321,10 @@ def sql(saved: Saved) -> None:
     typer.echo(found.to_sql())
 
 
-def _tell(table: "Table", estimator: Any, save: str | None, *, as_json: bool) -> None:
-    """Keep a fitted model where that was asked, and print it."""
+def _tell(table: "Table", estimator: Any, save: str | None, plot: str | None, *, as_json: bool) -> None:
+    """Keep and draw a fitted model where that was asked, and print it."""
+    if plot is not None:
+        estimator.plot(path=plot)
     if save is not None:
         estimator.save(save)
     if as_json:
@@ -260,15 +333,21 @@ def _tell(table: "Table", estimator: Any, save: str | None, *, as_json: bool) ->
         typer.echo(model_text(estimator), nl=False)
         return
     say(described(estimator))
+    if getattr(estimator, "learned_", ""):
+        say(estimator.learned_)
     say(_spent(table, estimator))
     if save is not None:
         say(f"kept in {save}: tacit model show {save}; tacit model predict {save} rows.csv")
+    if plot is not None:
+        say(f"drawn in {plot}")
 
 
 def described(estimator: Any) -> str:
     """Return a fitted model in words: a summary, or each bin of each term with what it adds, and its ±."""
     if hasattr(estimator, "summary"):
         return str(estimator.summary())
+    from tacit.learning import unmatched
+
     found = estimator.model_
     lines = [f"{found.target}: what each value adds to the {_scale(found.link)}, ± 95 % for the noise"]
     names = [feature.name for feature in found.features]
@@ -281,6 +360,7 @@ def described(estimator: Any) -> str:
         rows = _bins(found.features[place], shape)
         width = max(len(words) for words, _ in rows)
         lines += [f"  {words.ljust(width)}   {numbers}" for words, numbers in rows]
+    lines += unmatched(found)
     if found.link == "softmax":
         lines.append(f"numbers are for: {', '.join(str(each) for each in found.classes)}")
     return "\n".join(lines)
@@ -316,9 +396,34 @@ def _estimator(table: "Table", target: str, epsilon: str, kind: str, interaction
             raise InvalidParameter("--interaction and --counts are of additive models\nhint: leave out --model linear")
         return LinearRegression(epsilon)
     facts = table.frame.declaration.columns.get(target)
-    if counts or (facts is not None and facts.keys is None and facts.type != "bool"):
+    if counts or (facts is not None and facts.keys is None and facts.type not in ("bool", "text")):
         return AdditiveRegressor(epsilon, loss="poisson" if counts else "squared", interactions=pairs)
     return AdditiveClassifier(epsilon, interactions=pairs)
+
+
+def _side(table: "Table", holdout: str | None) -> "Table":
+    """Return the people to learn from: all of them, or those that are not set aside."""
+    from tacit.learning import Holdout
+
+    return table if holdout is None else Holdout(table, share=holdout).training
+
+
+def _learn(written: str | None) -> bool | None:
+    if written not in (None, "no"):
+        raise InvalidParameter("--learn must be 'no', or left out")
+    return None if written is None else False
+
+
+def _check_drawable(plot: str | None, model: str) -> None:
+    """Refuse, before a charge, a picture that could not be drawn."""
+    if plot is None:
+        return
+    if model == "linear":
+        raise InvalidParameter("--plot draws the terms of additive models\nhint: leave out --model linear")
+    from tacit.pictures import check_path
+
+    check_path(Path(plot))
+    _check_writable(plot)
 
 
 def _features(written: str | None) -> list[str] | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.learning.scoring.scorable import Scorable, Scoring, SqlModel
     from tacit.learning.scoring.sides import RowsUsed, rows_used
     from tacit.learning.scoring.tuning import Tuned, tune
+    from tacit.learning.shown.terms import unmatched
     from tacit.learning.teachers import Student, Teachers, Votes
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "rows_used",
     "train",
     "tune",
+    "unmatched",
 ]
 
 _HOMES = {
@@ -69,6 +71,7 @@ _HOMES = {
     "model_text": "tacit.learning.habits.saved",
     "noise_for": "tacit.learning.price",
     "train": "tacit.learning.rounds",
+    "unmatched": "tacit.learning.shown.terms",
 }
 
 

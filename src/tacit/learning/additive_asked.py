@@ -6,6 +6,7 @@ Nothing is read or charged here, so a plan is free; a fit asks for exactly what 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
 from typing import Any, Literal
 
 from tacit.door import Table
@@ -41,8 +42,9 @@ CLIPS_UNTIL = 2
 CLASSES_MOST = 100
 CELLS_OF_TARGET = 64
 PAIRS_MOST = 10
-# A plan says what a bin of so many people errs by.
+# A plan says what a bin of so many people errs by; numbers are taken to be off by this part of their range.
 PEOPLE_SHOWN = (1_000, 10_000)
+USUAL_ERROR = 0.1
 
 
 @dataclass(frozen=True)
@@ -114,8 +116,12 @@ class Asked:
         unit = {"logistic": "log-odds", "softmax": "log-odds", "log": "of the logarithm"}.get(self.recipe.link, "")
         curvature = {"logistic": 0.12, "softmax": 0.12, "log": 0.1}.get(self.recipe.link, 1.0)
         part = 1.0 if self.number is None or self.recipe.link == "log" else float(self.number.step * self.number.height)
-        error = MARGIN * self.recipe.whole_noise / (curvature * people) * part
-        return f"noise moves the effect of a bin of {people:,} people by about ±{error:.2g} {unit}".rstrip()
+        luck = {"logistic": 0.12, "softmax": 0.12}.get(self.recipe.link, USUAL_ERROR**2) * people
+        # rounds weigh as their numbers do, so that their noise is that of three quarters of them
+        error = MARGIN * sqrt(4 / 3 * self.recipe.whole_noise**2 + luck) / (curvature * people) * part
+        return f"the effect of a bin of {people:,} people: about ±{error:.2g} {unit} of noise and luck".replace(
+            "  ", " "
+        )
 
     __repr__ = __str__
 

@@ -25,6 +25,8 @@ LEAST_NOISE, LEAST_COUNT, LEAST_PEOPLE = 3.0, 2.0, 20.0
 BINS_MOST, PAIR_BINS_MOST = 32, 8
 # The round t weighs about in proportion to t^WEIGHT: later ones know more of the other terms.
 WEIGHT = 0.5
+# Late rounds weigh in proportion to t^LATE_WEIGHT; effects may have so many times as far to go as late ones are apart.
+LATE_WEIGHT, STILL_MOVES = 6, 4.0
 SCORE_UNIT = 1 << SCORE_BITS
 EFFECT_MOST = 16.0
 
@@ -116,6 +118,33 @@ class Learned:
         """Return what is believed before the first round."""
         zeros = np.zeros((len(terms.counts), len(intercept), terms.counts.shape[1]))
         return cls(intercept, np.zeros_like(intercept), zeros, zeros)
+
+
+class Late:
+    """What the last rounds tell beside all of them: where they differ by more than noise, effects were still moving."""
+
+    def __init__(self, told: Floats) -> None:
+        self.told, self.info = np.zeros_like(told), np.zeros_like(told)
+        self.noise = self.shared = 0.0  # the variance of noise, and the part of it that all rounds have too
+
+    def hear(self, time: int, step: float, told: Floats, info: Floats, noise: float) -> None:
+        """Take in a round; the later one is, the more it counts."""
+        own = (LATE_WEIGHT + 1) / (time + 1 + LATE_WEIGHT)
+        self.told += own * (told - self.told)
+        self.info += own * (info - self.info)
+        self.noise = (1 - own) ** 2 * self.noise + own**2 * noise
+        self.shared = (1 - own) * (1 - step) * self.shared + own * step * noise
+
+    def moving(self, told: Floats, info: Floats, noise: float, terms: Terms, people: float) -> Floats:
+        """Return the variance, by class and term, of what effects have yet to move: as far as they moved lately."""
+        inside = terms.learned[:, None] & (info > 0)
+        apart = self.told / np.where(inside, self.info, 1.0) - told / np.where(inside, info, 1.0)
+        by_noise = (self.noise + noise - 2 * self.shared) / np.where(inside, info, 1.0) ** 2
+        weights = np.where(inside, terms.counts[:, None] / people, 0.0)
+        squares = (weights * (apart**2 - by_noise)).sum(axis=0)
+        squares -= np.sqrt(2 * (weights**2 * by_noise**2).sum(axis=0))  # what noise alone may well make of it
+        variance: Floats = STILL_MOVES**2 * np.maximum(squares, 0.0)
+        return variance
 
 
 class Blocks:
@@ -226,7 +255,7 @@ def _rounds(rounds: AskedRounds, recipe: Recipe, terms: Terms, start: Start, peo
     learned = Learned.nothing(start.intercept, terms)
     told_intercept, known_intercept = np.zeros(recipe.classes), np.zeros(recipe.classes)
     told, info = np.zeros_like(learned.effects), np.zeros_like(learned.effects)
-    noise = 0.0
+    noise, late = 0.0, Late(told)
     for time in range(times):
         step = (WEIGHT + 1) / (time + 1 + WEIGHT)
         noise = (1 - step) ** 2 * noise + step**2 * recipe.round_noise**2
@@ -244,10 +273,15 @@ def _rounds(rounds: AskedRounds, recipe: Recipe, terms: Terms, start: Start, peo
         centred = sums - terms.counts[:, None] * (sums.sum(axis=0) / people)
         told += step * (centred + curvature * learned.effects - told)
         info += step * (curvature - info)
+        late.hear(time, step, centred + curvature * learned.effects, curvature, recipe.round_noise**2)
         told_intercept += step * (of_all + curved.of_all * people * learned.intercept - told_intercept)
         known_intercept += step * (curved.of_all * people - known_intercept)
         seen = Seen(told, info, noise + terms.counts[:, None] * curved.variance + TINY)
         effects, deviations = believed(terms, prior, seen, deviations=time == times - 1)
+        if time == times - 1:
+            moving = np.minimum(late.moving(told, info, noise, terms, people), terms.spread(effects, people))
+            counted = effects * recipe.counts_noise / np.maximum(terms.counts[:, None], 1.0)  # info is of noisy counts
+            deviations = np.where(deviations > 0, np.sqrt(deviations**2 + moving + counted**2), 0.0)
         learned = Learned(
             np.clip(told_intercept / known_intercept, -EFFECT_MOST, EFFECT_MOST),
             np.sqrt(noise + people * curved.variance_of_all) / known_intercept,

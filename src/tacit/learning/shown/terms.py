@@ -16,6 +16,8 @@ from tacit.learning.shapes import Shape
 from tacit.pictures import Cell, Panel, Sheet, Spec, as_chart, chart, check_path, page, write
 
 # Of a picture: the letters of a line of its title and its notes, and how many terms it has at most.
+# From this share on, a list is told to match nobody.
+UNMATCHED = 0.9
 LETTERS = (64, 96)
 TERMS_MOST = 12
 
@@ -122,8 +124,23 @@ def explained(model: AdditiveModel) -> str:
         )
     if quiet:
         lines.append(f"No effect is told from noise: {', '.join(quiet)}.")
+    lines += unmatched(model)
     lines.append("A bin's effect is beside the others of its term; it says what goes together, not what causes what.")
     return printable("\n".join(lines), keeping="\n")
+
+
+def unmatched(model: AdditiveModel) -> list[str]:
+    """Return a line for each listed feature of which, by noisy counts, nearly nobody has a value of the list."""
+    found = []
+    for feature, shape in zip(model.features, model.shapes.shapes, strict=False):
+        others = shape.people[shape.bins[feature.cells - 1]]
+        if feature.column.measured is None and others >= UNMATCHED * sum(shape.people):
+            found.append(
+                f"Nearly nobody has a listed value of {feature.name}: about {others:,.0f} of"
+                f" {sum(shape.people):,.0f} people have none, or another. Are its keys written as they are stored,"
+                " blanks and capitals included?"
+            )
+    return found
 
 
 def unit_of(model: AdditiveModel) -> str:
