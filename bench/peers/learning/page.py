@@ -40,6 +40,8 @@ What to keep in mind:
 - Tacit and DP-EBM protect a person who is added or removed. diffprivlib promises pure ε for a person who is replaced by
   another, with the number of rows public. Opacus had its learning rate, epochs and batch chosen on one more split of
   Adult at ε = 1, and did not pay for it; DP-EBM, diffprivlib and Tacit ran at their defaults.
+- Each figure is kept as it comes, model by model, in place of the one before. On a machine that is busy, as it was when
+  these times were taken, the clock counts what others do as well: times compare by those of the processors.
 - DP-EBM takes no missing number and was given the middle of the range; its categories it reads from the training rows.
 - DP-EBM's probabilities are shrunken, which costs it accuracy at 0.5; the area under the curve (AUC) is the fair
   comparison.
@@ -188,10 +190,11 @@ def promises(figures: Figures) -> Iterator[str]:
     )
     ours, theirs = (value(figures, ADULT, model, 1.0, "seconds") for model in (OURS, THEIRS))
     if ours is not None and theirs:
-        met = ours <= TIME_MOST * theirs
-        lines.append(
-            row("time to train, of DP-EBM's, Adult", f"≤ {TIME_MOST:g} ×", f"{ours / theirs:.2f} ×", mark(met=met))
-        )
+        met, told = ours <= TIME_MOST * theirs, f"{ours / theirs:.3f} × by the clock"
+        used, theirs_used = (value(figures, ADULT, model, 1.0, "processor") for model in (OURS, THEIRS))
+        if used is not None and theirs_used:
+            met, told = met and used <= TIME_MOST * theirs_used, f"{told}, {used / theirs_used:.3f} × of the processors"
+        lines.append(row("time to train, of DP-EBM's, Adult", f"≤ {TIME_MOST:g} ×", told, mark(met=met)))
     yield "\n".join(lines)
 
 
