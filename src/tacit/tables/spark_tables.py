@@ -206,12 +206,12 @@ def _few_retries(session: Any) -> Iterator[None]:
 
     One at a time: the client has one rule for all.
     """
-    client = getattr(session, "client", None)
-    if client is None:  # a session without a server
+    if not type(session).__module__.startswith("pyspark.sql.connect"):  # of another session pyspark refuses `client`
         yield
         return
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
+    client = session.client
     with _connecting:
         usual = client.get_retry_policies()
         client.set_retry_policies([DefaultPolicy(max_retries=RETRIES)])
