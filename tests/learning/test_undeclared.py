@@ -118,3 +118,10 @@ def test_components_of_all_numbers():
     model = PCA(2, epsilon=2).fit(people)
     assert model.feature_names_in_.tolist() == ["age", "pay", "late"]
     assert "age, pay, late" in model.learned_
+
+
+def test_rows_that_are_their_own_units_are_fitted_too():
+    people = table(unit=tacit.ROW)
+    model = AdditiveClassifier(epsilon=4).fit(people, target="buys", features=["age", "ward"])
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert LinearRegression(epsilon=1).fit(people, target="age", features=["ward"]).learned_

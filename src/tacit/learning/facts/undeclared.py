@@ -268,10 +268,13 @@ def _of_ranges(session: Session, names: tuple[str, ...]) -> Query:
 
 def _wanted_keys(session: Session, name: str, spend: Spend, columns: int) -> WantedFact:
     """Return the fact of which values a column has: each unit brings one of its values, by a fresh salt."""
-    declaration = replace(session.declaration, rows_per_unit=1, groups_per_unit=1)
-    unit = "" if isinstance(declaration.unit, RowUnit) else declaration.unit
+    is_row = isinstance(session.declaration.unit, RowUnit)
+    most = None if is_row else 1
+    declaration = replace(session.declaration, rows_per_unit=most, groups_per_unit=most)
+    unit = "" if is_row else declaration.unit
     table = Table(replace(session, declaration=declaration), Frame(declaration))
-    query = table.group_by(name).count_units().query
+    grouped = table.group_by(name)
+    query = (grouped.count() if is_row else grouped.count_units()).query
     each = replace(
         spend,
         epsilon=spend.epsilon / columns,
