@@ -153,7 +153,7 @@ def whole_loss_each() -> Iterator[None]:
 @contextmanager
 def far_cells_fail() -> Iterator[None]:
     def hardly_clamped(value: Any, grid: Any) -> Any:
-        wide = replace(grid, high=grid.high + 5)
+        wide = replace(grid, low=grid.low - 5, high=grid.high + 5)
         return original("steps of a coded row")(value, wide)
 
     with planted("steps of a coded row", hardly_clamped):
