@@ -13,7 +13,6 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "Scores.moves_squared": "tacit.plan.coded:Scores.moves_squared",
     "MomentBlock.most": "tacit.plan.row_products:MomentBlock.most",
     "noise for an additive model": "tacit.learning.additive_asked:noise_for",
-    "steps of a coded row": "tacit.engine.coded.coding_rows:steps_above_low",
     "what scikit-learn asks of a fit": "tacit.learning.additive:know_features",
     "Lesson.counted": "tacit.learning.teachers:Lesson.counted",
     "units of a side": "tacit.engine.derived:some_units",

@@ -146,17 +146,13 @@ def whole_loss_each() -> Iterator[None]:
 
 
 @mutant(
-    "a cell beyond its range stops the fit",
+    "rows of odd cells weigh one each",
     killed_by="M07",
-    published="a training job that fails, or not, by one person's value",
+    published="rows with infinite or missing cells summed by a path of their own, without the weight of their person",
 )
 @contextmanager
-def far_cells_fail() -> Iterator[None]:
-    def hardly_clamped(value: Any, grid: Any) -> Any:
-        wide = replace(grid, low=grid.low - 5, high=grid.high + 5)
-        return original("steps of a coded row")(value, wide)
-
-    with planted("steps of a coded row", hardly_clamped):
+def odd_rows_undivided() -> Iterator[None]:
+    with in_sql(), planted("a row's part of its unit", lambda numbers, _: numbers):
         yield
 
 
