@@ -15,7 +15,7 @@ import pytest
 from tacit.door import Table
 from tacit.engine.coded import coded_rows, coding_rows, residuals
 from tacit.engine.coded.coded_rows import CodedRows
-from tacit.engine.coded.coding_rows import ROWS_MOST, rows_alike
+from tacit.engine.coded.coding_rows import ROWS_MOST, offsets_of, rows_alike
 from tacit.engine.engine import FAILED
 from tacit.engine.parts import cutting
 from tacit.engine.parts.part_bytes import block_from_bytes, block_to_bytes
@@ -317,10 +317,15 @@ def test_rows_beyond_the_limit_are_read_from_a_private_file(adding, monkeypatch)
         assert rows.mapped([None] * 4).residuals(scores).values.tolist() == reference.residuals(ROWS, plan, scores)
 
 
-@pytest.mark.parametrize("units", [[3, 3, 5, 3], [2**62, -(2**62), 2**62, 0], [7], []])
-def test_rows_of_a_unit_are_counted_whatever_numbers_units_have(units):
-    found = rows_alike(np.array(units, dtype=np.int64))
-    assert found.tolist() == [units.count(unit) for unit in units]
+@pytest.mark.parametrize("cut", [0, 1, 2])
+@pytest.mark.parametrize(
+    "units", [[3, 3, 5, 3], [2**62, -(2**62), 2**62, 0], [2**40, 2**40 + 1, 2**40, 2**40 + 2], [-5, 2**33, -5], [7], []]
+)
+def test_rows_of_a_unit_are_counted_whatever_numbers_units_have(units, cut):
+    blocks = [offsets_of(np.array(each, dtype=np.int64)) for each in (units[:cut], units[cut:])]
+    found = [count for block in rows_alike(blocks) for count in block.tolist()]
+    assert found == [units.count(unit) for unit in units]
+    assert not blocks  # they are given up one by one
 
 
 @pytest.mark.parametrize("unit", ["text", "float", "many rows"])

@@ -41,6 +41,7 @@ SORT_BYTES = 32
 NO_UNITS = np.empty(0, dtype=np.int64)
 
 Cells = NDArray[Any]  # of 8 or 16 bits
+Offsets = tuple[int, NDArray[Any]]  # units, as the least of them and whole numbers above it
 Values = NDArray[Any]  # of 32 or 64 bits, -1 where there is none
 
 
@@ -109,10 +110,10 @@ def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, m
         yield from _stream(plan, source, kinds, sorts=False)
         return
     waiting: list[Block] = []
-    units: list[Integers] = []
+    units: list[Offsets] = []
     taken = 0
     for block in _stream(plan, source, kinds, sorts=True):
-        units.append(block.units)
+        units.append(offsets_of(block.units))
         waiting.append(replace(block, units=NO_UNITS))
         taken += block.nbytes + SORT_BYTES * block.length
         if taken > memory // 2:
@@ -120,24 +121,39 @@ def read_blocks(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, m
             units.clear()
             yield from _stream(plan, source, kinds, sorts=False)
             return
-    together = np.concatenate([NO_UNITS, *units])
+    for block, alike in zip(waiting, rows_alike(units), strict=True):
+        yield replace(block, rows_of_unit=alike)
+
+
+def offsets_of(units: Integers) -> Offsets:
+    """Return the least of some units, and how far above it each is, in half of the bytes where that has room."""
+    least, most = (int(units.min()), int(units.max())) if len(units) else (0, 0)
+    if most - least >= 1 << 32:
+        return 0, units
+    return least, (units - least).astype(np.uint32)
+
+
+def rows_alike(units: list[Offsets]) -> Iterator[NDArray[np.int32]]:
+    """Yield for each row of each block how many rows have its unit, up to ROWS_MOST; the list is emptied."""
+    least = min((low + int(above.min()) for low, above in units if len(above)), default=0)
+    most = max((low + int(above.max()) for low, above in units if len(above)), default=0)
+    rows = sum(len(above) for _, above in units)
+    units.reverse()
+    if most - least < 4 * rows:
+        counts = np.zeros(most - least + 1, dtype=np.int32 if rows <= ROWS_MOST else np.int64)
+        for low, above in units:
+            np.add.at(counts, above.astype(np.int64) + (low - least), 1)
+        np.minimum(counts, ROWS_MOST, out=counts)
+        while units:
+            low, above = units.pop()
+            yield counts[above.astype(np.int64) + (low - least)].astype(np.int32)
+        return
+    lengths = [len(above) for _, above in units[::-1]]
+    together = np.concatenate([above.astype(np.int64) + low for low, above in units[::-1]])
     units.clear()
-    alike = rows_alike(together)
-    for block, start in zip(waiting, np.cumsum([0, *(each.length for each in waiting)]), strict=False):
-        yield replace(block, rows_of_unit=alike[start : start + block.length])
-
-
-def rows_alike(units: Integers) -> NDArray[np.int32]:
-    """Return for each row how many rows have its unit, up to ROWS_MOST; the array of units is overwritten."""
-    if not len(units):
-        return np.empty(0, dtype=np.int32)
-    least, most = int(units.min()), int(units.max())
-    if most - least < 4 * len(units):
-        units -= least
-        places, counts = units, np.bincount(units)
-    else:
-        _, places, counts = np.unique(units, return_inverse=True, return_counts=True)
-    return np.minimum(counts, ROWS_MOST, out=counts).astype(np.int32)[places]
+    _, places, counts = np.unique(together, return_inverse=True, return_counts=True)
+    alike = np.minimum(counts, ROWS_MOST, out=counts).astype(np.int32)[places]
+    yield from np.split(alike, np.cumsum(lengths)[:-1])
 
 
 def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:
