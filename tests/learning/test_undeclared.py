@@ -1,5 +1,6 @@
 """Ranges and keys that nobody declared are learned first: charged as a part of the fit, kept, told of, or refused."""
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,11 @@ import pytest
 
 import tacit
 from tacit.door import Table
+from tacit.learned import ALL, all_missing
 from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression
+from tacit.learning.facts import undeclared
+from tacit.plan import Fact, make_spend, unseen_columns
+from tacit.query import Column
 
 PEOPLE = 6000
 
@@ -125,3 +130,29 @@ def test_rows_that_are_their_own_units_are_fitted_too():
     model = AdditiveClassifier(epsilon=4).fit(people, target="buys", features=["age", "ward"])
     assert model.classes_.tolist() == ["no", "yes"]
     assert LinearRegression(epsilon=1).fit(people, target="age", features=["ward"]).learned_
+
+
+def test_columns_whose_size_is_not_told_are_left_out_or_refused(monkeypatch):
+    people = table(columns={"buys": {"keys": ["no", "yes"]}, "ward": {"keys": ["a", "b", "c"]}})
+    monkeypatch.setattr(undeclared, "unseen_columns", lambda *_: frozenset({Column("pay")}))
+    model = AdditiveClassifier(epsilon=2).fit(people, target="buys", features=["age", "pay", "ward"])
+    assert model.feature_names_in_.tolist() == ["age", "ward"]
+    assert "left out: pay; so few people" in model.learned_
+    before = len(entries(people))
+    with pytest.raises(tacit.QueryRefused, match="how large 'pay' is"):
+        LinearRegression(epsilon=2).fit(people, target="pay", features=["age"])
+    with pytest.raises(tacit.QueryRefused, match="too few people have values of pay"):
+        AdditiveClassifier(epsilon=2).fit(people, target="buys", features=["pay"])
+    assert len(entries(people)) == before  # what both lack is known by now, and their rounds are not charged
+
+
+def test_nothing_is_believed_of_an_empty_profile():
+    people = table()
+    query = undeclared._of_ranges(people.session, ("age",))
+    spend = make_spend(1, None, None, people.session.registered.budget)
+    (wanted,) = all_missing(query, people.session.declaration, spend, ALL, lambda _: None)[1][:1]
+    bins = [0] * len(wanted.plan.public_keys)
+    nobody = Fact(wanted.key, wanted.words, (tuple(bins),), (Fraction(1),), Fraction(1), 1)
+    many = Fact(wanted.key, wanted.words, ((*bins[:10], 5000, *bins[11:]),), (Fraction(1),), Fraction(1), 1)
+    found = [unseen_columns(query, people.session.declaration, spend, {wanted.key: fact}) for fact in (nobody, many)]
+    assert found == [frozenset({Column("age")}), frozenset()]

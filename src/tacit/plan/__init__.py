@@ -2,6 +2,7 @@
 
 from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
+from tacit.plan.bounds.filled import unseen_columns
 from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
 from tacit.plan.bounds.scaling import (
     BINS,
@@ -164,6 +165,7 @@ __all__ = [
     "question_key",
     "read_weights",
     "spends_of",
+    "unseen_columns",
     "weights_of_part",
     "whole_of",
 ]

@@ -18,7 +18,7 @@ from tacit.hold import holding
 from tacit.json_wire import tagged, untagged
 from tacit.learned import ALL, Learn, all_missing, can_plan, events_of, fact_text, read_learn, source_of
 from tacit.ledger import Learning
-from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend
+from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
 from tacit.privacy import ApproximateLoss, Event, Number, decimal_meaning
 from tacit.query import Aggregate, Column, Frame, Output, Query, Scalar
 from tacit.release import NoisyTable
@@ -75,6 +75,7 @@ class Known:
     facts: tuple[Fact, ...] = ()
     names: tuple[str, ...] = ()  # the columns that nobody declared
     left_out: tuple[str, ...] = ()  # features of which no value is had by enough people
+    unseen: tuple[str, ...] = ()  # features whose size this epsilon does not tell
 
     @property
     def cost(self) -> Fraction:
@@ -101,6 +102,11 @@ class Known:
             )
         if self.left_out:
             lines.append(f"left out: {', '.join(self.left_out)}; no value of it is found to be had by enough people")
+        if self.unseen:
+            lines.append(
+                f"left out: {', '.join(self.unseen)}; so few people do not tell at this ε how large its values are, or"
+                f" nearly all are 0 (declare its range, or table.learn(epsilon=1, columns=['{self.unseen[0]}']) first)"
+            )
         return "\n".join(lines)
 
 
@@ -131,7 +137,7 @@ def known_columns(
         return Known(table, named, epsilon)
     session, whole = table.session, decimal_meaning(epsilon, name="epsilon")
     spend = _share(session, whole, FOR_RANGES)
-    found, wanted, known = _ranges(session, ranges, spend, analyst)
+    found, wanted, known, unseen = _ranges(session, ranges, spend, analyst)
     for name in keys:
         want = _wanted_keys(session, name, _share(session, whole, FOR_KEYS), len(keys))
         fact, values = _known_keys(session, want, analyst)
@@ -141,15 +147,16 @@ def known_columns(
             values = TEXTS_STANDING_IN if declaration.columns[name].type == "text" else NUMBERS_STANDING_IN
         found[name] = replace(declaration.columns[name], keys=values)
     empty = [name for name in keys if not found[name].keys]
-    _refuse_nothing(columns, empty, target, found.get(str(target)) if classes else None)
+    _refuse_nothing(columns, (*empty, *unseen), target, found.get(str(target)) if classes else None)
     return Known(
-        with_facts(table, {name: each for name, each in found.items() if name not in empty}),
-        tuple(name for name in columns if name not in (*empty, target)),
+        with_facts(table, {name: each for name, each in found.items() if name not in (*empty, *unseen)}),
+        tuple(name for name in columns if name not in (*empty, *unseen, target)),
         whole * (1 - (FOR_RANGES if ranges else 0) - (FOR_KEYS if keys else 0)),
         Ask(session, ranges, spend, tuple(wanted)) if wanted else None,
         tuple(known),
         (*ranges, *keys),
         tuple(empty),
+        unseen,
     )
 
 
@@ -168,18 +175,26 @@ def _lacking(
 
 
 def _refuse_nothing(
-    columns: Sequence[str], empty: Sequence[str], target: str | None, classes: ColumnFacts | None
+    columns: Sequence[str], nothing: Sequence[str], target: str | None, classes: ColumnFacts | None
 ) -> None:
     """Refuse a fit for which too little was found, which noisy counts alone decide."""
+    if target in nothing and classes is None:
+        raise QueryRefused(
+            f"so few people do not tell at this epsilon how large '{target}' is, or nearly all of it is 0"
+            f"\nhint: declare its range: columns={{'{target}': {{'between': (0, 100)}}}}; or learn it with more first:"
+            f" table.learn(epsilon=0.5, columns=['{target}']); what was learned is kept"
+        )
     if classes is not None and len(classes.keys or ()) < 2:
         raise QueryRefused(
             f"fewer than two values of '{target}' are found to be had by enough people, so there is nothing to tell"
             f" apart\nhint: declare its classes: columns={{'{target}': {{'keys': [...]}}}}; what was learned is kept"
         )
-    if empty and not [name for name in columns if name not in (*empty, target)]:
+    if nothing and not [name for name in columns if name not in (*nothing, target)]:
         raise QueryRefused(
-            f"no value of {', '.join(empty)} is found to be had by enough people, so there is nothing to learn from"
-            "\nhint: declare their keys, or name other features; what was learned is kept"
+            f"too few people have values of {', '.join(nothing)} to tell at this epsilon which ones or how large, so"
+            " there is nothing to learn from"
+            "\nhint: declare their keys and ranges, or name other features; table.learn(epsilon=0.5, columns=[...])"
+            " learns ranges with more; what was learned is kept"
         )
 
 
@@ -236,10 +251,13 @@ def _share(session: Session, epsilon: Fraction | Number, share: Fraction) -> Spe
 
 def _ranges(
     session: Session, names: tuple[str, ...], spend: Spend, analyst: str | None
-) -> tuple[dict[str, ColumnFacts], list[WantedFact], list[Fact]]:
-    """Return columns with their ranges, known or standing in, what has yet to be learned, and the facts used."""
+) -> tuple[dict[str, ColumnFacts], list[WantedFact], list[Fact], tuple[str, ...]]:
+    """Return columns with their ranges, known or standing in, what has yet to be learned, and the facts used.
+
+    Last are the columns of which the facts tell nothing: whoever took a range for them would add noise alone.
+    """
     if not names:
-        return {}, [], []
+        return {}, [], [], ()
     query, declaration = _of_ranges(session, names), session.declaration
     facts, wanted = all_missing(query, declaration, spend, ALL, partial(session.recall_fact, analyst=analyst))
     known = {key: fact for key, fact in facts.items() if fact.entry}
@@ -251,7 +269,9 @@ def _ranges(
         for each in plan.measured
         if isinstance(each.expression, Column)
     }
-    return found, list(wanted), [] if wanted else list(plan.learned)
+    nothing = frozenset() if wanted else unseen_columns(query, declaration, spend, facts)
+    unseen = tuple(name for name in names if Column(name) in nothing)
+    return found, list(wanted), [] if wanted else list(plan.learned), unseen
 
 
 def _of_ranges(session: Session, names: tuple[str, ...]) -> Query:

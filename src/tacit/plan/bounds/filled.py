@@ -65,6 +65,12 @@ def lacks_anything(query: Query, declaration: Declaration, spend: Spend) -> bool
     return any(next(each, None) is not None for each in missing)
 
 
+def unseen_columns(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> frozenset[Expression]:
+    """Return the expressions whose range was to be learned and of whose values nothing is believed."""
+    columns = ranged_columns(query, grouping_of(query, declaration, spend))
+    return frozenset(each.expression for each in columns if each.has_no_size(facts))
+
+
 def filled(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Filled | None:
     """Return the question with all that it lacks filled in; None where a fact is missing."""
     grouping = grouping_of(query, declaration, spend)
