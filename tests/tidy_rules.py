@@ -99,7 +99,7 @@ FACE_NAMES_MAX = {
     "answer": 31,  # as JSON; what a ledger keeps, and as an answer again; a forecast is made of terms of intervals
     "auditing": 11,  # models too
     "auditing/attacks": 7,
-    "door": 18,  # commands open tables too; a client has the same verbs; a server says what is left
+    "door": 19,  # commands open tables too; a client has the same verbs; a server says what is left, and reads trees
     "engine": 10,  # relations are computed here, public tables read, engines picked by the source, rows coded
     "forecast": 7,
     "learning": 24,  # estimators, and words about them; scores, holdouts, teachers; a model's own protocol
@@ -107,7 +107,7 @@ FACE_NAMES_MAX = {
     "local": 29,
     "noise": 29,
     "pictures": 25,  # pages draw without a file
-    "plan": 86,  # several questions are planned as one; what models read of rows, ask in rounds and are judged by
+    "plan": 87,  # several questions planned as one; what models read of rows, ask in rounds, are judged by, and lack
     "privacy": 73,
     "query": 126,  # questions and rows as JSON; relations, joins, compound questions, asides; what answers compute with
     "release": 7,  # a choice among sums too; a round of learning is integers without a table

@@ -1,6 +1,6 @@
 """What `tacit.table()` returns: the handle that ties a declared table, the two doors and a session together."""
 
-from tacit.door.asking import Table
+from tacit.door.asking import Table, travelled_question
 from tacit.door.describing import (
     Description,
     asked_of_public_facts,
@@ -29,6 +29,7 @@ __all__ = [
     "refuse_unapplied_people",
     "summary_asked",
     "table",
+    "travelled_question",
     "warn_if_large",
     "what_is_left",
 ]

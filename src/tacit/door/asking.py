@@ -130,27 +130,6 @@ class Table(Verbs[Question]):
         alone = len(read.branches) == 1 and not read.branches[0].asides
         return compound_question(read, partial(session_of, alone=alone))
 
-    def travelled(
-        self, record: object, tables: "Callable[[str], Table]", publics: Callable[[str], PublicTable]
-    ) -> Question:
-        """Return a question about joins or rows by unit that came as JSON, from this table on; others are given."""
-        found: dict[str, PublicTable] = {}
-
-        def side(name: str) -> language.Side:
-            found[name] = publics(name)
-            return language.public_side(found[name])
-
-        query, relation = language.question_about(record, lambda name: tables(name).frame.declaration, side)
-        names = language.tables_of(relation)
-        if names[0] != self.frame.declaration.name:
-            raise QueryRefused(f"this question is about '{names[0]}' first\nhint: send it to that table")
-        beside = self.session.beside.and_also(self.session)
-        for name in dict.fromkeys(names):
-            beside = beside.and_also(tables(name).session)
-        for public in found.values():
-            beside = beside.and_also(public)
-        return Question(self.session.about(relation, beside), query)
-
     def learn(
         self,
         epsilon: Number,
@@ -224,6 +203,28 @@ class Table(Verbs[Question]):
         declared = self.frame.declaration
         budget = self.session.registered.budget
         return printable(f"<protected table '{declared.name}', unit {declared.unit}, budget {budget}>")
+
+
+def travelled_question(
+    table: Table, record: object, tables: Callable[[str], Table], publics: Callable[[str], PublicTable]
+) -> Question:
+    """Return a question about joins or rows by unit that came as JSON, from a table on; others are given."""
+    found: dict[str, PublicTable] = {}
+
+    def side(name: str) -> language.Side:
+        found[name] = publics(name)
+        return language.public_side(found[name])
+
+    query, relation = language.question_about(record, lambda name: tables(name).frame.declaration, side)
+    names = language.tables_of(relation)
+    if names[0] != table.frame.declaration.name:
+        raise QueryRefused(f"this question is about '{names[0]}' first\nhint: send it to that table")
+    beside = table.session.beside.and_also(table.session)
+    for name in dict.fromkeys(names):
+        beside = beside.and_also(tables(name).session)
+    for public in found.values():
+        beside = beside.and_also(public)
+    return Question(table.session.about(relation, beside), query)
 
 
 def _relation(session: Session) -> Relation:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.answer import Answer, answer_record
-from tacit.door import Catalog, Description, Question, Table, left_record, what_is_left
+from tacit.door import Catalog, Description, Question, Table, left_record, travelled_question, what_is_left
 from tacit.engine import warm_up
 from tacit.errors import BeingAnswered, InvalidParameter, QueryRefused, TacitError
 from tacit.hold import PublicClock, hold_text, noting
@@ -311,7 +311,7 @@ class Desk:
     def _read_question(self, person: Person, name: str, wording: Wording) -> Question:
         table = self._catalog()[name]
         if wording.sql is None and isinstance(wording.tree, dict) and wording.tree.get("rows") is not None:
-            return table.travelled(wording.tree, lambda each: self._seen(person, each), self._public)
+            return travelled_question(table, wording.tree, lambda each: self._seen(person, each), self._public)
         if wording.sql is None:
             return Question(table.session, question_from(wording.tree, table.frame.declaration))
         others, most = self._others(person, table, wording)
