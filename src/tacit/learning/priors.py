@@ -97,13 +97,18 @@ class Solved:
         self.pivots = np.array(diagonal)
         self.factors = np.empty_like(beside)
         solution = np.array(np.broadcast_to(right, diagonal.shape))
-        for place in range(len(beside)):
-            factor = np.divide(beside[place], self.pivots[place], out=self.factors[place])
-            self.pivots[place + 1] -= factor * beside[place]
-            solution[place + 1] -= factor * solution[place]
+        product = np.empty(diagonal.shape[1:])  # used again and again: arrays are small, and many
+        pivots, links, factors, solved = map(list, (self.pivots, beside, self.factors, solution))
+        for place, (link, factor) in enumerate(zip(links, factors, strict=True)):
+            np.divide(link, pivots[place], out=factor)
+            np.multiply(factor, link, out=product)
+            np.subtract(pivots[place + 1], product, out=pivots[place + 1])
+            np.multiply(factor, solved[place], out=product)
+            np.subtract(solved[place + 1], product, out=solved[place + 1])
         solution /= self.pivots
-        for place in range(len(beside) - 1, -1, -1):
-            solution[place] -= self.factors[place] * solution[place + 1]
+        for place in range(len(factors) - 1, -1, -1):
+            np.multiply(factors[place], solved[place + 1], out=product)
+            np.subtract(solved[place], product, out=solved[place])
         self.solution: Floats = solution
 
     def log_determinant(self) -> Floats:
