@@ -90,38 +90,70 @@ class Prior:
 
 
 class Solved:
-    """Linear equations of three diagonals, solved for many right sides at once along the first axis."""
+    """Linear equations of three diagonals, solved for many right sides at once along the first axis.
+
+    Rows are taken out from both ends at once towards one in the middle, which halves the steps. Rows beyond the links
+    stand by themselves.
+    """
 
     def __init__(self, diagonal: Floats, beside: Floats, right: Floats) -> None:
-        self.beside = beside
-        self.pivots = np.array(diagonal)
-        self.factors = np.empty_like(beside)
-        solution = np.array(np.broadcast_to(right, diagonal.shape))
-        product = np.empty(diagonal.shape[1:])  # used again and again: arrays are small, and many
-        pivots, links, factors, solved = map(list, (self.pivots, beside, self.factors, solution))
-        for place, (link, factor) in enumerate(zip(links, factors, strict=True)):
-            np.divide(link, pivots[place], out=factor)
-            np.multiply(factor, link, out=product)
+        links = len(beside)
+        self.steps, self.alone = (links + 1) // 2, links + 1
+        self.diagonal = diagonal
+        self.pivots = self._folded(diagonal, 1.0)  # (steps, both ends, ...)
+        self.middle = np.array(diagonal[self.steps])
+        self.factors = np.empty_like(self.pivots)
+        wide = np.broadcast_to(right, diagonal.shape)
+        ends, middle = self._folded(wide, 0.0), np.array(wide[self.steps])
+        pivots, factors, solved = map(list, (self.pivots, self.factors, ends))
+        product = np.empty(self.pivots.shape[1:])  # used again and again: arrays are small, and many
+        for place, link in enumerate(self._folded(beside, 0.0, shift=1)):
+            np.divide(link, pivots[place], out=factors[place])
+            np.multiply(factors[place], link, out=product)
+            if place + 1 == self.steps:
+                self.middle -= product.sum(axis=0)
+                middle -= (factors[place] * solved[place]).sum(axis=0)
+                break
             np.subtract(pivots[place + 1], product, out=pivots[place + 1])
-            np.multiply(factor, solved[place], out=product)
+            np.multiply(factors[place], solved[place], out=product)
             np.subtract(solved[place + 1], product, out=solved[place + 1])
-        solution /= self.pivots
-        for place in range(len(factors) - 1, -1, -1):
-            np.multiply(factors[place], solved[place + 1], out=product)
-            np.subtract(solved[place], product, out=solved[place])
-        self.solution: Floats = solution
+        middle /= self.middle
+        ends /= self.pivots
+        after: Floats = middle
+        for place in range(self.steps - 1, -1, -1):
+            np.multiply(factors[place], after, out=product)
+            after = np.subtract(solved[place], product, out=solved[place])
+        self.solution = self._unfolded(ends, middle, wide / diagonal)
+
+    def _folded(self, rows: Floats, none: float, *, shift: int = 0) -> Floats:
+        """Return rows from the first and from the last on, towards the middle one; of links, which are one fewer."""
+        links, steps = self.alone - 1, self.steps
+        both = np.full((steps, 2, *rows.shape[1:]), none)
+        both[:, 0] = rows[:steps]
+        both[2 * steps - links :, 1] = rows[steps + 1 - shift : links + 1 - shift][::-1]
+        return both
+
+    def _unfolded(self, ends: Floats, middle: Floats, alone: Floats) -> Floats:
+        rows = np.array(alone)
+        rows[: self.steps] = ends[:, 0]
+        rows[self.steps] = middle
+        rows[self.steps + 1 : self.alone] = ends[2 * self.steps + 1 - self.alone :, 1][::-1]
+        return rows
 
     def log_determinant(self) -> Floats:
         """Return the logarithm of each determinant."""
-        logs: Floats = np.log(self.pivots).sum(axis=0)
+        alone = np.log(self.diagonal[self.alone :]).sum(axis=0)
+        logs: Floats = alone + np.log(self.middle) + np.log(self.pivots).sum(axis=(0, 1))
         return logs
 
     def variances(self) -> Floats:
         """Return the diagonal of each inverse."""
-        found: Floats = 1 / self.pivots
-        for place in range(len(self.beside) - 1, -1, -1):
-            found[place] += self.factors[place] ** 2 * found[place + 1]
-        return found
+        ends, after = 1 / self.pivots, 1 / self.middle
+        middle = after
+        for place in range(self.steps - 1, -1, -1):
+            ends[place] += self.factors[place] ** 2 * after
+            after = ends[place]
+        return self._unfolded(ends, middle, 1 / self.diagonal)
 
 
 @dataclass(frozen=True)
