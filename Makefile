@@ -20,7 +20,7 @@ help:  ## list every target
 demo: $(RUNTIME)  ## install what is needed and show what Tacit does
 	@$(BIN)/tacit demo
 
-test: $(TOOLS)  ## install the test tools and run the tests (10 to 17 minutes on 2 cores)
+test: $(TOOLS)  ## install the test tools and run the tests (about 20 minutes on 2 cores)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup
 
 check: $(TOOLS)  ## format, lint, types and the tidy rules
