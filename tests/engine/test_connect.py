@@ -18,7 +18,7 @@ from tests.engine.exact import SALT
 from tests.engine.raising import Raising
 from tests.engine.test_elsewhere import asked, local, plain, visits
 from tests.engine.test_parts import SHAPES, people, question
-from tests.spark_session import spark_session, stored
+from tests.spark_session import logged, spark_session, stored
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -104,7 +104,7 @@ def test_a_cell_that_makes_a_task_raise_is_in_no_log_of_the_server_and_in_nothin
         def _mapped(self, frame, stage):
             return super()._mapped(frame, Raising())
 
-    secret, spark = "cellofaclient", spark_session()
+    secret = "cellofaclient"
     table = opened(on_server(pa.table({"id": [1], "x": [secret]}), "loud"), name="loud")
     plan = table.sql("SELECT COUNT(*) AS n FROM loud WHERE x > 'a'").plan(epsilon=1).plan
     source = table.session.engine.source
@@ -114,9 +114,13 @@ def test_a_cell_that_makes_a_task_raise_is_in_no_log_of_the_server_and_in_nothin
     # what the server sends has the task's words in it
     with pytest.raises(Exception, match=re.escape(FAILED)) as sent:
         engine._pieces(parted(source, EmbeddedEngine(source), plan, SALT, 2))
-    logs = [path for path in spark.folder.rglob("*") if path.is_file() and path.suffix != ".parquet"]
-    heard = [path.read_bytes().decode(errors="replace") for path in logs]
-    said = [*heard, *capfd.readouterr(), str(failed.value), repr(failed.value.__context__), repr(sent.value.__dict__)]
+    said = [
+        *logged(),
+        *capfd.readouterr(),
+        str(failed.value),
+        repr(failed.value.__context__),
+        repr(sent.value.__dict__),
+    ]
     assert secret not in "".join([*said, str(sent.value)])
 
 

@@ -17,7 +17,7 @@ from tests.engine.exact import SALT
 from tests.engine.raising import Raising, WithoutKernel
 from tests.engine.test_parts import SHAPES, people, question
 from tests.learning.sided_people import people_table, rows_of
-from tests.spark_session import spark_session, stored
+from tests.spark_session import logged, spark_session, stored
 
 PROJECT = Path(__file__).parents[2]
 pytestmark = pytest.mark.xdist_group("spark")
@@ -162,8 +162,7 @@ def test_a_cell_that_makes_a_task_raise_is_in_no_log(spark, capfd):
     plan = source.sql("SELECT COUNT(*) AS n FROM loud WHERE x > 'a'").plan(epsilon=1).plan
     with pytest.raises(EngineError) as failed:
         Loud(source.session.engine.source).aggregate(plan, SALT)
-    logs = [path for path in spark.folder.rglob("*") if path.is_file() and path.suffix != ".parquet"]
-    heard = [path.read_bytes().decode(errors="replace") for path in logs]
+    heard = logged()
     assert any(FAILED in each for each in heard), "the event log has the fixed sentence"
     said = "".join([*heard, *capfd.readouterr(), str(failed.value), repr(failed.value.__context__)])
     assert secret not in said

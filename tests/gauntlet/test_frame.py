@@ -72,6 +72,17 @@ def test_a_bug_whose_code_no_longer_fits_has_not_been_tried():
     assert verdict.how.startswith("does not fit the code: raised TypeError")
 
 
+def test_a_bug_that_expects_fewer_values_than_the_code_gives_has_not_been_tried():
+    def first_of(count: int) -> int:
+        (low,) = divmod(count, 10)
+        return low
+
+    mutant("one value", killed_by="X01", published="here")(plant_release(first_of))
+    verdict = run_mutant("one value")
+    assert not verdict.killed
+    assert verdict.how.startswith("does not fit the code: raised ValueError")
+
+
 def test_a_harmless_change_survives_so_the_runner_can_say_so():
     mutant("harmless", killed_by="X01", published="nowhere")(plant_release(lambda count: 0))
     verdict = run_mutant("harmless")

@@ -17,6 +17,7 @@ Plant = Callable[[], AbstractContextManager[object]]
 
 # What a planted function raises that no longer fits the code around it: the bug was not tried, so it is not killed.
 MISFITS = (TypeError, AttributeError, NameError, ImportError, KeyError, IndexError, NotTried)
+UNPACKED = "values to unpack"  # a ValueError's words where a function gives more or fewer values than it did
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def run_mutant(name: str, size: Size = "quick") -> Verdict:
             report = cases.run(chosen.killed_by, size)
         except Exception as error:
             said = f"raised {type(error).__name__}: {error}"
-            if type(error) in MISFITS:
+            if type(error) in MISFITS or (type(error) is ValueError and UNPACKED in str(error)):
                 return Verdict(chosen, killed=False, how=f"does not fit the code: {said}")
             return Verdict(chosen, killed=True, how=said)
     if report.passed:

@@ -292,13 +292,13 @@ def merit_of_rows() -> Iterator[None]:
 @contextmanager
 def ranges_of_the_data() -> Iterator[None]:
     def as_they_are(session: Any, names: Any, spend: Any, analyst: Any) -> Any:
-        found, wanted, facts = original("ranges of a fit")(session, names, spend, analyst)
+        found, wanted, facts, unseen = original("ranges of a fit")(session, names, spend, analyst)
         rows = session.engine.source.table
         for name in () if wanted else names:
             ends = rows.aggregate(low=rows[name].min(), high=rows[name].max()).to_pyarrow().to_pylist()[0]
             low, high = (type(spend.epsilon)(round(max(-1e6, min(1e6, float(ends[each]))))) for each in ("low", "high"))
             found[name] = replace(found[name], between=(low, high + 1))
-        return found, wanted, facts
+        return found, wanted, facts, unseen
 
     with planted("ranges of a fit", as_they_are):
         yield
