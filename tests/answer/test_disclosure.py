@@ -206,6 +206,15 @@ def test_a_range_that_was_learned_says_who_may_be_beyond_it(unit):
     assert "(at most about 40 people)" in line
 
 
+@pytest.mark.parametrize(("place", "people", "said"), [(127, 900, True), (255, 900, True), (127, 100, False)])
+def test_people_with_values_beyond_all_that_is_learned_are_told_of(place, people, said):
+    bins = tuple(people if each == place else 0 for each in range(256))
+    fact = Fact("key", "how large pay is", (bins,), (Fraction(10),), Fraction(1, 10), 41)
+    lines = [line for line in answered((720_000, 280_000), learned=(fact,)).facts.notes if "beyond 2^63" in line]
+    assert len(lines) == said
+    assert all(line.startswith("About 900 people have values of pay beyond 2^63") for line in lines)
+
+
 def test_too_few_people_to_learn_from_are_told_of():
     none = replace(ROWS, outlook=replace(OUTLOOK, people=0.0, mass=0.0), tail=1 << 8)
     first, *_, tail, _ = answered((720, 2), vector=none).facts.notes

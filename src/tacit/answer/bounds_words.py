@@ -20,6 +20,7 @@ from tacit.plan import (
     PlannedOutput,
     Quantile,
     Sum,
+    people_beyond_ranges,
 )
 from tacit.privacy import show
 from tacit.query import name_of
@@ -46,6 +47,8 @@ COARSE_FROM = 0.05
 UNSEEN = 3
 # A share of people is "about" one number if its ends are no further apart than this part of it.
 NEAR = 0.5
+# How the words of a fact about a column's values begin.
+SIZE_OF = "how large "
 # A line names so many columns, and says how many more there are.
 NAMED_MOST = 4
 
@@ -60,7 +63,7 @@ def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
     lines += _shift_lines(record["shifted"])
     lines += [_moment_line(each, plan) for each in record["moments"]]
     limited = [each for each in vectors if plan.keys or each["kind"] != "units"]  # a unit is one unit
-    lines += [_tail_line(limited, record["shifted"]), learned_line(plan)]
+    lines += [_tail_line(limited, record["shifted"]), *_beyond_lines(plan), learned_line(plan)]
     return tuple(line for line in dict.fromkeys(lines) if line)
 
 
@@ -259,6 +262,16 @@ def _tail_line(vectors: Sequence[Record], shifted: Sequence[Record] = ()) -> str
     return f"{line}; {who} have more, and what they have beyond it is in no bar."
 
 
+def _beyond_lines(plan: Plan) -> list[str]:
+    """Return which columns have values that are beyond all that is learned: they count as if they were far smaller."""
+    return [
+        f"About {people:,.0f} people have values of {words.removeprefix(SIZE_OF).removesuffix(' is')} beyond 2^63,"
+        " which no learned range is for: they may count for far less than they are. Declare a range: between=."
+        for words, people in people_beyond_ranges(plan.learned).items()
+        if words.startswith(SIZE_OF)
+    ]
+
+
 def _limits(limited: Sequence[Record], shifted: Sequence[Record]) -> str:
     """Return what nobody counts for more than: rows that several numbers are made of are named once."""
     rows = [each for each in limited if each["kind"] in ("rows", "counted")]
@@ -295,7 +308,7 @@ def _dropping_lines(plan: Plan, left_out: Sequence[Record]) -> tuple[str, ...]:
         lines += [COARSE for each in left_out if _is_coarse(each)]
     elif plan.learned:
         lines += [CUT_UNKNOWN if plan.cut_is_unknown else "", *_bound_lines(plan)]
-    lines += [_range_line(plan), learned_line(plan)]
+    lines += [_range_line(plan), *_beyond_lines(plan), learned_line(plan)]
     return tuple(line for line in dict.fromkeys(lines) if line)
 
 

@@ -3,6 +3,7 @@
 from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import unseen_columns
+from tacit.plan.bounds.known import people_beyond_ranges
 from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
 from tacit.plan.bounds.scaling import (
     BINS,
@@ -158,6 +159,7 @@ __all__ = [
     "measured_column",
     "missing_facts",
     "needed_facts",
+    "people_beyond_ranges",
     "plan_of_other_noise",
     "plan_with_room",
     "plans_of_noise",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tacit.plan.bounds.facts import Fact, Facts, sound
-from tacit.plan.bounds.profiles import Reading, Span, read_profile, span_of
+from tacit.plan.bounds.profiles import Reading, Span, people_beyond, read_profile, span_of
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
 from tacit.plan.groups import public_keys
 from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
@@ -169,6 +169,16 @@ def span_in(rounds: Sequence[Fact], subject: Subject, *, of_distances: bool = Fa
     whole = all(column.type == "int" for column in subject.measured)
     bins = tuple((fact.parts[0], float(fact.scales[0])) for fact in rounds)
     return span_of(bins, whole=whole, from_one=whole and not of_distances)
+
+
+def people_beyond_ranges(facts: Sequence[Fact]) -> dict[str, float]:
+    """Return about how many people clearly have values of which no range is made, by the words of the fact."""
+    found: dict[str, list[tuple[tuple[int, ...], float]]] = {}
+    for fact in facts:
+        if fact.scales and [len(part) for part in fact.parts] == [LARGEST_BINS]:
+            found.setdefault(fact.words, []).append((fact.parts[0], float(fact.scales[0])))
+    beyond = {words: people_beyond(rounds) for words, rounds in found.items()}
+    return {words: people for words, people in beyond.items() if people is not None}
 
 
 # ---- The plans that learn profiles: their groups are bins, and a unit's cells are those of the question they are for.
