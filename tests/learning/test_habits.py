@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import check_estimator
 import tacit
 from tacit.learning import AdditiveClassifier, AdditiveRegressor
 from tacit.learning.starting import start_of
-from tacit.plan import ClassTarget
+from tacit.plan import ClassTarget, ValueTarget
 
 # The checks are about shapes, types and names: at this epsilon there is no noise to speak of.
 HUGE = 10**18
@@ -221,5 +221,16 @@ def test_scikit_learn_is_imported_only_where_it_asks():
 
 def test_halves_of_two_classes_have_a_curvature_to_divide_by():
     """At a half, with residuals clipped to a half, nothing is cut; a zero here was a warning that depended on noise."""
-    start = start_of(np.array([30.0, 30.0, 0.0]), "logistic", ClassTarget(0, (0, 1, -1)), (), 0.5, 60.0)
+    start = start_of(np.array([30.0, 30.0, 0.0]), "logistic", ClassTarget(0, (0, 1, -1)), (), 0.5, 60.0, 1.0)
     assert start.curvature[0] > 0.05
+
+
+def test_noise_in_empty_cells_does_not_make_a_narrow_target_look_wide():
+    """Counts above 0 taken as they are would put thousands of people all over an empty range: a scale above 0.15."""
+    middles = (np.arange(64) + 0.5) / 64
+    people = 5_000 * np.exp(-np.arange(64) / 1.5) / np.exp(-np.arange(64) / 1.5).sum()
+    for seed in range(20):
+        noisy = np.append(people, 0.0) + np.random.default_rng(seed).normal(0.0, 78.0, 65)
+        start = start_of(noisy, "identity", ValueTarget(0), tuple(middles), 0.5, 5_000.0, 78.0)
+        assert 0.01 < start.scale < 0.05  # 0.024 without noise
+        assert abs(start.intercept[0] - 0.025) < 0.02

@@ -31,7 +31,7 @@ from tacit.privacy import Floats, Loss, Number
 from tacit.query import Col
 
 # Changed whenever the arithmetic is: a stored model is found by it.
-VERSION = "additive 6"
+VERSION = "additive 7"
 
 
 class Additive:

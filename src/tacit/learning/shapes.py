@@ -188,7 +188,15 @@ def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
     if pairs:
         found = rounds.counts([target + 1 + len(recipe.coarse) + place for place in range(len(pairs))])
         terms += [_pair_term(each / UNIT, people, recipe, least) for each in found]
-    start = start_of(noisy[target], recipe.link, recipe.target, recipe.middles, recipe.clip / UNIT, people)
+    start = start_of(
+        noisy[target],
+        recipe.link,
+        recipe.target,
+        recipe.middles,
+        recipe.clip / UNIT,
+        people,
+        recipe.counts_noise,
+    )
     learned, times, clip = _rounds(rounds, recipe, Terms(terms), start, people)
     shapes = []
     for place, term in enumerate(terms):
@@ -295,7 +303,7 @@ def _narrower(recipe: Recipe, start: Start) -> tuple[int, int]:
     """Return a clip that a target's spread allows, and how many rounds of it cost as much as those reserved."""
     clip, times = recipe.clip, recipe.rounds
     for _ in range(2):
-        if clip / UNIT < 4 * start.scale:
+        if clip / UNIT < 5 * start.scale:
             break
         clip, times = clip * 5 // 7, times * 49 // 25
     return clip, times

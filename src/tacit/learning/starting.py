@@ -17,6 +17,8 @@ from tacit.privacy import Floats
 # A model that knows the features is surer than its start, but features overlap, which adds curvature: about this.
 FALLS_TO = 1.3
 CHANCE_LEAST = 1e-3
+# Cells whose count is so many deviations of its noise above 0 are taken to hold people.
+SEEN = 2.5
 # Where a normal law is looked at for a mean over it, and what each point weighs.
 POINTS, PARTS = np.polynomial.hermite_e.hermegauss(7)
 PARTS = PARTS / PARTS.sum()
@@ -39,21 +41,41 @@ def start_of(
     middles: tuple[float, ...],
     clip: float,
     people: float,
+    noise: float,
 ) -> Start:
-    """Return where to start, from a noisy histogram of the target's cells."""
+    """Return where to start, from a noisy histogram of the target's cells; `noise` is the deviation of a count."""
     if isinstance(target, ClassTarget):
         classes = max(target.classes) + 1
         counts = np.array([sum(noisy[cell] for cell, c in enumerate(target.classes) if c == k) for k in range(classes)])
         shares = np.maximum(counts, CHANCE_LEAST * people)
         shares = shares / shares.sum()
         return _of_two(float(shares[1]), clip) if link == "logistic" else _of_several(shares)
-    weights = np.maximum(noisy[:-1], 0.0) + 1e-9
+    weights = without_noise(noisy[:-1], noise) + 1e-9
     weights, values = weights / weights.sum(), np.array(middles)
     mean = float(np.clip(weights @ values, CHANCE_LEAST, 1 - CHANCE_LEAST))
     variance = float(max(weights @ (values - mean) ** 2, 1e-4))
     if link == "identity":
         return Start(np.array([mean]), np.array([1.0]), np.array([variance]), sqrt(variance))
     return Start(np.array([log(mean)]), np.array([mean]), np.array([variance]), 1.0)
+
+
+def without_noise(noisy: Floats, noise: float) -> Floats:
+    """Return noisy counts of cells in order, those set to 0 which noise alone may well have made.
+
+    Halves are looked at, then their halves: many cells of a few people each are seen together where none is alone.
+    Taking every count above 0 as it is would put people all over an empty range, and make a narrow target look wide.
+
+    >>> without_noise(np.array([90.0, 30.0, 4.0, -3.0]), 2.0).tolist()
+    [90.0, 30.0, 0.0, 0.0]
+    """
+    total = float(noisy.sum())
+    if total <= SEEN * noise * sqrt(len(noisy)):
+        return np.zeros(len(noisy))
+    if len(noisy) == 1:
+        return np.array([total])
+    half = len(noisy) // 2
+    found = np.concatenate([without_noise(noisy[:half], noise), without_noise(noisy[half:], noise)])
+    return found if found.any() else np.full(len(noisy), total / len(noisy))
 
 
 def _of_two(share: float, clip: float) -> Start:
