@@ -107,7 +107,7 @@ FACE_NAMES_MAX = {
     "local": 29,
     "noise": 29,
     "pictures": 25,  # pages draw without a file
-    "plan": 87,  # several questions planned as one; what models read of rows, ask in rounds, are judged by, and lack
+    "plan": 88,  # several questions as one; what models read, ask in rounds, are judged by, and lack; who is cut
     "privacy": 73,
     "query": 126,  # questions and rows as JSON; relations, joins, compound questions, asides; what answers compute with
     "release": 7,  # a choice among sums too; a round of learning is integers without a table

@@ -59,3 +59,12 @@ def test_the_bounds_that_somebody_guessed_cut_a_third_of_the_table(table):
 
 def test_one_ward_is_too_small_to_show(table):
     assert true_visits(table)[RARE_WARD][0] == RARE_PEOPLE
+
+
+def test_the_story_of_overfitting_is_drawn_where_it_is_asked_for(tacit_command, tmp_path):
+    ran = tacit_command("demo", "overfitting", "--plot", tmp_path / "story.png")
+    assert ran.code == 0
+    assert "plain holdout says" in ran.out
+    assert (tmp_path / "story.png").read_bytes().startswith(b"\x89PNG")
+    assert tacit_command("demo", "--plot", tmp_path / "other.png").code == 2
+    assert not (tmp_path / "other.png").exists()

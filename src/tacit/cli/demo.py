@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.screen import check_plot
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -104,6 +105,10 @@ def demo(
     keep: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the made-up table here too, to ask it yourself.")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With overfitting: also draw it, as .png, .svg or .html."),
+    ] = None,
     serve: Annotated[
         bool, typer.Option("--serve", help="Open it in the browser: an analyst and a curator, signed in by links.")
     ] = False,
@@ -111,11 +116,14 @@ def demo(
 ) -> None:
     """Show what Tacit does, on made-up data, in a few seconds.
 
-    Example: `tacit demo`, or `tacit demo --serve` for the browser; `tacit demo overfitting` fools a holdout
+    Example: `tacit demo`, or `tacit demo --serve` for the browser; `tacit demo overfitting --plot
+    overfitting.png` fools a holdout
     """
     if what is not None:
-        show_overfitting(what)
+        show_overfitting(what, plot)
         return
+    if plot is not None:
+        raise InvalidParameter("--plot draws the other story\nhint: tacit demo overfitting --plot overfitting.png")
     with own_folder() as folder:
         path = folder / "visits.parquet"
         write_visits(path)
@@ -250,13 +258,17 @@ def keep_table(path: Path, keep: Path) -> None:
         raise InvalidParameter("--keep cannot be written there\nhint: tacit demo --keep visits.parquet") from None
 
 
-def show_overfitting(what: str) -> None:
+def show_overfitting(what: str, plot: Path | None) -> None:
     """Show that an analyst who asks again and again fools a plain holdout, and not one that answers with noise."""
     if what != "overfitting":
         raise InvalidParameter(f"there is no demo '{what}'\nhint: tacit demo, or tacit demo overfitting")
     from tacit.learning import overfitting_story
 
-    typer.echo(overfitting_story())
+    check_plot(plot)
+    story = overfitting_story()
+    typer.echo(str(story))
+    if plot is not None:
+        typer.echo(f"drawn: {story.plot(plot)}", err=True)
 
 
 @contextmanager

@@ -8,17 +8,41 @@ follow from a seed, and are packed, 64 to a word; noise is drawn by `tacit.noise
 import hashlib
 from dataclasses import dataclass
 from math import expm1, inf, isqrt, log, sqrt
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.noise import DiscreteGaussian
+from tacit.pictures import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PALE,
+    RED,
+    Axis,
+    Level,
+    Look,
+    Spec,
+    as_chart,
+    line_panel,
+    side_by_side,
+    write,
+)
 from tacit.privacy import Floats, Integers
 
 PEOPLE, FEATURES = 5_000, 5_000
 KEPT = (11, 51, 101, 201, 501)  # odd, so that a majority never ties
 # The spread of the noise of a count of people who agree, and of one of people predicted right.
 AGREE_SIGMA, RIGHT_SIGMA = (3 * isqrt(PEOPLE)) // 4, PEOPLE // 100
+# The theorem's widths are shown for so many people.
+PROMISED_TO = 100_000
+WHAT_HAPPENS = (
+    f"{PEOPLE:,} people to learn from, {PEOPLE:,} set aside, {FEATURES:,} features; every label is a coin, so no",
+    "classifier is right for more than half of the people. An analyst asks the holdout which features agree there",
+    "too, and adds up the best of them.",
+)
 
 
 @dataclass(frozen=True)
@@ -99,32 +123,82 @@ def by_splitting(people: int, questions: int, *, chance: float = 0.05) -> float:
     return sqrt(log(2 * questions / chance) / (2 * people / questions))
 
 
-def overfitting_story(seed: int = 1) -> str:
-    """Return the demo as text: what an analyst is told, and what is true."""
-    plain, noisy = fooled(noisy=False, seed=seed), fooled(noisy=True, seed=seed)
-    lines = [
-        f"{PEOPLE:,} people to learn from, {PEOPLE:,} set aside, {FEATURES:,} features; every label is a coin, so no",
-        "classifier is right for more than half of the people. An analyst asks the holdout which features agree there",
-        "too, and adds up the best of them.",
-        "",
-        "features kept   on training   plain holdout says   noisy holdout says   truth",
-    ]
-    lines += [
-        f"{one.features:>13}   {one.training:>11.3f}   {one.told:>18.3f}   {other.told:>18.3f}   {one.truth:>5.3f}"
-        for one, other in zip(plain, noisy, strict=True)
-    ]
-    lines += [
-        "",
-        "What a theorem promises of noisy answers (Jung et al. 2020; 100,000 people; 95 %, all answers together):",
-        "adaptive questions     noisy answers, at best    new people for each question",
-    ]
-    for questions in (100, 1_000, 10_000):
-        noise, split = (f"± {width(100_000, questions):.3f}" for width in (guaranteed, by_splitting))
-        lines.append(f"{questions:>18,}     {noise:>21}    {split:>28}")
-    last = plain[-1], noisy[-1]
-    lines += [
-        "",
-        f"A plain holdout says {last[0].told:.1%} of pure luck after {FEATURES:,} questions; with noise it says"
-        f" {last[1].told:.1%}, and the truth is half.",
-    ]
-    return "\n".join(lines)
+def overfitting_story(seed: int = 1) -> "Overfitting":
+    """Return the demo: what an analyst is told and what is true; it prints, and `plot` draws it."""
+    return Overfitting(tuple(fooled(noisy=False, seed=seed)), tuple(fooled(noisy=True, seed=seed)))
+
+
+@dataclass(frozen=True, repr=False)
+class Overfitting:
+    """What a plain holdout and a noisy one say of the same analyst's classifiers; it prints as text."""
+
+    plain: tuple[Told, ...]
+    noisy: tuple[Told, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            *WHAT_HAPPENS,
+            "",
+            "features kept   on training   plain holdout says   noisy holdout says   truth",
+        ]
+        lines += [
+            f"{one.features:>13}   {one.training:>11.3f}   {one.told:>18.3f}   {other.told:>18.3f}   {one.truth:>5.3f}"
+            for one, other in zip(self.plain, self.noisy, strict=True)
+        ]
+        lines += [
+            "",
+            f"What a theorem promises of noisy answers (Jung et al. 2020; {PROMISED_TO:,} people; 95 %, all answers"
+            " together):",
+            "adaptive questions     noisy answers, at best    new people for each question",
+        ]
+        for questions in (100, 1_000, 10_000):
+            noise, split = (f"± {width(PROMISED_TO, questions):.3f}" for width in (guaranteed, by_splitting))
+            lines.append(f"{questions:>18,}     {noise:>21}    {split:>28}")
+        plain, noisy = self.plain[-1].told, self.noisy[-1].told
+        lines += [
+            "",
+            f"A plain holdout says {plain:.1%} of pure luck after {FEATURES:,} questions; with noise it says"
+            f" {noisy:.1%}, and the truth is half.",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Return a picture of it; with a path that ends in .png, .svg or .html, write it there and return the path."""
+        plain, noisy = self.plain[-1].told, self.noisy[-1].told
+        spec = side_by_side(
+            [self._told_panel(), _promised_panel()],
+            title=f"A plain holdout says {plain:.1%} of pure luck; with noise it says {noisy:.1%}",
+            notes=[" ".join(WHAT_HAPPENS)],
+        )
+        return as_chart(spec) if path is None else write(spec, Path(path))
+
+    def _told_panel(self) -> Spec:
+        looks = {
+            "training": Look("on the training rows", PALE, "square", (2, 2)),
+            "plain": Look("a plain holdout says", RED, "triangle-up", (6, 3)),
+            "noisy": Look("a noisy holdout says", BLUE),
+            "truth": Look("the truth, of new people", GREEN, "diamond", (1, 3)),
+        }
+        points = [("training", each.features, each.training) for each in self.plain]
+        points += [("plain", each.features, each.told) for each in self.plain]
+        points += [("noisy", each.features, each.told) for each in self.noisy]
+        points += [("truth", each.features, each.truth) for each in self.plain]
+        x = Axis("features kept", log=True, values=KEPT, form=",d")
+        y = Axis("people predicted right", form=".0%", domain=(0.48, 0.74))
+        title = "What an analyst is told, where there is nothing to find"
+        return line_panel(points, looks, x=x, y=y, title=title, levels=[Level(0.5, "", below=True)])
+
+
+def _promised_panel() -> Spec:
+    looks = {
+        "noisy": Look("noisy answers, at best", BLUE),
+        "split": Look("new people for each question", ORANGE, "square", (6, 3)),
+    }
+    questions = (10, 30, 100, 300, 1_000, 3_000, 10_000)
+    points = [("noisy", each, guaranteed(PROMISED_TO, each)) for each in questions]
+    points += [("split", each, by_splitting(PROMISED_TO, each)) for each in questions]
+    x = Axis("adaptive questions", log=True, values=(10, 100, 1_000, 10_000), form=",d")
+    y = Axis("± 95 %, all answers together", form=".1f", domain=(0, 0.85))
+    return line_panel(points, looks, x=x, y=y, title=f"What a theorem promises, of {PROMISED_TO:,} people")
