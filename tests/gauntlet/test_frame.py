@@ -54,15 +54,24 @@ def test_a_planted_bug_is_killed_and_then_gone():
     assert cases.run("X01").passed
 
 
-def test_a_bug_that_raises_is_killed_and_how_is_recorded():
-    def divide(count: int) -> int:
-        raise ZeroDivisionError("scale 0")
+def divide(count: int) -> int:
+    raise ZeroDivisionError(f"scale {count}")
 
-    mutant("raises", killed_by="X01", published="here")(plant_release(divide))
+
+def test_a_bug_that_is_noticed_by_its_error_is_killed_and_how_is_recorded():
+    mutant("raises", killed_by="X01", published="here", raises="ZeroDivisionError: scale")(plant_release(divide))
     verdict = run_mutant("raises")
     assert verdict.killed
     assert verdict.how == "raised ZeroDivisionError: scale 0"
     assert product.release(17) == 10
+
+
+@pytest.mark.parametrize("raises", ["", "ValueError", "ZeroDivisionError: the noise"])
+def test_an_error_that_the_bug_does_not_name_is_no_kill(raises):
+    mutant("raises", killed_by="X01", published="here", raises=raises)(plant_release(divide))
+    verdict = run_mutant("raises")
+    assert not verdict.killed
+    assert verdict.how == "does not fit the code: raised ZeroDivisionError: scale 0"
 
 
 def test_a_bug_whose_code_no_longer_fits_has_not_been_tried():
@@ -70,17 +79,6 @@ def test_a_bug_whose_code_no_longer_fits_has_not_been_tried():
     verdict = run_mutant("two arguments")
     assert not verdict.killed
     assert verdict.how.startswith("does not fit the code: raised TypeError")
-
-
-def test_a_bug_that_expects_fewer_values_than_the_code_gives_has_not_been_tried():
-    def first_of(count: int) -> int:
-        (low,) = divmod(count, 10)
-        return low
-
-    mutant("one value", killed_by="X01", published="here")(plant_release(first_of))
-    verdict = run_mutant("one value")
-    assert not verdict.killed
-    assert verdict.how.startswith("does not fit the code: raised ValueError")
 
 
 def test_a_harmless_change_survives_so_the_runner_can_say_so():

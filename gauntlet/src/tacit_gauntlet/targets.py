@@ -119,6 +119,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "Shift": "tacit.local.estimate:Shift",
     "Counting.bounds": "tacit.local.interval:Counting.bounds",
     "Counting.unbiased": "tacit.local.interval:Counting.unbiased",
+    "LongitudinalClient.__init__": "tacit.local.client:LongitudinalClient.__init__",
     "LongitudinalClient.permanent": "tacit.local.client:LongitudinalClient._permanent",
     "LongitudinalClient.save": "tacit.local.client:LongitudinalClient._save",
     "LongitudinalClient.reports": "tacit.local.client:LongitudinalClient.reports",
@@ -136,6 +137,7 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "report_line": "tacit.local.wire:report_line",
     # tables
     "text of a frame": "tacit.tables.frames:_text",
+    "column of a frame": "tacit.tables.frames:_series",
     "optimizers_off": "tacit.tables.connection:optimizers_off",
     "LINE_END": "tacit.tables.csv:LINE_END",
     "read_header": "tacit.tables.csv:read_header",

@@ -11,23 +11,23 @@ from dataclasses import dataclass
 
 from tacit.errors import InvalidParameter
 from tacit_gauntlet.frame import case as cases
-from tacit_gauntlet.frame.case import Evidence, NotTried, Size
+from tacit_gauntlet.frame.case import Evidence, Size
 
 Plant = Callable[[], AbstractContextManager[object]]
-
-# What a planted function raises that no longer fits the code around it: the bug was not tried, so it is not killed.
-MISFITS = (TypeError, AttributeError, NameError, ImportError, KeyError, IndexError, NotTried)
-UNPACKED = "values to unpack"  # a ValueError's words where a function gives more or fewer values than it did
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A registered bug: its name, the case that must kill it, where it was published, and how to plant it."""
+    """A registered bug: its name, the case that must kill it, where it was published, and how to plant it.
+
+    `raises` is how the error begins, class and words, by which the product or the case notices it; empty for evidence.
+    """
 
     name: str
     killed_by: str
     published: str
     plant: Plant
+    raises: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Verdict:
 _mutants: dict[str, Mutant] = {}
 
 
-def mutant(name: str, *, killed_by: str, published: str) -> Callable[[Plant], Plant]:
+def mutant(name: str, *, killed_by: str, published: str, raises: str = "") -> Callable[[Plant], Plant]:
     """Register the context manager below as the bug `name`; a name is given once."""
 
     def register(plant: Plant) -> Plant:
         if name in _mutants:
             raise InvalidParameter(f"there already is a mutant '{name}'\nhint: give this one its own name")
-        _mutants[name] = Mutant(name, killed_by, published, plant)
+        _mutants[name] = Mutant(name, killed_by, published, plant, raises)
         return plant
 
     return register
@@ -67,8 +67,8 @@ def all_mutants() -> tuple[Mutant, ...]:
 def run_mutant(name: str, size: Size = "quick") -> Verdict:
     """Plant the bug, run the case that must notice it, and return whether it did.
 
-    Evidence that did not pass kills; so does an error raised by the case, whose class is recorded as how. An error of
-    the kind that a stale mutant makes kills nothing.
+    Evidence that did not pass kills; so does the error that the mutant says it is noticed by. Any other error kills
+    nothing: what was planted broke by itself, as stale code does, and nobody has noticed the bug.
     """
     if name not in _mutants:
         known = ", ".join(sorted(_mutants)) or "none"
@@ -79,10 +79,10 @@ def run_mutant(name: str, size: Size = "quick") -> Verdict:
         try:
             report = cases.run(chosen.killed_by, size)
         except Exception as error:
-            said = f"raised {type(error).__name__}: {error}"
-            if type(error) in MISFITS or (type(error) is ValueError and UNPACKED in str(error)):
-                return Verdict(chosen, killed=False, how=f"does not fit the code: {said}")
-            return Verdict(chosen, killed=True, how=said)
+            said = f"{type(error).__name__}: {error}"
+            if chosen.raises and said.startswith(chosen.raises):
+                return Verdict(chosen, killed=True, how=f"raised {said}")
+            return Verdict(chosen, killed=False, how=f"does not fit the code: raised {said}")
     if report.passed:
         return Verdict(chosen, killed=False, how="the case passed", evidence=report.evidence)
     how = "; ".join(report.evidence.lines()) or "the case failed"

@@ -118,7 +118,7 @@ def no_root() -> Iterator[None]:
 @contextmanager
 def unpaid() -> Iterator[None]:
     def for_nothing(self: Any, wanted: Any, *_: Any, **__: Any) -> Any:
-        noisy = self._release(wanted.plan)
+        noisy = self.release(wanted.plan)
         numbers = tuple(part for each in noisy.parts for part in each)
         scales = tuple(each.scale for each in wanted.plan.releases)
         return original("Fact")(wanted.key, wanted.words, numbers, scales, wanted.plan.spend.epsilon), True
@@ -135,7 +135,7 @@ def unpaid() -> Iterator[None]:
 @contextmanager
 def read_first() -> Iterator[None]:
     def eager(self: Any, wanted: Any, *args: Any, **words: Any) -> Any:
-        self._release(wanted.plan)
+        self.release(wanted.plan)
         return original("Session.learn one fact")(self, wanted, *args, **words)
 
     with planted("Session.learn one fact", eager):

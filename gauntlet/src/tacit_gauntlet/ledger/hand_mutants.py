@@ -34,7 +34,12 @@ def both_answer() -> Iterator[None]:
         yield
 
 
-@mutant("attempts without an end", killed_by="L35", published="at-least-once delivery: a poisoned job runs for ever")
+@mutant(
+    "attempts without an end",
+    killed_by="L35",
+    published="at-least-once delivery: a poisoned job runs for ever",
+    raises="LedgerError: the ledger does not verify",
+)
 @contextmanager
 def endless_attempts() -> Iterator[None]:
     """Carry a charge out as often as it is asked for."""
@@ -43,7 +48,12 @@ def endless_attempts() -> Iterator[None]:
         yield
 
 
-@mutant("a charge that dies with its worker", killed_by="L35", published="a charge is lost where a worker is killed")
+@mutant(
+    "a charge that dies with its worker",
+    killed_by="L35",
+    published="a charge is lost where a worker is killed",
+    raises="DeadRequest: this request id was charged",
+)
 @contextmanager
 def lost_charge() -> Iterator[None]:
     """Never carry a charge out again."""

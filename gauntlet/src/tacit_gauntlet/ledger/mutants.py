@@ -12,7 +12,12 @@ from tacit_gauntlet.frame.mutant import mutant
 from tacit_gauntlet.targets import original, planted
 
 
-@mutant("a batch decided on the totals before it", killed_by="L01b", published="group commit without a running total")
+@mutant(
+    "a batch decided on the totals before it",
+    killed_by="L01b",
+    published="group commit without a running total",
+    raises="LedgerError: the ledger does not verify",
+)
 @contextmanager
 def decided_before_the_batch() -> Iterator[None]:
     """Let all who share a transaction be judged by what was spent before it."""
@@ -30,7 +35,10 @@ def decided_before_the_batch() -> Iterator[None]:
 
 
 @mutant(
-    "read then write", killed_by="L01", published="time of check to time of use: totals read before the lock is taken"
+    "read then write",
+    killed_by="L01",
+    published="time of check to time of use: totals read before the lock is taken",
+    raises="LedgerError: the ledger went back",
 )
 @contextmanager
 def read_then_write() -> Iterator[None]:
@@ -191,7 +199,12 @@ def forgotten_requests() -> Iterator[None]:
         yield
 
 
-@mutant("stale totals", killed_by="L12", published="a cached remaining budget is believed after others have spent it")
+@mutant(
+    "stale totals",
+    killed_by="L12",
+    published="a cached remaining budget is believed after others have spent it",
+    raises="LedgerError: the ledger does not verify",
+)
 @contextmanager
 def stale_totals() -> Iterator[None]:
     """Believe the totals this process knows, although others have written since."""

@@ -126,7 +126,12 @@ def back_anywhere() -> Iterator[None]:
         yield
 
 
-@mutant("a correction forgets", killed_by="L19", published="a period that is entered again starts from nothing")
+@mutant(
+    "a correction forgets",
+    killed_by="L19",
+    published="a period that is entered again starts from nothing",
+    raises="LedgerError: the ledger does not verify",
+)
 @contextmanager
 def forgetful_correction() -> Iterator[None]:
     """Enter a period again as though nothing had been charged in it."""

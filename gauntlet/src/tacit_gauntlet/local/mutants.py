@@ -92,13 +92,12 @@ def fresh_noise_each_time() -> AbstractContextManager[None]:
 @mutant("a new answer for a new value, without limit", killed_by="T02", published="memos whose loss is not capped")
 def no_limit_of_values() -> AbstractContextManager[None]:
     """Draw another permanent answer for every value."""
-    permanent = original("LongitudinalClient.permanent")
+    begin = original("LongitudinalClient.__init__")
 
-    def unlimited(self: Any, code: int) -> Any:
-        self.values_most = 10**9
-        return permanent(self, code)
+    def unlimited(self: Any, survey: Any, *, memo: Any = None, values_most: int = 1) -> None:
+        begin(self, survey, memo=memo, values_most=10**9 * values_most)
 
-    return planted("LongitudinalClient.permanent", unlimited)
+    return planted("LongitudinalClient.__init__", unlimited)
 
 
 # ---- poisoning -----------------------------------------------------------------------------------------------------
@@ -254,8 +253,8 @@ def two_answers_chance() -> AbstractContextManager[None]:
     """Keep as often as with two answers, however many there are."""
     chance = original("kept_chance")
 
-    def for_two(epsilon: Fraction, *, outside: int) -> Fraction:
-        return chance(epsilon, outside=min(outside, 1))  # type: ignore[no-any-return]
+    def for_two(epsilon: Fraction, *, inside: int = 1, outside: int) -> Fraction:
+        return chance(epsilon, inside=inside, outside=min(outside, 1))  # type: ignore[no-any-return]
 
     return planted("kept_chance", for_two)
 

@@ -36,8 +36,11 @@ def variants(size: Size) -> Evidence:
     free, asked = 0, 0
     for _ in range(2 if size == "quick" else 300):
         for text in VARIANTS:
-            answer = table.sql(text).answer(epsilon=0.25)
             asked += 1
+            try:
+                answer = table.sql(text).answer(epsilon=0.25)
+            except BudgetExceeded:
+                continue
             free += answer.facts.free
             for row in answer.to_dicts():
                 found = {name.lower(): cell for name, cell in row.items()}

@@ -17,7 +17,12 @@ def nan_is_a_number() -> Iterator[None]:
         yield
 
 
-@mutant("narrow-products", killed_by="S09", published="DuckDB: products of narrow decimals overflow 18 digits")
+@mutant(
+    "narrow-products",
+    killed_by="S09",
+    published="DuckDB: products of narrow decimals overflow 18 digits",
+    raises="OutOfRangeException: Out of Range Error: Overflow in multiplication",
+)
 @contextmanager
 def narrow_products() -> Iterator[None]:
     """Decimals are multiplied as narrow as they come."""
@@ -60,7 +65,12 @@ def floor_that_raises() -> Iterator[None]:
         yield
 
 
-@mutant("text-by-bytes", killed_by="S09", published="engines count bytes, code points or graphemes")
+@mutant(
+    "text-by-bytes",
+    killed_by="S09",
+    published="engines count bytes, code points or graphemes",
+    raises="ConversionException: Conversion Error: Invalid byte",
+)
 @contextmanager
 def text_by_bytes() -> Iterator[None]:
     """SUBSTRING cuts between bytes, each beyond ASCII written out as some engines do."""
@@ -73,7 +83,12 @@ def text_by_bytes() -> Iterator[None]:
         yield
 
 
-@mutant("date-out-of-range", killed_by="S09", published="a date moved out of the calendar raises, or is in year 10000")
+@mutant(
+    "date-out-of-range",
+    killed_by="S09",
+    published="a date moved out of the calendar raises, or is in year 10000",
+    raises="OverflowError: date value out of range",
+)
 @contextmanager
 def date_out_of_range() -> Iterator[None]:
     """Times are moved wherever they go."""
@@ -216,8 +231,8 @@ def explain_skipped() -> Iterator[None]:
     """A word before SELECT is skipped."""
     parsed = original("parsed SQL")
 
-    def skip(text: str) -> Any:
-        return parsed(text[max(text.find("SELECT"), 0) :])
+    def skip(text: str, *into: Any) -> Any:
+        return parsed(text[max(text.find("SELECT"), 0) :], *into)
 
     with ExitStack() as stack:
         stack.enter_context(planted("refuse_other_statements", lambda *_: None))

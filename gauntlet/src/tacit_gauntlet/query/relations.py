@@ -81,7 +81,7 @@ def own_rows_alone(size: Size) -> Evidence:
 
 
 def _moved(before: ByUnit, after: ByUnit, gone: Any, what: str) -> list[str]:
-    left = {unit: rows for unit, rows in before.items() if gone is None or unit % WORLD != gone}
+    left = {unit: rows for unit, rows in before.items() if gone is None or unit is None or unit % WORLD != gone}
     return [] if left == after else [what]
 
 

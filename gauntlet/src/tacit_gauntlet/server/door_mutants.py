@@ -168,9 +168,13 @@ def address_in_an_error() -> Iterator[None]:
 @contextmanager
 def key_in_an_error() -> Iterator[None]:
     """Say which text is no key."""
+    key_from, problem = original("key_from"), original("LedgerError")
 
     def read(text: bytes, where: str) -> Any:
-        raise original("LedgerError")(f"{where} is not a signing key: {text.decode()}")
+        try:
+            return key_from(text, where)
+        except problem:
+            raise problem(f"{where} is not a signing key: {text.decode()}") from None
 
     with planted("key_from", read):
         yield

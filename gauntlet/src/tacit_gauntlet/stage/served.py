@@ -9,6 +9,7 @@ import os
 import signal
 import sqlite3
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tacit.ledger import Ledger, open_ledger
 from tacit.server import Desk, Listening, make_app, share_of
 from tacit.server import serve as listen
 from tacit.tables import read_catalog
+from tacit_gauntlet.frame.case import NotTried
 from tacit_gauntlet.stage.ledger import Connection, connected, private_home
 from tacit_gauntlet.stage.postgres_server import fresh_schema, is_here, server, server_programs
 from tacit_gauntlet.stage.racing import run_together
@@ -143,13 +145,17 @@ def _running(home: Path, workers: int, turns: int, patience: float) -> Iterator[
         try:
             listening = Listening(port=0, patience=patience)
             listen(lambda: _opened(home, workers, turns), listening, ready=lambda at: _tell(write, at), workers=workers)
+        except Exception:
+            traceback.print_exc()
         finally:
             os._exit(0)
     os.close(write)
     try:
         with os.fdopen(read) as told:
-            port = int(told.readline())
-        yield Served(port, process)
+            port = told.readline()
+        if not port:
+            raise NotTried("the server has ended before it listened; its last words are on the error stream")
+        yield Served(int(port), process)
     finally:
         os.kill(process, signal.SIGTERM)
         os.waitpid(process, 0)

@@ -41,7 +41,12 @@ def kept_by_question() -> Iterator[None]:
         yield
 
 
-@mutant("request ids shared by all analysts", killed_by="Q17", published="idempotency keys that are not per caller")
+@mutant(
+    "request ids shared by all analysts",
+    killed_by="Q17",
+    published="idempotency keys that are not per caller",
+    raises="InvalidParameter: request_id was used for another question",
+)
 @contextmanager
 def shared_request_ids() -> Iterator[None]:
     """Leave the analyst out of what a request is known by."""

@@ -7,6 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
+
 from tacit.errors import EngineError, QueryRefused
 from tacit_gauntlet.frame.mutant import Plant, mutant
 from tacit_gauntlet.stage.table import in_sql
@@ -62,8 +64,7 @@ def _one_lower(threshold_for: Callable[..., Any]) -> Callable[..., Any]:
     return lower
 
 
-def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any, learn: Any) -> Any:
-    del learn
+def _reads_before_charging(self: Any, query: Any, *, spend: Any, request_id: Any, analyst: Any, **_: Any) -> Any:
     plan = original("make_plan")(query, self.declaration, spend)
     exact = self.engine.aggregate(plan, original("fresh_bytes")(original("SALT_BYTES")).hex())
     released = original("release")(plan, exact)
@@ -133,6 +134,11 @@ def _rfc_quotes(backend: Any, paths: Any, *, name: str) -> Any:
     return backend.read_csv(list(paths), table_name=name, parallel=False, **text, **bent)
 
 
+def _inferred(series: Any, _name: str) -> Any:
+    array = pa.array(series, from_pandas=True)
+    return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+
+
 def _by_arrival(rows: Any, keys: Any, plan: Any, _salt: str) -> Any:
     ibis: Any = original("ibis")
     numbered = rows.mutate(arrival=ibis.row_number())
@@ -141,7 +147,7 @@ def _by_arrival(rows: Any, keys: Any, plan: Any, _salt: str) -> Any:
     return ranked.filter(ranked["row_place"] < plan.rows_per_unit).drop("row_place", "arrival")
 
 
-def _exact(each: Any, plan: Any, exact: Any) -> list[list[int]]:
+def _exact(each: Any, plan: Any, exact: Any, **_: Any) -> list[list[int]]:
     return [exact.part(part, plan) for part in each.parts]
 
 
@@ -416,7 +422,7 @@ bug(
     "cells guessed from a frame",
     killed_by="Q05",
     published="Arrow infers an object column's type from its cells, and quotes one that does not fit",
-    swap=lambda: [("text of a frame", lambda cell: cell)],
+    swap=lambda: [("column of a frame", _inferred)],
 )
 bug(
     "noise forgotten",

@@ -175,7 +175,7 @@ def _failing_engine() -> list[str]:
             try:
                 table.count().answer(epsilon=1)
                 failures.append("a failed engine was answered")
-            except EngineError as error:
+            except (EngineError, ValueError) as error:
                 said.add(str(error))
         if table.session.ledger.spent(table.session.registered) == before:
             failures.append("a failed engine was not charged for")
