@@ -70,9 +70,9 @@ def results() -> Iterator[Figure | Seconds | Absent]:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         _write(home)
-        tokens = _people(home)
+        tokens = people(home, ANALYSTS)
         yield Seconds("start, with its tables open", min(_start_seconds(home) for _ in range(3)), 2.0)
-        with _serving(home) as server:
+        with serving(home) as server:
             if shutil.which("wrk") is None:
                 yield Absent("plans, stored and fresh answers a second", "wrk is not installed (Debian's package)")
             else:
@@ -221,7 +221,7 @@ def _seconds(text: str) -> float:
 
 
 @contextmanager
-def _serving(home: Path) -> Iterator[Server]:
+def serving(home: Path) -> Iterator[Server]:
     # as it is where it was installed: modules are compiled to bytecode once
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(home / "bytecode")}
     process = subprocess.Popen(
@@ -244,7 +244,7 @@ def _serving(home: Path) -> Iterator[Server]:
 
 def _start_seconds(home: Path) -> float:
     began = time.monotonic()
-    with _serving(home):
+    with serving(home):
         return time.monotonic() - began
 
 
@@ -255,12 +255,12 @@ def _write(home: Path) -> None:
     (home / "tacit.toml").write_text(CATALOG)
 
 
-def _people(home: Path) -> list[str]:
-    """Return a token of each analyst."""
+def people(home: Path, number: int) -> list[str]:
+    """Return a token of each of so many analysts."""
     from tacit.ledger import open_ledger
 
     with open_ledger(home / "ledger.db") as ledger:
-        names = [f"analyst {number}" for number in range(ANALYSTS)]
+        names = [f"analyst {each}" for each in range(number)]
         for name in names:
             ledger.add_person(name)
         return [ledger.new_token(name) for name in names]

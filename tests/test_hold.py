@@ -49,6 +49,29 @@ def test_what_was_computed_is_written_half_way_to_its_tick(taken: float, written
     assert watch.time - 50 + clock.seconds_left() == pytest.approx(leaves)
 
 
+@pytest.mark.parametrize(
+    ("taken", "written", "leaves"),
+    [
+        ([0.1, 0.9], [1, 2], 4),
+        ([0.3, 0.1, 0.9], [1, 2, 3], 4),
+        ([0.9, 0.1, 1.1], [1, 2, 4], 8),  # the answer missed its half tick
+        ([5.0, 0.1, 0.1], [8, 9, 10], 16),  # what was learned first took long, and does not multiply the rest
+        ([0.1] * 5, [1, 2, 3, 4, 5], 8),
+    ],
+)
+def test_each_part_of_a_call_is_written_on_a_half_tick_of_its_own(
+    taken: list[float], written: list[float], leaves: float
+) -> None:
+    watch = Watch()
+    clock = PublicClock(Fraction(2), watch.now, watch.sleep)
+    clock.is_past_charge = True
+    for each, due in zip(taken, written, strict=True):
+        watch.time += each
+        clock.wait_to_write()
+        assert watch.time - 50 == pytest.approx(due)
+    assert watch.time - 50 + clock.seconds_left() == pytest.approx(leaves)
+
+
 def test_what_was_not_charged_leaves_at_once() -> None:
     clock = PublicClock(Fraction(2), Watch().now)
     assert clock.seconds_left() == 0

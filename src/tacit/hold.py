@@ -4,7 +4,8 @@ One person with many rows makes an answer slower, and so do a predicate that is 
 fails early. So nothing that happens after a charge leaves when it is ready. It leaves at the first public tick: T after
 the question was asked, or 2T, 4T, 8T. T is declared for a table and no secret. A refusal before the charge depends on
 public facts alone, and is told at once. Half-way to its tick an answer is written to the ledger, whose entries have
-times too: a receipt and a certificate tell no more than the tick does.
+times too: a receipt and a certificate tell no more than the tick does. What a question learns first is written T/2 (or
+T, 2T …) after the entry before, and the answer leaves at the first of the question's own ticks after all of it.
 
 `holding` waits by itself. A server, whose threads have other things to do, hands over a `PublicClock` with `noting`,
 and waits as it likes. `past_the_charge` is called by the one way to pay (paying.py) as soon as there is a charge, or an
@@ -38,35 +39,39 @@ class PublicClock:
     began: float = field(default=0.0, init=False)
     is_past_charge: bool = field(default=False, init=False)
     has_charged: bool = field(default=False, init=False)  # anything in this call, a fact too
-    least_tick: int = field(default=0, init=False)  # that of what was written to the ledger
+    written: Fraction = field(default=Fraction(0), init=False)  # how long after the beginning the last entry was due
 
     def __post_init__(self) -> None:
         self.began = self.now()
 
-    def tick(self) -> int:
-        """Return the number of the next tick: 0 is `every` after the beginning, 1 is twice as long after, and so on."""
-        return max(self._first(self.every), self.least_tick)
-
     def wait_to_write(self) -> None:
-        """Wait until half-way to a tick: what was computed is written then, and a failure waits as long."""
-        self.least_tick = max(self._first(self.every / 2), self.least_tick)
-        writes = Fraction(self.began) + self.every / 2 * 2**self.least_tick
-        self.wait(max(float(writes - Fraction(self.now())), 0.0))
+        """Wait for half a tick, or twice, four times … as long, after an entry: what was computed is written then.
 
-    def _first(self, every: Fraction) -> int:
-        """Return the first number of `every`, twice, four times it … that is not over."""
-        taken = Fraction(self.now()) - Fraction(self.began)
-        number = 0
-        while every * 2**number < taken:
-            number += 1
-        return number
+        A failure waits as long. What a call learns first is so written too, and each part has its own half tick.
+        """
+        every, due = self.every / 2, self._taken() - self.written
+        self.written += every * 2 ** _first(every, due)
+        self.wait(max(float(self.written - self._taken()), 0.0))
 
     def seconds_left(self) -> float:
         """Return how long an outcome that is ready now has to wait: not at all if nothing was charged."""
         if not self.is_past_charge:
             return 0.0
-        leaves = Fraction(self.began) + self.every * 2 ** self.tick()
-        return max(float(leaves - Fraction(self.now())), 0.0)
+        leaves = self.every * 2 ** _first(self.every, self._taken())
+        if leaves <= self.written:  # it leaves after what was written
+            leaves *= 2
+        return max(float(leaves - self._taken()), 0.0)
+
+    def _taken(self) -> Fraction:
+        return Fraction(self.now()) - Fraction(self.began)
+
+
+def _first(every: Fraction, taken: Fraction) -> int:
+    """Return the first number n for which `every` times 2^n is not over yet."""
+    number = 0
+    while every * 2**number < taken:
+        number += 1
+    return number
 
 
 _CURRENT: ContextVar[PublicClock | None] = ContextVar("tacit_public_clock", default=None)

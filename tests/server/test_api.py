@@ -1,9 +1,11 @@
 """The routes: what each gives, to whom, and in which words."""
 
 import json
+from urllib.parse import quote
 
 import pytest
 
+from tacit.errors import LedgerError
 from tacit.server.wording import _QUESTION, _SPENDING
 from tests.server.conftest import House
 
@@ -137,3 +139,37 @@ def test_the_openapi_document_names_every_route(house: House) -> None:
     assert "Idempotency-Key" in [each["name"] for each in asked["parameters"]]
     assert "application/problem+json" in asked["responses"]["default"]["content"]
     assert {"/health", "/api/v1/tables", "/api/v1/tables/{table}/questions"} <= set(paths)
+
+
+def test_an_address_asked_another_way_says_so(house: House) -> None:
+    reply = house.send("PUT", "/api/v1/tables/visits/questions")
+    assert reply.status_code == 405
+    assert reply.headers["allow"] == "POST"
+    assert reply.json()["type"] == "urn:tacit:not-this-way"
+
+
+def test_the_machines_own_people_alone_are_told_what_is_wrong_with_the_ledger(
+    house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise LedgerError("the key at /srv/secret/signing.key is another\nhint: copy it from db.example.org")
+
+    monkeypatch.setattr(house.desk.ledger, "reserve", gone)
+    reply = house.ask({"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"})
+    assert reply.status_code == 503
+    assert "/srv" not in reply.text
+    assert "example.org" not in reply.text
+    assert "/srv/secret/signing.key is another" in caplog.text
+
+
+def test_each_row_has_a_cell_for_each_name_and_lower_ends_stand_apart(house: House) -> None:
+    reply = house.ask({"sql": "SELECT COUNT(*) AS n FROM visits WHERE days > 1", "epsilon": "1"}).json()
+    assert {len(row) for row in reply["cells"]["rows"]} == {len(reply["cells"]["names"])}
+    assert [len(ends) for ends in reply["at_least"].values()] in ([], [1])
+
+
+@pytest.mark.parametrize("key", ["a/b c", "a?b#c", "%2F", "/"])
+def test_every_key_finds_its_answer(house: House, key: str) -> None:
+    first = house.ask({"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}, key=key)
+    found = house.send("GET", f"/api/v1/questions/{quote(key, safe='')}")
+    assert (found.status_code, found.content) == (200, first.content)

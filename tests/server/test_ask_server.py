@@ -58,3 +58,24 @@ def test_the_token_is_in_the_environment(
     code, _, err = command("ask", "visits", COUNT, "--epsilon", 1, *WHERE)
     assert code == 2
     assert "TACIT_TOKEN" in err
+
+
+def test_what_a_token_may_ask_and_spend_is_listed(command: Callable[..., tuple[Any, str, str]]) -> None:
+    code, out, _ = command("tables", *WHERE)
+    assert code == 0
+    assert "'visits', protected by patient" in out
+    assert "answers leave" in out
+    code, out, _ = command("budget", *WHERE)
+    assert code == 0
+    assert "visits: left: ε = 20" in out
+    assert command("tables", "--catalog", "x.toml", *WHERE)[0] == 2
+    assert command("budget", *WHERE, "grant", "visits", "--epsilon", 1)[0] == 2
+
+
+def test_a_wrong_token_is_told_where_one_belongs(
+    command: Callable[..., tuple[Any, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TACIT_TOKEN", "tacit_nobody")
+    code, _, err = command("tables", *WHERE)
+    assert code == 2
+    assert "TACIT_TOKEN" in err

@@ -109,8 +109,20 @@ def test_commands_act_on_a_server(
     assert "revoked" in run("budget", "revoke", "visits", "--analyst", "ben", "--reason", "over")
     assert run("people", "token", "end", secret[6:22], "--reason", "lost") == "ended, for the record\n"
     assert "lost (by ada, over HTTP)" in run("ledger", "show", "--last", 1)
+    assert "is not among this ledger's people yet" in run(
+        "budget", "grant", "visits", "--epsilon", 1, "--analyst", "zoe", "--reason", "soon"
+    )
+    assert "for zoe soon" in run("budget", "list")
     exported = [json.loads(line) for line in run("ledger", "export").splitlines()]
     assert len(exported) == house.desk.ledger.length()
     entry = Server(WireInHere(house, ada))["visits"].sql(COUNT).answer(epsilon=1).facts.receipt["entry"]
     assert verify_certificate(json.loads(run("certificate", entry)))["number"] == entry
+    shown = run("ledger", "show", entry)
+    assert "asked: SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward" in shown
+    assert "± 95 %" in shown
+    assert "in the ledger's sums: ε = 1" in shown
     assert run("people", "end", "ben", "--reason", "over") == "ben: analyst, visits, ended\n"
+    with pytest.raises(SystemExit) as stopped:
+        main(["ledger", "show", "9999", *WHERE])
+    assert stopped.value.code == 2
+    assert "no entry 9999 that this token may read" in capsys.readouterr().err

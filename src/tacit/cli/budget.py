@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Loss
 
 BAR = 20
+NO_TABLES = "no table that this token may ask"
 
 LedgerPath = Annotated[
     str | None,
@@ -26,13 +27,17 @@ app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
 
 @app.callback(invoke_without_command=True)
-def budget(context: typer.Context, *, ledger: LedgerPath = None) -> None:
-    """Show, for each table and analyst, the budget, what is spent and what is left.
+def budget(context: typer.Context, *, ledger: LedgerPath = None, server: ServerAddress = None) -> None:
+    """Show, for each table and analyst, the budget, what is spent and left; on a server, what is left to a token.
 
     Example: `tacit budget --ledger study.db`
     """
     context.obj = ledger
-    if context.invoked_subcommand is None:
+    if server is not None:
+        if context.invoked_subcommand is not None or ledger is not None:
+            raise InvalidParameter("--server stands after the command\nhint: tacit budget grant ... --server URL")
+        say("\n".join(f"{name}: left: {table.left}" for name, table in connected(server).items()) or NO_TABLES)
+    elif context.invoked_subcommand is None:
         from tacit.ledger import open_ledger
 
         with open_ledger(ledger, create=False) as opened:
@@ -64,7 +69,6 @@ def grant(
     Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
     """
     from tacit.ledger import open_ledger
-    from tacit.privacy import large_words
 
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
     if server is not None:
@@ -72,7 +76,9 @@ def grant(
             raise InvalidParameter(
                 "these options are given where the ledger is, and not with --server\nhint: leave them out"
             )
-        say(connected(server).grant(table, loss, analyst=analyst, period=period, reason=reason))
+        said = connected(server).grant(table, loss, analyst=analyst, period=period, reason=reason)
+        _warn_if_large(loss)
+        say(said)
         return
     with open_ledger(ledger or context.obj, create=False) as opened:
         given = opened.grant(
@@ -88,9 +94,7 @@ def grant(
         statuses = () if granted is None or analyst == "*" else opened.budget_status(granted, analyst)
         unknown = analyst not in (None, "*") and opened.has_people() and opened.person(analyst) is None
         left = "".join(f"; left: {one.words_left}" for one in statuses if one.budget == given)
-    large = large_words(getattr(loss, "epsilon", Fraction(0)))
-    if large is not None:
-        say(f"tacit: warning: {large}", err=True)
+    _warn_if_large(loss)
     say(f"{table}: {given} from now on{left}")
     if unknown:
         say(f"tacit: '{analyst}' is not among this ledger's people yet: tacit people add {analyst}", err=True)
@@ -122,13 +126,18 @@ def revoke(
 
 
 @app.command(name="list")
-def list_grants(context: typer.Context, *, ledger: LedgerPath = None) -> None:
+def list_grants(context: typer.Context, *, ledger: LedgerPath = None, server: ServerAddress = None) -> None:
     """List every budget that was declared, granted or revoked, in order, with its reason.
 
     Example: `tacit budget list`
     """
     from tacit.ledger import budget_from, open_ledger
 
+    if server is not None:
+        for record in connected(server).entry_records():
+            if record["kind"] == "budget":
+                say(record["text"])
+        return
     with open_ledger(ledger or context.obj, create=False) as opened:
         names: dict[str, list[str]] = {}
         for table in opened.tables():
@@ -139,6 +148,14 @@ def list_grants(context: typer.Context, *, ledger: LedgerPath = None) -> None:
                 whose = ", ".join(sorted(names.get(given.cohort, ["?"])))
                 about = f"{whose}: {given}  {entry.record['reason']}".rstrip()
                 say(f"{entry.number:>7}  {entry.record['time'][:19]}  {about}")
+
+
+def _warn_if_large(loss: "Loss") -> None:
+    from tacit.privacy import large_words
+
+    large = large_words(getattr(loss, "epsilon", Fraction(0)))
+    if large is not None:
+        say(f"tacit: warning: {large}", err=True)
 
 
 def read_loss(*, epsilon: str | None, delta: str, rho: str | None) -> "Loss":

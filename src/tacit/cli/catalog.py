@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
+from tacit.cli.books import ServerAddress, connected
+from tacit.cli.budget import NO_TABLES
 from tacit.cli.column_options import known_table, named, read_ends, read_key_list
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
@@ -22,6 +24,7 @@ from tacit.files import read_small
 
 if TYPE_CHECKING:
     from tacit.ledger import Ledger
+    from tacit.remote import RemoteTable
     from tacit.tables import CatalogEntry
 
 
@@ -233,7 +236,7 @@ def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]
         return [f"# {title}  # {kind}", "# between = [LOW, HIGH]  # learned if left out; a known range is more exact"]
     if kind == "other":
         return [f"# {title}  # cannot be read, so it is in no question"]
-    keys = "# keys = [A, B]  # if the groups are public; without, they are found privately"
+    keys = '# keys = ["A", "B"]  # if the groups are public; without, they are found privately'
     if draft.is_csv and kind == "text":
         return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]
     return [f"# {title}  # {kind}", keys]
@@ -321,11 +324,17 @@ def tables(
     catalog: Annotated[
         str | None, typer.Option(metavar="FILE", help="The catalog, if not ./tacit.toml.", show_default=False)
     ] = None,
+    server: ServerAddress = None,
 ) -> None:
-    """List the tables of the tacit.toml: unit, bounds, what is public, budget and what is left of it.
+    """List the tables of the tacit.toml, or of a server: unit, bounds, what is public, budget and what is left of it.
 
     Example: `tacit tables`
     """
+    if server is not None:
+        if catalog is not None:
+            raise InvalidParameter("--catalog is for tables here, and --server for others\nhint: give one of them")
+        say("\n\n".join(map(describe_there, connected(server).values())) or NO_TABLES)
+        return
     from tacit.ledger import open_ledger
     from tacit.tables import FILE_NAME, read_catalog
 
@@ -344,6 +353,12 @@ def tables(
     say("\n\n".join(shown))
     if any(MISTAKEN in each for each in shown):
         raise typer.Exit(2)
+
+
+def describe_there(table: "RemoteTable") -> str:
+    """Return what a server says of one table."""
+    clock = f"answers leave {table.hold} after a question, or 2, 4, 8 ... times as long after it"
+    return f"{table.describe()}\n{clock}\nleft: {table.left}"
 
 
 def describe(entry: "CatalogEntry", ledger: "Ledger | None") -> str:

@@ -6,7 +6,6 @@ Anyone who has a certificate's file can verify it, without the ledger.
 import json
 from collections import deque
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tacit.ledger import Entry, Ledger, RegisteredTable
+    from tacit.remote import Server
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
@@ -49,8 +49,8 @@ def show(
     if last < 1:
         raise InvalidParameter("--last must be at least 1")
     if server is not None:
-        lines = connected(server).entry_lines(1 if number is None else number)
-        for line in deque(lines, last) if number is None else islice(lines, 1):
+        there = connected(server)
+        for line in deque(there.entry_lines(), last) if number is None else in_full_there(there, number):
             say(line)
         return
     with open_ledger(ledger, create=False) as opened:
@@ -237,6 +237,26 @@ def in_full(ledger: "Ledger", number: int, tables: "Mapping[str, RegisteredTable
     if table is not None:
         lines.append(f"left now: {ledger.left(table, record['analyst'])}")
     return lines
+
+
+def in_full_there(server: "Server", number: int) -> list[str]:
+    """Return one entry of a server's ledger as lines; of a charge or an answer: who asked what, and the numbers."""
+    record = next(server.entry_records(number), None)
+    if record is None or record["number"] != number:
+        raise InvalidParameter(
+            f"there is no entry {number} that this token may read\nhint: tacit ledger show --server URL"
+        )
+    lines = [str(record["text"]), f"hash {record['hash']}"]
+    if record["kind"] not in {"charge", "answer"}:
+        return lines
+    try:
+        found = server.certificate(number)
+    except InvalidParameter:
+        return [*lines, "no answer was stored: the charge stands"]
+    if found["number"] != number:
+        lines.append(str(next(server.entry_records(found["number"]))["text"]))
+    asked = [] if found.get("question") is None else ["", *question_lines(found["question"], found.get("shown"))]
+    return [*lines, *asked, "", f"in the ledger's sums: {_sums(found['loss'])}"]
 
 
 def _learned_first(ledger: "Ledger", answer: "Entry | None") -> "list[Entry]":

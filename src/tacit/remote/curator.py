@@ -66,7 +66,8 @@ class Curator:
         """Set the budget of a table's people from now on, and return it in words; what was spent stays spent."""
         asked = {"table": name, **_amounts(budget), "reason": reason, **_whose(analyst, period)}
         found = self._post("grants", asked)
-        return f"{found['table']}: {found['budget']} from now on" + _left(found)
+        note = "" if found.get("note") is None else f"\n{found['note']}"
+        return f"{found['table']}: {found['budget']} from now on{_left(found)}{note}"
 
     def revoke(self, name: str, *, analyst: str | None = None, period: str | None = None, reason: str) -> str:
         """Let nothing more be spent under a budget, from now on and for the record."""

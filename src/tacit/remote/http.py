@@ -153,6 +153,8 @@ def problem_from(status: int, reply: Reply) -> TacitError:
     kind = found if isinstance(found, type) and issubclass(found, TacitError) else InvalidParameter
     detail = known.get("detail") if isinstance(known.get("detail"), str) else f"the server answered {status}"
     hint = f"\nhint: {known['hint']}" if isinstance(known.get("hint"), str) and known["hint"] else ""
+    if status == 401:
+        hint = "\nhint: the curator makes tokens; in a terminal, it is the variable TACIT_TOKEN"
     return kind(printable(f"{detail}{hint}", keeping="\n"))
 
 

@@ -125,7 +125,7 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
     async def public(request: Request, name: str) -> Response:
         return json_reply(await desk.public(await who(request), name))
 
-    @app.get("/api/v1/questions/{key}", summary="The answer to a question that was asked with this key")
+    @app.get("/api/v1/questions/{key:path}", summary="The answer to a question that was asked with this key")
     async def question(request: Request, key: str) -> Response:
         given = await desk.again(await who(request), key)
         return json_reply({"answer": "not yet"}, 202) if given is None else _given(given, key)
@@ -139,10 +139,17 @@ def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
 
 def _as_problem(error: Exception) -> Problem:
     if isinstance(error, HTTPException):
-        error = unknown("page") if error.status_code == 404 else Problem("refused", error.status_code, "not this way")
+        error = unknown("page") if error.status_code == 404 else _not_this_way(error)
     if isinstance(error, RequestValidationError):
         error = unknown("page")
     return told(error)
+
+
+def _not_this_way(error: HTTPException) -> Problem:
+    hint = "GET /api/v1/openapi.json has every address, and what may be done there"
+    return Problem(
+        "not-this-way", error.status_code, "this address is not asked this way", hint, headers=error.headers or {}
+    )
 
 
 def _problem(error: Exception, scope: Scope) -> Response:

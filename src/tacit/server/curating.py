@@ -161,7 +161,9 @@ def grant(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, A
     if registered is not None and given.analyst != "*":
         statuses = desk.ledger.budget_status(registered, given.analyst)
     left = next((one.words_left for one in statuses if one.budget == given), None)
-    return {"table": table, "budget": str(given), "left": left}
+    is_known = given.analyst in (None, "*") or desk.ledger.person(given.analyst) is not None
+    note = None if is_known else f"'{given.analyst}' is not among this ledger's people yet"
+    return {"table": table, "budget": str(given), "left": left, "note": note}
 
 
 def _loss(record: Mapping[str, Any]) -> Loss:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from tacit.answer import Answer, answer_record
 from tacit.door import Catalog, Description, Question, Table, left_record, travelled_question, what_is_left
 from tacit.engine import warm_up
-from tacit.errors import BeingAnswered, InvalidParameter, QueryRefused, TacitError
+from tacit.errors import BeingAnswered, InvalidParameter, LedgerError, QueryRefused, TacitError, printable
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
@@ -395,10 +395,19 @@ def _standing(person: Person) -> Hashable:
 
 
 def told(error: Exception) -> Problem:
-    """Return an error as the problem that leaves; the log has its class, and nothing of its text."""
+    """Return an error as the problem that leaves; of one that is not ours the log has its class, and nothing more.
+
+    What is wrong with the ledger names files, addresses and keys of the machine: that is for its own people.
+    """
     if not isinstance(error, TacitError | Problem):
         log.error("unexpected %s", type(error).__name__)
-    return problem_of(error)
+    problem = problem_of(error)
+    if problem.kind == "unavailable" and isinstance(error, LedgerError):
+        log.error("the ledger cannot be used: %s", printable(str(error)))
+        return replace(
+            problem, detail="the ledger cannot be used now", hint="ask the curator: the server's log says why"
+        )
+    return problem
 
 
 def _mark(path: Path) -> tuple[int, ...]:

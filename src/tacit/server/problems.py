@@ -43,6 +43,7 @@ _TITLES = {
     "refused-after-learning": "The question was refused; what was learned for it first is charged, and kept",
     "unauthorised": "A token is needed that may do this",
     "unknown": "There is nothing here that this token may see",
+    "not-this-way": "This address is there, and not for this",
     "too-many": "Too many requests at once",
     "too-large": "The body is too large",
     "unavailable": "The ledger cannot be used now, so nothing is answered",

@@ -50,7 +50,7 @@ class Watching:
 
     def note(self, scope: Any, status: int, problem: str | None) -> None:
         """Count a reply that leaves, and log it: who asked which route, and the class of what was wrong."""
-        route = getattr(scope.get("route"), "path", "none")
+        route = getattr(scope.get("route"), "path_format", "none")
         method = scope["method"] if route != "none" and scope["method"] in METHODS else "any"
         key = (method, route, status)
         if key in self._left or len(self._left) < SERIES_MAX:

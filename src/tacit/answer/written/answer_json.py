@@ -19,22 +19,17 @@ _STATED = ("loss", "unit", "neighbours", "durable", "free", "version", "has_chan
 def answer_record(answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON values."""
     facts = answer.facts
-    lower = sorted(answer.lower_ends)
-    beside = zip(*(answer.lower_ends[name] for name in lower), strict=True) if lower else ((),) * len(answer)
     return {
         "format": FORMAT,
         "columns": list(answer.columns),
         "types": dict(answer.types),
         "aggregates": list(answer.aggregates),
         "kinds": dict(answer.kinds),
-        "at_least": lower,
         "cells": {
             "names": answer.names,
-            "rows": [
-                [cell(value) for value in (*(row[name] for name in answer.names), *ends)]
-                for row, ends in zip(answer.rows, beside, strict=True)
-            ],
+            "rows": [[cell(row[name]) for name in answer.names] for row in answer.rows],
         },
+        "at_least": {name: [cell(value) for value in ends] for name, ends in answer.lower_ends.items()},
         "facts": {
             **{name: tagged(_plain(getattr(facts, name))) for name in _STATED},
             "confidence": str(facts.confidence),
@@ -56,10 +51,9 @@ def answer_from(
         if record["format"] != FORMAT:
             raise InvalidParameter("this answer is of a newer version of tacit\nhint: update tacit to read it")
         facts = record["facts"]
-        lower = list(record["at_least"])
         names = list(record["cells"]["names"])
         rows = record["cells"]["rows"]
-        columns = [[untagged(row[place]) for row in rows] for place in range(len(names) + len(lower))]
+        columns = [[untagged(row[place]) for row in rows] for place in range(len(names))]
         info = AnswerInfo(
             **{name: untagged(facts[name]) for name in _STATED},
             left=left,
@@ -67,14 +61,14 @@ def answer_from(
             notes=tuple(facts["notes"]),
         )
         return Answer(
-            Rows(dict(zip(names, columns, strict=False))),
+            Rows(dict(zip(names, columns, strict=True))),
             tuple(record["columns"]),
             record["types"],
             tuple(record["aggregates"]),
             info,
             record["kinds"],
             certify,
-            dict(zip(lower, columns[len(names) :], strict=True)),
+            {name: [untagged(value) for value in ends] for name, ends in record["at_least"].items()},
         )
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise InvalidParameter(
