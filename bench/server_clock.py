@@ -76,7 +76,7 @@ def kinds() -> list[Kind]:
         Kind("10⁴ of 10⁵ rows are one's", ("short", "heavier"), "days <> {number}", "300ms", 6, 2000),
         Kind("one has long texts", ("short", "long"), "UPPER(note) <> 'N{number}'", "300ms", 6, 1000),
         Kind("no row at all", ("short", "empty"), "days <> -{number}", "300ms", 6, 1000),
-        Kind("the source fails", ("short", "gone"), "days > {number}", "300ms", 6, 1000),
+        Kind("the source fails", ("short", "broken"), "days < {number}", "300ms", 6, 1000),
     ]
 
 
@@ -104,8 +104,11 @@ def measured(kind: Kind) -> Kind:
         tokens = people(home, kind.clients)
         with serving(home) as server:
             _asked(server, tokens, replace(kind, pairs=8 * kind.clients, took=[]), first=10**6)  # it opens its tables
-            if "gone" in kind.tables:
-                (home / "gone.parquet").write_bytes(b"gone")
+            if "broken" in kind.tables:  # its schema can still be read, and its rows cannot
+                written = (home / "broken.parquet").read_bytes()
+                (home / "broken.parquet").write_bytes(
+                    b"PAR1" + bytes(len(written) // 2) + written[len(written) // 2 + 4 :]
+                )
             _asked(server, tokens, kind, first=10**7)
     return kind
 

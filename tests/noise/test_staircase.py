@@ -168,6 +168,11 @@ def test_the_plan_says_so():
     assert "staircase noise, level over" in str(people().sum("x").plan(epsilon=5))
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**17), Fraction(1, 10**30)])
+def test_a_width_is_chosen_for_a_loss_that_a_float_cannot_tell_from_none(epsilon: Fraction):
+    assert 1 <= staircase_for(50, epsilon).width <= 50
+
+
 def test_a_width_outside_the_sensitivity_is_refused():
     with pytest.raises(tacit.InvalidParameter, match="width"):
         StaircaseLaw(Fraction(1), 3, 4)

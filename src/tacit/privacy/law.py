@@ -298,13 +298,13 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
     Any width is as private; floating point only chooses among them.
     """
     size, loss = sensitivity, min(float(epsilon), 700.0)
-    b = math.exp(-loss)
+    b, gap = math.exp(-loss), -math.expm1(-loss)  # gap is 1 - b, and not 0 however small the loss
 
     def top(width: int) -> float:
-        return (1 - b) / (2 * width + 2 * b * (size - width) - (1 - b))
+        return gap / (2 * width + 2 * b * (size - width) - gap)
 
     def error(width: int) -> float:
-        outer = b * size * (2 * width + size - 1) / 2 / (1 - b) + (size * b / (1 - b)) ** 2
+        outer = b * size * (2 * width + size - 1) / 2 / gap + (size * b / gap) ** 2
         return 2 * top(width) * (width * (width - 1) / 2 + outer)
 
     def reach(width: int) -> int:
@@ -314,7 +314,7 @@ def staircase_for(sensitivity: int, epsilon: Fraction) -> StaircaseLaw:
             return math.ceil(((1 - MISSED) / top(width) - 1) / 2)
         level = math.ceil(math.log(left / MISSED) / loss)
         before = left * math.exp(-loss * (level - 1))
-        return width - 1 + size * (level - 1) + math.ceil(size * (before - MISSED) / (before * (1 - b)))
+        return width - 1 + size * (level - 1) + math.ceil(size * (before - MISSED) / (before * gap))
 
     best = min(max(1, round(size / (1 + math.exp(loss / 2)))), size)
     low, high = best, size + 1
