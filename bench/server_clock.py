@@ -39,6 +39,7 @@ budget = {{ epsilon = 1000000 }}
 hold = "{hold}"
 rows_per_unit = 2
 groups_per_unit = 2
+most_rows_per_unit = 2
 [tables.{name}.columns.ward]
 keys = ["A", "B", "C"]
 """

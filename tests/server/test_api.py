@@ -1,11 +1,14 @@
 """The routes: what each gives, to whom, and in which words."""
 
+import asyncio
 import json
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from tacit.errors import LedgerError
+from tacit.server.app import make_app
 from tacit.server.wording import _QUESTION, _SPENDING
 from tests.server.conftest import House
 
@@ -173,3 +176,13 @@ def test_every_key_finds_its_answer(house: House, key: str) -> None:
     first = house.ask({"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}, key=key)
     found = house.send("GET", f"/api/v1/questions/{quote(key, safe='')}")
     assert (found.status_code, found.content) == (200, first.content)
+
+
+def test_a_browser_that_came_encrypted_does_not_come_back_without(house: House) -> None:
+    async def headers(scheme: str) -> httpx.Headers:
+        transport = httpx.ASGITransport(make_app(house.desk))
+        async with httpx.AsyncClient(transport=transport, base_url=f"{scheme}://test") as client:
+            return (await client.get("/health")).headers
+
+    assert asyncio.run(headers("https"))["strict-transport-security"] == "max-age=31536000"
+    assert "strict-transport-security" not in asyncio.run(headers("http"))

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tacit.ledger import Ledger, open_ledger
@@ -45,12 +47,37 @@ def test_a_person_is_let_in_given_a_token_and_ended_over_http(own: tuple[House, 
     assert over.json()["ended"] is True
 
 
+def test_a_budget_of_people_in_several_tables_is_granted_by_a_curator_of_all(
+    open_house: Callable[..., House], folder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = folder / "tacit.toml"
+    text = catalog.read_text().replace("budget = { epsilon = 5 }", 'same_people_as = "visits"')
+    catalog.write_text(text.replace('unit = "person"', 'unit = "patient"'))
+    pq.write_table(pa.table({"patient": [1, 2], "income": [10, 20]}), folder / "pay.parquet")
+    book = open_ledger(folder / "ledger.db")
+    book.add_person("ada", role="curator")
+    book.add_person("finn", role="curator", tables=["visits"])
+    ada, finn = book.new_token("ada"), book.new_token("finn")
+    house = open_house(tokens=book)
+    house.desk.warm()
+    more = {"table": "visits", "epsilon": "900", **REASON}
+    refused = house.send("POST", "/api/v1/grants", finn, json=more)
+    assert refused.status_code == 403
+    assert "pay" not in refused.text
+    over = {"table": "visits", "revoke": True, **REASON}
+    assert house.send("POST", "/api/v1/grants", finn, json=over).status_code == 403
+    assert house.send("POST", "/api/v1/grants", ada, json=more).status_code == 200
+    monkeypatch.setattr("tacit.server.curating.sees", lambda *_: True)  # the planted bug: it would be granted
+    assert house.send("POST", "/api/v1/grants", finn, json=more).status_code == 200
+
+
 def test_a_budget_is_granted_lowered_and_revoked_over_http(own: tuple[House, str]) -> None:
     house, ada = own
     given = house.send(
         "POST", "/api/v1/grants", ada, json={"table": "visits", "epsilon": "2", "analyst": "ben"} | REASON
     )
-    assert given.json() == {"table": "visits", "budget": "ε = 2 for ben", "left": "ε = 2"}
+    note = "'ben' is not among this ledger's people yet"
+    assert given.json() == {"table": "visits", "budget": "ε = 2 for ben", "left": "ε = 2", "note": note}
     lowered = {"table": "visits", "epsilon": "0.1", "analyst": "ben", "reason": "less will do"}
     assert house.send("POST", "/api/v1/grants", ada, json=lowered).json()["left"] == "ε = 0.1"
     assert last(house.desk.ledger)["reason"] == "less will do (by ada, over HTTP)"

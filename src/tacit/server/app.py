@@ -35,6 +35,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+ENCRYPTED = ((b"strict-transport-security", b"max-age=31536000"),)  # a browser does not come back without encryption
 
 PROBLEM = "tacit.problem"  # in a request's scope: the kind of what was wrong
 
@@ -191,7 +192,8 @@ class SafeReplies:
             nonlocal has_begun
             if message["type"] == "http.response.start":
                 has_begun = True
-                message = {**message, "headers": _with_own_headers(message.get("headers", []))}
+                headers = _with_own_headers(message.get("headers", []))
+                message = {**message, "headers": [*headers, *(ENCRYPTED if scope.get("scheme") == "https" else ())]}
                 self.watching.note(scope, message["status"], scope.get(PROBLEM))
             await send(message)
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request, Response
 from tacit.errors import InvalidParameter
 from tacit.ledger import BudgetStatus, Person, Token
 from tacit.privacy import Loss, epsilon, rho
-from tacit.server.access import Verb, require
+from tacit.server.access import Verb, require, sees
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem, unknown
 from tacit.server.replies import Who, json_reply, object_document, record_of
@@ -140,8 +140,12 @@ def grant(desk: Desk, curator: Person, record: Mapping[str, Any]) -> dict[str, A
     """Set or revoke a budget, for the record; what was spent stays spent."""
     table, reason = _text(record, "table"), _reason(record, curator)
     require(curator, "curate", table)
-    if desk.ledger.table(table) is None:
+    known = desk.ledger.table(table)
+    if known is None:
         raise unknown("table")
+    if not all(sees(curator, each.name) for each in desk.ledger.tables() if each.cohort == known.cohort):
+        detail = f"the people of '{table}' are those of other tables too, of which '{curator.name}' is no curator"
+        raise Problem("unauthorised", 403, detail, "ask a curator of all of them")
     analyst, period = (None if record.get(name) is None else _text(record, name) for name in ("analyst", "period"))
     if _flag(record, "revoke"):
         if set(record) - {"table", "analyst", "period", "revoke", "reason"}:

@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[type[TacitError], str, int], ...] = (
     (QueryRefused, "refused", 422),
 )
 _TITLES = {
-    "refused": "The question was refused, and nothing was charged",
+    "refused": "It was refused, and nothing was charged",
     "no-room": "The budget has no room for this question, and nothing was charged for it",
     "being-answered": "The question is charged once, and is being answered",
     "failed-after-charge": "The question was charged and has no answer",

@@ -95,8 +95,10 @@ def _read_spending(record: Mapping[str, Any]) -> dict[str, Any]:
     if record.get("weights") is not None:
         given = _object(record["weights"], "weights")
         words["weights"] = {name: _amount(each, "weights") for name, each in given.items()}
-    if record.get("for_groups_of") is not None:
-        words["for_groups_of"] = record["for_groups_of"]
+    if (people := record.get("for_groups_of")) is not None:
+        if not isinstance(people, int) or isinstance(people, bool):
+            raise InvalidParameter('for_groups_of must be a whole number\nhint: {"for_groups_of": 500}')
+        words["for_groups_of"] = people
     if record.get("noise") is not None:
         words["noise"] = _text(record["noise"], "noise")
     if (learn := record.get("learn")) is not None:

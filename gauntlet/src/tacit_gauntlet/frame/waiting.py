@@ -30,12 +30,6 @@ _LAYERS = ("", "networks; a model here adds up rows one by one, so that none is 
 
 AWAITED = (
     Awaited(
-        "N03h",
-        "N03 through HTTP: no digit in JSON that the noisy integers do not have",
-        "",
-        "a run of its size; W19 has the digits",
-    ),
-    Awaited(
         "N07h",
         "N07 through HTTP: the time of a response tells nothing about its noise",
         "",

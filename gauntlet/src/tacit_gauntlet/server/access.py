@@ -9,7 +9,7 @@ from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.server import ROWS, Server, listens, servers, token_of
 
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM t", "epsilon": "1"}
-TABLES = dict.fromkeys(("t", "u", "v"), ROWS)
+TABLES = dict.fromkeys(("t", "u", "v", "w"), ROWS)
 FORGED: list[dict[str, str]] = [
     {},
     {"x-analyst": "ada"},
@@ -29,6 +29,18 @@ def verbs(table: str, role: str) -> Iterator[tuple[str, str, str, Any]]:
 
 
 MAY = {"curator": {"see", "plan", "ask"}, "an analyst": {"see", "plan", "ask"}, "auditor": {"see"}}
+REASON = {"reason": "the matrix"}
+# (method, path, body, what each role is told: curator, analyst, auditor)
+OF_NO_TABLE: list[tuple[str, str, Any, tuple[int, int, int]]] = [
+    ("GET", "/api/v1/people", None, (200, 403, 200)),
+    ("POST", "/api/v1/people", {"name": "gil", **REASON}, (200, 403, 403)),
+    ("POST", "/api/v1/tokens", {"name": "gil", **REASON}, (200, 403, 403)),
+    ("DELETE", f"/api/v1/tokens/{'0' * 16}?reason=x", None, (404, 403, 403)),
+    ("POST", "/api/v1/grants", {"table": "t", "epsilon": "1", "analyst": "gil", **REASON}, (200, 403, 403)),
+    ("POST", "/api/v1/tables", {"name": "x", "source": "t.parquet", "unit": "id"}, (422, 403, 403)),
+    ("GET", "/metrics", None, (200, 403, 200)),
+    ("GET", "/api/v1/ledger", None, (200, 200, 200)),
+]
 
 
 @case("W01", title="a token asks its own tables, in its own name, whatever headers and bodies say", feature="server")
@@ -42,19 +54,26 @@ def matrix(_: Size) -> Evidence:
             "an analyst": token_of(server, "ben", tables=["t"]),
             "auditor": token_of(server, "dora", "auditor"),
         }
-        for (role, token), table in product(tokens.items(), ("t", "u", "nowhere")):
+        for (role, token), table in product(tokens.items(), (*TABLES, "nowhere")):
             for (verb, method, path, body), forged in product(verbs(table, role), FORGED):
                 tries += 1
                 reply = server.send(method, path, token, body, forged)
-                sees = table == "t" or (table == "u" and role != "an analyst")
+                sees = table == "t" or (table in TABLES and role != "an analyst")
                 wanted = 404 if not sees else 200 if verb in MAY[role] else 403
                 if reply.status != wanted:
                     wrong.append(f"{role} {method} {path}: {reply.status}, not {wanted}")
+        for (place, (role, token)), (act, forged) in product(enumerate(tokens.items()), product(OF_NO_TABLE, FORGED)):
+            tries += 1
+            method, path, body, told = act
+            if (status := server.send(method, path, token, body, forged).status) != told[place]:
+                wrong.append(f"{role} {method} {path}: {status}, not {told[place]}")
         wrong += forgeries(server, tokens)
-        # what was charged, by name: curators and analysts asked; nobody was charged for another
-        known = {name: server.ledger.table(name) for name in ("t", "u")}
+        # what was charged, or granted, by name: curators and analysts asked; nobody was charged for another
+        known = {name: server.ledger.table(name) for name in TABLES}
         charged = {name: server.ledger.analysts(table) for name, table in known.items() if table is not None}
-    wrong += [] if charged == {"t": ("ada", "ben", "eve"), "u": ("ada", "eve")} else [f"charged: {charged}"]
+    others = dict.fromkeys(("v", "w"), ("ada",))
+    wanted_charges = {"t": ("ada", "ben", "eve", "gil"), "u": ("ada", "eve"), **others}
+    wrong += [] if charged == wanted_charges else [f"charged: {charged}"]
     return Evidence(not wrong, {"requests": tries, "wrong": wrong[:5]})
 
 
@@ -85,11 +104,11 @@ def forgeries(server: Server, tokens: dict[str, str]) -> list[str]:
     wrong += withdrawn(server)
     unseen = [
         server.ask(tokens["an analyst"], {**COUNT, "sql": f"SELECT COUNT(*) FROM t JOIN {name} USING (id)"})
-        for name in ("u", "w")
+        for name in ("u", "z")
     ]
-    if unseen[0].body.replace(b"'u'", b"'w'") != unseen[1].body:
+    if unseen[0].body.replace(b"'u'", b"'z'") != unseen[1].body:
         wrong.append("a join tells whether a table exists")
-    foreign = [server.send("GET", f"/api/v1/tables/{name}", tokens["an analyst"]).body for name in ("u", "w")]
+    foreign = [server.send("GET", f"/api/v1/tables/{name}", tokens["an analyst"]).body for name in ("u", "z")]
     return wrong + ([] if foreign[0] == foreign[1] else ["a reply tells whether a table exists"])
 
 
