@@ -10,6 +10,7 @@ import pytest
 from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, NotAllowed
 from tacit.ledger import open_ledger
 from tacit.ledger.people.spelling import given_name, look, name_key
+from tacit.ledger.store import Rows
 from tacit.privacy.event import PureChoice
 from tacit.privacy.loss import epsilon
 from tacit_gauntlet.stage.ledger import DECLARATION
@@ -211,6 +212,26 @@ def test_the_secret_is_nowhere(tmp_path):
     for part in (secret, secret.rpartition("_")[2]):
         assert part not in texts
         assert part.encode() not in stored
+
+
+def test_an_id_that_is_not_there_reads_as_much_as_one_that_is(ledger, monkeypatch):
+    ledger.add_person("ben")
+    secret = ledger.new_token("ben")
+    near, read = Rows.token_near, []
+
+    def counted(rows, id):
+        run = rows._run
+        monkeypatch.setattr(rows, "_run", lambda *asked: read.append(len(found := run(*asked))) or found)
+        return near(rows, id)
+
+    monkeypatch.setattr(Rows, "token_near", counted)
+    steps = []
+    ledger.whose(secret[:-1] + "-")  # what is read once is at hand from here on
+    for id in (secret[6:22], "0" * 16, "f" * 16):  # there, before all that are, and after them
+        read.clear()
+        assert ledger.whose(f"tacit_{id}_{'A' * 43}") is None
+        steps.append(tuple(read))
+    assert len(set(steps)) == 1, "how long it takes tells whether there is such an id"
 
 
 def test_a_row_beside_the_chain_makes_no_token_and_changes_none(tmp_path):

@@ -51,6 +51,7 @@ STATE = "SELECT name, place, value FROM tacit_state"
 NAMES = "SELECT name FROM tacit_state WHERE name >= ? AND name < ? ORDER BY name"
 HASH_OF = "SELECT id, hash, first, last FROM tacit_token WHERE id = ?"
 NEXT_HASH = "SELECT id, hash, first, last FROM tacit_token WHERE id >= ? ORDER BY id LIMIT 1"
+LAST_ID = "SELECT id FROM tacit_token ORDER BY id DESC LIMIT 1"
 
 ALL_HASHES = "SELECT id, hash, first, last FROM tacit_token ORDER BY id"
 KEEP_USED = "INSERT INTO tacit_token (id, hash, first, last) VALUES (?, ?, ?, ?)"
@@ -139,8 +140,10 @@ class Rows:
 
     def token_near(self, id: str) -> tuple[Any, ...] | None:
         """Return the same of that token, or of one that stands in for it; None where there is none at all."""
-        found, first = self._run(NEXT_HASH, (id,)), self._run(NEXT_HASH, ("",))  # both, whatever is found
-        return next(iter(found or first), None)
+        last = self._run(LAST_ID, ())
+        is_within = bool(last) and id <= last[0][0]
+        found = self._run(NEXT_HASH, (id if is_within else "",))  # one row, whatever the id is
+        return next(iter(found), None)
 
     def tokens(self) -> list[tuple[Any, ...]]:
         """Return the same of every token."""
