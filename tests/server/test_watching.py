@@ -3,12 +3,13 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from tacit.errors import LedgerError
+from tacit.errors import InvalidParameter, LedgerError
 from tacit.server import make_app
-from tacit.server.watching import JsonLines
+from tacit.server.watching import JsonLines, log_failures_to
 from tests.server.conftest import House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
@@ -114,3 +115,34 @@ def test_an_error_that_is_not_ours_is_its_class_alone(
     assert house.send("GET", "/api/v1/tables").status_code == 500
     assert any("RuntimeError" in line for line in logged)
     assert "Ann" not in "".join(logged)
+
+
+def test_kinds_of_failures_go_to_a_file_that_its_owner_alone_reads(tmp_path: Path) -> None:
+    place, log = tmp_path / "failures.log", logging.getLogger("tacit.curator")
+    before = list(log.handlers)
+    try:
+        log_failures_to(str(place))
+        log.error("engine failed: %s", "IOException")
+    finally:
+        for handler in set(log.handlers) - set(before):
+            log.removeHandler(handler)
+            handler.stream.close()  # type: ignore[attr-defined]
+    assert json.loads(place.read_text())["event"] == "engine failed: IOException"
+    assert place.stat().st_mode & 0o777 == 0o600
+    place.chmod(0o644)
+    with pytest.raises(InvalidParameter, match="may be read by others"):
+        log_failures_to(str(place))
+    with pytest.raises(InvalidParameter, match="cannot be written"):
+        log_failures_to(str(tmp_path / "none" / "x"))
+
+
+def test_why_a_table_cannot_be_opened_is_told_to_the_machines_own_people(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    (house.folder / "visits.parquet").unlink()
+    for method, path in (("GET", ""), ("POST", "/plan"), ("POST", "/questions")):
+        asked = {"json": {"sql": "SELECT COUNT(*) AS n FROM visits", "epsilon": "1"}} if method == "POST" else {}
+        reply = house.send(method, f"/api/v1/tables/visits{path}", **asked)
+        assert reply.status_code == 503
+        assert "parquet" not in reply.text
+    assert "visits.parquet" in caplog.text

@@ -5,7 +5,7 @@ from tacit.server.app import make_app
 from tacit.server.desk import Desk
 from tacit.server.listening import Listening, check_listening, serve
 from tacit.server.pages import Visits
-from tacit.server.watching import Watching, log_to_stderr
+from tacit.server.watching import Watching, log_failures_to, log_to_stderr
 from tacit.server.workers import WORKERS_MAX, share_of, usual_workers
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Visits",
     "Watching",
     "check_listening",
+    "log_failures_to",
     "log_to_stderr",
     "make_app",
     "serve",

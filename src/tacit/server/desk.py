@@ -42,6 +42,7 @@ KEPT_MAX = 500  # answers that stay in memory for clients that come back
 KEPT_BYTES_MAX = 1 << 20
 READ_MAX = 100  # questions that a thread keeps as they were read
 KEY_BYTES = 16  # of a key that a client did not choose
+ASK_THE_CURATOR = "ask the curator: the server's log says why"
 
 log = logging.getLogger("tacit.server")
 Found = TypeVar("Found")
@@ -162,7 +163,7 @@ class Desk:
         self._require(person, "see", name)
 
         def read() -> dict[str, Any]:
-            table = self._catalog()[name]
+            table = self._table(name)
             declared = declaration_record(table.frame.declaration)
             return {"declaration": declared, "hold": hold_text(self.hold_of(name)), "budget": _left(table, person)}
 
@@ -171,11 +172,11 @@ class Desk:
     async def budget(self, person: Person, name: str) -> dict[str, Any]:
         """Return what a person may still spend on a table."""
         self._require(person, "see", name)
-        return await self._planned(lambda: _left(self._catalog()[name], person))
+        return await self._planned(lambda: _left(self._table(name), person))
 
     def facts_of(self, name: str) -> list[dict[str, Any]]:
         """Return what was learned of a table, and for how much."""
-        return self._catalog()[name].facts.to_dicts()
+        return self._table(name).facts.to_dicts()
 
     def hold_of(self, name: str) -> Fraction:
         """Return the public clock of a table."""
@@ -309,7 +310,7 @@ class Desk:
         return read[asked]
 
     def _read_question(self, person: Person, name: str, wording: Wording) -> Question:
-        table = self._catalog()[name]
+        table = self._table(name)
         if wording.sql is None and isinstance(wording.tree, dict) and wording.tree.get("rows") is not None:
             return travelled_question(table, wording.tree, lambda each: self._seen(person, each), self._public)
         if wording.sql is None:
@@ -329,7 +330,7 @@ class Desk:
             return [], {}  # most have one table, and need not be read twice
         named = {each.lower() for each in tables_named(wording.sql or "", wording.sql_words.get("dialect"))}
         others: list[Table | PublicTable] = [
-            catalog[each]
+            self._table(each)
             for each in self.file.tables
             if each.lower() in named and each != table_name and sees(person, each)
         ]
@@ -343,7 +344,7 @@ class Desk:
             raise QueryRefused(
                 f"there is no table '{name[:40]}' here\nhint: GET /api/v1/tables lists what may be asked"
             )
-        return self._catalog()[name]
+        return self._table(name)
 
     def _public(self, name: str) -> PublicTable:
         """Return a public table of the catalog."""
@@ -369,6 +370,16 @@ class Desk:
         if name not in self.file.tables:
             raise unknown("table")
         require(person, verb, name)
+
+    def _table(self, name: str) -> Table:
+        """Return a table as this thread has it; why one cannot be opened is for the machine's own people."""
+        try:
+            return self._catalog()[name]
+        except LedgerError:
+            raise
+        except TacitError as problem:
+            log.error("the table '%s' cannot be opened: %s", printable(name), problem)  # noqa: TRY400
+            raise Problem("unavailable", 503, "this table cannot be opened now", ASK_THE_CURATOR) from None
 
     def _catalog(self) -> Catalog:
         """Return this thread's own catalog: its connections are not shared, so that no question waits for another's."""
@@ -404,9 +415,7 @@ def told(error: Exception) -> Problem:
     problem = problem_of(error)
     if problem.kind == "unavailable" and isinstance(error, LedgerError):
         log.error("the ledger cannot be used: %s", printable(str(error)))
-        return replace(
-            problem, detail="the ledger cannot be used now", hint="ask the curator: the server's log says why"
-        )
+        return replace(problem, detail="the ledger cannot be used now", hint=ASK_THE_CURATOR)
     return problem
 
 

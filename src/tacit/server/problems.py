@@ -46,7 +46,7 @@ _TITLES = {
     "not-this-way": "This address is there, and not for this",
     "too-many": "Too many requests at once",
     "too-large": "The body is too large",
-    "unavailable": "The ledger cannot be used now, so nothing is answered",
+    "unavailable": "The server cannot do this now",
     "unexpected": "Something unexpected happened on the server",
 }
 

@@ -19,7 +19,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from tacit import __version__
-from tacit.errors import TacitError
+from tacit.errors import InvalidParameter, TacitError
 from tacit.server.access import require
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem
@@ -149,6 +149,23 @@ class JsonLines(logging.Formatter):
         facts = getattr(record, FACTS, None) or {"event": record.getMessage()}
         kind = {} if record.exc_info is None or record.exc_info[0] is None else {"class": record.exc_info[0].__name__}
         return json.dumps({"time": time, "level": record.levelname.lower(), **facts, **kind})
+
+
+def log_failures_to(path: str) -> None:
+    """Write the classes of errors of engines to a file that its owner alone may read: they may depend on rows."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError as problem:
+        raise InvalidParameter(
+            f"--failures {path!r} cannot be written: {problem.strerror}\nhint: name a file"
+        ) from None
+    if os.fstat(descriptor).st_mode & 0o077:
+        os.close(descriptor)
+        raise InvalidParameter(f"--failures {path!r} may be read by others\nhint: chmod 600 {path}")
+    handler = logging.StreamHandler(os.fdopen(descriptor, "a", encoding="utf-8"))
+    handler.setFormatter(JsonLines())
+    handler.setLevel(logging.ERROR)
+    logging.getLogger("tacit.curator").addHandler(handler)
 
 
 def log_to_stderr() -> None:

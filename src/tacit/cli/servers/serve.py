@@ -44,6 +44,10 @@ def serve(
         typer.Option("--sources", metavar="DIR", help="A folder whose files a curator may declare over HTTP; again."),
     ] = None,
     log: Annotated[bool, typer.Option("--log/--no-log", help="Log each request to standard error, as JSON.")] = True,
+    failures: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Write what kind of error a question failed by here, for the curator alone."),
+    ] = None,
 ) -> None:
     """Answer questions about the tables of a tacit.toml over HTTP.
 
@@ -53,7 +57,7 @@ def serve(
     Answers leave on a public clock, so that the time they take tells nothing of the rows.
     """
     try:
-        from tacit.server import Listening, check_listening, log_to_stderr
+        from tacit.server import Listening, check_listening, log_failures_to, log_to_stderr
     except ImportError:
         raise InvalidParameter("the server is not installed\nhint: pip install 'tacit[server]'") from None
     from tacit.hold import read_hold
@@ -68,6 +72,8 @@ def serve(
     make_catalog(Path(catalog), may_be_empty=bool(folders))
     if log:
         log_to_stderr()
+    if failures is not None:
+        log_failures_to(failures)
     _serve(Path(catalog), listening, partial(open_desk, Path(catalog), every, sources=folders), turns, workers)
 
 
