@@ -176,7 +176,9 @@ def _any_time(column: str, unit: str) -> str:
     return f"make_timestamp({column} * {microseconds})"
 
 
-def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], list[tuple[str, Any]]]) -> None:
+def bug(
+    name: str, *, killed_by: str, published: str, swap: Callable[[], list[tuple[str, Any]]], raises: str = ""
+) -> None:
     """Register a bug that replaces some of our functions; `swap` says which, by what, when it is planted."""
 
     @contextmanager
@@ -187,7 +189,7 @@ def bug(name: str, *, killed_by: str, published: str, swap: Callable[[], list[tu
                 stack.enter_context(planted(seam, replacement))
             yield
 
-    register: Callable[[Plant], Plant] = mutant(name, killed_by=killed_by, published=published)
+    register: Callable[[Plant], Plant] = mutant(name, killed_by=killed_by, published=published, raises=raises)
     register(plant)
 
 
@@ -289,12 +291,14 @@ bug(
     "integers subtracted in 64 bits",
     killed_by="S03",
     published="sums that overflow for some rows and not for others",
+    raises="EngineError: the engine could not finish this question",
     swap=lambda: [("INT_REACH", 2**80), ("holdable", lambda between, *_: between)],
 )
 bug(
     "steps finer than floats",
     killed_by="S04",
     published="bounds near the ends of the floats",
+    raises="EngineError: the engine could not finish this question",
     swap=lambda: [
         ("is_too_fine", lambda step, between, _kind, most: (between[1] - between[0]) / step > most),
         ("holdable", lambda between, *_: between),
