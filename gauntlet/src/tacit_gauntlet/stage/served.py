@@ -150,15 +150,16 @@ def _running(home: Path, workers: int, turns: int, patience: float) -> Iterator[
         finally:
             os._exit(0)
     os.close(write)
+    with os.fdopen(read) as told:
+        port = told.readline()
     try:
-        with os.fdopen(read) as told:
-            port = told.readline()
-        if not port:
-            raise NotTried("the server has ended before it listened; its last words are on the error stream")
-        yield Served(int(port), process)
+        if port:
+            yield Served(int(port), process)
     finally:
         os.kill(process, signal.SIGTERM)
-        os.waitpid(process, 0)
+        _, status = os.waitpid(process, 0)
+    if not port:
+        raise NotTried(f"the server ended before it listened ({os.waitstatus_to_exitcode(status)})")
 
 
 @contextmanager
