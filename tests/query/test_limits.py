@@ -127,3 +127,16 @@ def test_text_is_never_made_longer_than_it_may_be():
     table = protected(pa.table({"id": range(3), "t": [half, half + "b", "é" * (TEXT_BYTES_MAX // 4)]}))
     for made, known in (("t || t", 2), ("REPLACE(t, 'b', 'cc')", 2), ("REPLACE(t, 'é', 'ééé')", 2), ("t || 'c'", 3)):
         assert exact_table(table.agg(n=count(made))).sums["counted_0"] == [known]
+
+
+@pytest.mark.parametrize("many", [51, 500])
+def test_a_long_chain_of_named_selects_is_refused_before_it_is_read(many):
+    named = [f"c{n} AS (SELECT * FROM {'t' if not n else f'c{n - 1}'})" for n in range(many - 1)]
+    sql = f"WITH {', '.join(named)} SELECT COUNT(*) AS n FROM c{many - 2}"
+    with pytest.raises(QueryRefused, match="more than 50 SELECTs"):
+        protected(ROWS, name="t").sql(sql)
+
+
+def test_a_chain_of_named_selects_is_read_up_to_the_limit():
+    named = [f"c{n} AS (SELECT * FROM {'t' if not n else f'c{n - 1}'})" for n in range(49)]
+    assert protected(ROWS, name="t").sql(f"WITH {', '.join(named)} SELECT COUNT(*) AS n FROM c48") is not None

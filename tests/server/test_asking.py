@@ -1,6 +1,7 @@
 """A question on a server: on the clock, charged once under its key, the same bytes ever after, whoever waits for it."""
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from tacit.ledger import Ledger, Person
 from tacit.server import make_app
 from tacit.server.problems import Problem
 from tacit.server.turns import Turns
+from tacit.server.wording import read_wording
 from tacit.session import Session
 from tests.server.conftest import Book, House
 
@@ -348,3 +350,26 @@ def test_an_answer_is_not_found_again_by_who_may_not_see_its_table_any_more(hous
     assert house.send("GET", "/api/v1/questions/k1", "tacit_ben").status_code == 200
     house.desk.tokens.people["tacit_ben"] = Person("ben", "analyst", ("pay",))  # type: ignore[attr-defined]
     assert house.send("GET", "/api/v1/questions/k1", "tacit_ben").status_code == 404
+
+
+def test_many_plans_of_one_keep_nobody_else_waiting(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str | None] = []
+    wording = read_wording(json.dumps(COUNT).encode(), may_answer=False)
+    read = house.desk._question
+
+    def noted(person: Person, *asked: Any) -> Any:
+        begun.append(person.name)
+        return read(person, *asked)
+
+    async def flood() -> None:
+        people = [Person(name, "analyst") for name in ["greedy"] * 40 + ["modest"]]
+        await asyncio.gather(*(house.desk.plan(person, "visits", wording) for person in people))
+
+    monkeypatch.setattr(house.desk, "_question", noted)
+    asyncio.run(flood())
+    assert begun.index("modest") < 4, "turns go round"
+    begun.clear()
+    turn = Turns.turn
+    monkeypatch.setattr(Turns, "turn", lambda self, _name: turn(self, "everybody"))  # the planted bug: one queue
+    asyncio.run(flood())
+    assert begun.index("modest") > 30

@@ -223,3 +223,11 @@ def test_counts_have_all_their_digits() -> None:
     body = write_json(answer_record(answer))
     assert b"18446744073709551617" in body
     assert answer_from(json.loads(body), {}).to_dicts() == answer.to_dicts()
+
+
+@pytest.mark.parametrize("name", ["between", "weights", "per_unit", "most", "error"])
+def test_an_object_with_very_many_names_is_refused_before_it_is_read(house: House, name: str) -> None:
+    given = {f"c{number}": ["0", "1"] if name == "between" else "1" for number in range(1_001)}
+    reply = house.send("POST", "/api/v1/tables/visits/plan", json={"sql": "SELECT COUNT(*) FROM visits", name: given})
+    assert reply.status_code == 422
+    assert "more than 1000 names" in reply.json()["detail"]

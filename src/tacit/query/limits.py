@@ -17,6 +17,7 @@ from tacit.tables import TEXT_BYTES_MAX
 STATEMENT_CHARACTERS_MAX = 20_000
 BRACKETS_DEEP_MAX = 30
 TOKENS_MAX = 6_000
+SELECTS_MAX = 50  # reading named ones takes longer with the square of their number
 NODES_MAX = 3_000
 DEPTH_MAX = 40
 WEIGHT_MAX = 10_000

@@ -84,6 +84,7 @@ class Desk:
     def __post_init__(self) -> None:
         self._mark = _mark(self.file.path)
         self.turns = Turns(self.turns_number)
+        self._plan_turns = Turns(PLANNERS)
         self._guesses = Guesses(self.now, self.workers)
         self._answering: Executor = ThreadPoolExecutor(self.turns_number, "tacit-answer")
         self._planning: Executor = ThreadPoolExecutor(PLANNERS, "tacit-plan")
@@ -167,12 +168,12 @@ class Desk:
             declared = declaration_record(table.frame.declaration)
             return {"declaration": declared, "hold": hold_text(self.hold_of(name)), "budget": _left(table, person)}
 
-        return await self._planned(read)
+        return await self._planned(person, read)
 
     async def budget(self, person: Person, name: str) -> dict[str, Any]:
         """Return what a person may still spend on a table."""
         self._require(person, "see", name)
-        return await self._planned(lambda: _left(self._table(name), person))
+        return await self._planned(person, lambda: _left(self._table(name), person))
 
     def facts_of(self, name: str) -> list[dict[str, Any]]:
         """Return what was learned of a table, and for how much."""
@@ -196,10 +197,12 @@ class Desk:
             fit = getattr(report, "fit", None)
             return {"text": str(report), "loss": {"text": str(loss)}, "fits": fit is None or fit.short is None}
 
-        return await self._planned(made)
+        return await self._planned(person, made)
 
-    async def _planned(self, make: Callable[[], Found]) -> Found:
-        return await asyncio.get_running_loop().run_in_executor(self._planning, make)
+    async def _planned(self, person: Person, make: Callable[[], Found]) -> Found:
+        """Return what is free; people take turns, so that nobody's many plans keep others waiting."""
+        async with self._plan_turns.turn(person.name or ""):
+            return await asyncio.get_running_loop().run_in_executor(self._planning, make)
 
     # --- answers ---
 
@@ -362,7 +365,7 @@ class Desk:
             declared = declaration_record(public_declaration(self._public(name)))
             return {"declaration": declared, "most": self.file.public[name].options["most"]}
 
-        return await self._planned(read)
+        return await self._planned(person, read)
 
     def _require(self, person: Person, verb: Any, name: str) -> None:
         if name not in self.file.tables:

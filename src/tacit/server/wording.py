@@ -13,6 +13,7 @@ from tacit.json_wire import read_json, write_json
 
 BODY_BYTES_MAX = 1 << 20
 KEY_MAX = 200
+NAMES_MAX = 1_000  # in one object of a body
 _QUESTION = ("question", "sql", "between", "per_unit", "dialect", "most")
 _SPENDING = ("epsilon", "delta", "error", "for_groups_of", "weights", "noise", "confidence", "learn")
 _SQL_ONLY = ("between", "per_unit", "dialect", "most")
@@ -88,7 +89,7 @@ def _read_spending(record: Mapping[str, Any]) -> dict[str, Any]:
             words[name] = _amount(record[name], name)
     if (error := record.get("error")) is not None:
         words["error"] = (
-            {name: _amount(each, "error") for name, each in error.items()}
+            {name: _amount(each, "error") for name, each in _object(error, "error").items()}
             if isinstance(error, dict)
             else _amount(error, "error")
         )
@@ -121,6 +122,8 @@ def _text(written: Any, name: str) -> str:
 def _object(written: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(written, dict):
         raise InvalidParameter(f"{name} must be an object from a name to what it is given\nhint: leave it out")
+    if len(written) > NAMES_MAX:
+        raise InvalidParameter(f"{name} has more than {NAMES_MAX} names\nhint: ask several smaller questions")
     return written
 
 

@@ -14,7 +14,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError, UnsupportedError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tacit.errors import QueryRefused
-from tacit.query.limits import DEPTH_MAX, TOKENS_MAX, limit_expression, limit_text
+from tacit.query.limits import DEPTH_MAX, SELECTS_MAX, TOKENS_MAX, limit_expression, limit_text
 from tacit.query.nodes import Expression
 from tacit.query.sql.expressions import PLAIN_NAMES, Reader, TableColumns, column_resolver
 from tacit.query.sql.rewrites import within_group
@@ -70,6 +70,8 @@ def tokens_of(text: str) -> list[Token]:
         raise _unreadable(error) from None
     if len(tokens) > TOKENS_MAX:
         raise QueryRefused(f"the question has more than {TOKENS_MAX} words\nhint: ask several smaller questions")
+    if sum(token.token_type == TokenType.SELECT for token in tokens) > SELECTS_MAX:
+        raise QueryRefused(f"the question has more than {SELECTS_MAX} SELECTs\nhint: ask several smaller questions")
     for token in tokens[:-1]:
         if token.token_type == TokenType.SEMICOLON:
             raise QueryRefused(
