@@ -19,6 +19,8 @@ from tacit.plan import UNIT, ChanceCells, CodedPlan, ErrorSums, Judgement, Merit
 from tests.learning.coded_people import ROWS, people, plan_of, scores_of
 from tests.learning.sided_people import MODEL, NUMBERS, people_table, rows_of
 
+# A score is within so many times its ± of 95 %, six deviations, but for a chance below 1e-8.
+SURELY = 3.1
 EDGES = (-9000, -3000, 0, 4000, 8000)
 JUDGEMENTS: dict[str, Judgement] = {
     "cells": ScoreCells(scores_of(), EDGES, by_class=True),
@@ -90,11 +92,11 @@ def test_a_score_is_near_the_truth_and_its_interval_holds_it():
     age, bought = rows.column("age").to_numpy(), np.array(rows.column("buys").to_pylist()) == "yes"
     chance = 1 / (1 + np.exp(4 - 0.08 * age))
     # seen people are all there are, so only noise and cells are in the way: half of the ± is 1 s.d. of luck, and more
-    assert abs(score["accuracy"].value - ((chance >= 0.5) == bought).mean()) < score["accuracy"].margin
+    assert abs(score["accuracy"].value - ((chance >= 0.5) == bought).mean()) < SURELY * score["accuracy"].margin
     loss = -np.log(np.where(bought, chance, 1 - chance)).mean()
-    assert abs(score["log loss"].value - loss) < score["log loss"].margin
-    assert abs(score["AUC"].value - auc_of(chance, bought)) < score["AUC"].margin
-    assert abs(score["calibration"].value - (bought.mean() - chance.mean())) < score["calibration"].margin
+    assert abs(score["log loss"].value - loss) < SURELY * score["log loss"].margin
+    assert abs(score["AUC"].value - auc_of(chance, bought)) < SURELY * score["AUC"].margin
+    assert abs(score["calibration"].value - (bought.mean() - chance.mean())) < SURELY * score["calibration"].margin
     assert all(each.margin < 0.04 for each in score.measures.values())
 
 
@@ -106,7 +108,7 @@ def test_errors_of_numbers_are_near_the_truth():
     error = hours - (10 + 0.5 * age)
     truth = {"RMSE": math.sqrt((error**2).mean()), "MAE": abs(error).mean(), "R²": 1 - (error**2).mean() / hours.var()}
     for name, value in truth.items():
-        assert abs(score[name].value - value) < score[name].margin, name
+        assert abs(score[name].value - value) < SURELY * score[name].margin, name
         assert score[name].margin < 0.5, name
 
 
@@ -270,10 +272,10 @@ def test_an_additive_model_is_scored_by_the_engine_as_it_predicts():
     assert score.is_fresh
     rest = holdout.rest.session.engine.source.table.to_pyarrow()
     chance, bought = model.predict_proba(rest)[:, 1], np.array(rest.column("buys").to_pylist()) == "yes"
-    assert abs(score["accuracy"].value - ((chance > 0.5) == bought).mean()) < score["accuracy"].margin
-    assert abs(score["AUC"].value - auc_of(chance, bought)) < score["AUC"].margin
+    assert abs(score["accuracy"].value - ((chance > 0.5) == bought).mean()) < SURELY * score["accuracy"].margin
+    assert abs(score["AUC"].value - auc_of(chance, bought)) < SURELY * score["AUC"].margin
     loss = -np.log(np.where(bought, chance, 1 - chance)).mean()
-    assert abs(score["log loss"].value - loss) < score["log loss"].margin
+    assert abs(score["log loss"].value - loss) < SURELY * score["log loss"].margin
     whole = AdditiveClassifier(epsilon=1).fit(holdout.table, target="buys", features=features)
     with pytest.raises(tacit.QueryRefused, match="the whole of 'people'"):
         holdout.score(whole, epsilon=1)
@@ -285,8 +287,8 @@ def test_numbers_of_an_additive_model_are_scored_as_it_predicts():
     score = holdout.score(model, epsilon=4, largest_error=50)
     rest = holdout.rest.session.engine.source.table.to_pyarrow()
     error = rest.column("hours").to_numpy() - model.predict(rest)
-    assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < score["RMSE"].margin
-    assert abs(score["MAE"].value - abs(error).mean()) < score["MAE"].margin
+    assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < SURELY * score["RMSE"].margin
+    assert abs(score["MAE"].value - abs(error).mean()) < SURELY * score["MAE"].margin
 
 
 def test_a_linear_regression_is_scored_as_it_predicts():
@@ -296,7 +298,7 @@ def test_a_linear_regression_is_scored_as_it_predicts():
     assert score.is_fresh
     rest = holdout.rest.session.engine.source.table.to_pyarrow()
     error = rest.column("hours").to_numpy() - model.predict(rest)
-    assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < score["RMSE"].margin
+    assert abs(score["RMSE"].value - math.sqrt((error**2).mean())) < SURELY * score["RMSE"].margin
 
 
 def test_a_share_that_noise_leaves_beyond_its_ends_is_told():

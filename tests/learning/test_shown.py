@@ -2,6 +2,7 @@
 
 import duckdb
 import numpy as np
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -53,6 +54,22 @@ def test_sql_scores_as_the_model_does(classifier, others, rows):
             expected = model.predict_proba(rows)[:, -1:]
             found = [scored[f"probability of {model.classes_[-1]}"]]
         assert np.abs(np.array(found).T - expected).max() < 1e-9
+
+
+def test_postgresql_scores_as_the_model_does_and_computes_each_score_once(postgres, classifier, others):
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE TEMPORARY TABLE people (age float8, pay float8, sex text, is_new boolean)")
+        connection.cursor().executemany(
+            "INSERT INTO people VALUES (%s, %s, %s, %s)", list(zip(*ODD.to_pydict().values(), strict=True))
+        )
+        for model in (classifier, *others):
+            sql = model.to_sql("people")
+            found = [row[-1] for row in connection.execute(sql).fetchall()]
+            expected = model.predict(ODD) if isinstance(model, AdditiveRegressor) else model.predict_proba(ODD)[:, -1]
+            assert np.abs(np.array(found) - expected).max() < 1e-9
+            # inlined, every CASE of a score would stand in every place that names it
+            plan = "\n".join(row[0] for row in connection.execute(f"EXPLAIN VERBOSE {sql}").fetchall())
+            assert plan.count("CASE") <= 2 * sql.count("CASE")
 
 
 def test_every_bin_of_every_term_has_an_effect_and_its_error(classifier):

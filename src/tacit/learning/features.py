@@ -12,6 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -101,10 +102,23 @@ class Feature:
         return float(grid.step * least), float(grid.step * most)
 
     def _range_words(self, first: int, last: int) -> str:
-        low, high = self.span(first, last)
-        if low == high:
-            return f"{low:.6g}"
-        return f"{low:.6g} to {high:.6g}"
+        grid = self.column.measured
+        if grid is None or is_whole(grid):
+            low, high = self.span(first, last)
+            return f"{low:.6g}" if low == high else f"{low:.6g} to {high:.6g}"
+        least, after = self.column.edges[first], self.column.edges[last + 1]
+        if after == least + 1:
+            return _short(grid, least)
+        start = "above 0" if least == 1 and grid.low == 0 else _short(grid, least)
+        return f"{start} to {_short(grid, min(after, grid.height))}"
+
+
+def _short(grid: Measured, step: int) -> str:
+    """Return the number of a step with as few digits as tell it from the next one."""
+    value = float(grid.step * (grid.low + step))
+    texts = (f"{value:.{digits}g}" for digits in range(1, 17))
+    found = next((text for text in texts if abs(float(text) - value) <= float(grid.step) / 2), repr(value))
+    return f"{Decimal(found):f}" if 1e-6 <= abs(value) < 1e15 else found
 
 
 def is_whole(grid: Measured) -> bool:
@@ -191,6 +205,8 @@ def edges_of(grid: Measured) -> tuple[int, ...]:
     top = grid.height + 1
     if top <= CELLS:
         return tuple(range(top + 1))
+    if not is_whole(grid):
+        return _round_edges(grid)
     if grid.low != 0:
         return tuple(sorted({round(Fraction(top * place, CELLS)) for place in range(CELLS + 1)}))
     grown = {round(top ** (place / CELLS)) for place in range(CELLS + 1)}
@@ -198,6 +214,45 @@ def edges_of(grid: Measured) -> tuple[int, ...]:
     edges = sorted({0, *grown, top})
     wide = [cut for cut in widest if _gap(edges, cut) * WIDEST > top]
     return tuple(sorted({*edges, *wide}))
+
+
+def _round_edges(grid: Measured) -> tuple[int, ...]:
+    """Return the edges of numbers with a fraction, at round ones: 21 and 21.5 are ends, and 20.7734 is none.
+
+    So whole numbers, which a column that misses values often holds as fractions, start a cell.
+    """
+    top = grid.height + 1
+    even = {_step_of(each, grid) for each in _even_values(grid, WIDEST if grid.low == 0 else CELLS)}
+    if grid.low != 0:
+        return tuple(sorted({0, *even, top}))
+    grown = (_step_of(_rounded(grid.step * round(top ** (place / CELLS))), grid) for place in range(1, CELLS))
+    edges = sorted({0, 1, *(edge for edge in grown if edge < top), top})
+    return tuple(sorted({*edges, *(cut for cut in even if _gap(edges, cut) * WIDEST > top)}))
+
+
+def _even_values(grid: Measured, most: int) -> list[Fraction]:
+    """Return all multiples of a round number inside of a range: at most so many, and at least a third of that."""
+    least = grid.step * (grid.height + 1) / most
+    tens = Fraction(10) ** (len(str(int(least))) if least >= 1 else 1 - len(str(int(1 / least))))
+    width = next(tens * part for part in (Fraction(1, 10), Fraction(1, 5), Fraction(1, 2), 1) if tens * part >= least)
+    first, last = grid.step * grid.low // width + 1, grid.step * grid.high // width
+    return [width * place for place in range(int(first), int(last) + 1)]
+
+
+def _rounded(value: Fraction) -> Fraction:
+    """Return a number above 0 rounded to a twentieth of its first digit's place, or to a tenth from 5 on.
+
+    >>> [float(_rounded(Fraction(each))) for each in (0.0123, 3.06, 7.77, 4321)]
+    [0.0125, 3.05, 7.8, 4300.0]
+    """
+    tens = Fraction(10) ** (len(str(int(value))) - 1 if value >= 1 else -len(str(int(1 / value))))
+    part = tens / (20 if value < 5 * tens else 10)
+    return round(value / part) * part
+
+
+def _step_of(value: Fraction, grid: Measured) -> int:
+    """Return the step above the low end that a value is rounded to; of two that are as near, the lower one."""
+    return ceil(value / grid.step - Fraction(1, 2)) - grid.low
 
 
 def coarse_of(feature: Feature) -> tuple[CodedColumn, tuple[int, ...]] | None:

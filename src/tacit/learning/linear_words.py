@@ -155,19 +155,19 @@ def model_sql(
     listed: Sequence[Sequence[tuple[Cell, float]]],
 ) -> str:
     """Return a linear model as a SQL expression that any database computes; NULL where a number is missing."""
-    parts = [_number(intercept)]
+    parts = [in_floats(intercept)]
     for name, (low, high), coefficient in numbers:
         clamped = f"LEAST(GREATEST({_quoted(name)}, {_number(low)}), {_number(high)})"
         # LEAST and GREATEST skip NULL in some databases
-        parts.append(f"{_number(coefficient)} * CASE WHEN {_quoted(name)} IS NULL THEN NULL ELSE {clamped} END")
+        parts.append(f"{in_floats(coefficient)} * CASE WHEN {_quoted(name)} IS NULL THEN NULL ELSE {clamped} END")
     for cells in listed:
         rest = next(((cell, effect) for cell, effect in cells if cell.missing), None)
         named = [(cell, effect) for cell, effect in cells if cell.values and not cell.missing]
         tests = " ".join(
-            f"WHEN {_quoted(cell.feature)} IN ({', '.join(map(_literal, cell.values))}) THEN {_number(effect)}"
+            f"WHEN {_quoted(cell.feature)} IN ({', '.join(map(_literal, cell.values))}) THEN {in_floats(effect)}"
             for cell, effect in named
         )
-        otherwise = _number(0.0 if rest is None else rest[1])
+        otherwise = in_floats(0.0 if rest is None else rest[1])
         parts.append(f"CASE {tests} ELSE {otherwise} END" if tests else otherwise)
     return "\n  + ".join(parts)
 
@@ -182,6 +182,17 @@ def _literal(value: Any) -> str:
     if isinstance(value, int | float):
         return _number(value)
     return "'" + str(value).replace("'", "''") + "'"
+
+
+def in_floats(value: float) -> str:
+    """Return a number as SQL computes with floats: written as a decimal, 16 digits times a column may be too many.
+
+    >>> in_floats(-0.1171918148662402)
+    '(-0.1171918148662402e0)'
+    """
+    text = repr(float(value))
+    text = text if "e" in text else f"{text}e0"
+    return f"({text})" if value < 0 else text
 
 
 def _number(value: float) -> str:

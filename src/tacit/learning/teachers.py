@@ -313,7 +313,11 @@ class Teachers:
         """Return the estimator as it is found again: by its class and its parameters."""
         params = self.estimator.get_params() if hasattr(self.estimator, "get_params") else vars(self.estimator)
         return repr(
-            (type(self.estimator).__qualname__, sorted((str(name), repr(each)) for name, each in params.items()))
+            (
+                type(self.estimator).__module__,
+                type(self.estimator).__qualname__,
+                sorted((str(name), repr(each)) for name, each in params.items()),
+            )
         )
 
     def _dealt(self) -> Table:

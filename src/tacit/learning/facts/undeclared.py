@@ -27,9 +27,10 @@ from tacit.tables import ColumnFacts, RowUnit
 
 # Which part of a fit's epsilon ranges have together, and keys: that much less is for the rounds, known or not, so that
 # the same fit again is the same question.
-FOR_RANGES = Fraction(1, 10)
+FOR_RANGES = Fraction(1, 5)
 FOR_KEYS = Fraction(1, 10)
 NUMBERS = ("int", "float", "decimal")
+KEYS_SHOWN = 6
 # Classes that nobody listed are found for columns of these types.
 CLASSES = ("text", "int")
 # Before keys are found, these stand in for them in a plan.
@@ -82,6 +83,22 @@ class Known:
         """What has yet to be learned costs."""
         return sum((each.plan.spend.epsilon for each in (() if self.ask is None else self.ask.wanted)), Fraction(0))
 
+    def _facts(self, name: str) -> ColumnFacts:
+        return self.table.session.declaration.columns[name]
+
+    def _found(self) -> list[str]:
+        """Return what was learned of each column, in words; of many keys the first few."""
+        found = []
+        for name in (each for each in self.names if each not in (*self.left_out, *self.unseen)):
+            facts = self._facts(name)
+            if facts.between is not None:
+                found.append(f"{name} from {float(facts.between[0]):.6g} to {float(facts.between[1]):.6g}")
+            else:
+                keys = [str(each) for each in facts.keys or ()]
+                shown = keys if len(keys) <= KEYS_SHOWN else [*keys[:KEYS_SHOWN], f"{len(keys) - KEYS_SHOWN} more"]
+                found.append(f"{name} is {', '.join(shown)}")
+        return found
+
     @property
     def words(self) -> str:
         """What was, or would be, learned first; empty where everything is declared."""
@@ -95,11 +112,13 @@ class Known:
             )
         else:
             cost = sum((each.epsilon for each in self.facts), Fraction(0))
-            entries = ", ".join(str(each.entry) for each in self.facts)
+            entries = sorted(each.entry for each in self.facts)
             lines.append(
-                f"learned once of {', '.join(self.names)}, which nobody declared, for ε ≈ {float(cost):.2g} (entries"
-                f" {entries}); free from now on"
+                f"learned once, for ε ≈ {float(cost):.2g} (entries {entries[0]} to {entries[-1]}), which nobody"
+                f" declared; free from now on: {'; '.join(self._found())}"
             )
+            if any(self._facts(name).between for name in self.names):
+                lines.append("what is beyond a range counts as its end; a range that you declare wins")
         if self.left_out:
             lines.append(f"left out: {', '.join(self.left_out)}; no value of it is found to be had by enough people")
         if self.unseen:

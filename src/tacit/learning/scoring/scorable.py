@@ -16,6 +16,7 @@ import numpy as np
 
 from tacit.door import Table
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.learning.linear_words import in_floats
 from tacit.learning.scoring.sides import RowsUsed
 from tacit.plan import (
     SCORE_BITS,
@@ -132,8 +133,8 @@ def linear_in_sql(model: Any, target: str | None) -> SqlModel:
             "\nhint: fit it on a frame with the table's columns, and name the target: score(model, target='income', …)"
         )
     start = float(np.ravel(model.intercept_)[0])
-    terms = [f"({_literal(weight)}) * {_quoted(name)}" for weight, name in zip(weights[0], names, strict=True)]
-    total = " + ".join([f"({_literal(start)})", *terms])
+    terms = [f"{in_floats(weight)} * {_quoted(name)}" for weight, name in zip(weights[0], names, strict=True)]
+    total = " + ".join([in_floats(start), *terms])
     if not hasattr(model, "classes_"):
         return SqlModel(total, target)
     positive = model.classes_[1]
@@ -180,10 +181,6 @@ def _grid(table: Table, text: str, between: Any) -> Measured:
     session = table.session
     query = make_query(Frame(session.declaration), {"of": mean(text, between=between)})
     return measured_column(query.outputs[0].aggregate, session.declaration, steps_most=STEPS_MOST)
-
-
-def _literal(number: float) -> str:
-    return f"{number:.12f}".rstrip("0").rstrip(".") or "0"
 
 
 def _quoted(name: str) -> str:

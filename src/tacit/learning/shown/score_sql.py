@@ -22,10 +22,12 @@ def score_sql(model: AdditiveModel, table: str) -> str:
         raise InvalidParameter("name the table to score\nhint: to_sql('people')")
     count = len(model.shapes.intercept)
     names = [f"{SCORE}_{place}" if count > 1 else SCORE for place in range(count)]
-    scores = [f"{_sum(model, place)} AS {name}" for place, name in enumerate(names)]
+    # PostgreSQL reads 1e0 as a decimal, of which EXP is slow
+    scores = [f"CAST({_sum(model, place)} AS DOUBLE PRECISION) AS {name}" for place, name in enumerate(names)]
     shown = ",\n  ".join(_outputs(model, names))
     inner = ",\n  ".join(scores)
-    return f"SELECT scored.*,\n  {shown}\nFROM (SELECT *,\n  {inner}\nFROM {named(table)}) AS scored"
+    # without an OFFSET PostgreSQL writes the scores into every place that names them: many times the work
+    return f"SELECT scored.*,\n  {shown}\nFROM (SELECT *,\n  {inner}\nFROM {named(table)} OFFSET 0) AS scored"
 
 
 def _sum(model: AdditiveModel, place: int) -> str:
@@ -50,11 +52,9 @@ def _outputs(model: AdditiveModel, scores: Sequence[str]) -> list[str]:
     if model.link == "log":
         return [f"{_number(model.low)} + {_number(model.width)} * EXP(LEAST({scores[0]}, 0e0)) AS prediction"]
     if model.link == "softmax":
-        most = f"GREATEST({', '.join(scores)})"
-        total = " + ".join(f"EXP({each} - {most})" for each in scores)
         return [
-            f"EXP({each} - {most}) / ({total}) AS {named(f'probability of {name}')}"
-            for each, name in zip(scores, model.classes, strict=True)
+            f"1e0 / (1e0 + {_others(own, scores)}) AS {named(f'probability of {name}')}"
+            for own, name in zip(scores, model.classes, strict=True)
         ]
     clip = min(max(model.shapes.clip / UNIT, 0.5), 1.0)
     chance, written = f"(1e0 / (1e0 + EXP(-{scores[0]})))", _number(clip)
@@ -63,6 +63,11 @@ def _outputs(model: AdditiveModel, scores: Sequence[str]) -> list[str]:
         f" WHEN {chance} > {written} THEN {written} / (1e0 - {chance} + {written}) ELSE {chance} END"
     )
     return [f"{second} AS {named(f'probability of {model.classes[1]}')}"]
+
+
+def _others(own: str, scores: Sequence[str]) -> str:
+    """Return how much more probable all other classes are; beyond e^700 a database may refuse."""
+    return " + ".join(f"EXP(LEAST({each} - {own}, 700e0))" for each in scores if each != own)
 
 
 def _case(feature: Feature, texts: Sequence[str]) -> str:

@@ -155,7 +155,8 @@ def _predicted(model: AdditiveModel) -> str:
         return f"The log-odds that {model.target} is {model.classes[1]}"
     if model.link == "softmax":
         return f"The log of how probable each {model.target} is (effects below: {model.classes[-1]})"
-    return f"{model.target}" if model.link == "identity" else f"The log of {model.target}"
+    what = f"{model.target}, within {model.low:.6g} to {model.low + model.width:.6g}"
+    return what if model.link == "identity" else f"The log of {what}"
 
 
 def _spread(bins: tuple[TermBin, ...]) -> float:
