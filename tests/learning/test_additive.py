@@ -78,7 +78,20 @@ def test_a_plan_costs_nothing_and_says_what_a_fit_asks_for():
     plan = AdditiveClassifier(epsilon=1).plan(asked, target="buys", features=FEATURES)
     assert "24 rounds" in str(plan)
     assert "pay" in str(plan)
+    assert "that is where classes are common" in str(plan)
     AdditiveClassifier(epsilon=1).fit(asked, target="buys", features=FEATURES)
+
+
+def test_numbers_of_a_fraction_have_cells_that_end_at_round_ones():
+    rows = pa.table({"who": [1, 2], "age": [20.0, None], "buys": ["no", "yes"]})
+    declared = {"age": {"between": (18, 89)}, "buys": {"keys": ["no", "yes"]}}
+    people = tacit.table(
+        rows, name="few", unit="who", columns=declared, budget=tacit.epsilon(1, delta=1e-6), ledger=tacit.TRYOUT
+    )
+    (age,) = AdditiveClassifier(epsilon=1).plan(people, target="buys", features=["age"]).features
+    assert age.words([4]) == "20 to 20.5"
+    assert age.words([4, 5, age.cells - 1]) == "20 to 21, missing"
+    assert age.cells_of([20, 20.49, 20.5, 89, 100, 3]).tolist() == [4, 4, 5, age.cells - 2, age.cells - 2, 0]
 
 
 @pytest.mark.parametrize("loss", ["squared", "poisson"])

@@ -108,6 +108,7 @@ class Asked:
             f"noise of counts ±{MARGIN * recipe.counts_noise:.4g} people; of all rounds together"
             f" ±{MARGIN * noise:.4g} people a bin (95 %)",
             *(self._expected(people) for people in PEOPLE_SHOWN),
+            self._assumed,
             "charged once, before a row is read; nothing is charged for this plan",
         ]
         return "\n".join(lines)
@@ -119,9 +120,15 @@ class Asked:
         luck = {"logistic": 0.12, "softmax": 0.12}.get(self.recipe.link, USUAL_ERROR**2) * people
         # rounds weigh as their numbers do, so that their noise is that of three quarters of them
         error = MARGIN * sqrt(4 / 3 * self.recipe.whole_noise**2 + luck) / (curvature * people) * part
-        return f"the effect of a bin of {people:,} people: about ±{error:.2g} {unit} of noise and luck".replace(
-            "  ", " "
-        )
+        shown = f"{float(f'{error:.2g}'):,g}"
+        return f"the effect of a bin of {people:,} people: about ±{shown} {unit} of noise and luck".replace("  ", " ")
+
+    @property
+    def _assumed(self) -> str:
+        """What the expected ± takes for granted."""
+        if self.number is not None:
+            return "that is for errors of about a tenth of the target's range; terms_ has every bin's own ±"
+        return "that is where classes are common; where one is rare, as along a steep term, it is more: see terms_"
 
     __repr__ = __str__
 
