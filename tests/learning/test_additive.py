@@ -88,7 +88,8 @@ def test_numbers_of_a_fraction_have_cells_that_end_at_round_ones():
     people = tacit.table(
         rows, name="few", unit="who", columns=declared, budget=tacit.epsilon(1, delta=1e-6), ledger=tacit.TRYOUT
     )
-    (age,) = AdditiveClassifier(epsilon=1).plan(people, target="buys", features=["age"]).features
+    plan = AdditiveClassifier(epsilon=1).plan
+    (age,) = plan(people, target="buys", features=["age"]).features
     assert age.words([4]) == "20 to 20.5"
     assert age.words([4, 5, age.cells - 1]) == "20 to 21, missing"
     assert age.cells_of([20, 20.49, 20.5, 89, 100, 3]).tolist() == [4, 4, 5, age.cells - 2, age.cells - 2, 0]

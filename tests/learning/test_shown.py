@@ -79,6 +79,8 @@ def test_every_bin_of_every_term_has_an_effect_and_its_error(classifier):
     effects = {each.holds: each.effect for each in terms["sex"].bins}
     assert effects["m"] - effects["f"] > 0.3  # 2 of the score, of which the interaction may take a part
     assert "missing" in str(terms["age"])
+    assert "other or missing" in str(terms["sex"])
+    assert "other" not in str(terms["age"])
     assert "±" in classifier.explain()
 
 

@@ -84,7 +84,8 @@ class Feature:
     def words(self, cells: Sequence[int]) -> str:
         """Return what a bin of these cells holds, in words."""
         last = self.cells - 1
-        missing = ["missing"] if last in cells else []
+        # of a list, the last cell has what nobody listed too
+        missing = ["missing" if self.column.measured is not None else "other or missing"] if last in cells else []
         inside = [cell for cell in cells if cell != last]
         if self.column.measured is None or not inside:
             shown = [str(plain(self.column.listed[cell])) for cell in inside]
