@@ -197,7 +197,7 @@ def _saying(what: Any) -> Any:
 
     def answered(self: Any, *args: Any, **words: Any) -> Any:
         found = original("Session.answer")(self, *args, **words)
-        rows = int(self.engine._source.table.count().execute())
+        rows = int(self.engine._source.table.count().to_pyarrow().as_py())
         return replace(found, plan=what(found.plan, rows))
 
     return answered

@@ -205,7 +205,7 @@ def run_first() -> Iterator[None]:
 def rows_seen() -> Iterator[None]:
     def knows(model: Any, names: Any, rows: Any) -> None:
         original("what scikit-learn asks of a fit")(model, names, rows)
-        model.n_samples_seen_ = int(rows.session.engine.source.table.count().execute())
+        model.n_samples_seen_ = int(rows.session.engine.source.table.count().to_pyarrow().as_py())
 
     with planted("what scikit-learn asks of a fit", knows):
         yield
