@@ -1,0 +1,1 @@
+"""Tests: a package by its own name, whatever another distribution calls `tests`."""
