@@ -19,7 +19,15 @@ sys.path.insert(0, str(FOLDER.parent))
 
 NOT_SUBJECTS = {"run", "measure", "orders", "engines_spark", "__init__"}
 # These take many minutes: they run where they are named.
-ONLY_NAMED = {"engines_large", "learning", "learning_large", "learning_linear", "learning_terms", "server_clock"}
+ONLY_NAMED = {
+    "answers",
+    "engines_large",
+    "learning",
+    "learning_large",
+    "learning_linear",
+    "learning_terms",
+    "server_clock",
+}
 RESULTS = FOLDER / "results" / "latest.json"
 
 

@@ -23,7 +23,7 @@ def results() -> Iterator[Result]:
         return int(np.argmax(scores * 0.5 + generator.gumbel(0, 1, MILLION)))
 
     mechanisms = {
-        "noisy max": (tacit.NoisyMax(epsilon=1), by_laplace),
+        "noisy max": (tacit.NoisyMax(epsilon=1, monotone=True), by_laplace),
         "exponential": (tacit.Exponential(epsilon=1), by_gumbel),
         "permute-and-flip": (tacit.PermuteAndFlip(epsilon=1), by_gumbel),
     }

@@ -186,6 +186,13 @@ WORDS = {
     "path": "the file to write or read",
 }
 
+# What a public value of Python's own types is: its docstring would be that of `dict` or `int`.
+VALUES = {
+    "tacit.local.FREQUENCIES": "The protocols for counts, by name: " + ", ".join(map(repr, tacit.local.FREQUENCIES)),
+    "tacit.local.MEANS": "The protocols for means, by name: " + ", ".join(map(repr, tacit.local.MEANS)),
+    "tacit.local.PEOPLE_MOST": f"The most people that an error is solved for: {tacit.local.PEOPLE_MOST:,}",
+}
+
 ENVIRONMENT = {
     "TACIT_HOME": "the folder of the ledger, the signing key and the anchors; only you may write to it "
     "(`~/.local/state/tacit`, or in `XDG_STATE_HOME`)",
@@ -265,7 +272,7 @@ def public(kind: type) -> list[str]:
 
 
 def _line(shown: str, thing: Any) -> str:
-    said = " ".join(_said(thing).split())
+    said = VALUES[shown] if isinstance(thing, dict | int) else " ".join(_said(thing).split())
     return f"- **`{shown}{_signature(thing)}`** {said}"
 
 

@@ -27,9 +27,10 @@ class Watch:
 
 
 @pytest.mark.parametrize(
-    ("taken", "leaves"), [(0.0, 2), (1.9, 2), (2.0, 2), (2.1, 4), (4.0, 4), (4.1, 8), (63.0, 64), (65.0, 128)]
+    ("taken", "leaves"),
+    [(0.0, 2), (1.9, 2), (2.0, 2), (2.1, 4), (4.1, 8), (8.1, 16), (16.1, 20), (21.0, 24), (63.0, 64), (65.0, 80)],
 )
-def test_an_outcome_leaves_at_t_or_twice_or_four_times_as_late(taken: float, leaves: float) -> None:
+def test_an_outcome_leaves_at_a_doubling_of_t_and_after_8_t_at_four_ticks_in_each(taken: float, leaves: float) -> None:
     watch = Watch()
     clock = PublicClock(Fraction(2), watch.now)
     clock.is_past_charge = True
@@ -37,8 +38,24 @@ def test_an_outcome_leaves_at_t_or_twice_or_four_times_as_late(taken: float, lea
     assert taken + clock.seconds_left() == pytest.approx(leaves)
 
 
-@pytest.mark.parametrize(("taken", "written", "leaves"), [(0.1, 1, 2), (1.0, 1, 2), (1.1, 2, 4), (2.5, 4, 8)])
-def test_what_was_computed_is_written_half_way_to_its_tick(taken: float, written: float, leaves: float) -> None:
+def test_a_long_question_waits_for_at_most_a_third_of_its_time_and_leaves_at_few_times() -> None:
+    leaves = set()
+    for taken in range(30, 36_000, 4):  # tenths of a second, at a T of 0.2 s: from 15 T on, to an hour
+        watch = Watch()
+        clock = PublicClock(Fraction(1, 5), watch.now, watch.sleep)
+        clock.is_past_charge = True
+        watch.time += taken / 10
+        clock.wait_to_write()
+        left = watch.time - 50 + clock.seconds_left()
+        assert taken / 10 < left <= 1.34 * taken / 10
+        leaves.add(round(left, 6))
+    assert len(leaves) == 42
+
+
+@pytest.mark.parametrize(
+    ("taken", "written", "leaves"), [(0.1, 1, 2), (1.0, 1, 2), (1.1, 3, 4), (3.1, 6, 8), (12.1, 18, 20), (18.1, 22, 24)]
+)
+def test_the_time_of_an_entry_shows_no_more_than_its_tick(taken: float, written: float, leaves: float) -> None:
     watch = Watch()
     clock = PublicClock(Fraction(2), watch.now, watch.sleep)
     clock.is_past_charge = True
@@ -54,12 +71,12 @@ def test_what_was_computed_is_written_half_way_to_its_tick(taken: float, written
     [
         ([0.1, 0.9], [1, 2], 4),
         ([0.3, 0.1, 0.9], [1, 2, 3], 4),
-        ([0.9, 0.1, 1.1], [1, 2, 4], 8),  # the answer missed its half tick
-        ([5.0, 0.1, 0.1], [8, 9, 10], 16),  # what was learned first took long, and does not multiply the rest
+        ([0.9, 0.1, 1.1], [1, 2, 5], 8),  # the answer missed its first middle
+        ([5.0, 0.1, 0.1], [6, 7, 8], 16),  # what was learned first took long, and does not multiply the rest
         ([0.1] * 5, [1, 2, 3, 4, 5], 8),
     ],
 )
-def test_each_part_of_a_call_is_written_on_a_half_tick_of_its_own(
+def test_each_part_of_a_call_is_written_between_ticks_of_its_own(
     taken: list[float], written: list[float], leaves: float
 ) -> None:
     watch = Watch()
@@ -102,6 +119,14 @@ def test_inside_of_another_call_the_outer_one_waits() -> None:
         past_the_charge()
     assert slept == []
     assert clock.is_past_charge
+    assert clock.every == 5
+
+
+def test_inside_of_a_call_with_a_shorter_hold_the_longer_one_is_kept() -> None:
+    clock = PublicClock(Fraction(5))
+    with noting(clock), holding(Fraction(30)), holding(None), holding(Fraction(7)):
+        pass
+    assert clock.every == 30
 
 
 @pytest.fixture
@@ -154,6 +179,12 @@ def test_a_call_may_be_held_longer(visits: Any, monkeypatch: pytest.MonkeyPatch)
     visits.count().answer(epsilon=1, hold="500s")
     assert 200 < slept[0] <= 250
     assert 400 < slept[1] <= 500
+
+
+def test_a_call_cannot_shorten_the_declared_hold(visits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept = waits(monkeypatch)
+    visits.count().answer(epsilon=1, hold="1ms")
+    assert slept[1] > 0.5
 
 
 @pytest.mark.parametrize("written", [0, -1, "2", "2 h", "0s", True, float("nan"), 1e9, "1e9s", [], "99999999999s"])

@@ -36,6 +36,7 @@ PACKAGE_RULES: list[Rule] = [
     rules.privacy_paragraphs,
     rules.no_assert,
     words.words_of_messages,
+    words.no_files_that_users_lack,
 ]
 
 # those that also hold in the gauntlet's package, which may import any room and patches what it likes
@@ -60,6 +61,7 @@ FACE = "from tacit.noise.bits import fresh_bytes\n\n__all__ = ['fresh_bytes']\n"
 
 # rule, and a small tree that must break it
 PLANTED: list[tuple[Rule, Tree]] = [
+    (words.no_files_that_users_lack, {"door/asking.py": 'HINT = "see docs/guide/sql.md"\n'}),
     (rules.layers, {"noise/laplace.py": "from tacit.ledger import chain\n"}),
     (rules.layers, {"noise/laplace.py": "import tacit.plan.planner\n"}),
     (rules.layers, {"noise/laplace.py": "from ..session import Session\n"}),

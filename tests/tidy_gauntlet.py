@@ -13,7 +13,7 @@ from tests.tidy_rules import Tree, imported_names, nodes_of, parsed, room
 
 # the gauntlet's table: name of a seam -> "module:attribute" of what bugs are planted in; the server's and models' parts
 SEAMS = "gauntlet/targets.py"
-TABLES = (SEAMS, "gauntlet/server_targets.py", "gauntlet/learning_targets.py")
+TABLES = (SEAMS, *(f"gauntlet/{room}_targets.py" for room in ("server", "learning", "ledger")))
 
 # Tests outside tests/gauntlet/ that are about its cases or bugs themselves.
 TESTS_OF_CASES = {

@@ -37,6 +37,29 @@ def words_of_messages(tree: Tree) -> list[str]:
     ]
 
 
+# A page of the server that says where to read on: "in the documentation".
+NAMES_PAGES = {"server/pages/theory_pages.py"}
+
+
+def no_files_that_users_lack(tree: Tree) -> list[str]:
+    """No text but a docstring names a file of docs/, which a wheel does not have; docstrings may (tacit.__doc__)."""
+    broken = []
+    for path, source in tree.items():
+        docstrings = {
+            id(node.body[0].value)
+            for node in nodes_of(source)
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if node.body and isinstance(node.body[0], ast.Expr)
+        }
+        broken += [
+            f"{path}:{node.lineno} names a file of docs/ in a text that users see; say in words what it says"
+            for node in nodes_of(source)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+            if "docs/" in node.value and path not in NAMES_PAGES
+        ]
+    return broken
+
+
 def messages_in(source: str) -> Iterator[tuple[str, int]]:
     """Every text in a `raise` or in a call of something named warn, with its line; what is put into a text is `…`."""
     for node in nodes_of(source):

@@ -45,9 +45,9 @@ class Asked:
         return plan
 
 
-def open_table(path: Path, unit: Any, **declared: Any) -> Table:
-    """Return a table of which nothing is known but what is given here."""
-    budget = tacit.epsilon(3, delta=DELTA)
+def open_table(path: Path, unit: Any, *, epsilon: float = EPSILON, **declared: Any) -> Table:
+    """Return a table of which nothing is known but what is given here, with a budget for three such questions."""
+    budget = tacit.epsilon(round(3 * epsilon, 6), delta=DELTA)
     return tacit.table(path, name="rows", unit=unit, budget=budget, ledger=tacit.TRYOUT, **declared)
 
 

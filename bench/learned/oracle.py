@@ -6,6 +6,7 @@ expected ones, by formula, with the noise that the product has at this loss, so 
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import pi, sqrt
 
 import numpy as np
@@ -21,20 +22,40 @@ RANGES = (0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 # Ends of ranges for standard deviations, as quantiles of the values, and bounds (rows, groups) for them.
 LOW_ENDS, HIGH_ENDS = (0.0, 0.01, 0.05), (0.9, 0.95, 0.99, 0.999, 1.0)
 STD_BOUNDS = ((1, 1), (1, 2), (1, 5), (1, 15), (3, 2), (3, 5), (20, 2), (50, 1), (200, 1))
-SIGMA = 1 / sqrt(2 * float(rho_within(Fraction(1), Fraction(1, 10**6))))
 CONFIDENCE = Fraction(95, 100)
 # The bound that the guides used to begin with: 5 groups, 2 rows in each.
 GUESS = (2, 5)
 
 
+def laplace_error(off: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
+    """Return the expected absolute error of numbers that are off by so much and have Laplace noise.
+
+    >>> laplace_error(np.array([0.0, 1e6]), 3.0).tolist()
+    [3.0, 1000000.0]
+    """
+    off = np.abs(off)
+    return off + scale * np.exp(-off / scale)
+
+
+def gaussian_error(off: np.ndarray, deviation: float | np.ndarray) -> np.ndarray:
+    """Return the expected absolute error of numbers that are off by so much and have Gaussian noise."""
+    reach = np.abs(off) / deviation
+    return deviation * sqrt(2 / pi) * np.exp(-reach * reach / 2) + np.abs(off) * (1 - 2 * ndtr(-reach))
+
+
+@cache
+def sigma(epsilon: float) -> float:
+    """Return the deviation of the Gaussian noise that the product has at this loss, for a length of 1."""
+    return 1 / sqrt(2 * float(rho_within(Fraction(epsilon).limit_denominator(10**6), Fraction(1, 10**6))))
+
+
+SIGMA = sigma(1.0)
+
+
 def error_of(off: np.ndarray, rows: int, groups: int, size: float | np.ndarray = 1.0) -> float:
     """Return the mean error of groups that are off by so much, with the noise that errs less."""
     laplace, gaussian = size * rows * groups, size * rows * sqrt(groups) * SIGMA
-    off = np.abs(off)
-    by_laplace = off + laplace * np.exp(-off / laplace)
-    reach = off / gaussian
-    by_gaussian = gaussian * sqrt(2 / pi) * np.exp(-reach * reach / 2) + off * (1 - 2 * ndtr(-reach))
-    return float(min(by_laplace.mean(), by_gaussian.mean()))
+    return float(min(laplace_error(off, laplace).mean(), gaussian_error(off, gaussian).mean()))
 
 
 def noise_of(rows: int, groups: int) -> float:
@@ -173,7 +194,7 @@ def best_clip(totals: np.ndarray) -> float:
     ends = np.unique(np.quantile(totals, 1 - np.geomspace(1 / len(totals), 0.5, 60)))
     ends = np.append(ends, totals.max())
     lost = [totals.sum() - np.minimum(totals, end).sum() for end in ends[ends > 0]]
-    return float(min(off + end * np.exp(-off / end) for off, end in zip(lost, ends[ends > 0], strict=True)))
+    return float(laplace_error(np.array(lost), ends[ends > 0]).min())
 
 
 def _dropped(cells: Cells, whole: np.ndarray, kept: np.ndarray, rows: int, groups: int, size: float) -> float:

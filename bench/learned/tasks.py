@@ -133,13 +133,15 @@ NUMBERS = (
 
 
 class Cells:
-    """The rows of a task: of whom, in which group, with what value; and what people have in each group."""
+    """The rows of a task, all or those of a condition: of whom, in which group, with what value; and what people have
+    in each group.
+    """
 
-    def __init__(self, task: Task, path: Path) -> None:
+    def __init__(self, task: Task, path: Path, where: str = "true") -> None:
         value = f"CAST({task.value} AS DOUBLE)" if task.value else "CAST(0 AS DOUBLE)"
         found = duckdb.sql(
             f"SELECT {task.unit} AS unit, {task.by} AS key, {value} AS value FROM '{path}'"
-            f" WHERE {task.unit} IS NOT NULL AND {task.by} IS NOT NULL"
+            f" WHERE {task.unit} IS NOT NULL AND {task.by} IS NOT NULL AND ({where})"
         ).to_arrow_table()
         self.keys, group = _numbered(found["key"])
         people, unit = _numbered(found["unit"])

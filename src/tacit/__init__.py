@@ -20,6 +20,9 @@ Below it, `privacy` holds what all rooms share (losses, events, exact distributi
 
 The names here are the whole public surface, with those of two rooms: `tacit.local` and `tacit.auditing.attacks`. Each
 name loads its module when it is first used, so `import tacit` is quick.
+
+Docstrings cite proofs and other pages as docs/proofs/laplace.md. An installed package does not have these files: they
+are in the folder `docs` of the source distribution and of the repository. Messages and hints never name them.
 """
 
 import importlib
@@ -191,7 +194,11 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("tacit.local")
     home = _HOMES.get(name)
     if home is None:
-        raise AttributeError(f"module 'tacit' has no attribute '{name}'")
+        from tacit.errors import UnknownName, did_you_mean
+
+        if name.startswith("_"):  # protocols of Python
+            raise AttributeError(f"module 'tacit' has no attribute '{name}'")
+        raise UnknownName(f"tacit has no '{name}'{did_you_mean(name, __all__)}")
     value: object = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value

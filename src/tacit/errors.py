@@ -11,10 +11,12 @@ moves the cursor, sets the title or pastes), or that reorder the text around the
 import difflib
 import json
 import os
+import sys
 import traceback
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _OURS = str(Path(__file__).parent) + os.sep
@@ -40,12 +42,25 @@ class TacitError(Exception):
         return [*lines, *f"{type(self).__name__}: {self}".splitlines()]
 
 
+def frames_of_ours() -> int:
+    """Return how many frames are between the caller of this function and the asker's own code: of ours, or frozen."""
+    frame: FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None and frame.f_code.co_filename.startswith((_OURS, "<frozen ")):
+        frame, count = frame.f_back, count + 1
+    return count
+
+
 class LargeEpsilonWarning(UserWarning):
     """An epsilon so large that it promises little to one person. Give a smaller epsilon if you can."""
 
 
 class InvalidParameter(TacitError):
     """An argument breaks its rule. Give a value that the message describes."""
+
+
+class UnknownName(TacitError, AttributeError):
+    """An object has no attribute of this name. Use the name that the message suggests."""
 
 
 class QueryRefused(TacitError):
@@ -87,6 +102,10 @@ NO_RANDOMNESS = (
 )
 
 
+# How a refusal for want of room ends, if its request has spent nothing.
+NOTHING_CHARGED = "nothing was charged or read"
+
+
 class SelfTestFailed(TacitError):
     """This installation does not work as it should. Install it again; answer nothing with it until the test passes."""
 
@@ -105,6 +124,18 @@ def did_you_mean(name: object, known: Iterable[str]) -> str:
         return f"\nhint: did you mean '{folded[near[0]]}'?"
     listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
     return f"\nhint: there are {listed}" if names else ""
+
+
+def unknown_name(owner: object, name: str, words: Mapping[str, str]) -> AttributeError:
+    """Return the error for an attribute that an object does not have; `words` has hints for names of other libraries.
+
+    Python's protocols look for names that begin with an underscore: these get its own error.
+    """
+    what = type(owner).__name__
+    if name.startswith("_"):
+        return AttributeError(f"'{what}' object has no attribute '{name}'")
+    hint = f"\nhint: {words[name]}" if name in words else did_you_mean(name, dir(owner))
+    return UnknownName(f"a {what} has no '{name}'{hint}")
 
 
 # ---- Text of others, safe for a screen.

@@ -19,6 +19,23 @@ from pathlib import Path
 from tacit.errors import InvalidParameter
 
 
+def path_of(path: object) -> Path:
+    """Return a path that a user gave, as text or as a Path; refuse anything else."""
+    if not isinstance(path, str | Path) or not str(path) or "\0" in str(path):
+        raise InvalidParameter(f"a path must be a text or a Path, not {type(path).__name__}\nhint: e.g. 'answer.csv'")
+    return Path(path)
+
+
+def write_text(path: object, text: str) -> None:
+    """Write a text to the file that a user named; refuse a place where that is not possible."""
+    try:
+        path_of(path).write_text(text, encoding="utf-8")
+    except OSError:
+        raise InvalidParameter(
+            "the file cannot be written to this path\nhint: name a file in a folder that you may write to"
+        ) from None
+
+
 def read_small(path: Path, *, bytes_max: int) -> str:
     """Return a file's text in UTF-8. Refuse a device, a folder, a file that is too large, and bytes that are not text.
 

@@ -1,11 +1,14 @@
-"""The public clock: when an outcome may leave, so that the time it took tells nothing of the rows.
+"""The public clock: when an outcome may leave, so that the time it took shows nothing of the rows.
 
 One person with many rows makes an answer slower, and so do a predicate that is slow on some rows and an engine that
-fails early. So nothing that happens after a charge leaves when it is ready. It leaves at the first public tick: T after
-the question was asked, or 2T, 4T, 8T. T is declared for a table and no secret. A refusal before the charge depends on
-public facts alone, and is told at once. Half-way to its tick an answer is written to the ledger, whose entries have
-times too: a receipt and a certificate tell no more than the tick does. What a question learns first is written T/2 (or
-T, 2T …) after the entry before, and the answer leaves at the first of the question's own ticks after all of it.
+fails early. So an outcome after a charge does not leave when it is ready. It leaves at a public tick: T, 2T, 4T or 8T
+after the question was asked, and after 8T at four ticks in each doubling (10T, 12T, 14T, 16T, 20T ...), so that a long
+question does not wait for twice its time. T is declared for a table and is not secret. A question about several tables
+has the longest T of them. A refusal before the charge depends only on public facts, and leaves at once.
+
+An answer is written to the ledger, whose entries have times too, in the middle between two ticks, and leaves at the
+second of them: a receipt and a certificate show no more than the tick does. Each fact that a question learns first is
+written in such a middle too, counted from the entry before, and the answer leaves at the first tick after all of them.
 
 `holding` waits by itself. A server, whose threads have other things to do, hands over a `PublicClock` with `noting`,
 and waits as it likes. `past_the_charge` is called by the one way to pay (paying.py) as soon as there is a charge, or an
@@ -14,24 +17,27 @@ answer that was paid for before.
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 from tacit.errors import InvalidParameter
 
 Hold = int | float | str | Fraction
 
 HOLD_MOST = 3600
+DOUBLED_UP_TO = 8  # times T; from there on each doubling has several ticks
+TICKS_IN_A_DOUBLING = 4
 _UNITS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60)}
 _WRITTEN = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(ms|s|m)", re.ASCII)
 
 
 @dataclass
 class PublicClock:
-    """The ticks of one call: `every` seconds after it began, then twice, four times, … as long after."""
+    """The ticks of one call, the first `every` seconds after it began."""
 
     every: Fraction
     now: Callable[[], float] = time.monotonic
@@ -45,33 +51,47 @@ class PublicClock:
         self.began = self.now()
 
     def wait_to_write(self) -> None:
-        """Wait for half a tick, or twice, four times … as long, after an entry: what was computed is written then.
+        """Wait for the first middle between two ticks, counted from the last entry: the result is written then.
 
-        A failure waits as long. What a call learns first is so written too, and each part has its own half tick.
+        A failure waits as long. Each fact that a call learns first is written so too.
         """
-        every, due = self.every / 2, self._taken() - self.written
-        self.written += every * 2 ** _first(every, due)
+        due = self._taken() - self.written
+        self.written += next(middle for middle in _middles(self.every) if middle >= due)
         self.wait(max(float(self.written - self._taken()), 0.0))
 
     def seconds_left(self) -> float:
-        """Return how long an outcome that is ready now has to wait: not at all if nothing was charged."""
+        """Return how long an outcome that is ready now has to wait: not at all if there was no charge."""
         if not self.is_past_charge:
             return 0.0
-        leaves = self.every * 2 ** _first(self.every, self._taken())
-        if leaves <= self.written:  # it leaves after what was written
-            leaves *= 2
+        taken = self._taken()
+        leaves = next(tick for tick in _ticks(self.every) if tick >= taken and tick > self.written)
         return max(float(leaves - self._taken()), 0.0)
 
     def _taken(self) -> Fraction:
         return Fraction(self.now()) - Fraction(self.began)
 
 
-def _first(every: Fraction, taken: Fraction) -> int:
-    """Return the first number n for which `every` times 2^n is not over yet."""
-    number = 0
-    while every * 2**number < taken:
-        number += 1
-    return number
+def _ticks(every: Fraction) -> Iterator[Fraction]:
+    """Yield when outcomes may leave: T, 2T, 4T, 8T, then four ticks in each doubling."""
+    tick, doubled = every, every * DOUBLED_UP_TO
+    while tick < doubled:
+        yield tick
+        tick *= 2
+    while True:
+        for step in range(TICKS_IN_A_DOUBLING):
+            yield doubled + doubled * step / TICKS_IN_A_DOUBLING
+        doubled *= 2
+
+
+def _middles(every: Fraction) -> Iterator[Fraction]:
+    """Yield the middles between neighbouring ticks; the first is T/2."""
+    yield every / 2
+    yield from ((one + other) / 2 for one, other in pairwise(_ticks(every)))
+
+
+def longest(holds: Iterable[Fraction | None]) -> Fraction | None:
+    """Return the longest of several holds; None if there is none."""
+    return max((each for each in holds if each is not None), default=None)
 
 
 _CURRENT: ContextVar[PublicClock | None] = ContextVar("tacit_public_clock", default=None)
@@ -106,9 +126,12 @@ def noting(clock: PublicClock) -> Iterator[None]:
 def holding(every: Fraction | None, *, sleep: Callable[[float], None] = time.sleep) -> Iterator[None]:
     """Let whatever happens inside after a charge leave at a public tick: a value, an error, an interruption.
 
-    Inside of another such call that one waits.
+    Inside another such call the outer one waits, on ticks that are at least as far apart.
     """
-    if every is None or _CURRENT.get() is not None:
+    outer = _CURRENT.get()
+    if outer is not None:
+        outer.every = max(outer.every, every or outer.every)
+    if every is None or outer is not None:
         yield
         return
     clock = PublicClock(every, wait=sleep)

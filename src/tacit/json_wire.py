@@ -21,6 +21,7 @@ INTEGER_DIGITS_MAX = 20
 TAG = "$"
 
 # Fraction("1e999999999") would be a number of a gigabyte
+_FLOAT = re.compile(r"-?(?:[0-9]{1,400}(?:\.[0-9]{1,400})?(?:e[+-]?[0-9]{1,3})?|inf)|nan", re.ASCII)
 _EXACT = re.compile(r"-?[0-9]{1,60}(/[0-9]{1,60})?", re.ASCII)
 TAGGED_CHARACTERS_MAX = 100
 
@@ -115,11 +116,17 @@ def _exact(text: str) -> Fraction:
     return Fraction(text)
 
 
+def _float(text: str) -> float:
+    if _FLOAT.fullmatch(text) is None:
+        raise ValueError
+    return float(text)
+
+
 _READERS: dict[str, Any] = {
     "timestamp": datetime.fromisoformat,
     "date": date.fromisoformat,
     "decimal": _exact,
-    "float": float,
+    "float": _float,
 }
 
 

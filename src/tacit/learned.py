@@ -7,13 +7,13 @@ session learns them and pays.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
-from tacit.errors import BudgetExceeded, InvalidParameter, LedgerError, QueryRefused, printable
+from tacit.errors import NOTHING_CHARGED, BudgetExceeded, InvalidParameter, LedgerError, QueryRefused, printable
 from tacit.ledger import Ledger, Receipt, StoredFact
 from tacit.plan import (
     AT_MOST,
@@ -24,10 +24,12 @@ from tacit.plan import (
     Spend,
     WantedFact,
     ceiling_keys,
+    made_up_groups,
     make_plan,
     missing_facts,
     plan_of_other_noise,
     question_key,
+    refuse_no_groups,
 )
 from tacit.privacy import Event, Number, decimal_meaning, from_text, show, to_text
 from tacit.query import (
@@ -46,8 +48,10 @@ from tacit.query import (
     publics_of,
     tables_of,
 )
-from tacit.release import NoisyTable
+from tacit.release import NoisyTable, keys_from, keys_record
 from tacit.tables import Declaration
+
+Planned = TypeVar("Planned")
 
 FORMAT = 1
 # A share of epsilon, or whether a question may learn at all, and from what.
@@ -55,10 +59,13 @@ Learn = Number | str | bool | None
 WORDS = ("reuse", "fresh")
 # Below this epsilon a question with a WHERE takes the facts of the whole table, where they are known.
 OWN_FACTS_FROM = Fraction(1, 2)
+# The most of a call's epsilon that is spent on facts before another round that finds groups.
+LEARNED_MOST = Fraction(9, 10)
 # Planning stands in for facts that are not known yet: so many people, all in one bin.
 PEOPLE_STANDING_IN = 10**6
 BIN_STANDING_IN = 10
 LARGEST_STANDING_IN = 64 + 3
+GROUPS_STANDING_IN = 8
 
 
 @dataclass(frozen=True)
@@ -123,12 +130,20 @@ def fact_text(wanted: WantedFact, noisy: NoisyTable, source: str) -> str:
         "format": FORMAT,
         "key": wanted.key,
         "words": wanted.words,
-        "parts": [part for release in noisy.parts for part in release],
+        "parts": _numbers_of(wanted.plan, noisy),
         "scales": [to_text(release.scale) for release in wanted.plan.releases],
         "epsilon": to_text(wanted.plan.spend.epsilon),
         "source": source,
     }
+    if wanted.plan.threshold is not None:
+        record |= {"keys": keys_record(noisy.keys), "delta": to_text(wanted.plan.threshold.delta)}
     return json.dumps(record, separators=(",", ":"))
+
+
+def _numbers_of(plan: Plan, noisy: NoisyTable) -> list[Sequence[int]]:
+    """Return the noisy integers of a fact; of groups that were found also the threshold that they reached."""
+    parts: list[Sequence[int]] = [part for release in noisy.parts for part in release]
+    return parts if plan.threshold is None else [*parts, [plan.threshold.least]]
 
 
 def fact_from(text: str, receipt: Receipt) -> Fact:
@@ -144,6 +159,8 @@ def fact_from(text: str, receipt: Receipt) -> Fact:
         epsilon=from_text(record["epsilon"]),
         entry=receipt.number,
         time=receipt.time,
+        keys=keys_from(record.get("keys", ())),
+        delta=from_text(record.get("delta", "0")),
     )
 
 
@@ -175,6 +192,8 @@ def limits_rows_of(key: str, relation: Relation | None, table: str) -> bool:
 def standing_in(wanted: WantedFact) -> Fact:
     """Return a made-up fact in the place of one that is not known, to foresee what else will be learned and charged."""
     plan = wanted.plan
+    if plan.threshold is not None:
+        return made_up_groups(wanted, groups=GROUPS_STANDING_IN, people=PEOPLE_STANDING_IN)
     parts: list[tuple[int, ...]] = []
     for place, _ in enumerate(plan.releases):
         largest = bool(plan.profiles) and plan.profiles[place].norm == "largest"
@@ -206,14 +225,21 @@ class Foreseen:
         return events_of(self.wanted)
 
 
+def cost_of_wanted(wanted: Sequence[WantedFact]) -> Fraction:
+    """Return the epsilon of all that is wanted."""
+    return sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
+
+
+def is_too_dear(missing: Sequence[WantedFact], facts: Facts, learned: Sequence[Fact], spend: Spend) -> bool:
+    """Return whether another round that finds groups would leave too little of a call's epsilon for its answer."""
+    cost = sum((fact.epsilon for fact in learned), cost_of_wanted(missing))
+    another = any(fact.finds_groups for fact in facts.values()) and all(each.plan.threshold for each in missing)
+    return another and cost > LEARNED_MOST * spend.epsilon
+
+
 def events_of(wanted: Sequence[WantedFact]) -> tuple[Event, ...]:
     """Return the events of all that is wanted."""
     return tuple(event for each in wanted for event in each.plan.events)
-
-
-def request_of_fact(request_id: str, key: str) -> str:
-    """Return the id under which a request learns one fact."""
-    return f"fact {hashlib.sha256(f'{request_id} {key}'.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
 Recall = Callable[[str], Fact | None]  # a fact that was paid for before, by its key
@@ -226,11 +252,14 @@ def missing_from(
     while missing := missing_facts(query, declaration, spend, facts, choice.share):
         known = {each.key: recall(each.key) for each in missing}
         if query.where is not None and choice.reuses(spend):
+            used = {fact.entry for fact in facts.values()}  # a fact stands in for one round, or rounds have no end
             known |= {
-                each.key: _of_whole_table(each, query, declaration, spend, recall)
+                each.key: _of_whole_table(each, query, declaration, spend, recall, used)
                 for each in missing
                 if known[each.key] is None
             }
+        others = (key for each in missing if known[each.key] is None for key in each.instead)
+        known |= {key: recall(key) for key in others if key not in facts}
         found = {key: fact for key, fact in known.items() if fact is not None}
         if not found:
             return missing
@@ -251,9 +280,9 @@ def _recall_ceilings(
 
 
 def _of_whole_table(
-    wanted: WantedFact, query: Query, declaration: Declaration, spend: Spend, recall: Recall
+    wanted: WantedFact, query: Query, declaration: Declaration, spend: Spend, recall: Recall, used: Collection[int]
 ) -> Fact | None:
-    """Return the fact about the whole table that is a filtered one but for its WHERE, if it is known."""
+    """Return the fact about the whole table that is a filtered one but for its WHERE, if it is known and not used."""
     facts: dict[str, Fact] = {}
     whole = replace(query, where=None)
     same = question_key(replace(wanted.plan, where=None))
@@ -263,7 +292,7 @@ def _of_whole_table(
             fact = found[each.key]
             if fact is None:
                 return None
-            if question_key(each.plan) == same:
+            if question_key(each.plan) == same and fact.entry not in used:
                 return replace(fact, key=wanted.key)
             facts[each.key] = fact
     return None
@@ -284,7 +313,7 @@ def all_missing(
 def can_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> bool:
     """Return whether a question can be planned from what is declared and known."""
     try:
-        make_plan(query, declaration, spend, facts)
+        refuse_no_groups(make_plan(query, declaration, spend, facts))  # others may be found by what is learned next
     except QueryRefused:
         return False
     return True
@@ -338,6 +367,7 @@ def asked_key(query: Query, spend: Spend) -> str:
         query.where,
         tuple(key.expression for key in query.keys),
         query.public_keys,
+        query.smallest,
         asked,
         (spend.epsilon, spend.delta, spend.delta_keys, spend.delta_noise, spend.delta_rho, spend.noise),
         spend.confidence if draws else None,  # other intervals are post-processing
@@ -418,16 +448,46 @@ def _known(stored: StoredFact) -> KnownFact:
     return KnownFact(stored.words, fact.epsilon, receipt.time, stored.version, receipt.number, fact, source)
 
 
-@contextmanager
-def explain_what_was_learned(learned: Sequence[Fact]) -> Iterator[None]:
-    """Say of a call that ends between learning and its own charge that what it learned is paid for, and kept."""
+def costs_of_learning(learned: Sequence[Fact], foreseen: Sequence[WantedFact], spend: Spend) -> list[Fraction]:
+    """Return what a request has paid for facts, and what was foreseen for them if that is more.
+
+    If others have learned some of the facts meanwhile, more is left for the answer than was foreseen. By rho, that may
+    cost more than was set aside; then the answer has what was foreseen. A request with nothing left is refused.
+    """
     cost = sum((fact.epsilon for fact in learned), Fraction(0))
-    words = f"what this call learned first, for ε = {show(cost)}, is spent and kept: later questions use it free"
+    if cost >= spend.epsilon:
+        raise InvalidParameter(
+            "an earlier attempt of this request already spent all of this epsilon on learning"
+            "\nhint: give a larger epsilon, or leave out request_id"
+        )
+    return sorted({cost, max(cost, cost_of_wanted(foreseen))})
+
+
+def first_with_room(plans: Iterable[Planned], has_room: Callable[[Planned], bool]) -> Planned:
+    """Return the first plan that the budgets have room for, or else the last."""
+    *others, last = plans
+    return next((plan for plan in others if has_room(plan)), last)
+
+
+@contextmanager
+def explain_what_was_learned() -> Iterator[list[Fact]]:
+    """Add to a refusal or an interruption what this request has spent on facts by then: yields a list of them."""
+    learned: list[Fact] = []
     try:
-        yield
+        yield learned
     except KeyboardInterrupt as stopped:
         if not learned or stopped.args:
             raise
-        raise KeyboardInterrupt(f"interrupted after learning: {words}\nhint: ask again") from None
-    except BudgetExceeded as short:
-        raise (BudgetExceeded(f"{short}; {words}") if learned else short) from None
+        raise KeyboardInterrupt(f"interrupted after learning: {_spent_on(learned)}\nhint: ask again") from None
+    except (BudgetExceeded, QueryRefused, InvalidParameter) as refused:
+        if not learned:
+            raise
+        problem, newline, hint = str(refused).partition("\n")
+        problem = problem.removesuffix(f"; {NOTHING_CHARGED}")
+        raise type(refused)(f"{problem}; {_spent_on(learned)}{newline}{hint}") from None
+
+
+def _spent_on(learned: Sequence[Fact]) -> str:
+    """Return in words what a request has spent on facts."""
+    cost = sum((fact.epsilon for fact in learned), Fraction(0))
+    return f"this request spent ε = {show(cost)} on facts that it learned first; later questions use them free"

@@ -5,14 +5,18 @@
 
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 
 from tacit.engine import FAILED
-from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, NoRandomness, TacitError
+from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, NoRandomness, SelfTestFailed, TacitError
 from tacit.hold import past_the_charge, wait_to_write
 from tacit.ledger import Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.local import Collector, estimate_key, guarantee_of
@@ -21,6 +25,15 @@ from tacit.privacy import ApproximateLoss, Event, Loss, Number
 log = logging.getLogger("tacit.curator")  # engine/engine.py says who hears it
 
 Value = TypeVar("Value")
+
+# What an answer is computed and printed with, and what some of them load only when they need it.
+NEEDED = (
+    *("numpy", "flint", "cryptography", "duckdb", "ibis", "sqlglot", "rich", "numba", "llvmlite"),
+    *("pyarrow", "pyarrow._compute", "pyarrow.dataset", "pyarrow._dataset", "pyarrow.parquet", "pyarrow._parquet"),
+    *("pyarrow_hotfix", "ibis.backends.duckdb", "ibis.backends.duckdb.converter", "ibis.formats.pyarrow"),
+)
+# The compiled loops are kept under the versions of these.
+VERSIONED = ("numba", "llvmlite", "numpy")
 
 
 @dataclass(frozen=True)
@@ -87,28 +100,47 @@ def spend(
 
     `events` is all that `run` draws, and `asked` the (epsilon, delta) that its noise was made for (`Ledger.reserve`).
     `key` identifies the release: everything that the value depends on except the rows and the noise. A value stored
-    under the same key comes back instead, free and with the same numbers, on every thread, process and day.
+    under the same key comes back instead, free and with the same numbers, on every thread, process and day. While
+    another thread or process pays for the same key, this one waits for it.
     `run` reads secret values and returns a noisy one. It is called at most once, after the charge is durable. Any
     failure in it raises one fixed sentence, and the charge stands.
     `encode` writes the value as the text that the ledger keeps, and `decode` reads that text again.
     `loss` is the charge to print if the user interrupts. `learning` makes the value a fact of the table. `said` is
     kept with both, for people to read.
     """
-    try:
-        reserved = ledger.reserve(  # refuses here, before a row is read
-            table,
-            events,
-            asked=asked,
-            question_key=key,
-            request_id=request_id,
-            analyst=analyst,
-            learning=learning,
-            words=None if said is None else said.words,
-            sent=None if learning is not None else _SENT.get(),
-        )
-    except DeadRequest:
-        past_the_charge()  # it was charged before, and what became of it may depend on rows
-        raise
+    refuse_incomplete()
+    is_fact = learning is not None
+    with ledger.alone(table, question_key=key, analyst=analyst, is_fact=is_fact):
+        try:
+            reserved = ledger.reserve(  # refuses here, before a row is read
+                table,
+                events,
+                asked=asked,
+                question_key=key,
+                request_id=request_id,
+                analyst=analyst,
+                learning=learning,
+                words=None if said is None else said.words,
+                sent=None if is_fact else _SENT.get(),
+            )
+        except DeadRequest:
+            past_the_charge()  # it was charged before, and what became of it may depend on rows
+            raise
+        paid = _released(reserved, run, encode, decode, request_id, loss, said)
+    # the fact of one who died is carried out again here, and was charged to them
+    return replace(paid, free=True) if is_fact and isinstance(reserved, Reservation) and reserved.is_again else paid
+
+
+def _released(
+    reserved: Reservation | StoredAnswer,
+    run: Callable[[], Value],
+    encode: Callable[[Value], str],
+    decode: Callable[[str], Value],
+    request_id: str | None,
+    loss: Loss | None,
+    said: Said[Value] | None,
+) -> Paid[Value]:
+    """Read rows, add noise and store the value that a charge pays for; or return the stored one."""
     # a stored answer too leaves on the public clock: that it was stored is not to be seen
     past_the_charge(is_new=not isinstance(reserved, StoredAnswer))
     if isinstance(reserved, StoredAnswer):
@@ -125,6 +157,35 @@ def spend(
         shown = None if said is None else said.shown(value)
         receipt = reserved.commit(encode(value), shown)  # stored before it leaves; no refund, even on failure
     return Paid(value, receipt, free=False)
+
+
+@cache
+def refuse_incomplete() -> None:
+    """Refuse, before any charge, an installation that lacks a package or a part of one that answers are made with."""
+    missing = [name for name in NEEDED if not _is_there(name)]
+    missing += [f"the version of {name}" for name in VERSIONED if name not in missing and not _has_version(name)]
+    if missing:
+        raise SelfTestFailed(
+            f"this installation lacks {', '.join(missing)}, so it cannot answer; no budget was charged and no row read"
+            "\nhint: install tacit again, with all packages that it depends on"
+        )
+
+
+def _is_there(name: str) -> bool:
+    """Return whether a module can be found; it is not loaded for that."""
+    if name in sys.modules:
+        return sys.modules[name] is not None
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _has_version(name: str) -> bool:
+    try:
+        return bool(version(name))
+    except PackageNotFoundError:
+        return False
 
 
 def _note_failure(reserved: Reservation) -> None:

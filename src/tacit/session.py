@@ -4,14 +4,15 @@ Whatever is paid for out of a budget goes through `spend` (paying.py): answers, 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import TypeVar
 
 from tacit.engine import Engine, Stored, derived_source, open_engine
 from tacit.errors import DeadRequest, InvalidParameter, LedgerError, QueryRefused
-from tacit.hold import past_the_charge
+from tacit.hold import longest, past_the_charge
 from tacit.learned import (
     ALL,
     USUAL,
@@ -22,16 +23,19 @@ from tacit.learned import (
     asked_key,
     basis_of,
     can_plan,
+    cost_of_wanted,
+    costs_of_learning,
     events_of,
     explain_what_was_learned,
     fact_from,
     fact_text,
     facts_at,
+    first_with_room,
+    is_too_dear,
     limits_rows_of,
     missing_from,
     plan_on,
     refuse_where_unknown,
-    request_of_fact,
     rows_in_words,
     source_of,
     without_limit,
@@ -46,10 +50,12 @@ from tacit.plan import (
     Plan,
     Spend,
     WantedFact,
+    each_plan_once,
     needed_facts,
     plan_of_other_noise,
     plan_with_room,
     question_key,
+    refuse_no_groups,
 )
 from tacit.privacy import ApproximateLoss, Event, Loss
 from tacit.query import Query, Relation, TableRows, question_text, relation_lines, relation_mark, tables_of
@@ -146,7 +152,7 @@ class Session:
             relation=relation,
             base=base,
             beside=beside,
-            hold=max((each.hold for each in sessions if each.hold is not None), default=None),
+            hold=longest(each.hold for each in sessions),
         )
 
     def refuse_other_people(self, other: "Session") -> None:
@@ -168,35 +174,46 @@ class Session:
         request_id: str | None,
         analyst: str | None,
         learn: LearnChoice = USUAL,
-        show: Callable[[Plan, NoisyTable], str] | None = None,
+        show: Callable[[Plan, NoisyTable, Sequence[Fact]], str] | None = None,
     ) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back.
 
-        What nobody has paid for yet is learned first, for a part of its epsilon. The record keeps what `show` makes.
+        Facts that the question lacks are learned first, for a part of its epsilon; the rest is set aside meanwhile. Of
+        two who ask the same at once, the second waits for the first. The record keeps what `show` makes.
         """
         self.ledger.require_may_ask(self.registered, analyst)
         said = self.words(query), show
-        plan, key = self._identity(query, spend, request_id, analyst)
-        if plan is not None and not needed_facts(query, self.declaration, spend, NO_FACTS):
-            return self._pay(plan, key, request_id, analyst, said=said)
-        before, is_taken = self._answered_before(query, spend, plan, key, request_id, analyst)
-        if before is not None:
-            return before
-        facts, learned, cost = self._learn_for(query, spend, learn, key, request_id, analyst)
-        if cost >= spend.epsilon:
-            raise InvalidParameter(
-                "what this request has learned before has taken all of this epsilon\nhint: give a larger epsilon, or"
-                " leave out request_id"
+        asked = self.key_of(asked_key(query, spend))
+        with self.ledger.alone(self.registered, question_key=asked, analyst=analyst), each_plan_once():
+            plan, key = self._identity(query, spend, request_id, analyst)
+            if plan is not None and not needed_facts(query, self.declaration, spend, NO_FACTS):
+                return self._pay(plan, key, request_id, analyst, said=said)
+            before, is_taken = self._answered_before(query, spend, plan, key, request_id, analyst)
+            if before is not None:
+                return before
+            foreseen = self.plan(query, spend=spend, analyst=analyst, learn=learn)
+            call = self.ledger.call(
+                self.registered,
+                foreseen.plan.events,
+                beside=foreseen.beside,
+                asked=foreseen.plan.asked,
+                question_key=self.key_of(key),
+                analyst=analyst,
+                request_id=request_id,
+                known=[fact.entry for fact in foreseen.facts.values()],
             )
-        left = replace(spend, epsilon=spend.epsilon - cost)
-        with explain_what_was_learned(learned):
-            plan = plan_with_room(query, self.declaration, left, lambda plan: self._has_room(plan, analyst), facts)
-            answered = self._pay(
-                plan, f"{key} {question_key(plan)}" if is_taken else key, request_id, analyst, facts, learned, said
-            )
-        if answered.free and not is_taken:  # somebody else has asked the same meanwhile: theirs has a plan of its own
-            return self._answered_before(query, spend, plan, key, request_id, analyst)[0] or answered
-        return answered
+            has_room = partial(self._has_room, analyst=analyst)
+            with call, explain_what_was_learned() as learned:
+                facts = self.learn_missing(query, spend, learn, request_id, analyst, learned)
+                costs = costs_of_learning(learned, foreseen.wanted, spend)
+                lefts = [replace(spend, epsilon=spend.epsilon - cost) for cost in costs]
+                plans = (plan_with_room(query, self.declaration, left, has_room, facts) for left in lefts)
+                refuse_no_groups(plan := first_with_room(plans, has_room))
+                own = f"{key} {question_key(plan)}" if is_taken else key
+                answered = self._pay(plan, own, request_id, analyst, facts, tuple(learned), said)
+            if answered.free and not is_taken:  # its plan is that of whoever asked the same in other words
+                return self._answered_before(query, spend, plan, key, request_id, analyst)[0] or answered
+            return answered
 
     def _identity(
         self, query: Query, spend: Spend, request_id: str | None, analyst: str | None
@@ -211,31 +228,36 @@ class Session:
             return None, asked_key(query, spend)
         return plan, question_key(plan)
 
-    def learn(self, query: Query, *, spend: Spend, again: bool, analyst: str | None) -> KnownFacts:
-        """Return what was learned ahead of a question, for at most epsilon; with `again` also what is known already."""
+    def learn(
+        self, query: Query, *, spend: Spend, again: bool, analyst: str | None, learned: list[Fact] | None = None
+    ) -> KnownFacts:
+        """Charge for and learn facts ahead of a question, for at most epsilon; with `again` also those that are known.
+
+        As a part of a larger call, the facts that were paid for here are added to `learned`.
+        """
         self.ledger.require_may_ask(self.registered, analyst)
         known: dict[str, Fact] = {}
-        learned: list[int] = []
         left = spend.epsilon
 
         def recall(key: str) -> Fact | None:
             return known.get(key) if again else self.recall_fact(key, analyst)
 
         _, wanted = all_missing(query, self.declaration, spend, ALL, recall)
-        if wanted:
-            first, beside = wanted[0], events_of(wanted[1:])
-            key = self._fact_key(first.key)
-            self.ledger.require_room(
-                self.registered, first.plan.events, beside=beside, question_key=key, analyst=analyst
-            )
-        while missing := missing_from(query, self.declaration, spend, ALL, known, recall):
-            left -= sum((each.plan.spend.epsilon for each in missing), Fraction(0))
-            if left < 0:  # another round, where the first has told nothing, is a question's to pay
-                break
-            for each in missing:
-                known[each.key], _ = self._learn(each, None, analyst, again=again)
-                learned.append(known[each.key].entry)
-        return self.facts(analyst).only(lambda each: each.entry in learned)
+        if not wanted:
+            return KnownFacts()
+        first, beside, found = wanted[0].plan.events, events_of(wanted[1:]), set()
+        key = self._fact_key(wanted[0].key)
+        call = self.ledger.call(self.registered, first, beside=beside, question_key=key, analyst=analyst)
+        with call, explain_what_was_learned() if learned is None else nullcontext(learned) as paid:
+            while missing := missing_from(query, self.declaration, spend, ALL, known, recall):
+                left -= sum((each.plan.spend.epsilon for each in missing), Fraction(0))
+                if left < 0:  # another round, where the first has told nothing, is a question's to pay
+                    break
+                for each in missing:
+                    known[each.key], is_new = self._learn(each, None, analyst, again=again)
+                    paid += [known[each.key]] if is_new else []
+                    found.add(known[each.key].entry)
+        return self.facts(analyst).only(lambda each: each.entry in found)
 
     def facts(self, analyst: str | None = None) -> KnownFacts:
         """Return what is known of this table, and of rows made from its own: free for every question."""
@@ -251,7 +273,7 @@ class Session:
         analyst: str | None,
         facts: Facts = NO_FACTS,
         learned: tuple[Fact, ...] = (),
-        said: tuple[str, Callable[[Plan, NoisyTable], str] | None] = ("", None),
+        said: tuple[str, Callable[[Plan, NoisyTable, Sequence[Fact]], str] | None] = ("", None),
     ) -> Answered:
         """Return the answer that a plan gives, charged under its key."""
         words, show = said
@@ -266,7 +288,7 @@ class Session:
             request_id=request_id,
             analyst=analyst,
             loss=plan.loss,
-            said=Said(words, None if show is None else lambda released: show(plan, released[0])),
+            said=Said(words, None if show is None else lambda released: show(plan, released[0], learned)),
         )
         noisy, before = paid.value
         has_changed = None if not paid.free or before is None or stamp is None else before != stamp
@@ -308,44 +330,31 @@ class Session:
         noisy = NoisyTable.from_json(stored.answer)
         return Answered(plan, noisy, stored.receipt, True, has_changed, learned), True
 
-    def _learn_for(
-        self, query: Query, spend: Spend, learn: LearnChoice, key: str, request_id: str | None, analyst: str | None
-    ) -> tuple[dict[str, Fact], tuple[Fact, ...], Fraction]:
-        """Return the facts that a question needs, those that were paid for here, and what they cost."""
-        foreseen = self.plan(query, spend=spend, analyst=analyst, learn=learn)
-        if foreseen.wanted and not self.has_begun(foreseen.wanted, request_id, analyst):  # learned to be used, or not
-            self.ledger.require_room(
-                self.registered,
-                foreseen.plan.events,
-                beside=foreseen.beside,
-                asked=foreseen.plan.asked,
-                question_key=self.key_of(key),
-                analyst=analyst,
-            )
-        return self.learn_missing(query, spend, learn, request_id, analyst)
-
     def learn_missing(
-        self, query: Query, spend: Spend, learn: LearnChoice, request_id: str | None, analyst: str | None
-    ) -> tuple[dict[str, Fact], tuple[Fact, ...], Fraction]:
-        """Return the same, each fact charged for as it is learned; whether there is room for all is the caller's."""
+        self,
+        query: Query,
+        spend: Spend,
+        learn: LearnChoice,
+        request_id: str | None,
+        analyst: str | None,
+        learned: list[Fact],
+    ) -> dict[str, Fact]:
+        """Charge for and learn the facts that a question lacks; add to `learned` those that this request paid for."""
         facts: dict[str, Fact] = {}
-        learned: list[Fact] = []
-        cost = Fraction(0)
 
         def recall(key: str) -> Fact | None:
             return self.recall_fact(key, analyst)
 
         while missing := missing_from(query, self.declaration, spend, learn, facts, recall):
-            if not learn.allowed:  # the plan that was foreseen does without
+            if not learn.allowed or is_too_dear(missing, facts, learned, spend):  # there is a plan without
                 break
             for each in missing:
                 facts[each.key], is_new = self._learn(each, request_id, analyst)
-                cost += each.plan.spend.epsilon if is_new else 0
                 learned += [facts[each.key]] if is_new else []
         if request_id is not None:  # what an earlier attempt at this request has learned is a part of its price
-            mine = [fact for fact in facts.values() if fact not in learned and self._paid(fact, request_id, analyst)]
-            learned, cost = [*mine, *learned], cost + sum((fact.epsilon for fact in mine), Fraction(0))
-        return facts, tuple(learned), cost
+            others = [fact for fact in facts.values() if fact.entry not in {each.entry for each in learned}]
+            learned += [fact for fact in others if self.ledger.paid_within(fact.entry, request_id, analyst)]
+        return facts
 
     def _learn(
         self, wanted: WantedFact, request_id: str | None, analyst: str | None, *, again: bool = False
@@ -360,7 +369,7 @@ class Session:
             encode=lambda noisy: fact_text(wanted, noisy, source_of((self.base or self).source_mark)),
             decode=lambda _: NoisyTable((), ()),
             asked=plan.asked,
-            request_id=None if request_id is None else request_of_fact(request_id, wanted.key),
+            request_id=request_id,
             analyst=analyst,
             loss=plan.loss,
             learning=Learning(wanted.words, again=again),
@@ -379,15 +388,6 @@ class Session:
         if self.base is None or not limits_rows_of(key, self.relation, self.base.declaration.name):
             return None
         return self.base.recall_fact(key, analyst)
-
-    def _paid(self, fact: Fact | WantedFact, request_id: str, analyst: str | None) -> bool:
-        """Return whether a fact was charged by an earlier attempt at a request."""
-        request = request_of_fact(request_id, fact.key)
-        return self.ledger.charged_for(self.registered, request_id=request, analyst=analyst) is not None
-
-    def has_begun(self, wanted: Sequence[WantedFact], request_id: str | None, analyst: str | None) -> bool:
-        """Return whether an earlier attempt at a request was charged for what it is to learn: there was room then."""
-        return request_id is not None and any(self._paid(each, request_id, analyst) for each in wanted)
 
     def spend(
         self,
@@ -435,7 +435,7 @@ class Session:
         if wanted and not learn.allowed:
             refuse_where_unknown(query, self.declaration, spend, known)
             facts, wanted = known, ()
-        left = spend.epsilon - sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
+        left = spend.epsilon - cost_of_wanted(wanted)
         if left <= 0:
             raise InvalidParameter(
                 "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"

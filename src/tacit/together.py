@@ -7,7 +7,6 @@ add noise, record once. Nothing is stored of a call that fails between, and a re
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -19,9 +18,12 @@ from tacit.learned import (
     all_missing,
     asked_key,
     can_plan,
+    cost_of_wanted,
+    costs_of_learning,
     events_of,
     explain_what_was_learned,
     facts_at,
+    first_with_room,
     refuse_where_unknown,
 )
 from tacit.ledger import Fit, Receipt, StoredAnswer
@@ -43,6 +45,7 @@ class ForeseenTogether:
     planned: PlannedTogether
     wanted: tuple[WantedFact, ...] = ()
     by_hand: tuple[bool, ...] = ()  # of each question: it could be planned without what is wanted
+    known: tuple[int, ...] = ()  # the entries of the facts that are known
 
     @property
     def beside(self) -> tuple[Event, ...]:
@@ -122,14 +125,15 @@ class Together:
             for each in lacks:  # of two questions that need one fact, the first learns it
                 wanted.setdefault(f"{each.key}:{session.source_mark}", each)
         unknown = tuple(wanted.values())
-        left = spend.epsilon - sum((each.plan.spend.epsilon for each in unknown), Fraction(0))
+        left = spend.epsilon - cost_of_wanted(unknown)
         if left <= 0:
             raise InvalidParameter(
                 "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"
             )
         used = [known if by_hand else facts for facts, known, by_hand, _ in asked]
         planned = self._planned(used, replace(spend, epsilon=left), analyst, events_of(unknown))
-        return ForeseenTogether(planned, unknown, tuple(can_be for _, _, _, can_be in asked))
+        entries = sorted({fact.entry for _, known, _, _ in asked for fact in known.values()})
+        return ForeseenTogether(planned, unknown, tuple(can_be for _, _, _, can_be in asked), tuple(entries))
 
     def fit(self, foreseen: ForeseenTogether, analyst: str | None) -> Fit:
         """Return whether the budgets have room for all of it now, and what it would leave."""
@@ -145,28 +149,35 @@ class Together:
         request_id: str | None,
         analyst: str | None,
         learn: LearnChoice = USUAL,
-        show: Callable[[Sequence[Plan], Sequence[NoisyTable]], str] | None = None,
+        show: Callable[[Sequence[Plan], Sequence[NoisyTable], Loss], str] | None = None,
     ) -> AnsweredTogether:
         """Return all answers; nothing is read before the one charge is durable, and all of it is stored or nothing."""
         self.session.ledger.require_may_ask(self.session.registered, analyst)
-        key = self._key(spend)
-        before, is_taken = self._answered_before(spend, key, request_id, analyst)
-        if before is not None:
-            return before
-        facts, learned, cost = self._learn(spend, learn, key, request_id, analyst)
-        if cost >= spend.epsilon:
-            raise InvalidParameter(
-                "what this request has learned before has taken all of this epsilon\nhint: give a larger epsilon, or"
-                " leave out request_id"
+        key, session = self._key(spend), self.session
+        with session.ledger.alone(session.registered, question_key=session.key_of(key), analyst=analyst):
+            before, is_taken = self._answered_before(spend, key, request_id, analyst)
+            if before is not None:
+                return before
+            foreseen = self.plan(spend=spend, analyst=analyst, learn=learn)
+            call = session.ledger.call(
+                session.registered,
+                foreseen.planned.events,
+                beside=foreseen.beside,
+                asked=foreseen.planned.asked,
+                question_key=session.key_of(key),
+                analyst=analyst,
+                request_id=request_id,
+                known=foreseen.known,
             )
-        with explain_what_was_learned(learned):
-            planned = self._planned(facts, replace(spend, epsilon=spend.epsilon - cost), analyst)
-            if is_taken:
-                key = f"{key} {hashlib.sha256(' '.join(planned.keys).encode()).hexdigest()}"
-            answered = self._pay(planned, key, request_id, analyst, facts, learned, show)
-        if answered.free and not is_taken:  # somebody else has asked the same meanwhile: theirs has plans of its own
-            return self._answered_before(spend, key, request_id, analyst)[0] or answered
-        return answered
+            with call, explain_what_was_learned() as learned:
+                facts = self._learn(spend, learn, request_id, analyst, learned)
+                costs = costs_of_learning(learned, foreseen.wanted, spend)
+                lefts = [replace(spend, epsilon=spend.epsilon - cost) for cost in costs]
+                plans = (self._planned(facts, left, analyst) for left in lefts)
+                planned = first_with_room(plans, lambda one: self._admits(one, analyst))
+                if is_taken:
+                    key = f"{key} {hashlib.sha256(' '.join(planned.keys).encode()).hexdigest()}"
+                return self._pay(planned, key, request_id, analyst, facts, learned, show)
 
     def _key(self, spend: Spend) -> str:
         """Return what is equal for two calls that ask the same together, whatever is known by then."""
@@ -180,41 +191,30 @@ class Together:
     def _planned(
         self, facts: Sequence[Facts], spend: Spend, analyst: str | None, beside: Sequence[Event] = ()
     ) -> PlannedTogether:
+        return plans_together(self._asked(facts), spend, lambda planned: self._admits(planned, analyst, beside))
+
+    def _admits(self, planned: PlannedTogether, analyst: str | None, beside: Sequence[Event] = ()) -> bool:
         session = self.session
-
-        def admits(planned: PlannedTogether) -> bool:
-            return session.ledger.admits(
-                session.registered, planned.events, asked=planned.asked, analyst=analyst, beside=beside
-            )
-
-        return plans_together(self._asked(facts), spend, admits)
+        return session.ledger.admits(
+            session.registered, planned.events, asked=planned.asked, analyst=analyst, beside=beside
+        )
 
     def _asked(self, facts: Sequence[Facts]) -> list[tuple[Query, Any, Facts]]:
         return [(query, session.declaration, known) for (session, query), known in zip(self.parts, facts, strict=True)]
 
     def _learn(
-        self, spend: Spend, learn: LearnChoice, key: str, request_id: str | None, analyst: str | None
-    ) -> tuple[list[Facts], tuple[Fact, ...], Fraction]:
-        """Return the facts of each question, those that were paid for here, and what they cost."""
-        foreseen = self.plan(spend=spend, analyst=analyst, learn=learn)
-        # nothing is learned that cannot be used
-        if foreseen.wanted and not self.session.has_begun(foreseen.wanted, request_id, analyst):
-            self.session.ledger.require_room(
-                self.session.registered,
-                foreseen.planned.events,
-                beside=foreseen.beside,
-                asked=foreseen.planned.asked,
-                question_key=self.session.key_of(key),
-                analyst=analyst,
-            )
+        self, spend: Spend, learn: LearnChoice, request_id: str | None, analyst: str | None, learned: list[Fact]
+    ) -> list[Facts]:
+        """Charge for and learn the facts that the questions lack; return the facts of each question."""
         found: list[Facts] = []
-        learned: dict[int, tuple[Fact, Fraction]] = {}
         for (session, query), share in zip(self.parts, spends_of(spend, self.queries), strict=True):
-            facts, new, _ = session.learn_missing(query, share, learn, request_id, analyst)
-            learned |= {fact.entry: (fact, fact.epsilon) for fact in new}
-            found.append(facts)
-        paid = tuple(fact for fact, _ in learned.values())
-        return found, paid, sum((epsilon for _, epsilon in learned.values()), Fraction(0))
+            new: list[Fact] = []
+            try:
+                found.append(session.learn_missing(query, share, learn, request_id, analyst, new))
+            finally:
+                entries = {fact.entry for fact in learned}
+                learned += [fact for fact in new if fact.entry not in entries]
+        return found
 
     def _pay(
         self,
@@ -224,9 +224,9 @@ class Together:
         analyst: str | None,
         facts: Sequence[Facts],
         learned: Sequence[Fact],
-        show: Callable[[Sequence[Plan], Sequence[NoisyTable]], str] | None,
+        show: Callable[[Sequence[Plan], Sequence[NoisyTable], Loss], str] | None,
     ) -> AnsweredTogether:
-        stamp = self.session.stamp()
+        stamp, whole = self.session.stamp(), planned.loss_with(fact.cost for fact in learned)
         basis = {
             "facts": [{name: fact.entry for name, fact in each.items()} for each in facts],
             "learned": [fact.entry for fact in learned],
@@ -253,7 +253,7 @@ class Together:
             loss=planned.loss,
             said=Said(
                 "\n".join(session.words(query) for session, query in self.parts),
-                None if show is None else lambda released: show(*self._in_places(planned, released[0])),
+                None if show is None else lambda released: show(*self._in_places(planned, released[0]), whole),
             ),
         )
         noisy, before = paid.value
@@ -274,6 +274,7 @@ class Together:
         )
         if stored is None:
             return None, False
+        past_the_charge()
         basis = basis_in(stored.answer) or {}
         facts = [facts_at(part.ledger, each) for (part, _), each in zip(self.parts, basis["facts"], strict=True)]
         planned = self._planned_on(basis, spend, facts)
@@ -281,7 +282,6 @@ class Together:
             return None, True
         known = {fact.entry: fact for each in facts for fact in each.values()}
         learned = tuple(known[entry] for entry in basis["learned"] if entry in known)
-        past_the_charge()
         return self._recalled(planned, stored, learned), True
 
     def _planned_on(self, basis: Any, spend: Spend, facts: Sequence[Facts]) -> PlannedTogether | None:
@@ -340,9 +340,3 @@ def named_as(plan: Plan, planned: Query, query: Query) -> Plan:
         columns=query.columns or (*keys.values(), *outputs.values()),
         after=query.after,
     )
-
-
-def loss_with(planned: PlannedTogether, learned: Sequence[Fraction]) -> Loss:
-    """Return what a call costs with what it learns: all of the epsilon that was asked for."""
-    whole = replace(planned.spend, epsilon=planned.spend.epsilon + sum(learned, Fraction(0)))
-    return replace(planned, spend=whole).loss

@@ -64,7 +64,7 @@ def test_P3_groups_are_told_what_is_left_for_them() -> None:
 
 def test_other_notions_are_read_at_a_small_delta() -> None:
     assert explain(tacit.rho(0.1)).loss.epsilon == pytest.approx(2.1419, rel=1e-4)
-    assert "1e-06" in meaning_line(tacit.rho(0.1))
+    assert "1e-6" in meaning_line(tacit.rho(0.1))
 
 
 def test_numbers_are_rounded_up_and_never_above_certain() -> None:
@@ -89,7 +89,7 @@ def test_the_command_says_it(capsys: pytest.CaptureFixture[str]) -> None:
         main(["explain", "--epsilon", "1", "--delta", "1e-6", "--prior", "0.2", "--group", "3"])
     assert stopped.value.code == 0
     shown = capsys.readouterr().out
-    assert "ε = 1, δ = 1e-06" in shown
+    assert "ε = 1, δ = 1e-6" in shown
     assert "20 %" in shown
     with pytest.raises(SystemExit) as stopped:
         main(["explain", "--epsilon", "-1"])

@@ -15,7 +15,7 @@ from tacit.answer.text import cell_text
 from tacit.ledger.certificate import verify_certificate
 
 FACTS = AnswerInfo(
-    loss={"epsilon": 1.0, "delta": 0.0, "text": "ε = 1"},
+    loss={"epsilon": 1.0, "delta": 0.0, "text": "ε = 1", "meaning": "odds"},
     left={"epsilon": 2.0, "questions": 3, "text": "up to ε = 2 for one more question"},
     unit="all rows of one person",
     neighbours="add or remove one",
@@ -83,10 +83,10 @@ def test_print_shows_bars_what_it_cost_and_that_nothing_is_durable():
     text = str(answer())
     assert "± 95 %" in text
     assert "not enough people" in text
-    assert "ε = 1" in text
-    assert "up to ε = 2" in text
+    assert "Spent ε 1; ε 2 is left" in text
     assert "nothing is kept" in text
-    assert "A note." in text
+    assert "A note." not in text
+    assert "A note." in answer().details()
     assert "two⏎lines" in text
     assert "nothing is kept" not in str(answer(durable=True))
     assert "already answered" in str(answer(free=True))
@@ -97,9 +97,15 @@ def test_print_shows_bars_what_it_cost_and_that_nothing_is_durable():
     [
         (10.0, 9.8755, 10.1245, "10.00 ± 0.13"),
         (0.3, 0.05, 0.55, "0.30 ± 0.25"),
-        (1.0, 0.501, 9.999, "1.0  (0.5 … 10.0)"),
-        (-3.0, -9.01, 1.04, "-3.0  (-9.1 … 1.1)"),
+        (1.0, 0.501, 9.999, "1  (0 … 10)"),
+        (-3.0, -9.01, 1.04, "-3  (-10 … 2)"),
         (7, 3, 11, "7 ± 4"),
+        (62_247, 53_300, 71_194, "62,000 ± 9,000"),
+        (62_247, 60_203, 64_291, "62,200 ± 2,100"),
+        (62_247, 62_247, 62_247, "62,247 ± 0"),
+        (40, 38, 900, "40  (30 … 900)"),  # not 0, which is outside of its interval
+        (-40, -900, 820, "-40 ± 860"),
+        (10**30 + 7, 10**30 - 400, 10**30 + 414, f"{10**30:,} ± 500"),
         (2e17, 1e17, 3e17, "200,000,000,000,000,000 ± 100,000,000,000,000,000"),
     ],
 )

@@ -74,33 +74,31 @@ def test_the_answer_says_what_was_left_out():
     plan, noisy = dropping(n=count())
     made = make_answer(plan, noisy, plan.after, INFO)
     cut, tail, learned = made.facts.notes
-    assert learned.startswith("Learned once for ε = 0.1 (entry 41), free from now on: how many rows a user_id has")
-    assert cut.startswith("The bounds leave out 25 % of rows (")
-    assert "all groups are scaled up for it, to a measured total of 12,000 ±" in cut
-    assert tail.startswith("Nobody counts for more than 500 rows;")
+    assert learned.startswith("Learned for ε = 0.1 (entry 41), free for later questions: how many rows a user_id has")
+    assert cut.startswith("Dropping rows beyond the bounds removed about 25 % of the rows (")
+    assert "; all groups were scaled up to the measured total, 12,000 ±" in cut
+    assert tail.startswith("The intervals leave out rows beyond 500 of one ")
     assert made.facts.bounds["left_out"][0]["factor"] == pytest.approx(4 / 3)
 
 
 def test_rounding_takes_nothing_where_a_unit_of_the_totals_is_a_row():
     plan, noisy = dropping(n=count())
-    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond=1, beyond_most=9, excess=0)
+    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond_most=9, excess=0)
     known = replace(plan, measured_totals=(replace(ROWS, outlook=seen),))
     assert noisy_columns(known, noisy, CONFIDENCE) == noisy_columns(plan, noisy, CONFIDENCE)
 
 
 def test_means_and_variances_say_that_they_are_of_what_was_kept():
-    cut, tail, others, _ = make_answer(*after(n=count(), m=mean("x")), INFO).facts.notes
-    assert cut.startswith("The bounds leave out 25 % of rows (")
-    assert tail.startswith("Nobody counts for more than 500 rows;")
-    assert others.startswith(
-        "Of the rows that were kept: m. The bars allow for rows left out that differ from these by"
-    )
+    cut, others, tail, _ = make_answer(*after(n=count(), m=mean("x")), INFO).facts.notes
+    assert cut.startswith("Dropping rows beyond the bounds removed about 25 % of the rows (")
+    assert tail.startswith("The intervals leave out rows beyond 500 of one ")
+    assert others.startswith("m: of the rows that were kept. The intervals allow for dropped rows that differ by half")
     share, only, _ = make_answer(*after(m=mean("x")), INFO).facts.notes
-    assert share.startswith("The bounds leave out 25 % of rows (")
+    assert share == "Dropping rows beyond the bounds removed about 25 % of the rows."
     assert only == others
     assert "scaled up" not in share + only
-    *_, as_it_is, _ = make_answer(*after(n=count(), u=count_units()), INFO).facts.notes
-    assert as_it_is == "Not scaled up, but of the rows that were kept, as are their bars: u."
+    _, as_it_is, *_ = make_answer(*after(n=count(), u=count_units()), INFO).facts.notes
+    assert as_it_is == "u: of the rows that were kept, as are the intervals. Nothing was scaled up."
 
 
 def test_the_bar_of_a_mean_holds_what_the_rows_left_out_may_do():
@@ -141,7 +139,7 @@ def after(**asked):
 
 def test_a_plan_with_measured_bounds_foresees_noise_total_and_scaling():
     plan, _ = dropping(n=count(), s=sum_of("x"))
-    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond=1, beyond_most=9, excess=0)
+    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond_most=9, excess=0)
     text = plan_in_words(replace(plan, measured_totals=(replace(ROWS, outlook=seen),)))
     count_line, sum_line = (line for line in text.splitlines() if line.startswith(("  n: ", "  s: ")))
     assert "scaling 2,156), for 2 groups of about 6,000 rows" in count_line
@@ -155,13 +153,13 @@ def test_where_nobody_is_known_beyond_the_bounds_nothing_is_scaled():
     plan = replace(plan, totals=(), measured_totals=(), most_rows=None)
     made = make_answer(plan, replace(noisy, totals=()), plan.after, INFO)
     assert made.to_dicts()[0]["n"] == 900
-    assert "counts with at most 3 rows in each of 2 groups; what it has beyond them is left out" in made.facts.notes[0]
+    assert made.facts.notes[0] == "The intervals leave out rows beyond 3 in each of 2 groups of one id."
 
 
 def known(**asked):
     """A plan whose bounds leave out a quarter of the rows, as facts tell."""
     plan, _ = dropping(**asked)
-    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond=1, beyond_most=9, excess=0)
+    seen = Outlook(people=5_000, mass=12_000, kept=0.75, scaled=9, beyond_most=9, excess=0)
     return replace(plan, measured_totals=(replace(ROWS, outlook=seen),))
 
 

@@ -30,7 +30,13 @@ def answer(keys: Sequence[str], aggregates: Sequence[str], rows: Sequence[Sequen
             cells |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
         made.append(cells)
     facts = AnswerInfo(
-        {"text": "ε = 1, δ = 1e-07"}, {}, "all rows of one patient", "add or remove one", Fraction(19, 20), True, False
+        {"epsilon": 1.0, "delta": 1e-7},
+        {},
+        "all rows of one patient",
+        "add or remove one",
+        Fraction(19, 20),
+        True,
+        False,
     )
     types = dict.fromkeys(aggregates, "float")
     return Answer(made, (*keys, *aggregates), types, tuple(aggregates), facts, {**KINDS, **kinds})
@@ -63,7 +69,7 @@ WARDS = answer(["ward"], ["n", "stay"], [["A", around(7), around(2.5)], ["B", ar
 def test_the_title_says_what_and_the_subtitle_how_sure_and_at_what_cost() -> None:
     title = chart_of(WARDS)["title"]
     assert title["text"] == ["n, stay by ward"]
-    assert title["subtitle"] == ["± at 95 %; ε = 1, δ = 1e-07; protected: all rows of one patient"]
+    assert title["subtitle"] == ["± at 95 %; ε 1, δ 1e-7; protects all rows of one patient"]
 
 
 def test_counts_are_bars_from_zero_and_means_are_points() -> None:
@@ -138,7 +144,8 @@ def test_quantiles_of_a_column_are_one_fan() -> None:
 def test_a_long_answer_says_that_it_is_cut() -> None:
     rows = [[f"item {i}", around(i)] for i in range(LABELS_MOST + 1)]
     shown = answer(["item"], ["n"], rows)
-    assert f"drawn: the first {LABELS_MOST} of {LABELS_MOST + 1} item" in chart_of(shown)["title"]["subtitle"]
+    (subtitle,) = chart_of(shown)["title"]["subtitle"]
+    assert subtitle.endswith(f"; drawn: the first {LABELS_MOST} of {LABELS_MOST + 1} item")
 
 
 def test_no_group_is_a_picture_that_says_so(tmp_path: Path) -> None:

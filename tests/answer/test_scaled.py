@@ -1,4 +1,4 @@
-"""Scaled plans: groups are multiplied by what the totals measured, and intervals hold noise, anchor and cut."""
+"""Scaled plans: groups are multiplied by what the totals measured; intervals have noise, factor and what is missing."""
 
 import math
 from dataclasses import replace
@@ -7,10 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.answer.anchors import Anchor, anchors, lost_more
-from tacit.answer.columns import noisy_columns
+from tacit.answer.anchors import Anchor, _ratio_ends, anchors
+from tacit.answer.columns import noisy_columns, uncut_columns
+from tacit.answer.dropped import largest_products
+from tacit.answer.missing import PART_OF_MEAN, most_missing, most_of_groups, shares_of
 from tacit.answer.noise_sums import law_bound, weighted_bound
-from tacit.answer.scaled_columns import corrected_ends, largest_products
+from tacit.answer.scaled_columns import corrected_ends
 from tacit.forecast import plan_in_words
 from tacit.plan import CountRows, CountUnits, CountValues, Mean, Measured, Sum, Vector
 from tacit.plan.bounds.scaling import Outlook
@@ -30,7 +32,8 @@ def counted(cells, totals, *, scale=5 * FINE, totals_scale=1000, vector=ROWS, **
 
 
 def column_of(plan, noisy):
-    (column,) = noisy_columns(plan, noisy, CONFIDENCE)
+    """The column as the noise left it, before it is cut at what is possible."""
+    (column,) = uncut_columns(plan, noisy, CONFIDENCE)
     return column
 
 
@@ -72,64 +75,123 @@ def test_the_ends_of_the_factor_are_where_its_own_noise_would_be_too_rare():
     assert found.low < Fraction(4, 3) < found.high
 
 
+def reach_of(plan):
+    return law_bound(plan.releases[0].law, CONFIDENCE) / FINE
+
+
 def test_a_factor_made_of_noise_has_no_upper_end_and_all_that_was_cut_may_be_in_one_group():
     plan, noisy = counted([2 * FINE], (100, 2_000))
     found = anchors(plan, noisy, CONFIDENCE)[0]
     assert math.isinf(found.high)
     column = column_of(plan, noisy)
-    reach = law_bound(plan.releases[0].law, CONFIDENCE) / FINE
+    factor = float(found.factor)
     most = (2_000 + law_bound(plan.totals[0].law, CONFIDENCE)) * 4 / FINE
-    assert column.low[0] == math.ceil(2 - reach - 0.5)
-    assert column.high[0] == pytest.approx(2 + reach + most, abs=1)
+    assert column.low[0] == math.ceil(2 - reach_of(plan) - 0.5)
+    assert column.high[0] == pytest.approx(2 * factor + math.hypot(factor * reach_of(plan), most), rel=0.15)
 
 
-def test_a_bar_reaches_from_a_group_that_lost_none_to_one_that_lost_as_much_more_as_groups_may():
-    plan, noisy = counted([1000 * FINE], (900_000, 300_000))
+def test_the_lower_end_of_a_count_is_a_theorem_a_group_lost_nothing():
+    """So it is what was kept less the noise, whatever was measured, foreseen or scaled up."""
+    foreseen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, lost=20, lost_most=900)
+    for vector in (ROWS, replace(ROWS, totals=None), replace(ROWS, outlook=foreseen), replace(ROWS, tail_shift=9)):
+        for totals in ((900_000, 300_000), (100, 2_000), (900_000, -5_000)):
+            for groups in (1, 2, 7):
+                plan = scaled_plan(
+                    [N],
+                    [vector],
+                    scales=[5 * FINE],
+                    totals_scales=[1000] if vector.totals else [],
+                    groups=groups,
+                )
+                column = column_of(plan, noisy_of([[1000 * FINE] * groups], [totals] if vector.totals else []))
+                assert set(column.low) == {math.ceil(1000 - reach_of(plan) - 0.5)}
+
+
+def test_the_upper_end_has_noise_and_factor_and_what_a_group_may_lack_beyond_its_share_as_squares():
+    cells = [600 * FINE, 300 * FINE, 100 * FINE]
+    plan, noisy = counted(cells, (900_000, 300_000))
     found, column = anchors(plan, noisy, CONFIDENCE)[0], column_of(plan, noisy)
-    reach = law_bound(plan.releases[0].law, CONFIDENCE) / FINE
-    off = math.hypot(found.high - 4 / 3, lost_more(3 / 4, 0.0) / 3)
-    above = max(
-        (1000 + math.cos(angle / 1000) * reach) * (4 / 3 + math.sin(angle / 1000) * off) for angle in range(1571)
-    )
-    assert column.values == (1333,)
-    assert column.low == (math.ceil(1000 - reach - 0.5),)
-    assert column.high[0] == pytest.approx(above, abs=1)
-    # of a group far above its noise, the errors add up as squares
-    assert column.high[0] == pytest.approx(4000 / 3 + math.hypot(4 / 3 * reach, off * 1000), rel=0.01)
+    missing = (300_000 + law_bound(plan.totals[0].law, CONFIDENCE)) * 4 / FINE
+    assert most_missing(ROWS, found) == pytest.approx(missing, rel=1e-6)
+    for kept, value, high in zip((600, 300, 100), column.values, column.high, strict=True):
+        part = min(1.0, 1.5 * kept / 1000 + 0.7 / math.sqrt(3))
+        lacks = max(part * missing - kept / 3, 0.0)
+        far = math.hypot(4 / 3 * reach_of(plan), kept * (found.high - 4 / 3), lacks)
+        assert value == round(kept * 4 / 3)
+        assert high == pytest.approx(kept * 4 / 3 + far, abs=3 + 0.02 * far)
 
 
-def test_a_group_may_have_lost_still_more_where_heavy_people_are_in_one_group_each():
-    factor, lost = Fraction(4, 3), 1 / 3
-    ends = {}
-    for alone in (0.0, 0.5, 1.0):
-        anchor = Anchor(factor, 4 / 3, 4 / 3, 4 / 3, alone=alone)
-        _, high = corrected_ends(np.array([1000.0]), (np.zeros(1), np.zeros(1)), anchor)
-        ends[alone] = high[0]
-    assert ends == {alone: pytest.approx(1000 * (4 / 3 + lost_more(3 / 4, alone) * lost)) for alone in ends}
+def test_people_beyond_the_tail_of_totals_are_in_what_is_missing():
+    seen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, excess_most=5000.0)
+    plan, noisy = counted([1000 * FINE], (900_000, 300_000), vector=replace(ROWS, outlook=seen))
+    found = anchors(plan, noisy, CONFIDENCE)[0]
+    more = most_missing(plan.scaling.vectors[0], found) - found.totals.cut
+    assert more == pytest.approx(math.hypot(found.totals.error, 5000.0))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_the_bar_of_a_sum_that_may_be_negative_is_the_same_on_both_sides_of_0(sign):
+def test_the_interval_of_a_sum_that_may_be_negative_is_the_same_on_both_sides_of_0(sign):
     vector = Vector("centred", 0, centre=1 << 30, shift=10, totals="absolute", tail=1 << 20, tail_shift=2)
     plan = scaled_plan([Sum("s", 0, 0)], [vector], scales=[5 * FINE], totals_scales=[1000], groups=1)
     kept = 1000 * FINE // 4
     column = column_of(plan, noisy_of([[sign * 1000 * FINE]], [(kept, kept // 3)]))
-    reach = law_bound(plan.releases[0].law, CONFIDENCE) / FINE
-    near, far = sorted((abs(column.low[0]), abs(column.high[0])))
+    towards, away = sorted((column.low[0], column.high[0]), key=lambda end: sign * end)
     assert column.values[0] * sign == 1333
-    assert near == pytest.approx(1000 - reach, abs=1), "a group may have lost none"
-    assert far > 1333 + 1000 / 3
+    assert towards * sign == math.ceil(1000 - reach_of(plan) - 0.5), "a group may have lost none"
+    assert away * sign >= 1333 + reach_of(plan)
 
 
-def test_a_group_as_large_as_its_noise_may_have_been_cut_by_more_than_the_factor_says():
-    plan, noisy = counted([0], (90_000, 180_000))
-    found, column = anchors(plan, noisy, CONFIDENCE)[0], column_of(plan, noisy)
-    reach = law_bound(plan.releases[0].law, CONFIDENCE) / FINE
-    most = 3 + 2 * lost_more(1 / 3, 0) + (found.high - 3)  # more than the average, and the average may be more
-    assert 3 * reach * 1.05 < column.high[0] < most * reach, (
-        "beyond the factor times the noise, and not by both in full"
-    )
-    assert column.low[0] == pytest.approx(-reach, abs=1)
+def ends_of(kept, *, noise=10.0, missing=0.0, is_signed=False, factor=Fraction(1), high=1.0):
+    kept = np.array(kept, dtype=float)
+    shares = shares_of(kept, 1.0)
+    anchor = Anchor(factor, float(factor), max(high, float(factor)))
+    low, top = corrected_ends(kept, np.full(len(kept), noise), anchor, missing, shares, is_signed=is_signed)
+    return low.tolist(), top.tolist()
+
+
+def test_of_one_group_all_that_is_foreseen_may_be_missing_from_it():
+    low, high = ends_of([1000.0], missing=400.0)
+    assert low == [990]
+    assert high == [pytest.approx(1000 + math.hypot(10, 400))]
+
+
+def test_of_two_groups_each_may_lack_all_of_it_where_heavy_people_are_in_one_of_them():
+    """Even the smaller one holds what is missing: 1.5 times its share and half more are the whole, from a third on."""
+    _, high = ends_of([600.0, 400.0], missing=400.0)
+    assert high == [pytest.approx(600 + math.hypot(10, 400)), pytest.approx(400 + math.hypot(10, 400))]
+    _, uneven = ends_of([1000.0, 0.0], missing=400.0)
+    assert uneven[1] == pytest.approx(math.hypot(10, 0.7 / math.sqrt(2) * 400), rel=0.01), "a small group half of it"
+
+
+def test_of_no_rows_the_interval_is_the_noise_and_what_noise_hides():
+    low, high = ends_of([0.0, 0.0, 0.0])
+    assert (low, high) == ([-10.0] * 3, [10.0] * 3)
+    _, high = ends_of([0.0, 0.0, 0.0], missing=30.0)
+    assert high == [pytest.approx(math.hypot(10, (0.5 + 0.7 / math.sqrt(3)) * 30))] * 3
+
+
+def test_a_signed_number_may_lack_as_much_on_either_side():
+    low, high = ends_of([500.0, -500.0], missing=300.0, is_signed=True)
+    assert low == [pytest.approx(value - math.hypot(10, 300)) for value in (500, -500)]
+    assert high == [pytest.approx(value + math.hypot(10, 300)) for value in (500, -500)]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 5, 16, 17, 100, 10_000])
+def test_what_a_group_may_lack_is_all_of_it_at_most_and_its_share_at_least(groups):
+    shares = np.full(groups, 1 / groups)
+    parts = most_of_groups(shares)
+    assert (parts <= 1).all()
+    assert (parts >= shares).all()
+    expected = 1.0 if groups <= 2 else 1.5 / groups + 0.7 / math.sqrt(groups) * min(1.0, 16 / groups)
+    assert parts[0] == pytest.approx(min(1.0, expected))
+    assert most_of_groups(np.zeros(0)).tolist() == []
+
+
+def test_shares_are_by_noisy_numbers_and_groups_have_at_least_the_noise():
+    assert shares_of(np.array([100.0, -100.0, 0.0]), 0.0).tolist() == pytest.approx([0.5, 0.5, 0.0])
+    assert shares_of(np.array([0.0, 0.0]), 0.0).tolist() == [0.5, 0.5]
+    assert shares_of(np.array([98.0, 0.0]), 1.0).tolist() == pytest.approx([0.99, 0.01])
+    assert len(shares_of(np.zeros(0), 1.0)) == 0
 
 
 def test_the_largest_product_of_two_errors_that_are_off_together():
@@ -142,15 +204,6 @@ def test_the_largest_product_of_two_errors_that_are_off_together():
     assert largest_products(kept, reach, 2.0, 0.0).tolist() == (2 * (kept + reach)).tolist(), "noise alone, scaled up"
 
 
-def test_what_cancels_inside_groups_widens_both_ends():
-    vector = Vector("centred", 0, centre=1 << 30, shift=10, totals="absolute", tail=1 << 20, tail_shift=2)
-    plan = scaled_plan([Sum("s", 0, 0)], [vector], scales=[5 * FINE], totals_scales=[1000], groups=1)
-    kept = 9000 * FINE // 4  # nine times what is left of it in the sum
-    column = column_of(plan, noisy_of([[1000 * FINE]], [(kept, kept // 3)]))
-    assert column.low[0] < 1000 - 8000 / 3 + 100
-    assert column.high[0] > 1333 + 8000 / 3 - 100
-
-
 def test_where_nothing_was_cut_the_bar_is_the_noise_alone():
     exact = Vector("rows", shift=10, cap=1 << 14)
     plan = scaled_plan([N], [exact], scales=[5 * FINE], groups=0)
@@ -159,27 +212,13 @@ def test_where_nothing_was_cut_the_bar_is_the_noise_alone():
     assert (column.values, column.low, column.high) == ((100,), (100 - round(reach),), (100 + round(reach),))
 
 
-def test_without_totals_the_bar_allows_for_the_cut_that_is_foreseen():
-    foreseen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond=0, beyond_most=1, excess=0)
+def test_without_totals_the_number_is_what_was_kept_and_the_interval_has_what_is_foreseen_at_most():
+    foreseen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond_most=1, excess=0, lost=150, lost_most=250)
     plan = scaled_plan([N], [Vector("rows", shift=10, outlook=foreseen)], scales=[5 * FINE], groups=1)
     column = column_of(plan, noisy_of([[1000 * FINE]]))
     assert column.values == (1000,)
-    assert column.high[0] - 1000 >= 250
-
-
-def test_a_group_may_have_lost_more_by_luck_where_few_people_make_up_what_was_cut():
-    foreseen = Outlook(people=50, mass=100, kept=0.8, scaled=5, beyond=0, beyond_most=1, excess=0)
-    found = []
-    for cut in (0.0, 1000.0):
-        vector = Vector("rows", shift=10, outlook=replace(foreseen, cut_in_cells=cut))
-        plan = scaled_plan([N], [vector], scales=[5 * FINE], groups=1)
-        found.append(column_of(plan, noisy_of([[1000 * FINE]])).high[0] - 1250)
-    assert found[1] == pytest.approx(math.hypot(found[0], 2 * math.sqrt(1250 * 1000)), rel=0.01)
-
-
-def test_the_less_is_cut_the_more_groups_may_differ_in_it():
-    assert [lost_more(kept, 0.0) for kept in (1.0, 0.5, 0.0)] == pytest.approx([1.75, 1.125, 0.5])
-    assert lost_more(1.0, 1.0) == pytest.approx(1 + lost_more(1.0, 0.0)), "where people are in one group each"
+    assert column.high[0] == pytest.approx(1000 + math.hypot(reach_of(plan), 250), abs=1)
+    assert column.low[0] == math.ceil(1000 - reach_of(plan) - 0.5)
 
 
 def test_a_public_number_of_rows_is_what_all_groups_add_up_to():
@@ -219,17 +258,13 @@ def mean_plan(outputs, *, shift_n=4, shift_d=3, centre=50, scales=(16, 8), total
     return scaled_plan(outputs, [rows, sums], scales=scales, totals_scales=totals_scales, measured=(column,), **changed)
 
 
-def test_a_mean_is_the_centre_and_the_kept_mean_and_one_shift():
+def test_a_mean_is_the_centre_and_the_mean_of_what_was_kept():
     plan = mean_plan([Mean("m", 1, 0)], groups=2)
     rows, sums = [1000 * 16, 3 * 16], [2000 * 8, 8]
-    # in steps: rows kept 10,000 and cut 2,500; sums kept 20,000 and cut 17,500
-    totals = [(160_000, 40_000), (160_000, 140_000)]
-    column = column_of(plan, noisy_of([rows, sums], totals))
-    shift = 37_500 / 12_500 - 20_000 / 10_000
-    assert column.values[0] == pytest.approx(50 + 2 + shift)
+    column = column_of(plan, noisy_of([rows, sums], [(160_000, 40_000), (160_000, 140_000)]))
+    assert column.values[0] == pytest.approx(50 + 2), "nothing is shifted"
     assert column.values[1] is None, "three rows are too few for their noise"
     assert (column.low[1], column.high[1]) == (None, None), "no range was declared"
-    assert column.high[0] - column.values[0] >= shift
 
 
 def test_a_sum_beside_a_mean_is_count_times_mean():
@@ -238,6 +273,7 @@ def test_a_sum_beside_a_mean_is_count_times_mean():
     n, m, s = noisy_columns(plan, noisy, CONFIDENCE)
     assert n.values == (1250,)
     assert s.values[0] == pytest.approx(1250 * m.values[0], abs=1)
+    assert s.low[0] < s.values[0] < s.high[0]
 
 
 def test_a_mean_of_the_whole_table_has_an_interval_under_staircase_noise_too():
@@ -258,87 +294,68 @@ def without_totals(vector):
     return replace(vector, totals=None)
 
 
-def foretold(kept, mass, **more):
-    return Outlook(people=1000, mass=mass, kept=kept, scaled=100, beyond=0, beyond_most=9, excess=0, **more)
+def foretold(lost_most):
+    return Outlook(people=1000, mass=4000, kept=0.9, scaled=100, beyond_most=9, excess=0, lost_most=lost_most)
 
 
-def mean_by_facts(cut, *, rows=1000, of_rows=None, of_sums=None, **changed):
-    """The mean of one of two groups, 4 above the centre, of which half the rows are foretold to be cut."""
+def mean_by_facts(*, of_rows=0.0, of_sums=0.0, rows=1000, above=4, groups=2, between=None):
+    """The means of groups, so far above the centre, of which so much may be missing in all."""
     column = Measured(Column("x"), "int", Fraction(1), 50 - (1 << 30), 50 + (1 << 30))
-    counting = Vector("rows", shift=4, outlook=of_rows or foretold(0.5, 4000))
-    sums = Vector("centred", 0, centre=1 << 30, shift=4, rows=0, totals=None if cut is None else "signed", tail=1 << 20)
-    sums = replace(sums, outlook=of_sums or foretold(0.5, 40_000))
-    plan = scaled_plan(
-        [Mean("m", 1, 0)],
-        [counting, sums],
-        scales=(16, 16),
-        totals_scales=() if cut is None else (400,),
-        measured=(column,),
-        groups=2,
-        **changed,
-    )
-    parts = [[rows * 16] * 2, [4 * rows * 16] * 2]
-    if cut is None:
-        return column_of(plan, noisy_of(parts))
-    return column_of(plan, noisy_of(parts, [(4 * 2 * rows * 16, int(cut * 16))]))
+    column = column if between is None else replace(column, between=between)
+    counting = Vector("counted", 0, shift=4, outlook=foretold(of_rows))
+    sums = Vector("centred", 0, centre=1 << 30, shift=4, rows=0, outlook=foretold(of_sums))
+    plan = scaled_plan([Mean("m", 1, 0)], [counting, sums], scales=(16, 16), measured=(column,), groups=groups)
+    return column_of(plan, noisy_of([[rows * 16] * groups, [above * rows * 16] * groups]))
 
 
 def half_of(column):
     return (column.high[0] - column.low[0]) / 2
 
 
-def test_a_mean_is_shifted_by_what_was_cut_of_its_sums_where_that_is_clearly_something():
-    # 2,000 rows are kept and as many cut; those are 20 above the centre, not 4: all together are 12 above it
-    assert mean_by_facts(20 * 2000).values[0] == pytest.approx(62)
-    assert half_of(mean_by_facts(20 * 2000)) > 8, "a group may be like those that were kept"
-    # 4.5 above it may as well be 4: nothing is shifted
-    assert mean_by_facts(4.5 * 2000).values[0] == pytest.approx(54)
+def test_the_interval_of_a_mean_is_noise_where_nothing_is_missing():
+    """At the true mean, the noisy sum less the mean times the noisy rows is noise: a theorem (Fieller)."""
+    column = mean_by_facts()
+    assert column.values[0] == pytest.approx(54)
+    least = weighted_bound("laplace", Fraction(16), (1.0, 4.0), CONFIDENCE) / 16 / 1000
+    assert least * 0.99 <= half_of(column) <= 1.2 * least
 
 
-def test_totals_that_lack_something_shift_a_mean_towards_what_they_lack_and_never_away_from_it():
-    lacks = foretold(0.5, 40_000, beyond_totals=1_200)
-    assert mean_by_facts(20 * 2000, of_sums=lacks).values[0] == pytest.approx(62)
-    # those that were cut are 1 above the centre, and those beyond the tail, who are not in it, may well be far above it
-    assert mean_by_facts(1 * 2000).values[0] == pytest.approx(52.5)
-    assert mean_by_facts(1 * 2000, of_sums=lacks).values[0] == pytest.approx(54)
-    much = foretold(0.5, 40_000, beyond_totals=20_000)
-    assert mean_by_facts(20 * 2000, of_sums=much).values[0] == pytest.approx(54), "less than twice what it may be off"
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_a_mean_may_be_off_by_half_of_what_a_group_may_lack_of_sums_and_of_rows(groups):
+    part = float(most_of_groups(np.full(groups, 1 / groups))[0])
+    noise = half_of(mean_by_facts(groups=groups))
+    for of_sums, of_rows in ((3000.0, 0.0), (0.0, 500.0), (3000.0, 500.0)):
+        missing = part * (of_sums + 4 * of_rows) / 1000
+        found = half_of(mean_by_facts(of_rows=of_rows, of_sums=of_sums, groups=groups))
+        assert found == pytest.approx(math.hypot(noise, PART_OF_MEAN * missing), rel=1e-3)
 
 
-def test_totals_that_tell_nothing_of_a_difference_make_the_bar_of_a_mean_narrow():
-    assert half_of(mean_by_facts(4 * 2000)) < 0.6 * half_of(mean_by_facts(None))
-    # the less, the more people have beyond the tail of the totals, which is in none of them
-    beyond = foretold(0.5, 40_000, beyond_totals=12_000)
-    assert half_of(mean_by_facts(4 * 2000, of_sums=beyond)) > half_of(mean_by_facts(4 * 2000)) + 1
+def test_a_mean_lacks_less_the_more_rows_there_are_and_nothing_of_rows_at_the_centre():
+    assert half_of(mean_by_facts(of_sums=3000.0, rows=100_000)) < half_of(mean_by_facts(of_sums=3000.0)) / 50
+    assert half_of(mean_by_facts(of_rows=500.0, above=0)) == pytest.approx(half_of(mean_by_facts(above=0)))
 
 
-def test_what_is_cut_because_of_far_values_is_whole_in_the_bar_of_a_mean_and_one_persons_rows_are_by_two_deviations():
-    many_rows = half_of(mean_by_facts(None))
-    far_values = half_of(mean_by_facts(None, of_sums=foretold(0.5, 40_000, by_values=0.5)))
-    assert 2.4 < many_rows < 3.2  # half of the half that is cut, at a mean distance of 10
-    assert 4.9 < far_values < 5.3
-    one_person = foretold(0.5, 4000, cut_in_cells=1e9)
-    assert half_of(mean_by_facts(None, of_rows=one_person)) == pytest.approx(math.hypot(many_rows, 12.5), rel=1e-3)
+def test_no_mean_leaves_its_declared_range():
+    column = mean_by_facts(of_sums=1e9, between=(Fraction(0), Fraction(100)))
+    assert (column.low[0], column.high[0]) == (0, 100)
+    assert column.values[0] == pytest.approx(54)
 
 
-def test_the_fewer_people_a_group_has_the_more_luck_is_in_the_bar_of_its_mean():
-    lumps = foretold(0.5, 4000, cut_in_cells=10.0)
-    assert half_of(mean_by_facts(None, of_rows=lumps)) > half_of(mean_by_facts(None)) + 0.1
-    large = half_of(mean_by_facts(None, rows=100_000, of_rows=lumps))
-    assert large == pytest.approx(half_of(mean_by_facts(None, rows=100_000)), rel=0.01)
+@pytest.mark.parametrize("lost", [0.0, 500.0])
+@pytest.mark.parametrize(("kept", "cut"), [(72_000, 0), (72_000, 28_000), (900, 40_000), (10**8, 3), (5_000, -90)])
+def test_the_ends_of_a_ratio_are_where_it_stops_to_hold(kept, cut, lost):
+    def off(ratio):
+        return 100 * (1 + ratio * ratio) ** 0.5 + lost * (1 + ratio)
+
+    def holds(ratio):
+        return abs(cut - ratio * kept) <= off(ratio)
+
+    low, high = _ratio_ends(kept, cut, off)
+    assert holds(high * (1 - 1e-9))
+    assert not holds(high * (1 + 1e-9))
+    assert low == 0 if holds(0.0) else holds(low * (1 + 1e-9)) and not holds(low * (1 - 1e-9))
 
 
-def test_people_too_few_to_be_seen_are_in_the_bar_of_a_mean_as_far_as_the_cap_takes_more_from_them_than_from_others():
-    def off(at_tail, unseen=20.0, rows=1000):
-        some = foretold(0.5, 40_000, tail_cap=1000.0, unseen=unseen, at_tail=at_tail)
-        return half_of(mean_by_facts(None, rows=rows, of_sums=some))
-
-    alike = half_of(mean_by_facts(None))
-    # 20 people of 4,000 rows who have 1,000 each: all means are lower by 5, and that of 2,000 rows by luck 2 √10 people
-    assert off(0.0) == pytest.approx(math.hypot(alike + 5, 2 * math.sqrt(10) * 1000 / 2000), rel=0.03)
-    assert off(0.2) < off(0.0), "two fifths of what others' rows count for are left"
-    assert off(0.5) == off(0.3) == off(1.0) > alike + 2, "half of it may be beyond the tail cap"
-    assert off(0.0, unseen=0.0) == alike
-    assert off(0.0, rows=100_000) < off(0.0), "many people have their share of them"
-    few = foretold(0.5, 40_000, tail_cap=1000.0, unseen=0.01, at_tail=0.0)
-    assert half_of(mean_by_facts(None, of_sums=few)) == pytest.approx(alike, rel=0.01), "hardly one is anywhere"
+def test_no_ratio_is_above_0_where_the_cut_is_far_below_0_and_any_is_possible_where_little_was_kept():
+    assert _ratio_ends(73, -259_889, lambda ratio: 100 * (1 + ratio)) == (0.0, 0.0)
+    assert _ratio_ends(50, 10, lambda ratio: 100 * (1 + ratio)) == (0.0, float("inf"))

@@ -10,9 +10,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tacit.answer.bounds_words import bounds_lines
 from tacit.answer.columns import noisy_columns
 from tacit.answer.disclosure import bounds_record
+from tacit.answer.missing import PART_OF_VARIANCE, most_of_groups
+from tacit.answer.words.bounds_words import bounds_lines
 from tacit.plan import Correlation, Covariance, Measured, StandardDeviation, Variance, Vector
 from tacit.plan.bounds.scaling import Outlook
 from tacit.query import Call, Column
@@ -119,35 +120,56 @@ def test_noise_alone_makes_no_negative_variance_and_no_correlation_of_nothing():
     assert correlation.values == (None,)
 
 
-def test_what_facts_foretell_to_be_scaled_away_is_in_the_bars_and_below_the_answer():
-    groups = people(np.random.default_rng(2), 4)
-    outlook = Outlook(people=500.0, mass=8000.0, kept=0.9, scaled=20.0, beyond=1.0, beyond_most=7.0, excess=0.0)
-    alike = plan_of(Fraction(1, 1000), groups=4, outlook=outlook)
-    made = list(alike.scaling.vectors)
-    made[4] = replace(made[4], outlook=replace(outlook, kept=0.45))
-    uneven = replace(alike, scaling=replace(alike.scaling, vectors=tuple(made)))
-    for plan, off in ((alike, 0.0), (uneven, 0.5)):
-        variance = columns_of(plan, groups)[0]
-        for low, value, high in zip(variance.low, variance.values, variance.high, strict=True):
-            assert (high - value) / value == pytest.approx(off, abs=1e-4)
-            assert (value - low) / value == pytest.approx(off, abs=1e-4)
-    lines = bounds_lines(uneven, bounds_record(uneven, noisy_of(exact_cells(groups)), CONFIDENCE))
-    assert any(line.startswith("v is of what scaling leaves") and "10 % of rows and 55 %" in line for line in lines)
+def outlook_with(lost_most=0.0, kept=0.9):
+    return Outlook(people=500.0, mass=8000.0, kept=kept, scaled=20.0, beyond_most=7.0, excess=0.0, lost_most=lost_most)
 
 
-def test_what_may_be_cut_of_people_too_few_to_be_seen_is_above_a_variance_and_on_both_sides_of_a_covariance():
-    groups = people(np.random.default_rng(3), 4)
-    outlook = Outlook(people=500.0, mass=8000.0, kept=0.9, scaled=20.0, beyond=1.0, beyond_most=7.0, excess=0.0)
-    seen = plan_of(Fraction(1, 1000), groups=4, outlook=outlook)
+def lacking(groups, **lost):
+    """The columns where so much may be missing of rows, the sums of x, or the squares and products."""
+    plan = plan_of(Fraction(1, 1000), groups=len(groups), outlook=outlook_with())
     made = [
-        replace(each, outlook=replace(outlook, unseen_cut=8000.0)) if each.factors is not None else each
-        for each in seen.scaling.vectors
+        replace(each, outlook=outlook_with(lost.get(name, 0.0)))
+        for each, name in zip(plan.scaling.vectors, ("rows", "x", "z", "xz", "xx", "zz"), strict=True)
     ]
-    unseen = replace(seen, scaling=replace(seen.scaling, vectors=tuple(made)))
-    before, after = (columns_of(plan, groups) for plan in (seen, unseen))
-    for at, sides in ((0, (0,)), (2, (1, 1))):
-        step = [(high - value) for value, high in zip(after[at].values, after[at].high, strict=True)]
-        was = [(high - value) for value, high in zip(before[at].values, before[at].high, strict=True)]
-        assert all(new == pytest.approx(math.hypot(old, 1.0), rel=0.02) for new, old in zip(step, was, strict=True))
-        moved = [old - new for old, new in zip(before[at].low, after[at].low, strict=True)]
-        assert all((each > 0) == (len(sides) == 2) for each in moved)
+    plan = replace(plan, scaling=replace(plan.scaling, vectors=tuple(made)))
+    return columns_of(plan, groups)
+
+
+@pytest.mark.parametrize("many", [1, 2, 4])
+def test_what_is_missing_of_squares_is_above_a_variance_and_what_is_missing_of_rows_or_sums_below_it(many):
+    groups = people(np.random.default_rng(3), many)
+    part = float(most_of_groups(np.full(many, 1 / many))[0])
+    before = lacking(groups)[0]
+    squares = lacking(groups, xx=8000.0)[0]
+    for at, value in enumerate(before.values):
+        off = PART_OF_VARIANCE * part * 8000 / 2000
+        assert squares.values[at] == value
+        assert squares.high[at] - value == pytest.approx(math.hypot(before.high[at] - value, off), rel=0.02)
+        assert squares.low[at] == pytest.approx(before.low[at])
+    for name in ("rows", "x"):
+        fewer = lacking(groups, **{name: 400.0})[0]
+        assert all(new <= old for new, old in zip(fewer.low, before.low, strict=True))
+        assert min(new - old for new, old in zip(fewer.low, before.low, strict=True)) < -1e-3
+        assert fewer.high == pytest.approx(before.high)
+
+
+def test_what_is_missing_of_products_is_on_both_sides_of_a_covariance():
+    groups = people(np.random.default_rng(3), 4)
+    before, after = lacking(groups)[2], lacking(groups, xz=8000.0)[2]
+    assert after.values == before.values
+    off = PART_OF_VARIANCE * float(most_of_groups(np.full(4, 1 / 4))[0]) * 8000 / 2000
+    for at, value in enumerate(before.values):
+        assert after.high[at] - value == pytest.approx(math.hypot(before.high[at] - value, off), rel=0.02)
+        assert value - after.low[at] == pytest.approx(math.hypot(value - before.low[at], off), rel=0.02)
+
+
+def test_what_facts_foretell_to_be_scaled_away_of_a_variance_is_in_the_details():
+    groups = people(np.random.default_rng(2), 4)
+    plan = plan_of(Fraction(1, 1000), groups=4, outlook=outlook_with())
+    made = list(plan.scaling.vectors)
+    made[4] = replace(made[4], outlook=outlook_with(kept=0.45))
+    plan = replace(plan, scaling=replace(plan.scaling, vectors=tuple(made)))
+    lines = bounds_lines(plan, bounds_record(plan, noisy_of(exact_cells(groups)), CONFIDENCE))
+    assert any(
+        line.startswith("v was computed after down-weighting") and "10 % of the rows and 55 %" in line for line in lines
+    )

@@ -17,7 +17,7 @@ from tacit.auditing.attacks import average, difference, members, membership, nam
 from tacit.auditing.attacks.averaging import ASKED, OTHER, SAME, UNBUDGETED
 from tacit.auditing.attacks.exposure import DELTAS
 from tacit.auditing.attacks.members import MANY_FACTS, ONE_MEAN
-from tacit.auditing.attacks.people import Choices
+from tacit.auditing.attacks.people import Choices, at_most
 from tacit.errors import BudgetExceeded, InvalidParameter
 from tacit.noise.laplace import DiscreteLaplace
 from tacit.session import Session
@@ -96,6 +96,16 @@ def test_the_attacker_who_knows_everyone_else_reaches_the_bound_and_does_not_pas
     right, trials = mean_attack(1)
     assert is_within(right, trials, 1)
     assert binomial_at_most(right, trials, explain(1).one.accuracy) > FALSE_ALARM
+
+
+def test_a_bound_is_printed_rounded_up_beside_measured_shares():
+    points = tuple(members.Point(who, 10.0, 1.0, float(explain(10).one.advantage)) for who in (MANY_FACTS, ONE_MEAN))
+    found = members.Membership(10, 10, 10, 1, 1.0, 1.0, points, 10.0)
+    assert "99.9 %" not in str(found)  # all guesses were right, and the bound is 99.991 %
+    assert "nobody can expect more than 100 %" in found.sentence
+    for loss in ("0.1", "1", "3", "10"):
+        bound = explain(Fraction(loss)).one.advantage
+        assert Fraction(at_most(float(bound)).removesuffix(" %")) >= bound * 100
 
 
 def test_membership_catches_a_budget_that_spends_twice_what_it_says():

@@ -119,6 +119,27 @@ def test_a_sensitivity_declared_one_too_small_is_seen(norm: str, joint):
     assert norm in str(found)
 
 
+@pytest.mark.parametrize("what", ["fails", "logs"])
+def test_an_engine_that_treats_no_rows_otherwise_is_seen(what, monkeypatch):
+    aggregate = EmbeddedEngine._aggregate
+
+    def without_rows(engine, plan, salt):
+        found = list(aggregate(engine, plan, salt))
+        if not any(any(each) for exact in found for each in exact.sums.values()):
+            if what == "fails":
+                raise ValueError("there are no rows")
+            logging.getLogger("tacit").warning("there are no rows")
+        return iter(found)
+
+    question = table_of().count()
+    asked = question.plan(epsilon=1).plan, question.session.declaration, question.query
+    assert replay(*asked).passed
+    monkeypatch.setattr(EmbeddedEngine, "_aggregate", without_rows)
+    found = replay(*asked)
+    assert len(found.broken) > 0
+    assert all("in a table of no other rows" in each for each in found.broken)
+
+
 def test_heavy_units_use_all_of_what_is_declared(joint):
     """Otherwise a sensitivity declared too small would go unseen."""
     found = compare_traces(*joint)

@@ -54,6 +54,49 @@ def test_a_file_is_still_a_file(tacit_command):
     assert "tacit init" in ran.err
 
 
+@pytest.mark.parametrize("command", ["ask", "plan"])
+def test_a_missing_file_is_reported_before_a_missing_option(tacit_command, command):
+    ran = tacit_command(command, "gone.parquet", "SELECT COUNT(*) FROM gone", "--epsilon", 1)
+    assert (ran.code, "there is no file" in ran.err, "--unit" in ran.err) == (2, True, False)
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_every_command_uses_the_ledger_that_the_catalog_names(tacit_command, folder, is_declared):
+    (folder / "tacit.toml").write_text('ledger = "own.db"\n' + CATALOG)
+    assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 1).code == 0
+    if not is_declared:  # a table that `tacit init` has left to fill in
+        (folder / "tacit.toml").write_text('ledger = "own.db"\n[tables.visits]\nsource = "visits.parquet"\n')
+    for words in (
+        "budget",
+        "budget list",
+        "budget grant visits --epsilon 4 --delta 1e-6 --reason more",
+        "budget revoke visits --reason over",
+        "people add ben --reason study",
+        "people list",
+        "people token ben",
+        "people end ben --reason over",
+        "facts visits",
+        "ledger show",
+        "ledger show 3",
+        "ledger verify",
+        "ledger export",
+        "ledger backup copy.db",
+        "certificate 5",
+    ):
+        ran = tacit_command(*words.split())
+        assert ran.code == 0, (words, ran.err)
+    words = ("SELECT COUNT(*) FROM visits", "--unit", "patient", "--budget", 3, "--delta", "1e-6", "--epsilon", 1)
+    assert tacit_command("ask", "visits.parquet", *words, "--name", "other").code == 2  # ben is the only person
+    assert not default_ledger().exists()
+
+
+def test_a_ledger_on_the_command_line_is_the_one_that_is_used(tacit_command, folder):
+    (folder / "tacit.toml").write_text('ledger = "own.db"\n' + CATALOG)
+    assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 1).code == 0
+    ran = tacit_command("ledger", "verify", "--ledger", "other.db")
+    assert (ran.code, "other.db" in ran.err) == (2, True)
+
+
 def test_a_tables_name_may_have_a_point(tacit_command, folder):
     (folder / "tacit.toml").write_text(CATALOG.replace("tables.visits", 'tables."visits.2026"'))
     ran = tacit_command("ask", "visits.2026", BY_WARD.replace("visits", '"visits.2026"'), "--epsilon", 1)
@@ -146,10 +189,10 @@ def test_tables_lists_what_is_declared_and_what_is_left(tacit_command):
     assert "all rows of one patient" in before
     assert "at most 1 rows of a unit in a group, in at most 1 groups" in before
     assert "days from 0 to 10; ward 2 keys" in before
-    assert "ε = 3, δ = 1e-06, nothing asked yet" in before
+    assert "ε = 3, δ = 1e-6, nothing asked yet" in before
     assert not default_ledger().exists()
     assert tacit_command("ask", "visits", BY_WARD, "--epsilon", 2).code == 0
-    assert "left: ε = 1, δ = 1e-06" in tacit_command("tables").out
+    assert "left: ε = 1, δ = 1e-6" in tacit_command("tables").out
 
 
 @pytest.mark.parametrize(
@@ -185,7 +228,7 @@ def test_a_command_line_without_a_version_leaves_the_versions_of_a_ledger_alone(
 def test_trying_out_at_the_command_line_keeps_nothing(tacit_command):
     for _ in range(2):
         ran = tacit_command("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", 3, "--try")
-        assert (ran.code, "trying out: nothing is kept" in ran.out) == (0, True)
+        assert (ran.code, "TRYOUT: nothing is kept" in ran.out) == (0, True)
     assert not default_ledger().exists()
     both = tacit_command(
         "ask", "visits.parquet", "SELECT COUNT(*) FROM visits", "--epsilon", 3, "--try", "--ledger", "x"

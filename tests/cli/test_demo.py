@@ -1,6 +1,7 @@
 """`tacit demo`: the whole story, on the same made-up table everywhere, leaving nothing behind."""
 
 import os
+import sys
 from pathlib import Path
 
 import duckdb
@@ -20,10 +21,10 @@ def test_the_demo_plans_answers_and_is_refused(tacit_command):
     ran = tacit_command("demo")
     assert ran.code == 0
     assert "Bounds: learned in this call and kept" in ran.out
-    assert "Nobody counts for more than" in ran.out
+    assert "Not counted, but allowed for: rows beyond" in ran.out
     assert "What a guessed bound would have done" in ran.out
     assert "± 95 %" in ran.out
-    assert "free: answered 20" in ran.out
+    assert "Free: answered 20" in ran.out
     assert "BudgetExceeded: the budget of 'visits'" in ran.out
     assert "has no room" in ran.out
 
@@ -38,6 +39,30 @@ def test_the_demo_leaves_only_the_table_it_was_asked_to_keep(tacit_command, taci
 
 def test_a_table_that_cannot_be_kept_is_refused(tacit_command, tmp_path):
     assert tacit_command("demo", "--keep", tmp_path / "no" / "folder").code == 2
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "jinja2", "python_multipart"])
+def test_without_the_server_extra_a_demo_says_what_to_install(tacit_command, monkeypatch, tmp_path, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    for words in (("demo", "--serve"), ("serve", "--catalog", str(tmp_path / "tacit.toml"))):
+        ran = tacit_command(*words)
+        assert (ran.code, ran.out) == (2, "")
+        assert "pip install 'tacit[server]'" in ran.err
+
+
+def test_a_demo_recommends_only_what_works_where_it_runs(tacit_command, monkeypatch):
+    assert "tacit demo --serve      " in tacit_command("demo").out
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    shown = tacit_command("demo").out
+    assert "tacit demo --serve      " not in shown
+    assert "pip install 'tacit[server]'" in shown
+
+
+def test_a_served_demo_names_who_is_the_curator_and_who_an_analyst(tacit_command, monkeypatch):
+    shown: dict[str, str] = {}
+    monkeypatch.setattr("tacit.cli.servers.serve.listen_at", lambda _desk, _port, _folder, tokens: shown.update(tokens))
+    assert tacit_command("demo", "--serve").code == 0
+    assert list(shown) == ["ada, curator", "ben, analyst"]
 
 
 def test_the_table_is_the_same_everywhere(table):

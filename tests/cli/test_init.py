@@ -55,10 +55,11 @@ def test_what_is_not_said_is_left_to_fill_in(tacit_command):
 
 
 def test_a_csv_file_leaves_the_types_to_say(tacit_command, folder):
-    (folder / "stays.csv").write_text("patient,days\n1,2\n")
+    (folder / "stays.csv").write_text("patient,stay_id,paidAmount,born,left_at,is_private,ward\n1,2,3,4,5,6,7\n")
     said = tacit_command("init", "stays.csv", "--unit", "patient", "--type", "patient=int").out
     assert "a CSV file's columns are text" in said
-    assert '# type = "float"  # or int' in Path("tacit.toml").read_text()
+    examples = [line.split('"')[1] for line in Path("tacit.toml").read_text().splitlines() if "# type = " in line]
+    assert examples == ["int", "float", "date", "timestamp", "bool", "text"]
     assert "columns are text" not in tacit_command("init", "visits.parquet", *SAID).out
 
 
@@ -86,7 +87,7 @@ def test_a_wrong_answer_is_asked_again(tacit_command, monkeypatch):
     ran = tacit_command("init", "visits.parquet")
     assert "did you mean 'patient'" in ran.out
     assert asked[:2] == [asked[0]] * 2
-    assert str(read_catalog("tacit.toml").tables["visits"].options["budget"]) == "ε = 2, δ = 1e-06"
+    assert str(read_catalog("tacit.toml").tables["visits"].options["budget"]) == "ε = 2, δ = 1e-6"
 
 
 def test_without_asking_nothing_is_asked(tacit_command, monkeypatch):
@@ -105,6 +106,26 @@ def test_a_second_table_is_added_and_the_first_left_alone(tacit_command):
     again = tacit_command("init", "visits.parquet", *SAID)
     assert again.code == 2
     assert Path("tacit.toml").read_text() == after
+
+
+def test_a_table_of_which_only_the_source_is_declared_is_declared_anew(tacit_command):
+    assert tacit_command("init", "visits.parquet", *SAID, "--name", "first").code == 0
+    assert tacit_command("init", "visits.parquet").code == 0
+    assert tacit_command("init", "visits.parquet", *SAID, "--name", "last").code == 0
+    assert tacit_command("init", "visits.parquet", *SAID).code == 0
+    text = Path("tacit.toml").read_text()
+    assert list(read_catalog("tacit.toml").tables) == ["first", "last", "visits"]
+    assert (text.count("source = "), text.count("# unit = ")) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "written", ['[tables.visits]\nsource = "x"\nversion = 2\n', '[tables]\nvisits = { source = "x" }\n']
+)
+def test_what_somebody_has_written_of_a_table_is_never_removed(tacit_command, written):
+    Path("tacit.toml").write_text(written)
+    ran = tacit_command("init", "visits.parquet", *SAID)
+    assert (ran.code, "already declares 'visits', without a unit" in ran.err) == (2, True)
+    assert Path("tacit.toml").read_text() == written
 
 
 def test_a_path_is_written_as_seen_from_the_catalog(tacit_command, folder):

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.answer.answer import PICKED
+from tacit.answer.words.below_answer import PICKED
 from tacit.errors import QueryRefused, TacitError
 from tacit.privacy.loss import epsilon
 from tacit.query.frame import count, mean
@@ -112,7 +112,7 @@ def test_an_answer_says_that_its_rows_were_picked_by_noise():
         ("ORDER BY n DESC LIMIT 2", True),
     ):
         answer = table.sql(f"{asked} {tail}").answer(epsilon=1)
-        assert (PICKED in str(answer), PICKED in answer.to_json(), PICKED in answer._repr_html_()) == (picked,) * 3
+        assert (PICKED in str(answer), PICKED in answer.facts.reading, PICKED in answer._repr_html_()) == (picked,) * 3
 
 
 def test_an_unknown_column_is_answered_with_the_one_that_was_meant():

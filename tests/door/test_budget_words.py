@@ -1,9 +1,11 @@
 """What the budget leaves, in words and numbers: an answer's last line, `left`, `plan` and the refusal agree."""
 
 import json
+import warnings
 from fractions import Fraction
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tacit
@@ -43,8 +45,10 @@ def test_spent_and_left_are_said_as_they_were_asked():
     table = protected(epsilon(3, delta=DELTA))
     table.count().answer(epsilon=0.5)
     answer = table.group_by("g").count().answer(epsilon=0.6, noise="gaussian")
-    assert "spent ε = 0.6, δ = 2e-07; left: ε = 1.9, δ = 8e-07; or about" in str(answer)
-    assert str(table.left).startswith("ε = 1.9, δ = 8e-07")
+    assert "Spent ε 0.6, δ 2e-7; ε 1.9 is left, about" in str(answer)
+    assert "Spent: ε = 0.6, δ = 2e-7." in answer.details()
+    assert "Left: ε = 1.9, δ = 8e-7; or about" in answer.details()
+    assert str(table.left).startswith("ε = 1.9, δ = 8e-7")
     assert (table.left.epsilon, table.left.delta_gaussian) == (Fraction(19, 10), Fraction(8, 10**7))
 
 
@@ -68,8 +72,8 @@ def test_a_plan_says_whether_it_fits_and_the_answer_does_what_it_says():
     table.count().answer(epsilon="0.6")
     report = table.where("x > 1").count().plan(epsilon="0.5", noise="laplace")
     assert not report.fit
-    assert "Budget: does not fit: the budget, ε = 1, δ = 1e-06, has no room for ε = 0.5; left: ε = 0.4" in str(report)
-    with pytest.raises(BudgetExceeded, match=r"no room for ε = 0.5; left: ε = 0.4, δ = 1e-06"):
+    assert "Budget: does not fit: the budget, ε = 1, δ = 1e-6, has no room for ε = 0.5; left: ε = 0.4" in str(report)
+    with pytest.raises(BudgetExceeded, match=r"no room for ε = 0.5; left: ε = 0.4, δ = 1e-6"):
         table.where("x > 1").count().answer(epsilon="0.5", noise="laplace")
     assert "one group, 1 row in it;" in str(report)
     assert "Budget: does not fit" in str(table.count().plan(epsilon="0.6"))  # it does not tell that it was asked
@@ -100,7 +104,7 @@ def test_the_noise_that_the_budget_has_room_for_is_taken_and_said(spent_by_addit
     report = question.plan(epsilon="0.3")
     assert report.plan.noise == "gaussian"
     assert "Gaussian noise: Laplace noise would err less, but the budget has no room for it" in str(report)
-    assert "Laplace noise would err less" in str(question.answer(epsilon="0.3"))
+    assert "Laplace noise would err less" in question.answer(epsilon="0.3").details()
     assert question.answer(epsilon="0.3").facts.free
     with pytest.raises(BudgetExceeded, match="with Gaussian noise"):
         question.answer(epsilon="0.3", noise="laplace")
@@ -141,7 +145,7 @@ def test_a_delta_of_ones_own_is_counted_as_asked():
     table.count().answer(epsilon="0.1", delta="6e-7", noise="gaussian")
     assert (table.left.laplace, table.left.delta_gaussian) == (Fraction(4, 10), Fraction(4, 10**7))
     question = table.where("x > 1").count()
-    assert "no room for ε = 0.3, δ = 5e-07" in str(question.plan(epsilon="0.3", delta="5e-7", noise="gaussian").fit)
+    assert "no room for ε = 0.3, δ = 5e-7" in str(question.plan(epsilon="0.3", delta="5e-7", noise="gaussian").fit)
     assert question.plan(epsilon="0.4", delta="4e-7", noise="gaussian").fit
     assert question.plan(epsilon="0.4", delta="4e-7", noise="laplace").fit
 
@@ -174,6 +178,25 @@ def test_an_epsilon_above_10_warns_whoever_asks_for_it_or_declares_it():
     with pytest.warns(tacit.LargeEpsilonWarning, match=r"ε = 10\.5 is above 10"):
         table.count().answer(epsilon="10.5")
     assert "Warning: ε = 11 is above 10" in str(table.count().plan(epsilon=11))
+
+
+def test_the_warning_names_the_askers_own_line_from_every_door(tmp_path):
+    source = tmp_path / "people.parquet"
+    pq.write_table(pa.table({"who": [1, 2, 3]}), source)
+    (tmp_path / "tacit.toml").write_text(
+        f'ledger = "own.db"\n[tables.people]\nsource = "{source}"\nunit = "who"\nbudget = {{ epsilon = 90 }}\n'
+    )
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        table = tacit.table(source, unit="who", budget=epsilon(90), name="p", ledger=":memory:")
+        table.count().answer(epsilon=11)
+        table.sql("SELECT COUNT(*) FROM p").answer(epsilon=12)
+        catalog = tacit.catalog(tmp_path / "tacit.toml")
+        catalog.get("people")
+        catalog.sql("SELECT COUNT(*) FROM people").answer(epsilon=13)
+        table.sql("SELECT COUNT(*) FROM p UNION ALL SELECT COUNT(*) + 1 FROM p").answer(epsilon=14)
+    assert len(warned) >= 6
+    assert {each.filename for each in warned} == {__file__}
 
 
 def test_an_epsilon_of_10_does_not_warn(recwarn):

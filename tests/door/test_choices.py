@@ -195,7 +195,7 @@ def test_one_unit_moves_counts_of_different_values_by_at_most_its_bound_in_each_
 def test_the_bound_is_stated_or_the_rows_bound_or_refused_in_words() -> None:
     assert distinct(table(ROWS)).plan(epsilon=1).plan.distincts[0].per_unit == 3
     with pytest.raises(tacit.QueryRefused, match="per_unit=5"):
-        table(ROWS, rows_per_unit=None).count_distinct("k").plan(epsilon=1, learn=False)
+        table(ROWS, rows_per_unit=None, most_rows_per_unit=None).count_distinct("k").plan(epsilon=1, learn=False)
     each = table(ROWS, unit=tacit.ROW).count_distinct("city").plan(epsilon=1).plan
     assert each.distincts[0].per_unit == 1
 
@@ -219,3 +219,10 @@ def test_counts_of_different_values_keep_company_with_others() -> None:
 def test_private_keys_have_their_different_values() -> None:
     found = table(ROWS).group_by("city").count_distinct("k").answer(epsilon=3000).to_dicts()
     assert [(row["city"], row["count_distinct_k"]) for row in found] == [(city, 5) for city in CITIES]
+
+
+def test_a_histogram_without_a_range_or_with_too_many_bins_says_which_it_is() -> None:
+    for column, bins, words in [("k", 20, "needs the public range of 'k'"), ("x", 201, "at most 200 bins, not 201")]:
+        with pytest.raises(tacit.QueryRefused, match=words) as refused:
+            table(ROWS).histogram(column, bins)
+        assert ("at most" in str(refused.value)) == (bins > 200)

@@ -63,7 +63,7 @@ def streamed(outputs):
 def test_the_readme_begins_in_a_notebook_without_widgets(shown):
     text = streamed(shown["first block"])
     assert [output.output_type for output in shown["first block"]] == ["stream"]
-    for wanted in ("± 95 %", "cardiology", "surgery", "spent ε = 1"):
+    for wanted in ("± 95 %", "cardiology", "surgery", "Spent ε 1"):
         assert wanted in text
 
 
@@ -71,7 +71,7 @@ def test_the_text_of_an_answer_has_its_table_and_is_not_pushed_to_the_screen(sho
     (output,) = shown["text"]
     assert output.output_type == "stream"
     assert "cardiology" in output.text
-    assert "free" in output.text
+    assert "Free" in output.text
 
 
 def test_a_bare_answer_is_shown_once_as_text_and_as_html(shown):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
+from tacit.errors import QueryRefused
 from tests.kept.stage import standing_still
 
 BIG = tacit.epsilon(50, delta=1e-6)
@@ -75,6 +76,14 @@ def is_whole_answer(answer):
     return True
 
 
+def is_whole_answer_or_no_group(question, *, is_empty):
+    """Whether groups are found and answered, or none is large enough: of few people the noise decides."""
+    try:
+        return is_whole_answer(question.answer(epsilon=1)) and not is_empty
+    except QueryRefused as refused:
+        return "no group by 'g' has about" in str(refused)
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_counts_sums_and_means_are_answered(name):
     table = opened(TABLES[name])
@@ -82,7 +91,7 @@ def test_counts_sums_and_means_are_answered(name):
     if name != "booleans":
         asked |= {"s": tacit.sum("x"), "m": tacit.mean("x")}
     assert is_whole_answer(table.group_by("g", keys=[0, 1, 2, 3]).agg(**asked).answer(epsilon=1))
-    assert is_whole_answer(table.group_by("g").agg(**asked).answer(epsilon=1))
+    assert is_whole_answer_or_no_group(table.group_by("g").agg(**asked), is_empty=name == "nobody")
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_without_bounds_a_quantile_is_of_people_and_says_so():
     table = table_of(heavy_people())
     asked = table.quantile("x", [0.4, 0.6])
     answer = asked.answer(epsilon=4)
-    assert "x_p40, x_p60 are of people: each id counts once, shared evenly by its rows." in str(answer)
+    assert "x_p40, x_p60 are of people: each id counts once, shared evenly by its rows." in answer.details()
     assert "of people" in str(asked.plan(epsilon=4))
     low, high = answer.rows[0]["x_p40"], answer.rows[0]["x_p60"]
     # 40 of 400 people off has a chance below e^-40 at epsilon 3/2 a level: half of them have 20, and half of them 80

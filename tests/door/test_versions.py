@@ -36,8 +36,8 @@ def test_a_repeat_says_when_it_was_answered_and_from_which_version(tmp_path):
     write(tmp_path / "t.parquet", 100, at=1)
     first, again = answered(tmp_path / "t.parquet"), answered(tmp_path / "t.parquet")
     when = first.facts.receipt["time"][:16].replace("T", " ")
-    assert f"free: answered {when} UTC, from version 1; left:" in str(again)
-    assert f"free: answered {when} UTC, from version 1; left:" in again._repr_html_()
+    assert f"Free: answered {when} UTC from version 1; ε" in str(again)
+    assert f"Free: answered {when} UTC from version 1; ε" in again._repr_html_()
     assert "written since" not in str(again)
     said = json.loads(again.to_json())["answered"]
     assert said == {"time": first.facts.receipt["time"], "version": 1, "changed": False}
@@ -106,14 +106,23 @@ def test_a_frame_with_a_name_and_a_version_is_known_after_a_restart():
     assert not answered(frame.head(50), name="pay", version=2).facts.free
 
 
-@pytest.mark.parametrize("words", [{"name": "pay"}, {"version": 1}, {}])
-def test_a_frame_without_a_name_or_a_version_is_known_to_its_handle_alone(words):
+def test_a_frame_without_a_version_is_known_to_its_handle_alone():
     frame = pd.DataFrame({"id": range(100)})
-    table = tacit.table(frame, **(WORDS | words))
+    table = tacit.table(frame, name="pay", **WORDS)
     first = table.count().answer(**ASK)
-    assert "charged again: give it name= and version=" in str(first)
+    assert "charged again: give version=" in str(first)
     assert table.count().answer(**ASK).facts.free
-    assert not answered(frame, **words).facts.free
+    assert not answered(frame, name="pay").facts.free
+
+
+@pytest.mark.parametrize("words", [{"version": 1}, {}])
+def test_a_frame_without_a_name_is_refused_where_the_ledger_is_kept(words):
+    """Two frames that have nothing in common would share a name, and so one budget for life."""
+    with pytest.raises(tacit.InvalidParameter, match=r"needs a name.*\nhint: .*name='visits'.*TRYOUT"):
+        tacit.table(pd.DataFrame({"id": range(100)}), **(WORDS | words))
+    for frame, unit in ((pd.DataFrame({"id": range(100)}), "id"), (pd.DataFrame({"who": ["a", "b"]}), "who")):
+        tried = tacit.table(frame, unit=unit, budget=tacit.epsilon(1), ledger=tacit.TRYOUT)
+        assert tried.count().answer(epsilon=1).facts.receipt  # each has a ledger of its own
 
 
 def test_a_version_that_is_not_said_is_the_last_one_and_none_is_lowered(tmp_path):
@@ -130,7 +139,7 @@ def test_a_version_that_is_not_said_is_the_last_one_and_none_is_lowered(tmp_path
 def test_trying_out_keeps_nothing_and_every_answer_says_so(tacit_home):
     for _ in range(3):  # the whole budget each time
         shown = tacit.table(rows(50), name="t", ledger=tacit.TRYOUT, **WORDS).count().answer(epsilon=200)
-        assert "trying out: nothing is kept" in str(shown)
+        assert "TRYOUT: nothing is kept" in str(shown)
         assert not shown.facts.durable
     assert not (tacit_home / "ledger.db").exists()
 

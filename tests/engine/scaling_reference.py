@@ -37,8 +37,6 @@ def _steps(vector: Vector, cell: Cell) -> int:
     counted, total = cell.values[vector.column]
     if vector.kind == "counted":
         return counted
-    if vector.kind == "missing":
-        return cell.rows - counted
     return total - vector.centre * counted
 
 
@@ -108,7 +106,8 @@ def bin_of(profile: Profile, cells: Sequence[Cell]) -> int | None:
     values = [fine(profile.vector, cell) for cell in cells]
     assert profile.norm in (1, 2)
     long = length(values, int(profile.norm))
-    return None if long == 0 else min(long.bit_length() - 1, BINS - 1)
+    ends = sorted(2**power for power in range(70)) + sorted(3 * 2**power for power in range(70))
+    return None if long == 0 else min(sum(end < long for end in ends), BINS - 1)
 
 
 def largest_bin(values: Sequence[float | None]) -> int | None:

@@ -328,6 +328,18 @@ def test_rows_of_a_unit_are_counted_whatever_numbers_units_have(units, cut):
     assert not blocks  # they are given up one by one
 
 
+def test_no_rows_at_all_have_no_counts():
+    assert list(rows_alike([])) == []
+
+
+@pytest.mark.parametrize("rows", [ROWS.slice(0, 0), ROWS.set_column(0, "person", pa.nulls(len(ROWS), pa.int64()))])
+def test_rows_that_belong_to_no_unit_add_zeros(rows, adding):
+    table, scores = people(rows), scores_of()
+    plan = plan_of(table)
+    assert set(exact(table, plan, CodedRows.counts)) == {0}
+    assert set(exact(table, plan, lambda coded: coded.mapped([None] * 4).residuals(scores))) == {0}
+
+
 @pytest.mark.parametrize("unit", ["text", "float", "many rows"])
 def test_units_of_any_type_share_their_weight(unit, monkeypatch):
     names = pa.array([None if each is None else f"p{each}" for each in ROWS["person"].to_pylist()])

@@ -110,14 +110,14 @@ def test_rows_that_tie_are_handed_on_as_often_as_they_are_kept():
 
 
 def test_a_kernel_that_hands_on_every_row_is_caught(monkeypatch):
-    sum_parts = loops.sum_parts
+    sum_rows = loops.sum_rows
 
-    def unbounded(rows, starts, rule, out):
-        sum_parts(rows, starts, rule, out)
+    def unbounded(rows, starts, skip, bits, rule, out):
+        sum_rows(rows, starts, skip, bits, rule, out)
         out.kept[: len(rows), 0], out.kept[: len(rows), 1:] = rows[:, 2], rows[:, rule.drawn]
         out.count[0] = len(rows)
 
-    monkeypatch.setattr(loops, "sum_parts", unbounded)
+    monkeypatch.setattr(loops, "sum_rows", unbounded)
     assert len(handed_on(2)) == 6  # which the tests above would see
 
 

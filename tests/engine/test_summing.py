@@ -194,10 +194,15 @@ def tied_cells(key_hash, key_rank, keys, values):
     rows[:, 2], rows[:, 3] = keys, values
     sums = np.zeros((len(key_hash), 4), dtype=np.int64)
     hashes, ranks = np.array(key_hash, np.uint64), np.array(key_rank, np.int64)
-    rule = kernel_loops.Rule(3, hashes, ranks, 1, 1, np.zeros(0, np.int64))
-    out = kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64))
-    kernel_loops.sum_rows(rows, 8, 0, rule, out)
+    add_up(rows, sums, 3, hashes, ranks, 1, 1)
     return sums
+
+
+def add_up(rows, sums, *rule):
+    """Add up rows, without quantiles and totals."""
+    none, totals = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+    out = kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64), totals)
+    kernel_loops.sum_rows(rows, np.array([0, len(rows)]), 8, 0, kernel_loops.Rule(*rule, none, totals), out)
 
 
 def test_groups_whose_hashes_tie_are_chosen_by_their_keys_and_not_by_their_codes():
@@ -213,8 +218,7 @@ def test_units_whose_hashes_are_one_are_told_apart_by_their_codes():
     rows[:, 3], rows[:, 4] = [1, 2, 1, 2], [5, 6, 7, 8]
     sums = np.zeros((1, 4), dtype=np.int64)
     one = np.zeros(1, np.uint64), np.zeros(1, np.int64)
-    rule = kernel_loops.Rule(4, *one, 10, 10, np.zeros(0, np.int64))
-    kernel_loops.sum_rows(rows, 8, 0, rule, kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64)))
+    add_up(rows, sums, 4, *one, 10, 10)
     assert sums.tolist() == [[4, 2, 4, 26]]
 
 
@@ -271,7 +275,7 @@ def test_a_kernel_that_bounds_badly_is_caught(case, bug, monkeypatch):
             coding.TextCoder, "hashes", property(lambda coder: np.arange(coder._known[0] + 1, dtype="u8"))
         )
     elif bug == "bounds are trusted":
-        monkeypatch.setattr(kernel_path.summing, "Bounded", lambda _rows, _groups, salt: Bounded(10**6, 10**6, salt))
+        monkeypatch.setattr(kernel_path.summing, "Bounded", lambda _rows, _groups, salt, _: Bounded(10**6, 10**6, salt))
     else:
         monkeypatch.setattr(
             coding.TextCoder, "hashes", property(lambda coder: np.zeros(coder._known[0] + 1, dtype="u8"))
@@ -294,7 +298,6 @@ def test_nothing_was_compiled_for_any_of_this_in_use():
         "find_texts",
         "refill",
         "scatter",
-        "sum_parts",
         "sum_rows",
     }
     assert {name: compiled_for[name] for name in used} == dict.fromkeys(used, 1)

@@ -1,5 +1,6 @@
 """The kernel's scaled sums, totals and profiles are the integers of tests/engine/scaling_reference.py."""
 
+import sys
 from collections import defaultdict
 from dataclasses import replace
 
@@ -102,7 +103,7 @@ numbers = st.integers(0, 1 << 31) | st.sampled_from([0, 1, 1 << 20, (1 << 20) + 
 
 @st.composite
 def vectors(draw):
-    kind = draw(st.sampled_from(["rows", "units", "counted", "missing", "centred", "centred"]))
+    kind = draw(st.sampled_from(["rows", "units", "counted", "centred", "centred"]))
     column = None if kind in ("rows", "units") else draw(st.integers(0, 1))
     return Vector(
         kind,
@@ -165,22 +166,47 @@ def test_bounds_given_by_hand_drop_first_and_totals_are_of_all_cells(rows, scali
     assert found.totals == totals
 
 
+row_totals = st.builds(
+    Vector,
+    st.just("rows"),
+    totals=st.sampled_from(["absolute", "signed"]),
+    tail=numbers,
+    tail_shift=st.integers(0, 70) | st.integers(0, 3),
+)
+
+
 @settings(odd, max_examples=60)
-@given(people, st.lists(vectors(), min_size=1, max_size=3), st.sampled_from([(1, 1), (2, 2), (1, 9), (9, 1)]))
+@given(people, st.lists(row_totals, min_size=1, max_size=3), st.sampled_from([(1, 1), (2, 2), (1, 9), (9, 1)]))
 def test_totals_of_plain_bounds_leave_the_sums_as_they_are(rows, some, bounds):
-    asked = vector_sums.Asked("dropped", tuple(some), (1,) * len(some), ())
-    found = summed(rows, asked, rows_most=bounds[0], groups_most=bounds[1])
-    bounded = summing.Bounded(*bounds, SALT)
-    plain = summing.sum_batches([batch_of(rows)], SCHEMA, COLUMNS, bounded, memory=1 << 30)
+    assert all(map(summing.counts_rows, some))
+    plain, found = (
+        summing.sum_batches([batch_of(rows)], SCHEMA, COLUMNS, summing.Bounded(*bounds, SALT, totals), memory=1 << 30)
+        for totals in ((), tuple(some))
+    )
     assert [each.tolist() for each in found.sums] == [each.tolist() for each in plain.sums]
     before, after = cells_of(rows), kept_cells(rows, *bounds)
     for index, vector in enumerate(some):
         totals = [0, 0]
-        for unit in before if vector.totals else ():
+        for unit in before:
             added = [reference.fine(vector, cell) for cell in after[unit].values()]
             both = reference.kept_and_cut(vector, list(before[unit].values()), added)
             totals = [one + other for one, other in zip(totals, both, strict=True)]
         assert found.totals[index] == totals
+
+
+@pytest.mark.parametrize("rows", [summing.ROWS_ALONE + 1, 500])
+def test_totals_of_many_rows_are_added_up_over_parts_and_threads(rows):
+    source = np.random.default_rng(3)
+    unit, key = source.integers(0, rows // 10, rows), source.integers(0, 4, rows)
+    batch = pa.RecordBatch.from_pydict(
+        {"unit": unit, "g": [f"k{k}" for k in key], "a": key, "b": key, "c": key}, schema=SCHEMA
+    )
+    half, bounded = rows // 2, summing.Bounded(2, 3, SALT, (Vector("rows", totals="absolute", tail=9),))
+    found = summing.sum_batches([batch[:half], batch[half:]], SCHEMA, COLUMNS, bounded, memory=1 << 30)
+    of_units = np.bincount(unit)
+    kept = sum(int(each[0].sum()) for each in [found.sums])
+    assert found.totals[0][0] == kept  # nobody keeps more than 6 rows
+    assert found.totals[0][1] == int(np.minimum(of_units, 9).sum()) - kept
 
 
 @pytest.mark.parametrize("bounds", [(UNBOUNDED, UNBOUNDED), (1, 2), (2, UNBOUNDED)])
@@ -215,26 +241,34 @@ def test_profiles_are_the_references(rows, profiles):
     assert summed(rows, asked).people == people_of(profiles, cells_of(rows))
 
 
+@pytest.fixture
+def as_python(monkeypatch):
+    """The loops as plain Python, in which numbers beyond 64 bits are noticed."""
+    monkeypatch.setattr(compiled, "_loaded", False)
+    with compiled.interpreted_kernel():
+        yield sys.modules[scaling_loops.__name__]
+
+
 @settings(odd, max_examples=400)
 @given(st.integers(-(2**61), 2**61), st.integers(-(2**61), 2**61), st.integers(-93, 62))
-def test_two_limbs_of_any_size_become_fine_steps_within_64_bits(high, low, shift):
+def test_two_limbs_of_any_size_become_fine_steps_within_64_bits(as_python, high, low, shift):
     with np.errstate(over="raise"):
-        found = scaling_loops._fine_of_limbs.py_func(np.int64(high), np.int64(low), shift)
+        found = as_python._fine_of_limbs(np.int64(high), np.int64(low), shift)
     cell = reference.Cell(1, ((1, (high << summing.LIMB_BITS) + low),))
     assert found == reference.fine(Vector("centred", column=0, shift=shift), cell)
 
 
 @settings(odd, max_examples=300)
 @given(st.lists(st.integers(-CELL_MOST, CELL_MOST) | st.integers(-9, 9), max_size=40), st.sampled_from([1, 2]))
-def test_lengths_are_the_references_and_roots_are_rounded_up(values, norm):
+def test_lengths_are_the_references_and_roots_are_rounded_up(as_python, values, norm):
     fine = np.array(values, dtype=np.int64)
     with np.errstate(over="raise"):
-        assert scaling_loops._length.py_func(fine, 0, len(fine), norm) == reference.length(values, norm)
+        assert as_python._length(fine, 0, len(fine), norm) == reference.length(values, norm)
 
 
 @pytest.mark.parametrize("square", [0, 1, 2, 2**62, 2**62 - 1, (2**31 - 1) ** 2, (2**31 - 1) ** 2 + 1, 2**52 + 1])
-def test_a_root_is_the_least_whole_number_whose_square_is_no_less(square):
-    root = int(scaling_loops._root_above.py_func(np.int64(square)))
+def test_a_root_is_the_least_whole_number_whose_square_is_no_less(as_python, square):
+    root = int(as_python._root_above(np.int64(square)))
     assert (root - 1) ** 2 < square <= root**2 or root == square == 0
 
 
@@ -255,31 +289,19 @@ def test_a_unit_with_more_cells_than_that_is_left_to_the_patient_path():
 
 def sum_rows_of_one_unit(rows, keys):
     """Return whether it was done, and the sums, of rows without values: count and units by L1, cap 2^20."""
-    none, word = np.zeros(0, np.int64), np.zeros(2, np.int64)
+    none = np.zeros(0, np.int64)
     rule = kernel_path.summing.rule_of(
         type("Packed", (), {"first": 3, "drawn": none}),
         np.zeros(keys, np.uint64),
         np.zeros(keys, np.int64),
         summing.Bounded(UNBOUNDED, UNBOUNDED, SALT),
     )
-    vectors = scaling_loops.Vectors(
-        scaling_loops.SCALED,
-        np.array([scaling_loops.ROWS, scaling_loops.UNITS]),
-        word,
-        np.zeros((2, 2), np.int64),
-        word + 10,
-        word + 1,
-        word + (1 << 20),
-        np.array([0, 1]),
-        word,
-        word,
-        word,
-    )
+    asked = vector_sums.Asked("scaled", tuple(Vector(kind, shift=10) for kind in ("rows", "units")), (1, 1), ())
+    vectors = vector_sums._as_array(asked, summing.Columns("unit", ["g"], [], None))
     sums = np.zeros((keys, 3), np.int64)
-    out = scaling_loops.Result(
-        sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64), np.zeros((2, 2), np.int64), np.zeros((2, 0), np.int64)
-    )
-    done = scaling_loops.sum_vectors(rows, 8, 0, rule, vectors, np.full(keys, -1), np.zeros(1, np.int64), out)
+    out = scaling_loops.Result(sums, np.zeros((2, 2), np.int64), np.zeros((2, 0), np.int64))
+    cell_of, base = np.full(keys, -1), np.zeros(1, np.int64)
+    done = scaling_loops.sum_vectors(rows, 8, 0, rule, scaling_loops.SCALED, vectors, cell_of, base, out)
     return done, sums
 
 
@@ -430,6 +452,10 @@ def test_what_the_loops_cannot_hold_is_left_to_sql():
         replace(ABOUT, centre=2**32),
     ):
         assert not kernel_path.supports(replace(plan, scaling=Scaling(1, (odd_one, ABOUT), BOTH)), engine._source)
+    by_hand = replace(plan, scaling=None, measured_totals=(replace(COUNT, shift=0),))
+    assert kernel_path.supports(by_hand, engine._source)
+    for odd_one in (COUNT, ABOUT):  # what bounds by hand leave out is measured in rows
+        assert not kernel_path.supports(replace(by_hand, measured_totals=(odd_one,)), engine._source)
     largest = profile_plan(plan, (Profile("largest", ABOUT),), Cells((), None))
     assert not kernel_path.supports(largest, engine._source)
 

@@ -1,5 +1,6 @@
 """`error=`: the least epsilon that is expected to keep within it, from public facts, or a refusal in words."""
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_the_answer_spends_what_the_plan_says_and_keeps_within_it() -> None:
     assert answer.facts.loss["epsilon"] == float(planned.loss.epsilon)  # type: ignore[union-attr]
     (row,) = answer.to_dicts()
     assert row["count_high"] - row["count_low"] <= 60
-    assert "the least that is expected to give count ± 30" in str(answer)
+    assert "the least that is expected to give count ± 30" in answer.details()
     assert "the least that is expected to give count ± 30" in str(planned)
 
 
@@ -113,3 +114,45 @@ def test_the_bar_of_a_sum_beside_a_count_is_no_longer_than_asked_for() -> None:
     for error in (150, 300, 700):
         (row,) = asked.answer(error={"s": error}).to_dicts()
         assert row["s_high"] - row["s_low"] <= 2 * error
+
+
+def test_learning_by_a_key_is_enough_to_plan_counts_by_it_for_an_error() -> None:
+    """Groups that were found are known, and so is about how many rows they have."""
+    rows = pa.table({"id": [n // 3 for n in range(9000)], "g": ["abc"[n % 3] for n in range(9000)]})
+    given = {"unit": "id", "budget": tacit.epsilon(50, delta=1e-6), "ledger": ":memory:"}
+    table = tacit.table(rows, **given)
+    table.learn(epsilon=20, by=["g"])
+    absolute, relative = (table.group_by("g").count().plan(error=error) for error in (50, "2%"))
+    assert absolute.solved is not None
+    assert relative.solved is not None
+    # 3,000 rows a group, and 2 % of all rows: at epsilon = 20 the noise moves neither by a tenth
+    assert 2.5 < absolute.solved.epsilon / relative.solved.epsilon < 4.5
+
+
+def correlated(count: int, **public: Any) -> Table:
+    cells = {"id": range(count), "x": [float(n % 100) for n in range(count)], "y": [float(n) for n in range(count)]}
+    ranges = {"x": {"between": (0, 100)}, "y": {"between": (0, 100)}}
+    given = {"unit": "id", "rows_per_unit": 1, "groups_per_unit": 1, "budget": tacit.epsilon(50), "ledger": ":memory:"}
+    return tacit.table(pa.table(cells), columns=ranges, **given, **public)
+
+
+def test_a_correlation_that_public_facts_foresee_to_be_anything_is_refused_before_the_charge() -> None:
+    for public in ({"rows": 20}, {"population": 20}):
+        table = correlated(20, **public)
+        with pytest.raises(tacit.QueryRefused, match=r"is foreseen to be from -1 to 1.*\n?.*hint: give an epsilon of"):
+            table.correlation("x", "y").answer(epsilon=1)
+        assert not [entry for entry in table.session.ledger.entries() if entry.kind == "charge"]
+        assert table.correlation("x", "y").answer(epsilon=10).facts.receipt
+    # how many rows there are is not public, or there are enough if values lie at both ends
+    assert correlated(20).correlation("x", "y").answer(epsilon=1).facts.receipt
+    assert correlated(60, rows=60).correlation("x", "y").answer(epsilon=1).facts.receipt
+
+
+def test_the_plan_of_a_correlation_says_how_many_rows_it_takes() -> None:
+    text = str(correlated(20).correlation("x", "y").plan(epsilon=1))
+    found = re.search(r"about ± 0.1 takes ([0-9,]+) rows in a group, and ([0-9,]+) or fewer give -1 to 1", text)
+    assert found is not None
+    close, vague = (int(each.replace(",", "")) for each in found.groups())
+    assert 9 * vague < close < 11 * vague
+    more = str(correlated(20).correlation("x", "y").plan(epsilon=2))
+    assert int(re.search(r"takes ([0-9,]+) rows", more)[1].replace(",", "")) < 0.6 * close  # type: ignore[index]

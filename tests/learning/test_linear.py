@@ -10,7 +10,9 @@ import pytest
 
 import tacit
 from tacit.learning import LinearRegression, Rounds
-from tacit.plan import UNIT
+from tacit.learning.linear_fit import clear_terms, inference
+from tacit.learning.noisy_gram import gram_of, target_of
+from tacit.plan import UNIT, Moments
 from tacit_gauntlet.stage.table import protected
 from tests.learning.linear_people import COLUMNS, drawn, frame, inferred, placed, together
 
@@ -49,6 +51,20 @@ def test_a_model_is_least_squares_of_people_who_count_once_where_noise_is_small(
     assert found["age"]["noise"] < 0.01
     # what predicts is drawn to 0 by the sample's own error, by a tenth of an hour at most
     assert np.abs(model.predict(rows) - predicted).max() < 0.1
+
+
+@pytest.mark.parametrize("units", [-7, 0, 1])
+def test_a_noisy_number_of_units_below_one_leaves_every_variance_positive(units):
+    sizes = [2, 3]
+    moments, with_target = (Moments((0, 1), (0, 1), (0, 1, 2), target=target) for target in (None, 2))
+    products, crossed = (
+        np.zeros(sum(block.length(sizes) for block in each.blocks), np.int64) for each in (moments, with_target)
+    )
+    products[0] = units * UNIT
+    gram = gram_of(products, moments, sizes, UNIT)
+    found = inference(gram, target_of(crossed, gram, UNIT), clear_terms(gram, [3, 5]), np.zeros(8), 1.0)
+    assert found.places == (0,)
+    assert (np.diag(found.covariance) > 0).all()
 
 
 def test_the_same_fit_again_is_free_and_the_same_model(fitted):

@@ -63,7 +63,7 @@ def test_postgresql_scores_as_the_model_does_and_computes_each_score_once(postgr
             "INSERT INTO people VALUES (%s, %s, %s, %s)", list(zip(*ODD.to_pydict().values(), strict=True))
         )
         for model in (classifier, *others):
-            sql = model.to_sql("people")
+            sql = model.to_sql("people", dialect="postgres")
             found = [row[-1] for row in connection.execute(sql).fetchall()]
             expected = model.predict(ODD) if isinstance(model, AdditiveRegressor) else model.predict_proba(ODD)[:, -1]
             assert np.abs(np.array(found) - expected).max() < 1e-9

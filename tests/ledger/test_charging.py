@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.accounting.filter import ZERO_CHARGE, charge_of
+from tacit.accounting.filter import ZERO_CHARGE, NoiseLoss, charge_of
 from tacit.errors import BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger import Ledger, RegisteredTable, Reservation, StoredAnswer, open_ledger
 from tacit.ledger.certificate import verify_certificate
@@ -200,6 +200,19 @@ def test_noise_on_a_sample_is_stored_verified_and_certified(ledger):
     assert ledger.verify().kinds["charge"] == 1
     found = verify_certificate(ledger.certificate(receipt.number))
     assert [event_from_dict(event) for event in found["events"]] == [SAMPLED] * 20
+
+
+def test_noise_that_is_charged_as_thresholds_are_is_stored_verified_and_certified(ledger):
+    table = ledger.register(name="learn", declaration=DECLARATION, budget=epsilon(1, delta=1e-6))
+    batch = [GaussianNoise(Fraction(62 * 2**20, 10), Fraction(2**40))] * 2
+    asked = NoiseLoss(Fraction(1), Fraction(5, 10**7), of_keys=Fraction(3, 8 * 10**6))
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve(table, batch, question_key="model", asked=ApproximateLoss(asked.epsilon, asked.delta))
+    receipt = ledger.reserve(table, batch, question_key="model", asked=asked).commit("[1, 2]")
+    assert ledger.spent(table) == charge_of(batch, asked=asked)
+    assert (ledger.spent(table).delta, ledger.spent(table).delta_noise) == (asked.of_keys, Fraction(1, 8 * 10**6))
+    assert ledger.verify().kinds["charge"] == 1
+    verify_certificate(ledger.certificate(receipt.number))
 
 
 def test_noise_on_a_sample_needs_neighbours_that_add_or_remove(ledger):

@@ -54,7 +54,7 @@ def test_budget_shows_spent_left_and_how_many_more_for_each_table_and_analyst(ta
         "school (version 1)",
         "everyone of ρ = 0.1: spent ρ = 0.005, left ρ = 0.095, about 19 more like the last",
         "unasked (version 1)",
-        "everyone of ε = 1, δ = 1e-06: spent nothing, left ε = 1, δ = 1e-06, nothing asked yet",
+        "everyone of ε = 1, δ = 1e-6: spent nothing, left ε = 1, δ = 1e-6, nothing asked yet",
     ]
     assert "██████████░░░░░░░░░░  of ε = 3" in shown
 

@@ -133,9 +133,11 @@ def test_a_charge_of_a_request_is_found_by_its_id(ledger, table):
 
 def test_room_is_asked_for_the_sum(ledger, table):
     """Budget 1: 0.9 beside 0.1 fits, 0.95 beside 0.1 does not, and leaves a refusal and no charge."""
-    ledger.require_room(table, [PureChoice(9 * TENTH)], beside=[PureChoice(TENTH)], question_key="q")
-    with pytest.raises(BudgetExceeded, match=r"ε = 1\.05"):
-        ledger.require_room(table, [PureChoice(Fraction(19, 20))], beside=[PureChoice(TENTH)], question_key="q")
+    with ledger.call(table, [PureChoice(9 * TENTH)], beside=[PureChoice(TENTH)], question_key="q"):
+        pass
+    large = ledger.call(table, [PureChoice(Fraction(19, 20))], beside=[PureChoice(TENTH)], question_key="q")
+    with pytest.raises(BudgetExceeded, match=r"ε = 1\.05"), large:
+        pass
     assert ledger.spent(table).epsilon in (None, 0)
     kinds = ledger.verify().kinds
     assert (kinds["refusal"], kinds.get("charge", 0)) == (1, 0)

@@ -1,5 +1,6 @@
 """The filter: one rule, fixed when a budget is declared, decides, and what it admits keeps the promise."""
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -8,11 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.accounting import convert, cost
-from tacit.accounting.filter import GRAIN, ZERO_CHARGE, Charge, Rule, charge_of, covers, grains, questions_left, rule_of
+from tacit.accounting.calibrate import gaussian_sigma
+from tacit.accounting.filter import (
+    GRAIN,
+    ZERO_CHARGE,
+    Charge,
+    NoiseLoss,
+    Rule,
+    charge_of,
+    covers,
+    grains,
+    questions_left,
+    rule_of,
+)
 from tacit.errors import InvalidParameter
 from tacit.privacy.event import ExponentialChoice, GaussianNoise, KeyThreshold, LaplaceNoise, PureChoice
 from tacit.privacy.loss import ApproximateLoss, PureLoss, RenyiLoss
-from tacit_gauntlet.stage.accounting import solve_game
+from tacit_gauntlet.stage.accounting import Move, solve_game, solve_mixed_game
 
 BUDGET = ApproximateLoss(Fraction(2), Fraction(1, 10**6))
 RULE = rule_of(BUDGET)
@@ -79,6 +92,51 @@ def test_a_charge_covers_its_events_and_no_smaller_one_does(less):
     assert covers(charged, events)
     assert covers(replace(charged, epsilon=None), events)
     assert not covers(replace(charged, **{less: getattr(charged, less) * Fraction(99, 100)}), events)
+
+
+def test_noise_may_be_charged_as_thresholds_are_and_all_of_its_delta_is_charged_once():
+    asked = NoiseLoss(Fraction(1, 5), Fraction(1, 10**7), of_keys=Fraction(3, 4 * 10**7))
+    charged = charge_of([GAUSSIAN], asked=asked)
+    needed = max(asked.delta, cost.noise_delta((GAUSSIAN,), asked.epsilon))
+    assert (charged.delta, charged.delta + charged.delta_noise) == (asked.of_keys, needed)
+    assert (charged.epsilon, charged.rho) == (asked.epsilon, charge_of([GAUSSIAN]).rho)
+    all_of_keys = charge_of([GAUSSIAN], asked=replace(asked, of_keys=Fraction(1)))
+    assert (all_of_keys.delta, all_of_keys.delta_noise) == (needed, 0)
+    assert charge_of([PureChoice(Fraction(1, 5))], asked=asked).delta == 0  # pure noise needs none
+
+
+@pytest.mark.parametrize("less", ["epsilon", "rho", "delta", "delta_noise"])
+def test_a_charge_in_part_of_keys_covers_its_events_and_no_smaller_one_does(less):
+    events = [GAUSSIAN, KeyThreshold(Fraction(1, 10**8))]
+    needed = cost.noise_delta((GAUSSIAN,), Fraction(1, 5))
+    charged = charge_of(events, asked=NoiseLoss(Fraction(1, 5), Fraction(0), of_keys=needed / 2))
+    assert charged.delta == Fraction(1, 10**8) + grains(needed / 2)
+    assert covers(charged, events)
+    assert not covers(replace(charged, **{less: getattr(charged, less) * Fraction(99, 100)}), events)
+
+
+def test_a_delta_that_a_threshold_needs_does_not_pay_for_noise_too():
+    true = charge_of([GAUSSIAN], asked=ApproximateLoss(Fraction(1, 5), Fraction(0)))
+    moved = replace(true, delta=true.delta_noise, delta_noise=Fraction(0))
+    assert covers(moved, [GAUSSIAN])
+    assert not covers(moved, [GAUSSIAN, KeyThreshold(true.delta_noise)])
+
+
+@given(st.lists(st.sampled_from(["pure", "of keys", "keys", "noise"]), min_size=10, max_size=10))
+def test_fair_shares_are_admitted_in_any_order_until_epsilon_is_asked_for(day):
+    """Each asks for a tenth of a budget; noise of half its delta is charged as thresholds are."""
+    part, delta = BUDGET.epsilon / 10, BUDGET.delta / 10
+    wide = GaussianNoise(gaussian_sigma(Fraction(1), part, delta / 8), Fraction(1), scalar=True)
+    narrow = GaussianNoise(gaussian_sigma(Fraction(1), part, delta / 2), Fraction(1), scalar=True)
+    kinds = {
+        "pure": charge_of([PureChoice(part)]),
+        "of keys": charge_of([narrow], asked=NoiseLoss(part, delta / 2, of_keys=delta * 3 / 8)),
+        "keys": charge_of([PureChoice(part), KeyThreshold(delta * 3 / 8)]),
+        "noise": charge_of([wide], asked=ApproximateLoss(part, delta / 8)),
+    }
+    total = sum((kinds[kind] for kind in day), ZERO_CHARGE)
+    assert RULE.admits_by_addition(total)
+    assert RULE.admits(total)
 
 
 def test_a_pure_budget_admits_no_noise_that_needs_a_delta():
@@ -159,3 +217,29 @@ def test_the_game_finds_a_filter_that_lets_each_arm_be_spent_on_its_own(monkeypa
     )
     worst, _ = solve_game(budget, steps=(1, 5), grain=Fraction(1, 5))
     assert worst > float(budget.delta)
+
+
+def _gaussian_day(share):
+    """The largest break of a promise of (1, 1/50) if Gaussian noise alone may go as far as a share of delta allows."""
+    budget, sigma = ApproximateLoss(Fraction(1), Fraction(1, 50)), 5
+    rule = rule_of(budget)
+    wide = gaussian_sigma(Fraction(2**20), budget.epsilon, budget.delta * share) / 2**20
+    with_arm = replace(rule, rho=1 / (2 * wide**2))
+    weights = {x: math.exp(-(x * x) / (2 * sigma**2)) for x in range(-8 * sigma, 8 * sigma + 1)}
+    losses = tuple((1 - 2 * x, weight / sum(weights.values())) for x, weight in weights.items())
+    noise = Move(charge_of([GaussianNoise(Fraction(sigma), Fraction(1), scalar=True)]), losses)
+    failing = Move(Charge(delta=rule.delta), ((0, 1 - float(rule.delta)),), float(rule.delta))
+    found = [
+        solve_mixed_game(with_arm, moves, epsilon=1.0, step=1 / (2 * sigma**2))[0]
+        for moves in ([noise], [noise, failing])
+    ]
+    return [value / float(budget.delta) for value in found]
+
+
+def test_an_arm_for_gaussian_noise_takes_a_part_of_delta_that_no_other_arm_has():
+    """The mutant: an arm with the whole delta. Alone it keeps the promise; with thresholds beside it it does not."""
+    alone, beside = _gaussian_day(Fraction(1))
+    assert alone <= 1 < beside
+    alone, beside = _gaussian_day(Fraction(5, 8))
+    assert alone <= 5 / 8
+    assert beside <= 1

@@ -226,6 +226,7 @@ def test_an_id_that_is_not_there_reads_as_much_as_one_that_is(ledger, monkeypatc
 
     monkeypatch.setattr(Rows, "token_near", counted)
     steps = []
+    ledger.end_visit("a" * 64, now=0, until=9_000)  # stands beside the tokens
     ledger.whose(secret[:-1] + "-")  # what is read once is at hand from here on
     for id in (secret[6:22], "0" * 16, "f" * 16):  # there, before all that are, and after them
         read.clear()
@@ -252,6 +253,23 @@ def test_a_row_beside_the_chain_makes_no_token_and_changes_none(tmp_path):
             beside.execute("DELETE FROM tacit_token")
         assert ledger.whose(bens) is None
         ledger.verify()
+
+
+def test_a_visit_that_is_signed_out_is_so_everywhere_until_it_would_be_over(ledger, where, clock):
+    ledger.add_person("ben")
+    token = ledger.new_token("ben")
+    with open_ledger(where, clock=clock) as elsewhere:
+        assert not elsewhere.has_ended("a" * 64)
+        for _ in range(2):  # the form was sent twice
+            ledger.end_visit("a" * 64, now=100, until=9_000)
+        assert elsewhere.has_ended("a" * 64)
+        ledger.end_visit("b" * 64, now=8_999, until=20_000)
+        assert elsewhere.has_ended("a" * 64)
+        ledger.end_visit("c" * 64, now=9_001, until=20_000)
+        assert [elsewhere.has_ended(each * 64) for each in "abcd"] == [False, True, True, False]
+    assert ledger.whose(token).name == "ben"
+    assert [each.id for each in ledger.tokens()] == [token[6:22]]
+    assert ledger.verify().entries == ledger.length()
 
 
 def test_people_stand_in_the_signed_state(tmp_path):

@@ -161,7 +161,7 @@ def test_people_of_a_catalog_are_written_into_its_ledger_and_nothing_is_asked_be
     assert "visits: ε = 1 for ben from now on" in said
     assert tacit("people", "apply") == "everything is so already\n"
     assert "no name to it" in tacit("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", "0.1", code=2)
-    assert "spent" in tacit("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", "0.1", "--analyst", "Ben")
+    assert "Spent ε" in tacit("ask", "visits", "SELECT COUNT(*) FROM visits", "--epsilon", "0.1", "--analyst", "Ben")
     tacit("people", "end", "ben", "--ledger", str(catalog / "ledger.db"))
     assert "stays so" in tacit("people", "apply")
     assert "over" in tacit(

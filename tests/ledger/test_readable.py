@@ -1,12 +1,15 @@
 """A ledger can be read: an entry has the question in words and the numbers as they left, with their error bars."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 import tacit as root
+from tacit.answer.text import ROWS_KEPT, ROWS_SHOWN, html_table, kept_text
 from tacit.cli import app as door
+from tacit.door import question, united_question
 from tacit.ledger import open_ledger
 from tacit_gauntlet.stage.ledger import ask, register
 
@@ -41,8 +44,8 @@ def visits(place):
 
 
 def numbers_of(answer):
-    """Return every cell of the table that was printed, as text."""
-    lines = str(answer).partition("\n\n")[0].splitlines()
+    """Return every cell of the table with all digits, as text: a ledger keeps them."""
+    lines = answer.details().partition("\n\n")[0].splitlines()
     return [line.split() for line in lines if "─" not in line]
 
 
@@ -126,3 +129,42 @@ def test_an_answer_is_stored_though_its_text_could_not_be_made(tmp_path, monkeyp
     with open_ledger(place) as ledger:
         assert "as_shown" not in ledger.answer_of(4).record
         ledger.verify()
+
+
+def test_the_text_of_a_long_answer_is_its_first_rows_and_says_how_many_more_there_are(tacit, tmp_path):
+    place, file = str(tmp_path / "ledger.db"), str(tmp_path / "answer.json")
+    table = visits(place)
+    listed = [*WARDS, *(f"ward {n}" for n in range(ROWS_KEPT))]
+    answer = table.group_by("ward", keys=listed).agg(n=root.count()).answer(epsilon=1, learn=False)
+    assert len(answer) == ROWS_KEPT + 3
+    entry = str(answer.facts.receipt["entry"])
+    tacit("certificate", entry, "--ledger", place, "--output", file)
+    for shown in (tacit("ledger", "show", entry, "--ledger", place), tacit("certificate", "verify", file)):
+        assert f"ward {ROWS_KEPT - 4} " in shown
+        assert f"ward {ROWS_KEPT - 3} " not in shown
+        assert "… and 3 more rows, which are kept as numbers, not as text" in shown
+
+
+def test_no_cell_is_written_as_text_beyond_the_rows_that_are_shown_or_kept(tmp_path):
+    answer = visits(str(tmp_path / "ledger.db")).group_by("ward").agg(n=root.count()).answer(epsilon=1, learn=False)
+    row, unwritable = answer.rows[0], dict.fromkeys(answer.rows[0], object())
+    for rows, write in ((ROWS_SHOWN, str), (ROWS_SHOWN, html_table), (ROWS_KEPT, kept_text)):
+        assert str(row["n"]) in write(replace(answer, rows=[row] * rows + [unwritable]))
+        with pytest.raises(TypeError):
+            write(replace(answer, rows=[row] * (rows - 1) + [unwritable]))
+
+
+@pytest.mark.parametrize("by", ["ward", "ROLLUP(ward)"])
+def test_the_numbers_of_an_answer_are_computed_once_for_its_record_and_its_asker(tmp_path, monkeypatch, by):
+    table, computed = visits(str(tmp_path / "ledger.db")), []
+    for module, name in ((question, "make_answer"), (united_question, "make_compound_answer")):
+        make = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *words, make=make, **more: computed.append(1) or make(*words, **more))
+    asked = table.sql(f"SELECT ward, COUNT(*) AS n FROM visits GROUP BY {by}")
+    first = asked.answer(epsilon=1, learn=False)
+    assert computed == [1]
+    assert not first.facts.free
+    again = asked.answer(epsilon=1, learn=False)
+    assert computed == [1, 1]
+    assert again.facts.free
+    assert again.to_dicts() == first.to_dicts()

@@ -290,12 +290,12 @@ def test_explain_says_the_promise_the_noise_and_the_error():
     assert "95 %" in text
     assert "Warning" not in text
     assert "Warning" in tacit.Laplace(epsilon=11).explain()
-    assert "δ = 1e-06" in tacit.Gaussian(epsilon=0.5, delta=1e-6).explain()
+    assert "δ = 1e-6" in tacit.Gaussian(epsilon=0.5, delta=1e-6).explain()
 
 
 def test_a_mechanism_prints_as_it_was_made():
     assert repr(tacit.Laplace(sensitivity=2, epsilon=0.5)) == "Laplace(sensitivity=2, epsilon=0.5)"
-    assert repr(tacit.Gaussian(epsilon=1, delta=1e-6)) == "Gaussian(sensitivity=1, epsilon=1, delta=1e-06)"
+    assert repr(tacit.Gaussian(epsilon=1, delta=1e-6)) == "Gaussian(sensitivity=1, epsilon=1, delta=1e-6)"
 
 
 @pytest.mark.parametrize("sensitivity", ["0.001", "0.5", "2.5", "1e-30", "1e30"])

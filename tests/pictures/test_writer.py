@@ -35,7 +35,7 @@ PLAIN = picture_of("plain")
 
 def an_answer() -> Drawn:
     row = {"ward": EVIL, "n": 7.0, "n_low": 6.0, "n_high": 8.0}
-    loss = {"text": "ε = 1"}
+    loss = {"epsilon": 1.0, "delta": 0.0, "text": "ε = 1"}
     facts = AnswerInfo(
         loss, {}, "each row", "add or remove one", Fraction(19, 20), durable=True, free=False, notes=(EVIL,)
     )

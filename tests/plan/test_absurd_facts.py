@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer.bounds_words import bounds_lines
 from tacit.answer.columns import noisy_columns
 from tacit.answer.disclosure import bounds_record
+from tacit.answer.words.bounds_words import bounds_lines
 from tacit.errors import QueryRefused
-from tacit.plan import Fact, make_plan, make_spend, missing_facts
+from tacit.plan import Fact, made_up_groups, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.facts import PEOPLE_MOST, sound
 from tacit.release import joined, release
 from tacit_gauntlet.stage.table import protected
@@ -96,6 +96,10 @@ SCALES = {"no noise": Fraction(0), "negative noise": Fraction(-1), "endless nois
 
 def told(wanted, tell, scale=None):
     plan = wanted.plan
+    if plan.threshold is not None:
+        made = made_up_groups(wanted, groups=3, people=1)
+        scales = made.scales if scale is None else (scale,)
+        return replace(made, parts=tell(wanted, [len(part) for part in made.parts]), scales=scales)
     sizes = [1] * sum(3 * len(draw.targets) for draw in plan.quantiles) or [len(plan.public_keys or ())] * len(
         plan.releases
     )
@@ -155,7 +159,7 @@ def test_what_is_planned_from_absurd_facts_runs_once_it_is_charged_for(name):
         assert len(columns) == len(question.query.outputs)
 
 
-@pytest.mark.parametrize("parts", [(), ((),), ((0,) * 63,), ((0,) * 64, (0,) * 64, (0,) * 64)])
+@pytest.mark.parametrize("parts", [(), ((),), ((0,) * 64,), ((0,) * 127,), ((0,) * 128,) * 3])
 def test_a_fact_with_other_parts_is_refused_before_anything_is_charged(parts):
     question = USUAL["rows by"]
     spend = make_spend(1, None, None, question.session.registered.budget)

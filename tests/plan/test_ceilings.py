@@ -1,5 +1,6 @@
 """What is known of more rows limits what is believed of fewer: a filter, or a group, makes nobody's rows more."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import tacit
 from tacit.plan import AT_MOST, AT_MOST_OF_TABLE, Fact, ceiling_keys, make_plan, make_spend
 from tacit.plan.bounds.ceilings import wider_than
+from tacit.plan.bounds.facts import OF_GROUPS
 from tacit.plan.bounds.known import grouping_of
 from tacit.plan.bounds.profiles import below, people_above, read_profile
 from tacit.plan.bounds.scaling import BINS, Vector
@@ -17,8 +19,8 @@ from tests.plan.learned import learned, rows
 
 DECLARED = Declaration("t", "who", {name: ColumnFacts("int") for name in ("who", "x", "g")})
 SPEND = make_spend(Fraction(1, 2), None, None, tacit.epsilon(10, delta=1e-6))
-# by a profile of much noise many people are where nobody is
-FILTERED = rows({1: 4000, 16_384: 9000})
+# by a profile of much noise some people are where nobody is
+FILTERED = rows({1: 4000, 30: 900, 16_384: 400})
 WHOLE = rows({1: 4000, 40: 9000, 1500: 900})
 
 
@@ -41,7 +43,6 @@ def tail_of(text, *, ceiling=None):
     "text",
     [
         "SELECT COUNT(*) FROM t WHERE x > 5",
-        "SELECT g, COUNT(*) FROM t GROUP BY g",
         "SELECT g, COUNT(*) FROM t WHERE x > 5 GROUP BY g",
         "SELECT g, COUNT(DISTINCT who) AS n FROM t WHERE x > 5 GROUP BY g",
         "SELECT g, COUNT(x) AS n FROM t GROUP BY g",
@@ -51,8 +52,38 @@ def test_nobody_is_believed_to_have_more_than_in_the_whole_table(text):
     _, before = tail_of(text)
     plan, after = tail_of(text, ceiling=WHOLE)
     assert min(before) >= 2**14, "noise alone would set the cap"
-    assert max(after) == 2047
+    assert max(after) == 32, "people beyond 2,048 rows are noise"
     assert any(each.entry == 7 for each in plan.learned), "the plan says what it rests on"
+
+
+def test_by_whatever_rows_are_grouped_people_have_as_many_so_one_fact_serves():
+    one = learned(parse_query("SELECT COUNT(*) FROM t", DECLARED), DECLARED, SPEND, FILTERED)
+    for by in ("g", "x", "g, x"):
+        query = parse_query(f"SELECT {by}, COUNT(*) FROM t GROUP BY {by}", DECLARED)
+        assert set(one) <= set(learned(query, DECLARED, SPEND, FILTERED))
+
+
+def test_of_more_than_sixteen_groups_the_fact_of_all_rows_is_still_a_ceiling():
+    query = parse_query("SELECT g, COUNT(*) FROM t GROUP BY g", DECLARED)
+    facts = learned(query, DECLARED, SPEND, FILTERED, groups=30)
+    (own,) = learned(parse_query("SELECT COUNT(*) FROM t", DECLARED), DECLARED, SPEND, FILTERED)
+    assert AT_MOST_OF_TABLE + own in ceiling_keys(query, DECLARED, SPEND, facts)
+
+
+@pytest.mark.parametrize("text", ["SELECT COUNT(*) FROM t", "SELECT g, COUNT(*) FROM t WHERE x > 5 GROUP BY g"])
+@pytest.mark.parametrize(("size", "cap"), [(150, 192), (199, 200)])
+def test_no_cap_is_above_a_declared_maximum_of_rows(text, size, cap):
+    query = parse_query(text, DECLARED)
+    facts = learned(query, DECLARED, SPEND, rows({100: 4000, size: 9000, 5000: 900}))
+    for most in (None, 200):
+        plan = make_plan(query, replace(DECLARED, most_rows_per_unit=most), SPEND, facts)
+        (vector,) = [vector for vector in plan.scaling.vectors if vector.outlook is not None]
+        if most is None:
+            assert max(vector.cap, vector.tail << vector.tail_shift) / 2.0**vector.shift > 1000
+            continue
+        assert vector.cap / 2.0**vector.shift == cap
+        assert (vector.outlook.beyond_most == 0) == (cap == most), "nobody has more than the maximum"
+        assert (vector.outlook.lost_most == 0) == (cap == most)
 
 
 def test_a_table_in_which_people_have_more_limits_nothing():
@@ -81,7 +112,7 @@ def test_only_what_is_about_all_rows_may_be_known_of_another_table():
     alone = parse_query("SELECT COUNT(*) FROM t", DECLARED)
     (own,) = learned(alone, DECLARED, SPEND, FILTERED)
     assert of_table == [AT_MOST_OF_TABLE + own]
-    assert all(key.startswith(AT_MOST) for key in keys if key not in of_table)
+    assert all(key.startswith(AT_MOST) for key in keys if key not in of_table and not key.startswith(OF_GROUPS))
 
 
 def read(people, scale=10.0, **changed):
@@ -89,12 +120,16 @@ def read(people, scale=10.0, **changed):
     return read_profile([(bins, scale)], shift=8, whole=True, is_total=True, **changed), [(bins, scale)]
 
 
-def test_people_beyond_a_ceiling_are_as_few_as_it_says():
-    few, _ = read(FILTERED, scale=100.0)
+def test_nobody_is_beyond_a_ceiling():
+    few, _ = read(FILTERED, scale=10.0)
     whole, _ = read(WHOLE)
+    most = float(whole.ends()[-1])
     limited = below(few, whole)
-    assert (limited.tail_cap, limited.unseen) == (2047, 30)
-    assert limited.count == pytest.approx(4000)
+    assert 2048 <= most < 16_384
+    assert (limited.ceiling, limited.unseen) == (most, 0)
+    assert few.tail_cap == 16_384
+    assert limited.tail_cap == 32
+    assert limited.count == pytest.approx(4900, rel=1e-3)
     assert below(whole, few) is whole
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.answer import columns, consistency, moments
+from tacit.answer import columns, moments, possible
 from tacit.answer.panel import STARTS_AT_ZERO
 from tacit.forecast import solving, target
 from tacit.plan import split
@@ -87,7 +87,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
     [
         lambda output, plan: columns._column(output, plan, None, Fraction(1, 2)),
         columns.column_type,
-        lambda output, plan: consistency._by_itself(output, plan, None),
+        possible.limits_of,
         lambda output, plan: moments._widest(output, []),
         target.depends_on,
         lambda output, plan: solving._largest(output, plan, solving.Sizes(3, Fraction(3))),

@@ -1,105 +1,174 @@
 """Reading profiles: which bins are believed at which false-alarm rate, and what is foreseen above them."""
 
-from math import exp, log
+from itertools import pairwise
+from math import comb, exp, factorial, isfinite
 
 import numpy as np
 import pytest
 
-from tacit.plan.bounds.caps import (
-    MISMATCH,
-    Terms,
-    Told,
-    best_cap,
-    by_rank,
-    in_fine_steps,
-    outlook_of,
-    tail_in_fine_steps,
-)
 from tacit.plan.bounds.profiles import (
     CLEAR,
-    FALSE_BIN,
-    FALSE_SLOPE,
-    believed_top,
+    ENDS,
+    FIRST_CLEAR,
+    FIRST_WINDOW,
+    WINDOWS,
+    _if_exponential,
+    at_most,
+    believed_bin,
+    below,
+    bin_of,
     combined_rounds,
+    people_above,
     read_profile,
     span_of,
-    spread_top,
     stretched,
 )
-from tacit.plan.bounds.scaling import LARGEST_BINS, LARGEST_LEAST
+from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, LARGEST_LEAST, Profile, Vector
+from tests.answer.test_scaled_coverage import misses_most
+from tests.engine import scaling_reference
+from tests.plan.learned import rows
 
 SCALE = 10.0
+ROW = 15  # the bin of one row, in profiles of counts
+# 20,000 people: a tail by Pareto's law with the exponent 1.6 that ends at 180 rows, and one that halves with every row.
+PARETO = {size: round(20_000 * size**-1.6) - round(20_000 * (size + 1) ** -1.6) for size in range(1, 180)} | {180: 5}
+HALVES = {size: round(20_000 * 0.5**size) for size in range(1, 15)}
 
 
-def bins(people, count=64):
+def bins(people, count=BINS):
     return tuple(people.get(place, 0) for place in range(count))
 
 
-def threshold(distance):
-    return SCALE * (log(1 / (2 * FALSE_BIN)) + FALSE_SLOPE * log(2) * distance)
+# ---- Bins.
 
 
-def test_a_false_bin_is_believed_at_the_stated_rate():
-    for distance in range(1, 12):
-        chance = exp(-threshold(distance) / SCALE) / 2  # the tail of Laplace noise
-        assert chance == pytest.approx(FALSE_BIN * 2 ** (-FALSE_SLOPE * distance))
-    grown = sum(2**d * FALSE_BIN * 2 ** (-FALSE_SLOPE * d) for d in range(1, 56))
-    assert grown < 0.04  # what false bins add to a cap on average
-    assert 64 * exp(-CLEAR) / 2 < 1e-4  # a fullest bin of noise alone
+def _exact_bin(length):
+    """The bin of a length, from what the bins are: the number of ends 2^k and 3·2^k that are below it."""
+    return sum(end < length for power in range(70) for end in (2**power, 3 * 2**power))
 
 
-@pytest.mark.parametrize("distance", [1, 2, 5, 20])
-def test_a_bin_is_believed_from_its_threshold_on(distance):
-    least = threshold(distance)
-    assert believed_top(bins({8: 10_000, 8 + distance: least + 0.01}), SCALE, start=8) == 8 + distance
-    assert believed_top(bins({8: 10_000, 8 + distance: least - 0.01}), SCALE, start=8) == 8
+LENGTHS = sorted(
+    {*range(1, 4097)}
+    | {2**power + more for power in range(2, 63) for more in (-1, 0, 1)}
+    | {3 * 2**power + more for power in range(1, 61) for more in (-1, 0, 1)}
+)
+
+
+def test_the_bin_of_a_length_is_counted_in_binary_digits_and_ends_at_1_2_3_4_6_8_12_16_24():
+    assert [int(end) for end in ENDS[:9]] == [1, 2, 3, 4, 6, 8, 12, 16, 24]
+    for length in LENGTHS:
+        below_it = length - 1
+        assert below_it.bit_length() + (below_it // 3).bit_length() == _exact_bin(length)
+        cell = scaling_reference.Cell(length)
+        if length <= scaling_reference.CELL_MOST:
+            assert scaling_reference.bin_of(Profile(1, Vector("rows")), [cell]) == min(_exact_bin(length), BINS - 1)
+        if length < 2**29:  # a computed length is the end that it is within a part in 10^9 of
+            assert bin_of(float(length)) == _exact_bin(length)
+
+
+# ---- Believing bins.
+
+
+def laplace_tail(count, more):
+    """The probability that the sum of so many Laplace noises of scale 1 is above a number, exactly.
+
+    The sum is the difference of two gamma variables of this shape.
+    """
+    return exp(-more) * sum(
+        comb(k, j) * more ** (k - j) * factorial(count + j - 1) / factorial(count - 1) / 2 ** (count + j) / factorial(k)
+        for k in range(count)
+        for j in range(k + 1)
+    )
+
+
+def test_the_tail_of_a_sum_of_noises_is_the_one_that_is_drawn():
+    assert laplace_tail(1, 3.0) == pytest.approx(exp(-3) / 2)
+    draw = np.random.default_rng(3).laplace(0, 1, (200_000, 4)).sum(axis=1)
+    # 7 standard deviations of the number drawn: a false alarm less than once in 10^9 times
+    expected = laplace_tail(4, 6.0) * len(draw)
+    assert abs((draw > 6).sum() - expected) < 7 * expected**0.5
+
+
+def test_noise_alone_makes_a_bin_believed_in_about_one_of_a_hundred_profiles_at_most():
+    """The stated rate is a union over all windows; counts beyond it are a false alarm less than once in 10^9 times."""
+    places = BINS - ROW
+    clear = BINS * laplace_tail(1, CLEAR)
+    above = sum(
+        laplace_tail(width, least + max((more + 1) / 2 - (width > 2), 0.0))
+        for width, least in WINDOWS
+        for more in range(places)
+    )
+    first = sum(laplace_tail(FIRST_WINDOW, FIRST_CLEAR + more / 2) for more in range(places))
+    assert clear < 2e-4
+    assert first < 1e-3
+    assert above < 0.013, "above a top that is true, or from one row on if there is none"
+    draw, runs = np.random.default_rng(20261116), 5_000
+    found = {"none": 0, "higher": 0}
+    for noise in draw.laplace(0, 1, (runs, BINS)):
+        found["none"] += believed_bin(noise.tolist(), 1.0, ROW) is not None
+        noise[24] += 1000
+        found["higher"] += believed_bin(noise.tolist(), 1.0, ROW) > 24
+    assert 0 < found["higher"] <= misses_most(runs, above)
+    assert 0 < found["none"] <= misses_most(runs, above + clear + first)
+
+
+@pytest.mark.parametrize("distance", [1, 2, 3, 4, 11, 40])
+def test_a_bin_is_believed_from_its_threshold_on_and_the_farther_the_more_people_it_needs(distance):
+    least = SCALE * (WINDOWS[0][1] + distance / 2)
+    assert believed_bin(bins({20: 10_000, 20 + distance: least + 0.01}), SCALE, ROW) == 20 + distance
+    assert believed_bin(bins({20: 10_000, 20 + distance: least - 0.01}), SCALE, ROW) == 20
+
+
+@pytest.mark.parametrize(("width", "least"), WINDOWS[1:])
+def test_neighbouring_bins_are_believed_together_and_the_fullest_is_the_top(width, least):
+    """So many bins begin four octaves above the top, none of them with enough people by itself."""
+    each = SCALE * (least + 4 - (width > 2)) / width
+    people = {20: 10_000} | dict.fromkeys(range(28, 28 + width), each + 0.01)
+    fullest = 28 + width // 2
+    assert believed_bin(bins(people | {fullest: each + 0.02}), SCALE, ROW) == fullest
+    fewer = {20: 10_000} | dict.fromkeys(range(28, 28 + width), 0.9 * each)
+    assert believed_bin(bins(fewer), SCALE, ROW) == 20
 
 
 def test_nothing_is_believed_of_noise_alone_and_negative_bins_do_no_harm():
-    assert believed_top(bins({}), SCALE) is None
-    assert believed_top([-1e9] * 64, SCALE) is None
-    assert read_profile((((-5,) * 64, SCALE),), shift=8, whole=True).top is None
+    assert believed_bin(bins({}), SCALE, ROW) is None
+    assert believed_bin([-1e9] * BINS, SCALE, ROW) is None
+    assert read_profile((((-5,) * BINS, SCALE),), shift=8, whole=True).top is None
 
 
 def test_the_first_bins_are_believed_without_a_clear_one():
-    assert believed_top(bins({9: threshold(1) + 1}), SCALE, start=8) == 9
-    assert believed_top(bins({40: threshold(1) + 1}), SCALE, start=8) is None
+    assert believed_bin(bins({ROW: 58}), SCALE, ROW) == ROW
+    assert believed_bin(bins({ROW + 50: 58}), SCALE, ROW) is None
+    assert believed_bin(bins(dict.fromkeys(range(18, 22), 42)), SCALE, ROW) in range(18, 22), "168 people"
+    assert believed_bin(bins(dict.fromkeys(range(18, 22), 25)), SCALE, ROW) is None
 
 
 def test_of_sums_the_first_bins_are_those_of_one_large_value():
-    noise = bins({0: threshold(1)})
+    noise = bins({0: 60})
     assert read_profile(((noise, SCALE),), shift=4, whole=False, safe=2.0**20).top is None, "far below any sum: noise"
-    some = bins({24: 60, 25: 60, 26: 55})  # 175 people, of whom no bin is clear
-    assert read_profile(((some, SCALE),), shift=4, whole=False, safe=2.0**20).top == 26
+    some = bins({46: 60, 47: 60, 48: 55})  # 175 people, of whom no bin is clear
+    assert read_profile(((some, SCALE),), shift=4, whole=False, safe=2.0**20).top == 47
     assert read_profile(((some, SCALE),), shift=4, whole=False, safe=1.0).top is None
     assert read_profile(((some, SCALE),), shift=4, whole=False, safe=2.0**100).top is None
 
 
-FEW = {8: 5, 10: 14, 11: 18, 12: 17, 13: 19, 14: 16, 15: 15, 16: 4}  # about as customers of one country have rows
+FEW = rows({1: 5, 4: 14, 8: 18, 16: 17, 32: 19, 64: 16, 128: 15, 256: 4})  # about as customers of one country have rows
 
 
 def test_few_people_are_believed_together_where_no_bin_is_by_itself():
-    assert believed_top(bins(FEW), 5.0, start=8) is None
-    assert spread_top(bins(FEW), 5.0, 8) == 14
-    reading = read_profile(((bins(FEW), 5.0),), shift=8, whole=True, is_total=True)
-    assert reading.tail_cap == 511, "four times the upper edge of what is seen, less one row"
-    assert reading.unseen > 19, "as many as are above it"
-    assert spread_top(bins(FEW), 10.0, 8) is None
+    reading = read_profile(((bins(FEW), 2.8),), shift=8, whole=True, is_total=True)
+    assert max(FEW.values()) < CLEAR * 2.8
+    assert ENDS[reading.top] / 256 >= 64
+    assert reading.tail_cap >= 64
+    assert read_profile(((bins(FEW), 10.0),), shift=8, whole=True).top is None
 
 
 def test_of_people_who_are_not_seen_as_many_may_be_as_noise_hides():
-    reading = read_profile(((bins(FEW), 10.0),), shift=8, whole=True)
+    reading = read_profile(((bins(FEW), 20.0),), shift=8, whole=True)
     assert reading.top is None
-    assert reading.unseen >= sum(FEW.values())
-    clear = read_profile(((bins({8: 1000, 9: 500}), 5.0),), shift=8, whole=True)
+    assert reading.unseen >= 60
+    clear = read_profile(((bins({ROW: 1000, ROW + 2: 500}), 5.0),), shift=8, whole=True)
     assert clear.unseen == 15
-
-
-def test_noise_alone_is_seldom_believed_together():
-    """The chance is about 0.003. Of 5,000 profiles 50 or more are believed less than once in 10^9 times."""
-    draw = np.random.default_rng(20261116)
-    found = [spread_top(list(draw.laplace(0, 1, 64)), 1.0, 8) for _ in range(5000)]
-    assert 0 < sum(top is not None for top in found) < 50
 
 
 def test_a_second_round_makes_the_first_more_precise():
@@ -108,101 +177,97 @@ def test_a_second_round_makes_the_first_more_precise():
     assert scale < 10
 
 
-# people in the two octaves above the top, and how many times its upper edge the tail is taken to reach
-ABOVE = [((0, 0), 1.5), ((12, 0), 2.0), ((5, 9), 2.0), ((25, 20), 3.0), ((-30, -30), 1.5)]
+# ---- The tail beyond the top.
 
 
-@pytest.mark.parametrize(("above", "times"), ABOVE)
-def test_a_tail_that_falls_slowly_goes_on_by_what_is_found_above_it(above, times):
-    people = {8: 900, 9: 300, 10: 100, 11: above[0], 12: above[1]}
-    slow = read_profile(((bins(people), SCALE),), shift=8, whole=True)
-    assert (slow.top, slow.tail_cap) == (10, 8.0 * times)
-    assert slow.count > 900 + 300 + 100  # some are foreseen beyond
+@pytest.mark.parametrize("count", [-10_000.0, -30.0, 0.0, 1e-9, 5.0, 10.0, 30.0, 80.0, 600.0])
+@pytest.mark.parametrize("mean", [1e-6, 0.5, 9.999_999, 10.0, 10.000_01, 80.0, 1e6])
+def test_a_tails_closed_form_is_the_integral(count, mean):
+    """A true count that is exponential, seen through Laplace noise of scale 10: its density, and its mean then.
+
+    No bin of 60 noise scales or more is beyond the top: it would be believed.
+    """
+    likely, expected = _if_exponential(count, mean, SCALE)
+    far = np.concatenate([[0.0], np.geomspace(1e-10, 1e10, 100_000)])  # from 0 and, on either side, from the count
+    x = np.unique(np.concatenate([far, count - far, count + far]))
+    x = x[x >= 0]
+    logs = -x / mean - np.abs(count - x) / SCALE
+    density = np.exp(logs - logs.max())  # about the largest: far away a density is below the smallest float
+    whole = np.trapezoid(density, x)
+    assert expected == pytest.approx(np.trapezoid(density * x, x) / whole, rel=1e-3)
+    if logs.max() > -600:
+        assert likely == pytest.approx(whole * exp(logs.max()) / mean / (2 * SCALE), rel=1e-3)
 
 
-def test_a_tail_that_falls_fast_or_rises_before_ends_at_the_edge():
-    for people in ({8: 9000, 9: 3000, 10: 200}, {8: 100, 9: 3000, 10: 1400}, {8: 900, 9: 100, 10: 300}):
-        assert read_profile(((bins(people), SCALE),), shift=8, whole=True).tail_cap == 8.0
+def test_of_a_tail_no_fewer_are_foreseen_the_more_are_found_and_none_is_negative():
+    found = []
+    for beyond in (-10_000, -30, 0, 15, 30, 45):
+        profile = rows({1: 9000, 2: 3000, 4: 1400}) | {ROW + 5: beyond}
+        reading = read_profile(((bins(profile), SCALE),), shift=8, whole=True, is_total=True)
+        assert reading.top == ROW + 4
+        assert all(isfinite(each) and each >= 0 for each in (*reading.people, *reading.doubt))
+        found.append(sum(reading.people[reading.top + 1 :]))
+    assert all(more >= less * (1 - 1e-9) for less, more in pairwise(found))
+    assert found[0] < 1 < found[-1]
 
 
-def test_a_tail_that_would_have_been_seen_further_up_has_ended():
-    flights = {8: 1000, 9: 800, 10: 500}  # the next octave would have 300 or so
-    assert read_profile(((bins(flights), SCALE),), shift=8, whole=True).tail_cap == 8.0
-    # the same fall, with so few people that the next octave's are within the noise
-    fewer = {place: count // 5 for place, count in flights.items()}
-    assert read_profile(((bins(fewer), SCALE),), shift=8, whole=True).tail_cap == 12.0
-    # a tail that falls ever faster brings fewer than its last ratio says: none would have been seen
-    bent = {8: 1000, 9: 900, 10: 250}
-    assert read_profile(((bins(bent), SCALE),), shift=8, whole=True).tail_cap == 12.0
+def test_a_tail_that_has_fallen_slowly_for_long_is_less_likely_to_have_ended():
+    """Each table has 400 people at its top of 64 rows, and none that is seen above it."""
+    beyond = []
+    for octaves in range(6):
+        people = {64 >> down: 400 * 2**down for down in range(octaves + 1)}
+        reading = read_profile(((bins(rows(people)), 30.0),), shift=8, whole=True, is_total=True)
+        assert ENDS[reading.top] / 256 == 64
+        beyond.append(sum(reading.people[reading.top + 1 :]))
+    assert beyond[1:] == sorted(beyond[1:])
+    assert beyond[-1] > 1.5 * beyond[1]
 
 
-@pytest.mark.parametrize(("top", "most"), [(8, 1.0), (9, 3.0), (10, 7.0)])
-def test_of_whole_numbers_the_tail_cap_is_the_last_one_in_the_bin(top, most):
-    reading = read_profile(((bins({top: 9000}), SCALE),), shift=8, whole=True, is_total=True)
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 6, 8, 12, 96])
+def test_of_whole_numbers_the_tail_cap_is_the_last_one_in_the_bin(most):
+    reading = read_profile(((bins(rows({most: 9000})), SCALE),), shift=8, whole=True, is_total=True)
     assert reading.tail_cap == most
-    assert reading.points()[0].max() <= most
+    sizes, people = reading.points()
+    assert (sizes == np.floor(sizes)).all()
+    assert people[sizes > most].sum() < 1
 
 
-def test_of_a_tail_hardly_more_is_foreseen_than_was_found():
-    found = [
-        read_profile(((bins({8: 9000, 9: 3000, 10: 1400, 11: beyond}), SCALE),), shift=8, whole=True).people[-1]
-        for beyond in (-30, 0, 25)
-    ]
-    assert found == [SCALE, SCALE, 25 + SCALE]
+@pytest.mark.parametrize("people", [{1: 1}, {1: 9, 40: 1}, {2: 3, 5: 1, 300: 1}])
+def test_without_noise_no_tail_cap_loses_anything(people):
+    reading = read_profile(((bins(rows(people)), 1e-9),), shift=8, whole=True, is_total=True)
+    assert reading.tail_cap >= max(people)
 
 
-def test_all_equal_people_keep_all_they_have_and_need_no_totals():
-    reading = read_profile(((bins({11: 100_000}), SCALE),), shift=8, whole=True)
-    (sizes,) = by_rank([Told(reading)])
-    cap = best_cap(sizes, Terms("laplace", 1.0), cells=1000)
-    assert sizes.kept(sizes.weights(cap.size)) > 0.95
-    assert cap.size <= 16
+def test_of_a_length_of_counts_the_sizes_are_roots_of_whole_numbers():
+    lengths = {ROW: 9000, ROW + 1: 400, ROW + 2: 500}  # 1; up to 1.5; up to 2
+    sizes, _ = read_profile(((bins(lengths), SCALE),), shift=8, whole=True).points()
+    assert np.allclose(sizes**2, np.round(sizes**2))
+    assert {1.0, 2**0.5, 3**0.5} == set(sizes[sizes < 2])
 
 
-def test_no_length_is_believed_that_so_few_groups_cannot_have():
-    total = read_profile(((bins({27: 2000, 28: 1500}), SCALE),), shift=0, whole=False)
-    noise = read_profile(((bins({0: threshold(1)}), SCALE),), shift=0, whole=False)  # a false bin, and no true one
-    assert noise.top == 0
-    (alone,), (sizes,) = by_rank([Told(total, noise)]), by_rank([Told(total, noise, cells=100)])
-    assert alone.length.max() <= 2  # of sums of hundreds of millions: a cap of 2 would have left nothing
-    assert (sizes.length >= sizes.total / 10.001).all()
-    cap = best_cap(sizes, Terms("gaussian", 0.02), cells=100)
-    assert sizes.kept(sizes.weights(cap.size)) > 0.1
+@pytest.mark.parametrize(("is_total", "size"), [(True, 1.0), (True, 3**0.5 * 3**0.5), (False, 1.0), (False, 3**0.5)])
+def test_people_who_have_exactly_a_size_are_not_above_it(is_total, size):
+    length = round((1 << 8) * size)  # as an engine has it: whole fine steps, at or just above
+    rounds = ((bins({bin_of(length): 9000, 30: 500}), SCALE),)
+    least, most = people_above(rounds, size, read_profile(rounds, shift=8, whole=True, is_total=is_total))
+    assert least <= 500 <= most
 
 
-def test_what_is_cut_is_of_people_in_one_group_where_their_two_norms_are_alike():
-    total = read_profile(((bins({12: 9000, 16: 3000}), SCALE),), shift=0, whole=False)
-    (sizes,) = by_rank([Told(total)])
-    alone = {}
-    for down in (0, 1, 2):  # in the L2 norm a person in 4^down groups is 2^down times shorter
-        length = read_profile(((bins({12 - down: 9000, 16 - down: 3000}), SCALE),), shift=0, whole=False)
-        alone[down] = outlook_of(sizes, sizes.weights(2.0**14), None, Told(total, length)).alone
-    assert alone == {down: pytest.approx(4.0**-down, rel=0.1) for down in alone}
-    for unknown in (Told(total), None):
-        assert outlook_of(sizes, sizes.weights(2.0**14), None, unknown).alone == 0
-    uncut = outlook_of(sizes, sizes.weights(2.0**30), None, Told(total, total))
-    assert uncut.alone == 0
+def test_people_whose_sum_is_exactly_a_size_are_not_above_it():
+    rounds = ((bins({ROW: 9000, 24: 500}), SCALE),)
+    least, most = people_above(rounds, 1.0, read_profile(rounds, shift=8, whole=False))
+    assert least <= 500 < most
 
 
-def test_more_cells_mean_a_lower_cap_and_more_epsilon_a_higher_one():
-    people = {8: 40_000, 9: 20_000, 10: 10_000, 11: 5000, 12: 2500, 13: 1200, 14: 600, 15: 300}
-    (sizes,) = by_rank([Told(read_profile(((bins(people), SCALE),), shift=8, whole=True))])
-    by_cells = [best_cap(sizes, Terms("laplace", 1.0), cells=cells).size for cells in (10, 1000, 100_000)]
-    assert by_cells == sorted(by_cells, reverse=True)
-    assert by_cells[0] > by_cells[-1]
-    by_epsilon = [best_cap(sizes, Terms("laplace", epsilon), cells=1000).size for epsilon in (0.1, 1.0, 10.0)]
-    assert by_epsilon == sorted(by_epsilon)
-    assert best_cap(sizes, Terms("laplace", 1.0), cells=1).size == sizes.tail_cap
-    assert 0 < MISMATCH < 1
-
-
-@pytest.mark.parametrize("size", [1e-9, 0.3, 1.0, 1.5, 33.0, 2.0**40, 3e15])
-def test_a_cap_in_fine_steps_is_never_above_the_size_and_has_twenty_digits(size):
-    shift, cap = in_fine_steps(size)
-    assert 1 << 19 <= cap <= 1 << 20
-    assert cap <= size * 2.0**shift < cap + 1
-    tail, tail_shift = tail_in_fine_steps(size * 1000, shift)
-    assert tail << tail_shift <= size * 1000 * 2.0**shift
+def test_nobody_is_beyond_a_size_that_no_person_exceeds():
+    reading = read_profile(((bins(rows(PARETO)), 7.0),), shift=8, whole=True, is_total=True)
+    limited = at_most(reading, 20.0)
+    assert limited.tail_cap == 20
+    assert limited.unseen == 0
+    assert limited.points()[0].max() == 20
+    assert at_most(reading, 1e6) == reading
+    narrow = read_profile(((bins(rows({3: 9000})), 7.0),), shift=8, whole=True, is_total=True)
+    assert below(reading, narrow).tail_cap <= float(narrow.ends()[-1])
 
 
 def _largest(*up, down=()):
@@ -271,12 +336,12 @@ def test_the_last_whole_number_of_an_octave_is_its_end_less_one():
 
 def test_where_few_people_with_a_value_may_have_more_than_all_others_together_the_tail_cap_is_one_value():
     """Everyone is seen near 0, as of a column that is nearly always its middle; values up to 2^20 are known."""
-    near = bins({10: 900})
+    near = bins({21: 900})
     read = read_profile(((near, SCALE),), shift=0, whole=False, safe=2.0**20)
-    assert read.top == 10, "whom one sees is near 0"
+    assert read.top == 21, "people are seen near 0"
     assert read.tail_cap == 2.0**20
     surely = read_profile(((near, SCALE / 2**16),), shift=0, whole=False, safe=2.0**20)
-    assert surely.tail_cap == 2.0**11, "nobody has a value who is not seen"
-    many = read_profile(((bins({18: 900}), SCALE),), shift=0, whole=False, safe=2.0**20)
+    assert surely.tail_cap == 2.0**11, "all people with a value are seen"
+    many = read_profile(((bins({37: 900}), SCALE),), shift=0, whole=False, safe=2.0**20)
     assert many.tail_cap == 2.0**19, "what is seen is more than a few values"
     assert read_profile(((near, SCALE),), shift=0, whole=True, safe=2.0**20).tail_cap == 2.0**11, "of counts"

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.plan import LARGEST_LEAST, make_plan, make_spend, missing_facts
+from tacit.plan import BINS, LARGEST_LEAST, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.caps import Terms, Told, by_rank
 from tacit.plan.bounds.moment_caps import MomentPart, joint_weights, moment_caps
 from tacit.plan.bounds.profiles import read_profile
@@ -54,10 +54,10 @@ def test_a_variance_is_rows_sums_and_squares_with_one_weight_and_no_totals():
     assert isinstance(square.expression, Call)
 
 
-def test_a_mean_beside_a_variance_shares_its_vectors_and_has_totals():
+def test_a_mean_beside_a_variance_shares_its_vectors_and_nothing_of_it_is_measured():
     plan, _ = planned(by().agg(m=tacit.mean("y"), s=tacit.std("y"), v=tacit.variance("y")))
     assert len(plan.scaling.vectors) == 3
-    assert [vector.totals for vector in plan.scaling.vectors] == ["absolute", "signed", None]
+    assert [vector.totals for vector in plan.scaling.vectors] == [None, None, None]
 
 
 def test_a_pair_is_of_the_rows_where_neither_is_missing():
@@ -92,8 +92,8 @@ def test_sizes_and_centres_are_those_that_means_learn():
 def test_all_that_is_learned_costs_its_share():
     question = by().std("y")
     _, facts = planned(question)
-    assert sum(fact.epsilon for fact in facts.values()) <= Fraction(25, 100)
-    assert sum(fact.epsilon for fact in facts.values()) > Fraction(24, 100)
+    assert sum(fact.epsilon for fact in facts.values()) <= Fraction(33, 100)
+    assert sum(fact.epsilon for fact in facts.values()) > Fraction(329, 1000)
 
 
 @pytest.mark.parametrize("octave", [-60, 0, 50, 63])
@@ -116,8 +116,8 @@ def test_a_range_by_hand_clamps_before_anything_is_squared():
 
 
 def sizes_of(*profiles):
-    """Return people by rank from profiles of {octave: people}, without noise."""
-    read = [read_profile([([bins.get(at, 0) for at in range(64)], 1e-6)], shift=0, whole=False) for bins in profiles]
+    """Return people by rank from profiles of {bin: people}, without noise."""
+    read = [read_profile([([bins.get(at, 0) for at in range(BINS)], 1e-6)], shift=0, whole=False) for bins in profiles]
     return by_rank([Told(each) for each in read])
 
 
@@ -130,7 +130,7 @@ def moment_parts(*profiles, epsilon=1.0):
 
 
 def test_squares_of_few_people_are_kept_where_scaling_them_would_move_the_variance():
-    even, uneven = {10: 10_000}, {10: 9_000, 14: 1_000}
+    even, uneven = {20: 10_000}, {20: 9_000, 28: 1_000}
     parts = moment_parts(even, even, uneven, epsilon=10.0)
     caps = {place: cap.size for place, cap in moment_caps(parts, cells=10).items()}
     kept = parts[2].sizes.kept(joint_weights(parts, caps))
@@ -141,7 +141,7 @@ def test_squares_of_few_people_are_kept_where_scaling_them_would_move_the_varian
 
 
 def test_with_one_group_every_cap_is_the_tail_cap():
-    parts = moment_parts({10: 1000}, {10: 1000}, {12: 1000})
+    parts = moment_parts({20: 1000}, {20: 1000}, {24: 1000})
     assert [cap.size for cap in moment_caps(parts, cells=1).values()] == [
         part.sizes.tail_cap for part in parts.values()
     ]

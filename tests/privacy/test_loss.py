@@ -96,7 +96,7 @@ def test_losses_of_different_notions_neither_add_nor_compare(other: ZcdpLoss | R
 
 
 def test_losses_print_in_symbols_and_never_too_small() -> None:
-    assert str(epsilon(1, delta=1e-6)) == "ε = 1, δ = 1e-06"
+    assert str(epsilon(1, delta=1e-6)) == "ε = 1, δ = 1e-6"
     assert str(rho(0.5)) == "ρ = 0.5"
     assert str(PureLoss(Fraction(1, 3))) == "ε = 0.333334"
     assert str(renyi([(2, 1), (3, 2), (4, 3), (5, 4)])) == "Rényi ε(α) {2: 1, 3: 2, 4: 3, …}"

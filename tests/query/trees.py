@@ -21,6 +21,13 @@ _ints = st.integers(-(2**63), 2**63 - 1) | st.integers(-100, 100)
 _texts = st.text(max_size=6) | st.from_regex(
     r"\s?[+-]?[0-9]{0,4}[.]?[0-9]{0,3}([eE][+-]?[0-9]{1,3})?\s?", fullmatch=True
 )
+
+
+def _decimal(steps, scale):
+    """Return a decimal of up to 38 digits: by its digits, since Decimal's arithmetic rounds to 28."""
+    return Decimal((int(steps < 0), tuple(map(int, str(abs(steps)))), -scale))
+
+
 _STRATEGIES = {
     "i": _ints,
     "j": _ints,
@@ -34,6 +41,8 @@ _STRATEGIES = {
     "moment": st.datetimes(),
     "price": st.decimals(Decimal("-99999999.99"), Decimal("99999999.99"), places=2),
     "wide": st.decimals(Decimal(-999999999999), Decimal(999999999999), places=6),
+    "huge": st.integers(1 - 10**38, 10**38 - 1).map(lambda steps: _decimal(steps, 6)),
+    "tiny": st.integers(1 - 10**38, 10**38 - 1).map(lambda steps: _decimal(steps, 37)),
 }
 
 

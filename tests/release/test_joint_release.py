@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tacit.answer.columns import noisy_columns
+from tacit.answer.columns import noisy_columns, uncut_columns
 from tacit.exact import ExactTable
 from tacit.noise.gaussian import DiscreteGaussian
 from tacit.noise.laplace import DiscreteLaplace
@@ -48,7 +48,7 @@ def test_the_variances_are_those_of_the_proof(noise):
         [(place,) for place in range(GROUPS)],
         {name: [0] * GROUPS for name in ("rows", "units", "counted_0", "total_0")},
     )
-    n, c, s, _ = noisy_columns(plan, release(plan, exact), Fraction(95, 100))
+    n, c, s, _ = uncut_columns(plan, release(plan, exact), Fraction(95, 100))
     law = DiscreteLaplace(released.scale) if noise == "laplace" else DiscreteGaussian(released.scale)
     one = law.variance / column.height**2
     for found, noises in ((n, 3), (c, 2), (s, column.low**2 + column.high**2)):

@@ -66,7 +66,7 @@ def test_S1_mutant_noise_for_one_way_loses_more_on_scores_that_move_both_ways(ki
 
 
 def test_S1_permute_and_flip_spends_all_of_epsilon_and_noisy_max_nears_it():
-    flips, noisy = tacit.PermuteAndFlip(epsilon=1).terms.rate, tacit.NoisyMax(epsilon=1).terms.rate
+    flips, noisy = tacit.PermuteAndFlip(epsilon=1).terms.rate, tacit.NoisyMax(epsilon=1, monotone=True).terms.rate
     loss = log_ratio(permute_and_flip_law((0, -5), flips), permute_and_flip_law((-1, -4), flips))
     assert abs(loss - 1) < EXACT
     assert log_ratio(noisy_max_law((0, -99), noisy), noisy_max_law((0, -98), noisy)) > 0.98
@@ -130,7 +130,7 @@ def test_a_law_adds_up_to_one(kind):
 def test_S2_which_is_the_most_common_costs_far_less_than_all_the_counts():
     names = 10_000  # a person may touch every one of them
     every_count = tacit.Laplace(sensitivity=names, epsilon=1).error(coordinates=names)
-    the_best = tacit.NoisyMax(epsilon=1).error(candidates=names)
+    the_best = tacit.NoisyMax(epsilon=1, monotone=True).error(candidates=names)
     assert the_best == 12
     assert every_count > 5000 * the_best
 
@@ -229,3 +229,10 @@ def test_it_says_what_it_does(kind):
     assert "grid of step 0.125" in words
     assert "Warning" in words
     assert "candidates" in words
+
+
+def test_no_mechanism_assumes_that_all_scores_move_in_one_direction():
+    for kind in (tacit.NoisyMax, tacit.Exponential, tacit.PermuteAndFlip):
+        assert kind(epsilon=1).terms.monotone is False
+        assert kind(epsilon=1).terms.rate * 2 == kind(epsilon=1, monotone=True).terms.rate
+    assert tacit.TopK(k=2, epsilon=1).terms.monotone is False

@@ -36,7 +36,7 @@ def test_an_answer_a_plan_and_their_formats(command: Callable[..., tuple[Any, st
     assert "Loss: ε = 0.5" in out
     code, out, _ = command("ask", "visits", COUNT, "--epsilon", "0.5", *WHERE)
     assert code == 0
-    assert "spent ε = 0.5" in out
+    assert "Spent ε 0.5" in out
     code, out, _ = command("ask", "visits", COUNT, "--epsilon", "0.5", "--format", "json", *WHERE)
     assert json.loads(out)["free"]
 

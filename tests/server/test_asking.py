@@ -66,7 +66,7 @@ def test_a_slow_answer_waits_for_the_next_tick(house: House, monkeypatch: pytest
 
     monkeypatch.setattr(Session, "release", slow)
     house.ask(COUNT)
-    assert house.clock.waited + held(house) == [3.0, 8.0]  # written at 8, given at 16
+    assert house.clock.waited + held(house) == [1.0, 2.0]  # written at 6, given at 8
 
 
 @pytest.mark.parametrize("asked", [{**COUNT, "epsilon": "21"}, {"sql": "SELECT 1", "epsilon": "1"}, {"sql": "x"}])

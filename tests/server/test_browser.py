@@ -64,7 +64,7 @@ def links() -> Iterator[dict[str, str]]:
     try:
         server.stdout.readline()
         lines = [server.stdout.readline().split() for _ in range(2)]
-        yield {line[3].rstrip(":"): line[4] for line in lines}
+        yield {line[3].rstrip(","): line[-1] for line in lines}
     finally:
         server.terminate()
         server.wait(60)
@@ -108,6 +108,33 @@ def open_page(chromium):
     assert not [line for line in said if "status of 404" not in line and "status of 422" not in line]
 
 
+INSIDE = "cells => cells.every(each => each.getBoundingClientRect().right <= innerWidth && each.offsetHeight > 0)"
+PAPER = """async (image) => {
+  await image.decode();
+  const canvas = document.createElement("canvas");
+  const drawn = canvas.getContext("2d");
+  drawn.drawImage(image, 0, 0);
+  return drawn.getImageData(2, 2, 1, 1).data[0];
+}"""
+SHRUNK = "image => image.decode().then(() => (image.clientWidth - 16) / image.naturalWidth)"
+
+
+def look_on_a_phone(page) -> None:
+    """See each number with its ± inside of a window of 360 pixels, and a picture of the page's theme at full size."""
+    page.set_viewport_size({"width": 360, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    assert page.locator("td.interval").evaluate_all(INSIDE)
+    assert page.locator("td.interval").count() == page.locator("td[data-name]").count() > 0
+    picture = page.locator("figure img")
+    assert "narrow" in picture.evaluate("image => image.currentSrc")
+    assert picture.evaluate(SHRUNK) >= 0.95  # its letters are of 11 pixels and more
+    for scheme, is_light in (("light", True), ("dark", False)):
+        page.emulate_media(color_scheme=scheme)
+        assert (picture.evaluate(PAPER) > 128) is is_light, scheme
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size({"width": 1200, "height": 900})
+
+
 def test_an_analyst_builds_plans_asks_and_looks(links, open_page, tmp_path: Path):
     page = open_page(viewport={"width": 1200, "height": 900})
     page.goto(links["ben"])
@@ -134,6 +161,7 @@ def test_an_analyst_builds_plans_asks_and_looks(links, open_page, tmp_path: Path
     picture = page.locator("figure img")
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 200
     draw(page, "answer")
+    look_on_a_phone(page)
     with page.expect_download() as downloading:
         page.get_by_role("link", name="csv").click()
     downloading.value.save_as(tmp_path / "answer.csv")
@@ -199,7 +227,8 @@ def test_a_stranger_declares_a_table_lets_an_analyst_in_and_there_is_a_first_ans
     assert analyst.locator("figure img").evaluate("image => image.decode().then(() => image.naturalWidth)") > 200
     assert analyst.evaluate("document.documentElement.scrollWidth <= window.innerWidth")  # nothing sticks out
     assert RUNS in analyst.get_by_role("table").inner_text()
-    counted = [int(row.split("\t")[1].replace(",", "")) for row in analyst.locator("tbody tr").all_inner_texts()]
+    counts = analyst.locator("tbody td[data-name=count]").all_inner_texts()
+    counted = [int(count.replace(",", "")) for count in counts]
     assert len(counted) == 4
     assert all(abs(each - 2_000) < 500 for each in counted)  # two rows a person at ε = 1: a chance of e^-100
 

@@ -39,7 +39,7 @@ def test_people_tokens_and_grants_by_the_ledgers_words(own: tuple[House, str]) -
     person = curator.add_person("Ben", tables=["visits"], until="2099-02-01", reason="a study")
     assert person == house.desk.ledger.person("ben")
     assert curator.grant("visits", tacit.epsilon("0.1", delta="1e-7"), analyst="ben", reason="a round").startswith(
-        "visits: ε = 0.1, δ = 1e-07 for ben from now on; left: ε = 0.1"
+        "visits: ε = 0.1, δ = 1e-7 for ben from now on; left: ε = 0.1"
     )
     secret = curator.new_token("ben", reason="a laptop")
     ben = Server(WireInHere(house, secret))

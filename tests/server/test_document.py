@@ -69,6 +69,16 @@ def test_the_document_is_one_and_names_every_route(house: House) -> None:
                 assert "application/problem+json" in verb["responses"]["default"]["content"]
 
 
+@pytest.mark.parametrize(("ending", "media_type"), [("csv", "text/csv"), ("svg", "image/svg+xml")])
+def test_an_answer_as_a_file_is_declared_as_what_it_is(house: House, ending: str, media_type: str) -> None:
+    declared = document_of(house)["paths"][f"/api/v1/answers/{{number}}.{ending}"]["get"]["responses"]["200"]
+    assert list(declared["content"]) == [media_type]
+    asked = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
+    entry = house.ask(asked).json()["facts"]["receipt"]["entry"]
+    found = house.send("GET", f"/api/v1/answers/{entry}.{ending}").headers["content-type"]
+    assert found.partition(";")[0] == media_type
+
+
 def test_no_request_is_an_error_of_the_server(
     open_house: Callable[..., House], folder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from tacit.server import Visits, make_app
 from tests.server.conftest import House
 
 HERE = {"Origin": "https://test"}
+UNITED = "SELECT ward, AVG(days) FROM visits GROUP BY ward UNION ALL SELECT 'all', AVG(days) FROM visits"
 
 
 @dataclass
@@ -98,7 +99,7 @@ def test_a_question_is_built_planned_asked_and_shown(browser):
     reply = browser.send("POST", "/tables/visits/ask", data=fields, headers=HERE)
     assert reply.status_code == 303
     page = browser.send("GET", reply.headers["location"])
-    assert all(f"<td >{ward}</td>" in page.text for ward in "ABC")
+    assert all(f'<td role="cell" >{ward}</td>' in page.text for ward in "ABC")
     assert "± 95 %" in page.text
     assert "AVG(&#34;days&#34;)" in page.text
     assert "visits.sql(" in page.text
@@ -202,4 +203,35 @@ def test_a_chain_is_verified_for_who_reads_the_ledger_alone(browser):
     assert browser.send("GET", "/ledger?verify=1").status_code == 403
     browser.cookies.clear()
     browser.sign_in("tacit_audit")
-    assert "entries" in browser.send("GET", "/ledger?verify=1").text
+    page = browser.send("GET", "/ledger?verify=1").text
+    assert "The chain is whole." in page
+    assert f"{browser.house.desk.ledger.length()} entries" in page
+    assert "Verified(" not in page
+
+
+def lines_below(page: str) -> list[str]:
+    """Return the lines below an answer."""
+    return [unescape(line) for line in re.findall(r"<li>(.*?)</li>", page.partition('class="closing"')[2])]
+
+
+@pytest.mark.parametrize("given", [{"epsilon": "2"}, {"epsilon": "2", "mode": "sql", "sql": UNITED}])
+def test_a_kept_answer_has_the_cost_notes_and_buttons_of_the_fresh_one(folder, open_house, given):
+    written = (folder / "tacit.toml").read_text()
+    (folder / "tacit.toml").write_text(re.sub(r"(?m)^\w+_per_unit = 1\n", "", written))  # so that bounds are learned
+    browser = Browser(open_house(), Visits(b"k" * 32))
+    browser.sign_in("tacit_ben")
+    where = asked(browser, what="mean", of="days", by="ward", **given).headers["location"]
+    fresh = browser.send("GET", where).text
+    number = re.findall(r'href="/history/(\d+)"', fresh)[0]
+    kept = browser.send("GET", f"/history/{number}").text
+    *others, spent = lines_below(kept)
+    assert re.fullmatch(r"Spent ε 2(, δ [\de.-]+)?\. Protects all rows of one \w+\.", spent)
+    start = spent.partition(". ")[0]
+    assert re.fullmatch(rf"{start}; ε [\d.]+ is left.*", lines_below(fresh)[-1])
+    assert lines_below(fresh)[:-1] == others
+    assert others
+    buttons = [re.findall(r'class="button" href="[^"]*?/answer\.(\w+)"', page) for page in (fresh, kept)]
+    assert buttons == [["csv", "json", "png", "certificate"]] * 2
+    records = [browser.send("GET", f"{page}/answer.json").json() for page in (where, f"/history/{number}")]
+    assert [record["loss"] for record in records] == [records[0]["loss"]] * 2
+    assert [record["notes"] for record in records] == [records[0]["notes"]] * 2

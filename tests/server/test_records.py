@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import tacit
 from tacit.ledger import BEGINNING
 from tacit.server import records
-from tests.server.conftest import House
+from tests.server.conftest import PEOPLE, House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
 PAY = {"sql": "SELECT SUM(income) AS s FROM pay", "epsilon": "1"}
@@ -111,3 +112,29 @@ def test_what_one_may_not_see_is_as_what_does_not_exist_in_every_form(house: Hou
         for token in ("tacit_cleo", "tacit_audit_pay"):
             for n in (number, 1, "x", "0", "-1", "9" * 40):
                 assert house.send("GET", f"/api/v1/answers/{n}{form}", token).content == absent.content
+
+
+def test_whoever_reads_some_tables_is_shown_no_reason_that_may_name_another(house: House) -> None:
+    house.desk.warm()
+    house.desk.ledger.grant("visits", tacit.epsilon(2), analyst="ben", reason="more than for pay")
+    everything = json.dumps(pages(house, "tacit_ada"))
+    assert "more than for pay" in everything
+    own = pages(house, "tacit_ben")  # of visits, whose people are in no other table: all of it is theirs
+    assert [each["withheld"] for each in own] == [False] * len(own)
+
+
+def test_a_curator_sees_what_an_analyst_with_a_budget_of_their_own_has_learned(
+    folder: Path, open_house: Callable[..., House]
+) -> None:
+    catalog = folder / "tacit.toml"
+    bounds = "rows_per_unit = 1\ngroups_per_unit = 1\nmost_rows_per_unit = 1\n"
+    catalog.write_text(catalog.read_text().replace(bounds, ""))
+    house = open_house()
+    house.desk.warm()
+    house.desk.ledger.grant("pay", tacit.epsilon(2), analyst="cleo", reason="her own")
+    asked = house.ask({"sql": "SELECT AVG(income) AS m FROM pay", "epsilon": "1"}, "tacit_cleo", table="pay")
+    assert asked.status_code == 200
+    known = house.desk.facts_of("pay")
+    assert known
+    assert {each["analyst"] for each in known} == {"cleo"}
+    assert known == records.facts_read(house.desk, PEOPLE["tacit_ada"], "pay")

@@ -5,13 +5,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding
 
 import tacit
 from tacit.errors import InvalidParameter
-from tacit.server import Listening, check_listening, serve
+from tacit.server import Listening, check_listening, own_hosts, serve
 from tacit.server.listening import _socket
 
 SERVING = "import sys; from tacit.cli.app import main; main(['serve', '--port', '0', *sys.argv[1:]])"
@@ -88,3 +92,50 @@ def test_beyond_this_machine_it_listens_only_encrypted_or_behind_a_proxy(listeni
             check_listening(listening)
     else:
         check_listening(listening)
+
+
+@pytest.mark.parametrize(
+    ("listening", "host", "own"),
+    [
+        (Listening(), "localhost:1", True),
+        (Listening("127.9.9.9"), "127.9.9.9:8765", True),
+        (Listening("::1"), "[::1]:8765", True),
+        (Listening(), "data.example.org", False),
+        (Listening(host_names=("Data.Example.org",)), "data.example.ORG:443", True),
+        (Listening("10.1.2.3", behind_proxy=True, host_names=("data.example.org",)), "10.1.2.3", True),
+        (Listening("10.1.2.3", behind_proxy=True), "10.1.2.4", False),
+        (Listening("0.0.0.0", behind_proxy=True), "10.1.2.4:8765", True),
+        (Listening("0.0.0.0", behind_proxy=True), "evil.example", False),
+        (Listening("::", behind_proxy=True), "[fe80::1]", True),
+        (Listening(), "127.0.0.1:port", False),
+    ],
+)
+def test_a_server_knows_its_own_hosts(listening: Listening, host: str, own: bool) -> None:
+    assert own_hosts(listening).has([(b"Host", host.encode())]) is own
+
+
+def test_one_host_is_named_and_no_other_beside_it() -> None:
+    hosts = own_hosts(Listening())
+    assert not hosts.has([])
+    assert not hosts.has([(b"host", b"localhost"), (b"host", b"evil.example")])
+
+
+def test_names_of_the_certificate_are_the_servers_own(tmp_path: Path) -> None:
+    key, name, days = (
+        Ed25519PrivateKey.generate(),
+        x509.Name([]),
+        [datetime(year, 1, 1, tzinfo=UTC) for year in (2026, 2027)],
+    )
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, *days)
+    names = x509.SubjectAlternativeName([x509.DNSName("data.example.org")])
+    pem = made.add_extension(names, critical=True).sign(key, None).public_bytes(Encoding.PEM)
+    (tmp_path / "server.pem").write_bytes(pem)
+    hosts = own_hosts(Listening("0.0.0.0", certificate=str(tmp_path / "server.pem")))
+    assert hosts.has([(b"host", b"data.example.org:8765")])
+    assert not hosts.has([(b"host", b"evil.example")])
+
+
+@pytest.mark.parametrize("name", ["http://data.example.org", "data.example.org:443", "*.example.org", "", "a b"])
+def test_a_host_name_is_a_name(name: str) -> None:
+    with pytest.raises(InvalidParameter, match="hint: --host-names"):
+        check_listening(Listening(host_names=(name,)))

@@ -1,15 +1,20 @@
 """What those who run a server see: counts and a log that depend on no row, and whether it is ready."""
 
+import asyncio
 import json
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from tacit.errors import InvalidParameter, LedgerError
-from tacit.server import make_app
+from tacit.server import Watching, make_app, warming
 from tacit.server.watching import JsonLines, log_failures_to
+from tacit.session import Session
 from tests.server.conftest import House
 
 COUNT = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "1"}
@@ -146,3 +151,38 @@ def test_why_a_table_cannot_be_opened_is_told_to_the_machines_own_people(
         assert reply.status_code == 503
         assert "parquet" not in reply.text
     assert "visits.parquet" in caplog.text
+
+
+def test_a_server_is_ready_when_all_workers_are_warm_and_no_protected_row_is_read_for_it(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, usual = [], Session.release
+    compiled, done = threading.Event(), threading.Event()
+
+    def release(self: Session, plan: Any) -> Any:
+        read.append(self.declaration.name)
+        return usual(self, plan)
+
+    monkeypatch.setattr(Session, "release", release)
+    monkeypatch.setattr(warming, "load_loops", lambda _stop: compiled.wait())
+    watching, house.desk.workers = Watching(tmp_path), 2
+    app = make_app(house.desk, None, watching)
+
+    def ready() -> int:
+        transport = httpx.ASGITransport(app=app)
+
+        async def asked() -> int:
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                return (await client.get("/ready")).status_code
+
+        return asyncio.run(asked())
+
+    house.desk.warm(lambda: (watching.note_warm(), done.set()))
+    assert ready() == 503
+    compiled.set()
+    assert done.wait(600)
+    assert ready() == 503  # the other worker is not
+    (tmp_path / "warm-1").touch()
+    assert ready() == 200
+    assert read == [warming.MADE_UP] * 2
+    assert {entry.kind for entry in house.desk.ledger.entries()} == {"ledger", "budget", "table"}

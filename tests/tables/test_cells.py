@@ -204,7 +204,7 @@ def test_a_type_is_read_alike_whatever_its_dictionary():
 def test_small_batches_are_put_together_and_large_ones_left_as_they_are(monkeypatch):
     schema = pa.schema([("x", pa.int64()), ("g", pa.string())])
     small = [pa.record_batch({"x": [place], "g": [str(place)]}, schema) for place in range(7)]
-    monkeypatch.setattr(parquet, "BATCH_ROWS", 3)
+    monkeypatch.setattr(parquet, "ROWS_ENOUGH", 3)
     found = list(parquet.put_together(small, schema))
     assert [len(batch) for batch in found] == [3, 3, 1]
     assert pa.Table.from_batches(found).to_pydict() == pa.Table.from_batches(small).to_pydict()

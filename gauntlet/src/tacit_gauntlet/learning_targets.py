@@ -14,6 +14,7 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "MomentBlock.most": "tacit.plan.row_products:MomentBlock.most",
     "noise for an additive model": "tacit.learning.additive_asked:noise_for",
     "what scikit-learn asks of a fit": "tacit.learning.additive:know_features",
+    "SQL of a database": ("tacit.learning.shown.score_sql:in_dialect", "tacit.learning.linear_words:in_dialect"),
     "Lesson.counted": "tacit.learning.teachers:Lesson.counted",
     "units of a side": "tacit.engine.derived:some_units",
     "units apart": "tacit.learning.scoring.sides:UnitRange.is_apart_from",
@@ -23,5 +24,10 @@ LEARNING_TARGETS: dict[str, str | tuple[str, ...]] = {
     "refuse model selection": "tacit.learning.declared_rows:_refuse_model_selection",
     "ranges of a fit": "tacit.learning.facts.undeclared:_ranges",
     "Session.spend": "tacit.session:Session.spend",
+    "rows of each unit": "tacit.engine.coded.coding_rows:rows_alike",
+    "coded rows of a part": "tacit.engine.parts.part:read_blocks",
+    "a part as bytes": "tacit.engine.parts.part:to_bytes",
+    "moves of replaced units": ("tacit.learning.rounds:replaced", "tacit.learning.price:replaced"),
+    "Engine.coded_rows": "tacit.engine.embedded:EmbeddedEngine._coded",
     "Engine.coded": "tacit.engine.embedded:EmbeddedEngine.coded",
 }

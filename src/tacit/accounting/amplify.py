@@ -90,6 +90,11 @@ def amplified(loss: PureLoss | ApproximateLoss, sample: PoissonSample) -> PureLo
         raise InvalidParameter(
             "sampling amplifies pure and (epsilon, delta) losses here\nhint: convert it to (epsilon, delta) first"
         )
+    if not isinstance(sample, PoissonSample):
+        raise InvalidParameter(
+            f"a sample must be one that was described with poisson_sample, not a {type(sample).__name__}"
+            "\nhint: amplified(loss, tacit.poisson_sample(0.01, secret=True, fresh=True))"
+        )
 
     def lowered() -> arb:
         return (ball(sample.rate) * ball(loss.epsilon).expm1()).log1p()
@@ -192,7 +197,7 @@ def shuffled(
     reports come from one fixed randomizer; for randomized response, binary or k-ary, the bound is smaller.
 
     >>> print(shuffled(1, reports=10_000, delta=1e-6, unlinkable=True))
-    ε = 0.0530..., δ = 1e-06
+    ε = 0.0530..., δ = 1e-6
     """
     local = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     delta_value = decimal_meaning(delta, name="delta")

@@ -166,13 +166,13 @@ def compose(
 
     >>> import tacit
     >>> print(tacit.compose([tacit.Laplace(epsilon=0.1)] * 50, delta=1e-6))
-    50 releases, fixed in advance: ε = 3.17291, δ = 1e-06 (numerical)
-       basic             ε = 5, δ = 1e-06
-       advanced          ε = 4.24278, δ = 1e-06
-       optimal advanced  ε = 3.17291, δ = 1e-06
-       zCDP              ε = 3.54066, δ = 1e-06
-       Rényi             ε = 3.35569, δ = 1e-06
-     * numerical         ε = 3.17291, δ = 1e-06
+    50 releases, fixed in advance: ε = 3.17291, δ = 1e-6 (numerical)
+       basic             ε = 5, δ = 1e-6
+       advanced          ε = 4.24278, δ = 1e-6
+       optimal advanced  ε = 3.17291, δ = 1e-6
+       zCDP              ε = 3.54066, δ = 1e-6
+       Rényi             ε = 3.35569, δ = 1e-6
+     * numerical         ε = 3.17291, δ = 1e-6
     """
     counts, releases = _counted(events)
     if (delta is None) == (epsilon is None):
@@ -450,7 +450,7 @@ def parallel(losses: Iterable[Loss], *, parts_per_unit: int = 1, neighbours: str
     >>> print(parallel([PureLoss(Fraction(1)), PureLoss(Fraction(2)), PureLoss(Fraction(3))]))
     ε = 3
     """
-    given = list(losses)
+    given = list(losses) if isinstance(losses, Iterable) else [losses]
     if not given:
         raise InvalidParameter("nothing to compose\nhint: give at least one loss")
     if neighbours not in ("add-remove", "replace"):

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import count
 from math import floor, inf, lcm, log10
 
@@ -63,6 +64,16 @@ class Charge:
 
 
 ZERO_CHARGE = Charge()
+
+
+@dataclass(frozen=True)
+class NoiseLoss(ApproximateLoss):
+    """The (epsilon, delta) that noise was made for; the part `of_keys` of its delta is charged as thresholds' is.
+
+    A release that finds no keys may use the delta that a budget has for them, instead of a threshold.
+    """
+
+    of_keys: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,7 @@ def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) 
     """Return what one question's events cost together, each amount rounded up to the grain.
 
     `asked` is the (epsilon, delta) that its noise was made for. Where the noise is pure and within that epsilon the
-    delta is not needed; where it is beyond, the delta that it needs is charged.
+    delta is not needed; where it is beyond, the delta that it needs is charged, in part to keys if `asked` says so.
 
     >>> from tacit.privacy.event import PureChoice
     >>> charge_of([PureChoice(Fraction(1, 10))]).epsilon
@@ -134,18 +145,27 @@ def charge_of(events: Iterable[Event], *, asked: ApproximateLoss | None = None) 
     if asked is None or (total.epsilon is not None and total.epsilon <= asked.epsilon):
         return total
     needed = max(asked.delta, cost.noise_delta(drawn, asked.epsilon))
-    return replace(total, epsilon=grains(asked.epsilon), delta_noise=grains(needed))
+    of_keys = min(asked.of_keys, needed) if isinstance(asked, NoiseLoss) else Fraction(0)
+    return replace(
+        total,
+        epsilon=grains(asked.epsilon),
+        delta=total.delta + grains(of_keys),
+        delta_noise=grains(needed - of_keys),
+    )
 
 
 def covers(charged: Charge, events: Iterable[Event]) -> bool:
-    """Return whether events cost no more than was charged for them, in every notion that the charge states."""
+    """Return whether events cost no more than was charged for them, in every notion that the charge states.
+
+    A delta that is charged beyond what the events' thresholds and promises need pays for noise.
+    """
     drawn = tuple(events)
     cost_of = charge_of(drawn)
     if cost_of.rho > charged.rho or cost_of.delta > charged.delta:
         return False
     if charged.epsilon is None or (cost_of.epsilon is not None and cost_of.epsilon <= charged.epsilon):
         return True
-    return cost.noise_delta(drawn, charged.epsilon) <= charged.delta_noise
+    return cost.noise_delta(drawn, charged.epsilon) <= charged.delta_noise + (charged.delta - cost_of.delta)
 
 
 def _check(event: Event) -> None:
@@ -338,6 +358,7 @@ def _by_rho(rule: Rule, spent: Charge, asking: Loss | None) -> Fraction:
     return found if found >= _EPSILON_LEAST else Fraction(0)
 
 
+@lru_cache(maxsize=256)
 def _gaussian_within(rho: Fraction, asking: Loss) -> Fraction:
     """Nearly the largest epsilon at which Gaussian noise costs at most `rho`: its delta hardly moves with it."""
     found = asking.epsilon if isinstance(asking, ApproximateLoss) else Fraction(1)

@@ -7,7 +7,7 @@ floats, rounded outwards.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from tacit.answer.noise_sums import law_bound, weighted_bound
@@ -20,11 +20,8 @@ FLOOR_SCALES = 4
 FACTOR_MOST = 1e9
 # Where totals tell little, no more than so many times what facts foretell is taken to be cut.
 FORETOLD_MOST = 3.0
-ROUNDS = 60
-# By how much more than the average a group may have lost, as a part of it: a convention (docs/proofs/corrected.md). At
-# least so much; where little is cut, it is of few people, and groups differ by up to so much more; and by up to so much
-# more again, the more of what was cut is of people who are in one group alone.
-LOST_MORE, LOST_UNEVENLY, LOST_ALONE = 0.5, 1.25, 1.0
+# Ends of a factor are found to this part of them.
+ROUNDS, NARROW = 120, 1e-12
 # Public rows are those of the listed groups unless there are more of them than foreseen by this factor.
 LIST_MOST = Fraction(3, 2)
 
@@ -41,28 +38,18 @@ class Totals:
 
 @dataclass(frozen=True)
 class Anchor:
-    """By which factor what was kept of a vector is scaled up, and what the factor may be instead.
-
-    `foreseen` is the factor that error bars allow for where nothing was measured; else it is the factor itself.
-    """
+    """By which factor what was kept of a vector is scaled up, and what the factor may be instead."""
 
     factor: Fraction = Fraction(1)
     low: float = 1.0
     high: float = 1.0  # math.inf where the totals are too small to tell
-    foreseen: float = 1.0
     totals: Totals | None = None
     public_total: int | None = None
-    alone: float = 0.0  # how far what was cut is of people in one group (`Outlook.alone`)
 
     @property
     def cut_most(self) -> float:
         """The most that can have been cut from any one group, in steps: all that was cut from all of them."""
         return math.inf if self.totals is None else max(self.totals.cut, 0.0) + self.totals.error
-
-
-def lost_more(kept: float, alone: float) -> float:
-    """Return by how much more than the average a group may have lost, as a part of it, where this share was kept."""
-    return LOST_MORE + LOST_UNEVENLY * min(max(kept, 0.0), 1.0) + LOST_ALONE * alone
 
 
 def vectors_of(plan: Plan) -> tuple[Vector, ...]:
@@ -85,8 +72,6 @@ def anchors(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[Anchor
             found.append(measured_anchor(vector, plan.totals[measured], kept, cut, confidence))
         else:
             found.append(_unmeasured(vector, index, plan, noisy, confidence))
-        if vector.outlook is not None:
-            found[-1] = replace(found[-1], alone=vector.outlook.alone)
     return tuple(found)
 
 
@@ -116,7 +101,7 @@ def measured_anchor(vector: Vector, release: NoisyRelease, kept: int, cut: int, 
 
     low, high = _ratio_ends(kept, cut, off)
     high = _within_facts(vector, float(factor), 1 + high)
-    return Anchor(factor, min(1 + low, float(factor)), max(high, float(factor)), float(factor), totals)
+    return Anchor(factor, min(1 + low, float(factor)), max(high, float(factor)), totals)
 
 
 def _within_facts(vector: Vector, factor: float, high: float) -> float:
@@ -135,26 +120,35 @@ def _ratio_ends(kept: int, cut: int, off: Callable[[float], float]) -> tuple[flo
     if kept <= 0:
         return 0.0, math.inf
     middle = max(cut, 0) / kept
-    low, above = 0.0, middle
+    low, high = 0.0, middle + 1.0
     if cut > off(0.0):
-        for _ in range(ROUNDS):
-            ratio = (low + above) / 2
-            low, above = (ratio, above) if cut - ratio * kept > off(ratio) else (low, ratio)
-    high = middle + 1.0
-    while ratio_holds(kept, cut, high, off):
+        low, _ = _narrowed(lambda ratio: cut - ratio * kept - off(ratio), 0.0, middle)
+    while off(high) >= high * kept - cut:
         if high > FACTOR_MOST:
             return low, math.inf
         high *= 2
-    below = middle
-    for _ in range(ROUNDS):
-        ratio = (below + high) / 2
-        below, high = (ratio, high) if ratio_holds(kept, cut, ratio, off) else (below, ratio)
+    return low, _narrowed(lambda ratio: off(ratio) - (ratio * kept - cut), middle, high)[1]
+
+
+def _narrowed(excess: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+    """Return two ratios close to each other, `excess` not negative at the first and not positive at the second.
+
+    It falls from `low` to `high`, nearly on a straight line: by false position, with a bisection every third step.
+    """
+    at_low, at_high = excess(low), excess(high)
+    if at_low <= 0:
+        return low, low
+    for step in range(ROUNDS):
+        if high - low <= NARROW * high or at_low <= at_high:
+            break
+        ratio = (low * at_high - high * at_low) / (at_high - at_low)
+        # a little to either side in turn, so that both ends close in
+        ratio += (NARROW if step % 2 else -NARROW) * high / 4
+        if step % 3 == 2 or not low < ratio < high:
+            ratio = (low + high) / 2
+        found = excess(ratio)
+        low, at_low, high, at_high = (ratio, found, high, at_high) if found > 0 else (low, at_low, ratio, found)
     return low, high
-
-
-def ratio_holds(kept: int, cut: int, ratio: float, off: Callable[[float], float]) -> bool:
-    """Whether a ratio is not too high for these totals."""
-    return ratio * kept - cut <= off(ratio)
 
 
 def _unmeasured(vector: Vector, index: int, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Anchor:
@@ -162,12 +156,12 @@ def _unmeasured(vector: Vector, index: int, plan: Plan, noisy: NoisyTable, confi
     if not plan.keys:  # one cell, whose cap is the tail cap: nothing up to it is cut
         return Anchor()
     share = min(max(vector.outlook.kept if vector.outlook is not None else 1.0, 1 / FACTOR_MOST), 1.0)
-    if vector.kind == "rows" and plan.public_rows is not None and plan.where is None and plan.threshold is None:
+    if vector.kind == "rows" and plan.public_rows is not None and plan.where is None:
         kept = sum(noisy.parts[index][0])
         # a list of groups need not hold all rows; where facts tell that it does not, the number of rows tells nothing
         if plan.public_rows * fine_per_step(vector) * Fraction(share) <= LIST_MOST * kept:
             return _of_public_rows(plan.public_rows, vector, plan.releases[index], kept, len(noisy.keys), confidence)
-    return Anchor(foreseen=1 / share)
+    return Anchor()
 
 
 def _of_public_rows(
@@ -181,7 +175,7 @@ def _of_public_rows(
     factor = max(Fraction(1), rows * fine / kept)
     whole = float(rows * fine)
     low, high = max(1.0, whole / (kept + off)), max(1.0, whole / (kept - off))
-    return Anchor(factor, min(low, float(factor)), max(high, float(factor)), float(factor), None, rows)
+    return Anchor(factor, min(low, float(factor)), max(high, float(factor)), None, rows)
 
 
 def sum_of_many(release: NoisyRelease, groups: int, confidence: Fraction) -> float:

@@ -6,36 +6,34 @@ columns is in `columns.py`, and printing is in `text.py`.
 
 import csv
 import io
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 import pyarrow as pa
 
 from tacit.accounting import meaning_line
-from tacit.answer.bounds_words import bounds_lines, is_of_people, learned_line, named
 from tacit.answer.columns import column_type, lower_ends, noisy_columns
 from tacit.answer.computed import COMPUTED, PLACE, ColumnsAt, computed_notes, shown_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.text import html_table, text_table
-from tacit.errors import InvalidParameter, json_text
+from tacit.answer.possible import parts_of_outputs
+from tacit.answer.text import details_text, html_table, text_table
+from tacit.answer.words.below_answer import advice_of, is_picked, joined, question_notes, reading_of, why_empty
+from tacit.answer.words.bounds_words import bounds_lines, learned_lines
+from tacit.errors import InvalidParameter, json_text, unknown_name
+from tacit.files import path_of, write_text
 from tacit.plan import Plan, Ranking
 from tacit.privacy import ApproximateLoss, Loss, PureLoss
-from tacit.query import PostProcessing, apply_postprocessing, columns_of, picks_by_noise
+from tacit.query import Parts, PostProcessing, apply_postprocessing, columns_of
 from tacit.release import NoisyTable
 
 Row = Mapping[str, Any]
-PICKED = "Rows were picked by their noisy numbers, so lucky noise was too; the ± does not count that."
-MORE = "Spend more epsilon, ask fewer numbers at once, or group more coarsely."
-# A correlation whose interval is this wide is not told at all: there are no others.
-ANYTHING = 1.9
 # How the rows of a view name their lower ends: no column of a question can be called that.
 AT_LEAST = "\x00at least"
 ARROW_TYPES: dict[str, pa.DataType] = {
@@ -74,7 +72,8 @@ class Rows(Sequence[Row]):
     def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
     def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
+            cut = zip(*(column[place] for column in self._columns), strict=True)
+            return [dict(zip(self._names, cells, strict=True)) for cells in cut]
         return {name: column[place] for name, column in zip(self._names, self._columns, strict=True)}
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -92,7 +91,7 @@ class Rows(Sequence[Row]):
 
 @dataclass(frozen=True)
 class AnswerInfo:
-    """What an answer states about itself: cost, remaining budget, promise. All public, or read from the ledger."""
+    """The facts about an answer: cost, remaining budget, promise. All public, released, or read from the ledger."""
 
     loss: Mapping[str, Any]  # epsilon and delta as numbers, and text
     left: Mapping[str, Any]  # the largest epsilon of one more question, how many more like this, and text
@@ -104,7 +103,9 @@ class AnswerInfo:
     version: int = 1  # of the table, as the curator declared it
     has_changed: bool | None = None  # of a free answer: whether the source was written since; None if unknown
     receipt: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # a fact each, for `details()`
+    reading: str = ""  # the line on how to read the intervals, and what they do not include
+    advice: str = ""  # the line on what is hidden, and what would make the answer closer
     bounds: Mapping[str, Any] = field(default_factory=dict)  # what was learned and scaled, as `disclosure.py` has it
     is_public: bool = False  # nothing was read for it, or ever charged
 
@@ -134,6 +135,10 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return html_table(self)
+
+    def details(self) -> "Details":
+        """Return every fact about the answer, a line each: exact cost, bounds, what was learned, all digits."""
+        return Details(details_text(self))
 
     def __dir__(self) -> list[str]:  # what Tab offers: `certify` is what `certificate()` calls
         return sorted(name for name in super().__dir__() if not name.startswith("_") and name != "certify")
@@ -169,10 +174,11 @@ class Answer:
         holds for the whole table, not only up to what a unit may count for, and fails at half the probability that the
         interval may: at a confidence of 95 %, in one row of 40.
         """
+        name = name if isinstance(name, str) else f"a {type(name).__name__}"
         if name not in self.lower_ends:
             known = ", ".join(sorted(self.lower_ends)) or "none here"
             raise InvalidParameter(
-                f"'{name}' has no lower end that holds whatever the rows are; these have: {known}"
+                f"'{name:.60}' has no lower end that holds whatever the rows are; these have: {known}"
                 "\nhint: it is for counts, and for sums of a column with a range that begins at 0, as between=(0, 100)"
             )
         return list(self.lower_ends[name])
@@ -234,7 +240,27 @@ class Answer:
         """
         from tacit.answer.panel import picture, write_picture
 
-        return picture(self) if path is None else write_picture(self, Path(path))
+        return picture(self) if path is None else write_picture(self, path_of(path))
+
+    if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
+
+        def __getattr__(self, name: str) -> Never:
+            raise unknown_name(self, name, WORDS)
+
+
+class Details(str):
+    """A text of several lines that shows as it is printed, in a prompt and in a notebook too."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+# Names that other libraries have, and the words for them here.
+WORDS = {
+    **dict.fromkeys(("df", "to_frame", "to_df"), "write to_pandas(), to_polars() or to_arrow()"),
+    **dict.fromkeys(("rows", "values", "collect", "fetchall", "data"), "write to_dicts(), or to_pandas()"),
+    "epsilon": "write facts.loss for what the answer cost",
+}
 
 
 def make_answer(
@@ -244,8 +270,6 @@ def make_answer(
     facts: AnswerInfo,
     *,
     consistent: bool = False,
-    notices: tuple[str, ...] = (),
-    certify: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Answer:
     """Return the answer made from noisy integers, after HAVING, ORDER BY and LIMIT: post-processing only."""
 
@@ -257,19 +281,21 @@ def make_answer(
     released = released_view(plan, noisy, columns_at(facts.confidence), facts.confidence)
     if after.shown:
         outputs = [output.name for output in plan.outputs]
-        view = computed_view(outputs, after, released, columns_at, facts.confidence)
+        view = computed_view(outputs, after, released, columns_at, facts.confidence, parts_of_outputs(plan))
     else:
         kept = released.rows if after == PostProcessing() else apply_postprocessing(released.rows, after)
         view = replace(released, rows=kept)
     bounds = bounds_record(plan, noisy, facts.confidence)
-    notes = (
-        (*_empty(plan, noisy), *filter(None, [learned_line(plan)]))
-        if not view.rows
-        else (*unknown_notes(view), *bounds_lines(plan, bounds), *question_notes(plan, after), *view.notes)
+    empty = "" if view.rows else why_empty(plan, noisy)
+    notes = learned_lines(plan) if empty else (*bounds_lines(plan, bounds), *question_notes(plan, after), *view.notes)
+    stated = replace(
+        facts,
+        notes=(*notes, *((CONSISTENT,) if consistent else ()), *facts.notes),
+        reading=reading_of([(plan, bounds)], view, facts.confidence, picked=is_picked(plan, after)),
+        advice=joined([empty, *([] if empty else advice_of([plan], view)), facts.advice]),
+        bounds=bounds,
     )
-    closing = (*notes, *facts.notes, *((CONSISTENT,) if consistent else ()), *notices)
-    stated = replace(facts, notes=closing, bounds=bounds)
-    return answer_of(view, plan.columns, stated, certify)
+    return answer_of(view, plan.columns, stated)
 
 
 @dataclass(frozen=True)
@@ -282,11 +308,14 @@ class View:
     lower: frozenset[str]
     notes: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # the columns that people asked for, without the ends of intervals
+    lower_levels: tuple[str, ...] = ()  # which intervals hold with a smaller probability, in words
+
+    def column(self, name: str) -> Sequence[Any]:
+        """Return one column whole."""
+        return _column(self.rows, name)
 
 
-def answer_of(
-    view: View, columns: tuple[str, ...], facts: AnswerInfo, certify: Callable[[], Mapping[str, Any]] | None
-) -> Answer:
+def answer_of(view: View, columns: tuple[str, ...], facts: AnswerInfo) -> Answer:
     """Return the answer whose rows are a view's, with the columns that were asked for and the ends of their intervals.
 
     What else the view carries from row to row is in no row of an answer.
@@ -295,7 +324,7 @@ def answer_of(
     lower = {name: _column(view.rows, name + AT_LEAST) for name in sorted(view.lower)}
     shown = Answer((), columns, view.types, kinds, facts).names
     rows = Rows({name: _column(view.rows, name) for name in shown})
-    return Answer(rows, columns, view.types, kinds, facts, view.kinds, certify, lower)
+    return Answer(rows, columns, view.types, kinds, facts, view.kinds, lower_ends=lower)
 
 
 def _column(rows: Sequence[Row], name: str) -> Sequence[Any]:
@@ -318,12 +347,17 @@ def released_view(plan: Plan, noisy: NoisyTable, columns: Sequence[NoisyColumn],
 
 
 def computed_view(
-    outputs: Sequence[str], after: PostProcessing, released: View, columns_at: ColumnsAt, confidence: Fraction
+    outputs: Sequence[str],
+    after: PostProcessing,
+    released: View,
+    columns_at: ColumnsAt,
+    confidence: Fraction,
+    parts: Parts = frozenset(),
 ) -> View:
-    """Return what is shown of an answer, computed from what was released."""
+    """Return what is shown of an answer, computed from what was released; `parts` are outputs and wholes of them."""
     rows = [row | {PLACE: at} for at, row in enumerate(map(dict, released.rows))]
     kept = apply_postprocessing(rows, after)
-    columns = shown_columns(after, rows, kept, outputs, columns_at, confidence)
+    columns = shown_columns(after, rows, kept, outputs, columns_at, confidence, parts)
     named: dict[str, Sequence[Any]] = {}
     types: dict[str, str] = {}
     kinds: dict[str, str] = {}
@@ -343,89 +377,9 @@ def computed_view(
         shown.name: sum(released.kinds[name] == "quantile" for name in columns_of(shown.expression) if name in outputs)
         for shown in after.shown
     }
-    notes = computed_notes(columns, drawn, confidence)
+    notes, lower_levels = computed_notes(columns, drawn, confidence)
     shown = tuple(each.name for each in columns)
-    return View(Rows(named), types, kinds, frozenset(lower), tuple(notes), shown)
-
-
-def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
-    """Return the notes that follow from the question alone, and not from rows."""
-    notes = []
-    if plan.threshold is not None:
-        windows = " Windows are computed over the groups that are shown." if after.windows else ""
-        notes.append(f"Groups of fewer than {_about_shown(plan)} are hidden.{windows}")
-    if plan.weighed:
-        names = [output.name for output in plan.outputs if is_of_people(output, plan)]
-        each = "its groups and rows" if plan.keys else "its rows"
-        verb = "is" if len(names) == 1 else "are"
-        notes.append(f"{named(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
-    if plan.instead_of is not None:
-        notes.append(instead_words(plan))
-    if picks_by_noise(after, [output.name for output in plan.outputs]):
-        notes.append(PICKED)
-    return tuple(notes)
-
-
-def unknown_notes(view: View) -> tuple[str, ...]:
-    """Return what to do about numbers that cannot be told, or that may be anything; noise alone decides which."""
-    names = [name for name in view.kinds if name in view.shown and view.kinds[name] != COMPUTED]
-    untold = [name for name in names if any(row[name] is None for row in view.rows)]
-    vague = [
-        name
-        for name in names
-        if view.kinds[name] == "correlation"
-        and any(row[name] is not None and row[f"{name}_high"] - row[f"{name}_low"] >= ANYTHING for row in view.rows)
-    ]
-    notes = []
-    if untold:
-        where = "" if len(view.rows) == 1 else " where there is a –"
-        notes.append(f"Too few people to tell {', '.join(untold)}{where}. {MORE}")
-    if vague:
-        where = "" if len(view.rows) == 1 else " in some rows"
-        notes.append(f"{', '.join(vague)} may be anything{where}: the noise is as large as what it is made of. {MORE}")
-    return tuple(notes)
-
-
-def _about_shown(plan: Plan) -> str:
-    """Return about how many people a group has to have to be shown."""
-    who = "rows" if plan.unit is None else "people"
-    _, least = threshold_words(plan)
-    if plan.threshold is None or plan.scaling is None or plan.threshold.release >= len(plan.scaling.vectors):
-        return f"about {least} {who}"
-    weight = "1/√g" if plan.scaling.norm == 2 else "1/g"
-    return f"about {math.ceil(float(least)):,} people (who is in g groups counts {weight} in each)"
-
-
-def _empty(plan: Plan, noisy: NoisyTable) -> tuple[str, ...]:
-    """Return why no row is shown; an empty answer is an outcome of the noise like any other."""
-    if not noisy.keys and plan.threshold is not None:
-        return (
-            f"No group is shown: none has {_about_shown(plan)}. Group more coarsely, spend more epsilon or delta, or "
-            "list the groups if they are public: keys=[...], or --keys.",
-        )
-    return ("No row is left after HAVING, QUALIFY and LIMIT, which look at the noisy numbers.",) if noisy.keys else ()
-
-
-def threshold_words(plan: Plan) -> tuple[str, str]:
-    """Return what decides whether a key that is not public is shown, and from where on.
-
-    In a plan that scales, units with many groups weigh less in each of them.
-    """
-    if plan.threshold is None:
-        raise ValueError("all keys of this plan are public")
-    least = plan.threshold.least
-    if plan.scaling is None or plan.threshold.release >= len(plan.scaling.vectors):
-        return "noisy count of units", str(least)
-    fine = 2.0 ** plan.scaling.vectors[plan.threshold.release].shift
-    weight = "1/√g" if plan.scaling.norm == 2 else "1/g"
-    return f"noisy weight of units ({weight} for a unit with g groups)", f"{least / fine:.4g}"
-
-
-def instead_words(plan: Plan) -> str:
-    """Return why the plan does not use the noise with the smaller error."""
-    names = {"laplace": "Laplace", "gaussian": "Gaussian"}
-    used, other = names[plan.noise], names[plan.instead_of or plan.noise]
-    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."
+    return View(Rows(named), types, kinds, frozenset(lower), notes, shown, lower_levels)
 
 
 def loss_record(loss: Loss) -> dict[str, Any]:
@@ -461,5 +415,5 @@ def _defused(value: Any) -> Any:
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        Path(path).write_text(text, encoding="utf-8")
+        write_text(path, text)
     return text

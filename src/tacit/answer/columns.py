@@ -23,6 +23,7 @@ from tacit.answer.error_bars import (
 )
 from tacit.answer.moments import NoisyColumn, Number, moment_column
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
+from tacit.answer.possible import cut_to_possible
 from tacit.answer.scaled_columns import at_least, is_scaled, scaled_column
 from tacit.answer.scaled_moments import is_scaled_moment, scaled_moment_column
 from tacit.plan import (
@@ -49,13 +50,18 @@ from tacit.release import NoisyTable
 
 
 def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
-    """Return every output of the plan, in its order."""
+    """Return every output of the plan, in its order, cut at what is possible."""
+    return cut_to_possible(plan, uncut_columns(plan, noisy, confidence))
+
+
+def uncut_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
+    """Return the same as the noise left it, to compute with: cut numbers would add up to too much."""
     found = anchors(plan, noisy, confidence)
     columns = [_any_column(output, plan, noisy, found, confidence) for output in plan.outputs]
     anchor = measured_cut(plan, noisy, confidence)
-    if anchor is None:
-        return columns
-    return [corrected(output, each, plan, anchor) for output, each in zip(plan.outputs, columns, strict=True)]
+    if anchor is not None:
+        columns = [corrected(output, each, plan, anchor) for output, each in zip(plan.outputs, columns, strict=True)]
+    return columns
 
 
 def _any_column(

@@ -13,6 +13,7 @@ from typing import Any
 from tacit.answer.moments import NoisyColumn
 from tacit.query import (
     Column,
+    Parts,
     PostProcessing,
     Shown,
     Span,
@@ -20,6 +21,7 @@ from tacit.query import (
     columns_of,
     evaluate,
     noisy_columns_of,
+    parts_of_window,
     rows_read,
     span_of,
     window_span_of,
@@ -56,13 +58,14 @@ def shown_columns(
     outputs: Sequence[str],
     columns_at: ColumnsAt,
     confidence: Fraction,
+    parts: Parts = frozenset(),
 ) -> list[ShownColumn]:
     """Return what is shown of the rows that are kept.
 
     `rows` are all rows of the answer, each with its place, and `columns_at` gives all outputs with their intervals at a
     confidence.
     """
-    reckoning = _Reckoning(after, rows, frozenset(outputs), columns_at)
+    reckoning = _Reckoning(after, rows, frozenset(outputs), columns_at, parts)
     ranged = with_intervals(after, outputs)
     found = []
     for shown in after.shown:
@@ -77,6 +80,7 @@ def shown_columns(
         level = 1 - (1 - confidence) / numbers
         places = [row[PLACE] for row in kept]
         spans = reckoning.spans(shown, places, level)
+        values = [span.nearest(value) for span, value in zip(spans, values, strict=True)]
         low, high = ([getattr(span, end) for span in spans] for end in ("low", "high"))
         if output is None:
             low, high = ([_typed(end, shown.type) for end in ends] for ends in (low, high))
@@ -92,6 +96,7 @@ class _Reckoning:
     rows: Sequence[Row]
     outputs: frozenset[str]
     columns_at: ColumnsAt
+    parts: Parts
 
     @property
     def windows(self) -> dict[str, Window]:
@@ -115,15 +120,17 @@ class _Reckoning:
         columns = {column.name: column for column in self.columns_at(level)}
         of_rows = [self._spans_of_row(row, columns) for row in self.rows]
         kept = [at for at, row in enumerate(self.rows) if self._is_kept(row)]
-        noisy = noisy_columns_of(self.after, self.outputs)
+        noisy, parts = noisy_columns_of(self.after, self.outputs), set(self.parts)
         for name in sorted(columns_of(shown.expression)):
             window = self.windows.get(name)
             if window is not None:
                 spans = window_span_of(window, [self.rows[at] for at in kept], [of_rows[at] for at in kept], noisy)
                 for at, span in zip(kept, spans, strict=True):
                     of_rows[at][name] = span
+                parts |= parts_of_window(window, [of_rows[at] for at in kept])
         by_place = {row[PLACE]: at for at, row in enumerate(self.rows)}
-        return [span_of(shown.expression, of_rows[by_place[place]]) or UNKNOWN for place in places]
+        wholes = frozenset(parts)
+        return [span_of(shown.expression, of_rows[by_place[place]], wholes) or UNKNOWN for place in places]
 
     def _is_kept(self, row: Row) -> bool:
         return self.after.having is None or evaluate(self.after.having, row) is True
@@ -137,25 +144,28 @@ class _Reckoning:
         return found
 
 
-def computed_notes(columns: Sequence[ShownColumn], quantiles: Mapping[str, int], confidence: Fraction) -> list[str]:
-    """Return what intervals of computed columns mean, in words; `quantiles` says how many each is made of."""
+def computed_notes(
+    columns: Sequence[ShownColumn], quantiles: Mapping[str, int], confidence: Fraction
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what the intervals of computed columns mean, and which of them hold with a smaller probability.
+
+    `quantiles` is how many quantiles each column is computed from.
+    """
     wide = [each.name for each in columns if each.numbers > 1 and not quantiles.get(each.name)]
-    notes = []
+    notes, lower = [], []
     if wide:
         verb = "is" if len(wide) == 1 else "are"
         notes.append(
-            f"{', '.join(wide)} {verb} computed from several released numbers; the ± is conservative: it holds if "
-            "all of them are within theirs."
+            f"{', '.join(wide)} {verb} computed from several released numbers. The interval is conservative: it holds"
+            " if all of these numbers are within their own intervals."
         )
     for each in columns:
         drawn = quantiles.get(each.name, 0)
         if each.numbers > 1 and drawn:
             missed = (1 - confidence) * drawn + (1 - confidence) * (each.numbers - drawn) / each.numbers
-            notes.append(
-                f"{each.name} is computed from quantiles, whose intervals are drawn one by one: its ± holds at "
-                f"{max(0.0, float(1 - missed)) * 100:g} %."
-            )
-    return notes
+            level = f"{max(0.0, float(1 - missed)) * 100:g} %"
+            lower.append(f"The interval of {each.name}, computed from quantiles, holds with {level} probability.")
+    return tuple(notes), tuple(lower)
 
 
 def _typed(value: Any, kind: str) -> Any:

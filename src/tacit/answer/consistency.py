@@ -1,31 +1,16 @@
-"""Replace impossible numbers by the nearest possible ones: no negative counts, no values outside their ranges.
+"""Replace numbers that are impossible beside each other by the nearest possible ones.
 
-Within a row, COUNT(x) is at most COUNT(*), and a sum lies between its count times the two ends of the range. Quantiles
-of one call are drawn in order already. This is post-processing of released numbers by public facts, so it costs
-nothing. It reduces the error of impossible numbers; in return, averages over many such answers are no longer unbiased.
+What each can be by itself is `possible.py`'s. Within a row, COUNT(x) is at most COUNT(*), and a sum lies between its
+count times the two ends of the range. Quantiles of one call are drawn in order already. This is post-processing of
+released numbers by public facts, so it costs nothing. It reduces the error of impossible numbers; in return, averages
+over many such answers are no longer unbiased.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never
 
 from tacit.answer.moments import NoisyColumn, Number
-from tacit.plan import (
-    Correlation,
-    CountDistinct,
-    CountRows,
-    CountUnits,
-    CountValues,
-    Covariance,
-    Mean,
-    Plan,
-    PlannedOutput,
-    Quantile,
-    Ranking,
-    StandardDeviation,
-    Sum,
-    Variance,
-)
+from tacit.plan import CountRows, CountUnits, CountValues, Plan, Sum
 
 CONSISTENT = "Made consistent: counts are not negative, parts are at most their wholes, values are in their ranges."
 
@@ -36,26 +21,11 @@ def made_consistent(plan: Plan, columns: Sequence[NoisyColumn]) -> list[NoisyCol
     Privacy: post-processing of what is released and public.
     """
     found = {output.name: column for output, column in zip(plan.outputs, columns, strict=True)}
-    for output in plan.outputs:
-        found[output.name] = _by_itself(output, plan, found[output.name])
     _counts_add_up(plan, found)
     for output in plan.outputs:
         if isinstance(output, Sum):
             found[output.name] = _sum_fits(output, plan, found)
     return [found[output.name] for output in plan.outputs]
-
-
-def _by_itself(output: PlannedOutput, plan: Plan, column: NoisyColumn) -> NoisyColumn:
-    """Return one aggregate inside the values it can have; means and moments are in range already."""
-    match output:
-        case CountRows() | CountUnits() | CountValues() | CountDistinct():
-            return _each(column, lambda value: max(value, 0))
-        case Quantile():
-            return _in_range(output, plan, column)
-        case Sum() | Mean() | Variance() | StandardDeviation() | Covariance() | Correlation() | Ranking():
-            return column
-        case _:
-            assert_never(output)
 
 
 def _counts_add_up(plan: Plan, found: dict[str, NoisyColumn]) -> None:
@@ -93,21 +63,6 @@ def _sum_fits(output: Sum, plan: Plan, found: dict[str, NoisyColumn]) -> NoisyCo
     for value, n in zip(sums.values, found[counts.name].values, strict=True):
         values.append(None if value is None or n is None else min(max(value, exact[0] * n), exact[1] * n))
     return _around(replace(sums, values=tuple(values)))
-
-
-def _in_range(output: Quantile, plan: Plan, column: NoisyColumn) -> NoisyColumn:
-    measured = plan.measured[output.column]
-    low, high = measured.low * measured.step, measured.high * measured.step
-    if measured.step.denominator == 1:
-        return _each(column, lambda value: min(max(value, int(low)), int(high)))
-    return _each(column, lambda value: min(max(value, float(low)), float(high)))
-
-
-def _each(column: NoisyColumn, possible: Callable[[float], float]) -> NoisyColumn:
-    def made(values: tuple[Number, ...]) -> tuple[Number, ...]:
-        return tuple(None if value is None else possible(value) for value in values)
-
-    return replace(column, values=made(column.values), low=made(column.low), high=made(column.high))
 
 
 def _around(column: NoisyColumn) -> NoisyColumn:

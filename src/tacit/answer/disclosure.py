@@ -1,16 +1,20 @@
-"""What an answer says of its bounds, as data: what was learned, what was scaled away, and what no bar holds.
+"""The bounds of an answer as data: what was learned, what was removed, and what the intervals leave out.
 
-All of it is released or public: noisy totals, facts that were paid for, and the plan. `bounds_words.py` makes the few
-lines of it that people read.
+All of it is released or public: noisy totals, facts that were paid for, and the plan. `bounds_words.py` puts it in
+words.
 """
 
 import math
 from fractions import Fraction
 from typing import Any
 
-from tacit.answer.anchors import Anchor, anchors, fine_per_step, lost_more, vectors_of
+import numpy as np
+
+from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
 from tacit.answer.columns import measured_cut
-from tacit.answer.scaled_columns import is_scaled, mean_shift
+from tacit.answer.dropped import lost_more
+from tacit.answer.missing import most_of_groups
+from tacit.answer.scaled_columns import is_scaled
 from tacit.answer.scaled_moments import ScaledMoment, is_scaled_moment
 from tacit.plan import Mean, Plan, Vector
 from tacit.query import name_of
@@ -43,10 +47,8 @@ def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record
     found = anchors(plan, noisy, confidence)
     record["scaled"] = [_scaled(plan.scaling.vectors[index], plan, found[index]) for index in _shown(plan)]
     record["moments"] = [_moment(output, plan) for output in plan.outputs if is_scaled_moment(output, plan)]
-    record["shifted"] = [
-        _shifted(output, plan, noisy, confidence)
-        for output in plan.outputs
-        if is_scaled(output, plan) and isinstance(output, Mean)
+    record["extremes"] = [
+        _extremes(output, plan) for output in plan.outputs if is_scaled(output, plan) and isinstance(output, Mean)
     ]
     return record
 
@@ -87,14 +89,13 @@ def _scaled(vector: Vector, plan: Plan, anchor: Anchor) -> Record:
         "kind": vector.kind,
         "norm": None if plan.scaling is None else plan.scaling.norm,
         "cap": None if plan.scaling is None else vector.cap * per_step,
-        # without totals the cap itself is what nobody counts beyond
         "most": _most(vector) * per_step or None,
         "factor": float(anchor.factor),
         "factor_low": anchor.low,
         "factor_high": None if math.isinf(anchor.high) else anchor.high,
-        "foreseen": anchor.foreseen,
-        "lost_most": 1 + lost_more(1 / anchor.foreseen, anchor.alone),
         "public_total": anchor.public_total,
+        "foreseen": _foreseen(vector, anchor),
+        "lost_times": _lost_times(plan, anchor),
     }
     if anchor.totals is not None:
         totals, high = anchor.totals, anchor.high
@@ -111,20 +112,33 @@ def _scaled(vector: Vector, plan: Plan, anchor: Anchor) -> Record:
     if outlook is not None:
         record |= {
             "people": outlook.people,
-            "people_scaled": outlook.scaled,
             "people_scaled_least": outlook.scaled_least,
             "people_scaled_most": outlook.scaled_most,
-            "people_beyond": outlook.beyond,
+            "lost_most": outlook.lost_most * step,
             "people_beyond_most": outlook.beyond_most,
         }
     return record
 
 
+def _foreseen(vector: Vector, anchor: Anchor) -> float:
+    """Return by which factor all groups together are lowered: as measured, or as foreseen."""
+    outlook = vector.outlook
+    if anchor.totals is not None or anchor.public_total is not None or outlook is None:
+        return float(anchor.factor)
+    return 1 / min(max(outlook.kept, 1e-9), 1.0)
+
+
+def _lost_times(plan: Plan, anchor: Anchor) -> float:
+    """Return how many times what groups lose on average a group of mean size may have lost, by its interval."""
+    if plan.scaling is None:
+        return 1 + lost_more(1 / float(anchor.factor))
+    groups = max(len(plan.public_keys or ()), 1)
+    return groups * float(most_of_groups(np.full(groups, 1 / groups))[0])
+
+
 def _most(vector: Vector) -> float:
-    """Return what nobody counts for more than in the table that bars are about, in fine steps."""
-    most = float(vector.tail * 2**vector.tail_shift if vector.tail else vector.cap)
-    believed = 0.0 if vector.outlook is None else vector.outlook.tail_cap * float(fine_per_step(vector))
-    return max(most, believed) if vector.totals == "signed" else most  # totals may have a tail below the tail cap
+    """Return the most that a person has in the table that intervals are about, in fine steps."""
+    return float(vector.tail * 2**vector.tail_shift if vector.tail else vector.cap)
 
 
 def _name_of(vector: Vector, plan: Plan) -> str:
@@ -133,20 +147,18 @@ def _name_of(vector: Vector, plan: Plan) -> str:
         "rows": "rows",
         "units": "memberships in groups",
         "counted": f"rows with {name}",
-        "missing": f"rows without {name}",
         "centred": f"{SUM_OF}{name}",
     }
     return words.get(vector.kind, vector.kind)
 
 
-def _shifted(output: Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
-    shift, error = mean_shift(output, plan, noisy, confidence)
+def _extremes(output: Mean, plan: Plan) -> Record:
     column, vector = plan.measured[output.column], vectors_of(plan)[output.release]
     per_step = float(column.step) / float(fine_per_step(vector))
     return {
         "name": output.name,
-        "shift": shift,
-        "error": error,
         "centre": float((column.low + vector.centre) * column.step),
         "most": _most(vector) * per_step,
+        "people": None if vector.outlook is None else vector.outlook.people,
+        "people_beyond_most": None if vector.outlook is None else vector.outlook.beyond_most,
     }

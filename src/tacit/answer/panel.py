@@ -9,19 +9,33 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from itertools import count, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.text import cell_text, key_text
-from tacit.pictures import Cell, Order, Panel, Sheet, Spec, as_chart, chart, page, write
+from tacit.answer.words.below_answer import amounts
+from tacit.pictures import (
+    NARROW,
+    Cell,
+    Order,
+    Panel,
+    Sheet,
+    Spec,
+    as_chart,
+    as_svg,
+    chart,
+    page,
+    themed,
+    write,
+)
 
 if TYPE_CHECKING:
     from tacit.answer.answer import Answer
 
 LETTERS_MOST = 44
-TITLE_LETTERS, NOTE_LETTERS = 64, 110
 LABELS_MOST = 120  # positions along an axis; further ones are left out, and a note states it
 FACETS_MOST = 24
 # Keys further apart than this many of their smallest gaps are places of their own, not points on a scale.
@@ -53,19 +67,26 @@ def write_picture(answer: Answer, path: Path) -> Path:
     return write(_drawn(answer), path)
 
 
-def _drawn(answer: Answer) -> Spec:
+def svg_for_page(answer: Answer, *, narrow: bool) -> str:
+    """Return the picture of an answer for a web page: as dark as the page, and narrow enough for a phone if asked."""
+    return themed(as_svg(_drawn(answer, narrow=narrow)))
+
+
+def _drawn(answer: Answer, *, narrow: bool = False) -> Spec:
     """Return the panels under a title that says what is drawn, how sure it is and what it cost."""
     drawn = sheet(answer)
+    drawn = replace(drawn, size=NARROW) if narrow else drawn
     keys = [name for name in answer.columns if name not in answer.aggregates]
     what = ", ".join(panel.name for panel in drawn.panels) + (f" by {', '.join(keys)}" if keys else "")
     facts = answer.facts
-    notes = [f"± at {float(facts.confidence) * 100:g} %; {facts.loss['text']}; protected: {facts.unit}"]
+    parts = [f"± at {float(facts.confidence) * 100:g} %", amounts(facts), f"protects {facts.unit}"]
     if any(panel.kind == "fan" for panel in drawn.panels) and drawn.axis is not None:
-        notes.append(
-            "shaded: between quantiles; thin or palest: where the outermost may be; dark: where the middle may be"
-        )
-    notes += [*([drawn.cut] if drawn.cut else []), *facts.notes]
-    return page(chart(drawn), title=what, notes=notes, letters=(TITLE_LETTERS, NOTE_LETTERS))
+        parts.append("shaded: between quantiles, palest or thin: intervals of the outermost, dark: of the middle")
+    notes = ["; ".join([*parts, *([drawn.cut] if drawn.cut else [])])]
+    size = drawn.size
+    letters = size.title_letters, size.note_letters
+    look: dict[str, Any] = {"legend": {"columns": 2, "labelLimit": size.labels}, "padding": 14, "between_labels": 14}
+    return page(chart(drawn), title=what, notes=notes, letters=letters, **(look if narrow else {}))
 
 
 def sheet(answer: Answer) -> Sheet:

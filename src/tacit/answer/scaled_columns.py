@@ -1,9 +1,8 @@
 """The columns of a plan that scales: noisy cells, corrected to the measured totals, with intervals that allow for it.
 
-Counts and sums are multiplied by one factor, means are shifted by one number, for all groups (`anchors.py`). An
-interval holds noise, the error of that factor or shift, and what a group may have lost more or less than the others. It
-is about the table in which no unit counts for more than the tail cap. Which of its terms are theorems, and which one is
-a convention, is in docs/proofs/corrected.md.
+Where totals are measured, counts and sums are multiplied by one factor for all groups (`anchors.py`). An interval is
+about the table as it is: it has the noise, the error of the factor, and what a group may lack because people count with
+at most the cap (`missing.py`). docs/proofs/corrected.md says which terms are theorems, and which are conventions.
 """
 
 import math
@@ -14,20 +13,10 @@ from typing import TypeGuard
 
 import numpy as np
 
-from tacit.answer.anchors import (
-    FACTOR_MOST,
-    FLOOR_SCALES,
-    Anchor,
-    Totals,
-    anchors,
-    fine_per_step,
-    lost_more,
-    totals_index,
-    vectors_of,
-)
-from tacit.answer.error_bars import on_grid, shown_count_reach
+from tacit.answer.anchors import Anchor, fine_per_step, vectors_of
+from tacit.answer.error_bars import on_grid
+from tacit.answer.missing import PART_OF_MEAN, most_missing, most_of_groups, shares_of
 from tacit.answer.moments import NoisyColumn
-from tacit.answer.moved_means import moved_by_scaling
 from tacit.answer.noise_sums import law_bound, weighted_bounds
 from tacit.plan import (
     CountRows,
@@ -46,16 +35,8 @@ from tacit.release import NoisyTable
 
 ScaledOutput = CountRows | CountValues | CountUnits | Sum | Mean
 # A cell of these kinds is never negative, whatever the rows.
-NEVER_NEGATIVE = ("rows", "units", "counted", "missing")
+NEVER_NEGATIVE = ("rows", "units", "counted")
 NARROWINGS = 4
-# A shift from totals that do not have all of what was cut is made where it is so many times as large as it may be off.
-SURELY = 2.0
-# By which part of it the share of rows that facts foretell to be cut may be wrong: a convention too.
-FORETOLD_OFF = 1 / 4
-# Errors that are off together are tried in this many proportions: the largest product is met within 1 part in 5,000.
-ANGLES = 49
-# Distances from a threshold are told apart by this share of a unit, so that few of them are computed.
-UNIT_PARTS = 8
 
 
 def is_scaled(output: PlannedOutput, plan: Plan) -> TypeGuard[ScaledOutput]:
@@ -104,14 +85,6 @@ def never_negative(plan: Plan, index: int) -> bool:
     return column.low >= 0 and column.low + vector.centre == 0
 
 
-def mean_shift(output: Mean, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[float, float]:
-    """Return what a mean is shifted by in all groups, and how far off that may be, in the column's own unit."""
-    cells = _Cells(plan, noisy, anchors(plan, noisy, confidence), confidence)
-    step = float(plan.measured[output.column].step)
-    shift = _shift(output.release, _counting(output.release, cells), cells)
-    return shift.made * step, shift.off * step
-
-
 @dataclass(frozen=True)
 class _Cells:
     """The noisy cells of a plan's vectors, and how far their noise reaches."""
@@ -140,18 +113,12 @@ class _Cells:
     def noise(self, index: int) -> tuple[Floats, Floats]:
         """How far below and above a group's noisy number the kept one may be, in steps."""
         release, fine = self.release(index), float(fine_per_step(self.vector(index)))
-        threshold = self.plan.threshold
-        if threshold is None or threshold.release != index:
-            reach = np.full(len(self.noisy.keys), law_bound(release.law, self.confidence) / fine)
-            return reach, reach
-        part = max(1, int(fine / UNIT_PARTS))
-        downs, ups = [], []
-        for count in self.fine(index).tolist():  # shown because it is large: the noise is not symmetric then
-            near, far = (count - threshold.least) // part * part, -(-(count - threshold.least) // part) * part
-            down = shown_count_reach(release.summed, release.scale, self.confidence, near)[0]
-            downs.append(count if down is None else min(down, count))
-            ups.append(shown_count_reach(release.summed, release.scale, self.confidence, far)[1])
-        return np.array(downs, dtype=np.float64) / fine, np.array(ups, dtype=np.float64) / fine
+        reach = np.full(len(self.noisy.keys), law_bound(release.law, self.confidence) / fine)
+        return reach, reach
+
+    def shares(self, index: int) -> Floats:
+        """Every group's share of what all groups have."""
+        return shares_of(self.steps(index), float(self.release(index).scale / fine_per_step(self.vector(index))))
 
     def pair_bounds(self, one: int, two: int, weights: Floats) -> Floats:
         """Return bounds on |Z1 + weight·Z2| for each weight, Z1 and Z2 the noises of two vectors in steps."""
@@ -181,70 +148,28 @@ def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> Noi
     anchor, vector = cells.anchors[index], cells.vector(index)
     times = anchor.factor / fine_per_step(vector)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
-    kept = cells.steps(index)
-    luck = 0.0 if vector.outlook is None else vector.outlook.luck
-    low, high = corrected_ends(
-        kept,
-        cells.noise(index),
-        anchor,
-        hidden=_hidden(index, cells, kept),
-        other=luck * np.sqrt(anchor.foreseen * np.abs(kept)),
-    )
-    if never_negative(cells.plan, index):  # the lower end is a theorem
-        low = np.minimum(kept - cells.noise(index)[0], values.astype(np.float64))
-    return _between(name, values, low, high, column)
+    kept, (noise, _) = cells.steps(index), cells.noise(index)
+    missing, is_signed = most_missing(vector, anchor), not never_negative(cells.plan, index)
+    ends = corrected_ends(kept, noise, anchor, missing, cells.shares(index), is_signed=is_signed)
+    return _between(name, values, *ends, column)
 
 
 def corrected_ends(
-    kept: Floats,
-    noise: tuple[Floats, Floats],
-    anchor: Anchor,
-    *,
-    hidden: float = 0.0,
-    other: Floats | float = 0.0,
-    is_whole: bool = False,
+    kept: Floats, noise: Floats, anchor: Anchor, missing: float, shares: Floats, *, is_signed: bool
 ) -> tuple[Floats, Floats]:
-    """Return the ends of what groups have, from what was kept of them and how far below and above it may be.
+    """Return the ends of what groups have, from what was kept of them and how far off that may be.
 
-    Towards 0 the interval ends where a group lost nothing. Away from 0 it ends where a group lost as much more than the
-    average as `lost_more` says; noise and the errors of the factor are off together, as squares. `hidden` is what
-    cancels in a group on average, of which any share may have been cut; `other` is any further error of the corrected
-    number. The one group that `is_whole` lost what was measured, and neither less nor more.
+    Of numbers that are never negative the lower end is a theorem: a group lost nothing. Above the number a group may
+    lack more than its share of what is `missing`; noise, the factor's own error and that are joined as squares. Signed
+    numbers may lack as much on either side.
     """
-    if math.isinf(anchor.high):  # the totals are too small for a factor: any group may have lost all that was cut
-        most = anchor.cut_most if math.isfinite(anchor.cut_most) else np.abs(kept)
-        return kept - noise[0] - most - other, kept + noise[1] + most + other
-    # where no factor was measured, a group may still have lost what is foreseen
-    factor, lost = anchor.foreseen, 0.0 if is_whole else anchor.foreseen - 1
-    more = math.hypot(anchor.high - float(anchor.factor), lost_more(1 / factor, anchor.alone) * lost)
-    aside = np.hypot(lost * hidden, other)
-
-    def outer(sign: int, reach: Floats) -> Floats:
-        ahead = sign * kept
-        far = largest_products(ahead, reach, factor, more)
-        if is_whole:
-            middle, near = factor * ahead, largest_products(ahead, reach, factor, anchor.low - factor)
-        else:
-            middle, near = np.where(ahead > 0, factor * ahead, ahead), ahead + reach
-        return np.asarray(sign * (middle + np.hypot(np.maximum(far, near) - middle, aside)))
-
-    return outer(-1, noise[0]), outer(1, noise[1])
-
-
-def largest_products(kept: Floats, reach: Floats, factor: float, off: float) -> Floats:
-    """Return the largest (kept + a·reach)·(factor + b·off) of all a and b that are not negative, with a² + b² = 1."""
-    found = np.full_like(kept, -math.inf)
-    for angle in np.linspace(0.0, math.pi / 2, ANGLES).tolist():
-        found = np.maximum(found, (kept + math.cos(angle) * reach) * (factor + math.sin(angle) * off))
-    return found
-
-
-def _hidden(index: int, cells: _Cells, kept: Floats) -> float:
-    """Return how much more the groups have in absolute steps than in sum, on average: 0 where signs never differ."""
-    totals = cells.anchors[index].totals
-    if never_negative(cells.plan, index) or totals is None or cells.plan.threshold is not None or not len(kept):
-        return 0.0
-    return max(0.0, totals.kept - float(np.abs(kept).sum())) / len(kept)
+    factor = float(anchor.factor)
+    off = np.abs(kept) * (anchor.high - factor) if math.isfinite(anchor.high) else 0.0
+    put_back = np.abs(kept) * (factor - 1)
+    lacks = np.maximum(most_of_groups(shares) * missing - put_back, 0.0)
+    far = np.sqrt((factor * noise) ** 2 + off**2 + lacks**2)
+    low = np.minimum(kept - noise, factor * kept - (far if is_signed else 0.0))
+    return low, np.maximum(factor * kept + far, kept + noise)
 
 
 def _between(name: str, values: Wholes, low: Floats, high: Floats, column: Measured | None) -> NoisyColumn:
@@ -277,8 +202,7 @@ class _Means:
     kept: Floats  # the mean of what was kept; 0 where there are too few rows
     known: Flags  # whether there are enough rows for their noise
     noise: Floats
-    shift: float  # what is added to every group's mean
-    other: Floats  # how far off it may be beside the noise: shift and spread
+    missing: Floats  # how far off it may be because of what is missing
 
 
 def _means(index: int, cells: _Cells) -> _Means:
@@ -295,9 +219,9 @@ def _means(index: int, cells: _Cells) -> _Means:
     for _ in range(NARROWINGS):
         noise = cells.pair_bounds(index, counting, size) / safe
         size = np.minimum(size, np.abs(kept) + noise)
-    shift = _shift(index, counting, cells)
-    moved = _moved(index, counting, cells, np.maximum(safe, reach), shift)
-    return _Means(rows, kept, known, noise, shift.made, np.hypot(shift.most, moved))
+    missing = [most_missing(cells.vector(each), cells.anchors[each]) for each in (index, counting)]
+    lacks = most_of_groups(cells.shares(counting)) * (missing[0] + np.abs(kept) * missing[1])
+    return _Means(rows, kept, known, noise, PART_OF_MEAN * lacks / np.maximum(safe, reach))
 
 
 def _counting(index: int, cells: _Cells) -> int:
@@ -307,88 +231,11 @@ def _counting(index: int, cells: _Cells) -> int:
     return counting
 
 
-@dataclass(frozen=True)
-class _Shift:
-    """How far the mean of the whole table is from that of what was kept of it, in steps."""
-
-    made: float = 0.0  # what all means are shifted by
-    measured: float = 0.0
-    off: float = 0.0  # how far off the measured one may be
-
-    @property
-    def most(self) -> float:
-        """How far a group may be off where it is shifted as all are, though it should be not at all, or by twice."""
-        return math.hypot(self.measured, self.off)
-
-
-def _shift(index: int, counting: int, cells: _Cells) -> _Shift:
-    """Return the mean of the whole table less the mean of what was kept of it, and how far off that may be."""
-    sums, rows = cells.anchors[index].totals, cells.anchors[counting].totals
-    if sums is None:
-        return _Shift()
-    if rows is None:
-        return _shift_by_facts(sums, index, counting, cells)
-    release, per_step = _totals_noise(counting, cells)
-    least = FLOOR_SCALES * float(release.scale / per_step)
-    kept_rows = max(rows.kept, least)
-    all_rows = kept_rows + max(rows.cut, 0.0)
-    whole, kept = (sums.kept + sums.cut) / all_rows, sums.kept / kept_rows
-    # what each of the four noises moves it by, to first order
-    slopes = [1 / all_rows - 1 / kept_rows, 1 / all_rows, kept / kept_rows - whole / all_rows, whole / all_rows]
-    noises = [_totals_noise(each, cells) for each in (index, index, counting, counting)]
-    off = noise_bounds(noises, np.abs(np.array([slopes])), cells.confidence)
-    return _Shift(whole - kept, whole - kept, float(off[0]))
-
-
-def _shift_by_facts(sums: Totals, index: int, counting: int, cells: _Cells) -> _Shift:
-    """Return the shift where the sums have totals and the rows have none: which share of them was cut, facts foretell.
-
-    A shift that may as well be none is not made, and neither is one from totals whose tail is below the tail cap: what
-    people have beyond it is missing from what was cut, always on one side. It is in the bars either way.
-    """
-    of_sums, of_rows = cells.vector(index).outlook, cells.vector(counting).outlook
-    if of_sums is None or of_rows is None or of_rows.mass <= 0:
-        return _Shift()
-    share = 1 - min(max(of_rows.kept, 0.0), 1.0)
-    seen = float(np.sum(cells.steps(counting)))
-    kept = float(np.sum(cells.steps(index))) / max(seen, 1.0)
-    # where all groups are shown, they tell how many rows there are, better than facts do
-    listed = cells.plan.threshold is None and 0 < share < 1 and seen > 0
-    all_rows = max(seen / (1 - share), 1.0) if listed else of_rows.mass
-    measured = sums.cut / all_rows - share * kept
-    off = math.hypot(sums.error / all_rows, of_sums.beyond_totals / all_rows, FORETOLD_OFF * share * kept)
-    is_made = abs(measured) > off
-    if of_sums.beyond_totals > 0:
-        is_made = abs(measured) > SURELY * off and sums.cut * measured > 0
-    return _Shift(measured if is_made else 0.0, measured, off)
-
-
-def _totals_noise(index: int, cells: _Cells) -> tuple[NoisyRelease, Fraction]:
-    """Return the release of a vector's totals, and how many of its units a step is."""
-    place = totals_index(cells.plan, index)
-    if place is None:
-        raise ValueError("this vector has no totals")
-    vector = cells.vector(index)
-    return cells.plan.totals[place], fine_per_step(vector) / 2**vector.tail_shift
-
-
-def _moved(index: int, counting: int, cells: _Cells, rows: Floats, shift: _Shift) -> Floats:
-    """Return how far from the others a group's mean may have been moved, from what was kept of its rows."""
-    of_rows = cells.vector(counting).outlook
-    if of_rows is None:
-        return np.zeros_like(rows)
-    all_rows = rows / min(max(of_rows.kept, 1 / FACTOR_MOST), 1.0)
-    measured = None if cells.anchors[index].totals is None else shift.most
-    return moved_by_scaling(
-        cells.vector(index), cells.vector(counting), all_rows, measured, by_luck=bool(cells.plan.keys)
-    )
-
-
 def _mean(output: Mean, cells: _Cells) -> NoisyColumn:
     column, found = cells.plan.measured[output.column], _means(output.release, cells)
     step, centre = float(column.step), _centre(cells.vector(output.release), column)
-    middle = (centre + found.kept + found.shift) * step
-    half = np.sqrt(found.noise**2 + found.other**2) * step + float(column.off)
+    middle = (centre + found.kept) * step
+    half = np.hypot(found.noise, found.missing) * step + float(column.off)
     low, high = middle - half, middle + half
     least, most = _declared(column)
     if least is not None and most is not None:
@@ -412,15 +259,16 @@ def _declared(column: Measured) -> tuple[float | None, float | None]:
 
 
 def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
-    """Return count times mean: the factor times (centre + shift) times the rows, and the factor times the sums."""
+    """Return count times mean: the factor times the centre times the rows, and the factor times the sums."""
     index, column = output.release, cells.plan.measured[output.column]
     counting = _counting(index, cells)
-    anchor, found = cells.anchors[counting], _means(index, cells)
-    factor, about = float(anchor.factor), _centre(cells.vector(index), column) + found.shift
-    kept = cells.steps(index) + about * found.rows
-    noise = cells.pair_bounds(index, counting, np.full(len(kept), abs(about)))
-    rows = factor * np.maximum(found.rows, 0.0)
-    rounded = rows * float(column.off / column.step)
-    low, high = corrected_ends(kept, (noise, noise), anchor, other=rows * found.other)
-    values = wholes([int(each) for each in np.rint(factor * kept).tolist()])
+    anchor, about = cells.anchors[counting], _centre(cells.vector(index), column)
+    rows = cells.steps(counting)
+    kept = cells.steps(index) + about * rows
+    noise = cells.pair_bounds(index, counting, np.full(len(kept), float(abs(about))))
+    missing = most_missing(cells.vector(index), cells.anchors[index])
+    missing += abs(about) * most_missing(cells.vector(counting), anchor)
+    rounded = float(anchor.factor) * np.maximum(rows, 0.0) * float(column.off / column.step)
+    low, high = corrected_ends(kept, noise, anchor, missing, cells.shares(counting), is_signed=column.low < 0)
+    values = wholes([int(each) for each in np.rint(float(anchor.factor) * kept).tolist()])
     return _between(output.name, values, low - rounded, high + rounded, column)

@@ -2,8 +2,8 @@
 
 At the true mean m and variance v of what was kept, the sum of (x - m)² - v over it is 0. On the noisy numbers the same
 sum is one weighted sum of three noises. So an interval keeps every v for which that sum is within its bound, for some
-mean that is possible (Fieller); a covariance has four noises. What was scaled away is not measured: the share of it
-that learned facts foretell is in the interval by convention (docs/proofs/corrected.md).
+mean that is possible (Fieller); a covariance has four noises. What people have beyond the
+caps is not measured: as much of it as is foreseen is in the interval by convention (`missing.py`).
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,8 @@ from typing import TypeGuard, assert_never
 
 import numpy as np
 
-from tacit.answer.anchors import fine_per_step
+from tacit.answer.anchors import Anchor, fine_per_step
+from tacit.answer.missing import PART_OF_VARIANCE, most_missing, most_of_groups, shares_of
 from tacit.answer.moments import NoisyColumn, Span
 from tacit.answer.noise_sums import law_bound
 from tacit.answer.scaled_columns import noise_bounds
@@ -27,8 +28,6 @@ NARROWINGS = 4
 # correlation needs, the rest being its two variances'.
 MEANS_SHARE = Fraction(1, 10)
 COVARIANCE_SHARE = Fraction(1, 2)
-# No less is taken to be kept of rows, so that intervals stay finite.
-KEPT_LEAST = 1e-9
 
 
 def is_scaled_moment(output: PlannedOutput, plan: Plan) -> TypeGuard[ScaledMoment]:
@@ -78,11 +77,9 @@ class _Moments:
         rows = self._safe_rows(counting)
         value = self._amount(index) / rows - means[0].value * means[-1].value
         off, more = self._at(1 - MEANS_SHARE)._noise(index, means, value), _farthest(means[0]) * _farthest(means[-1])
-        lost = self._lost(index, counting, value) + self._rounded(index, means)
-        # scaling lowers squares: what was cut of people who were not seen is missing above; of products on either side
-        unseen = self._unseen(index, counting)
-        low = value - (np.hypot(off, lost) if is_square else np.hypot(off + more, lost + unseen))
-        high = value + np.hypot(off + more, lost + unseen)
+        lacks, rounded = self._lacks(index, means, value), self._rounded(index, means)
+        low = value - np.hypot(off if is_square else off + more, lacks[0]) - rounded
+        high = value + np.hypot(off + more, lacks[1]) + rounded
         ends = [np.maximum(each, 0.0) if is_square else each for each in (value, low, high)]
         return Span(*ends)
 
@@ -148,27 +145,24 @@ class _Moments:
             low, high = np.maximum(low, value - more - off), np.minimum(high, value + more + off)
         return np.asarray(off)
 
-    def _lost(self, index: int, counting: int, value: Floats) -> Floats:
-        """Return how far a group may have been moved by scaling beside its noise: nothing without GROUP BY.
+    def _lacks(self, index: int, means: Sequence[Span], value: Floats) -> tuple[Floats, Floats]:
+        """Return how far below and above a group's spread may be because of what people have beyond their caps.
 
-        Facts foretell how much more of the products than of the rows is scaled away; that may be any group's.
+        Missing squares lower a variance, and missing sums or rows raise it; a covariance goes either way.
         """
-        products, rows = self._vector(index).outlook, self._vector(counting).outlook
-        if products is None or rows is None or not self.plan.keys or rows.mass <= 0:
-            return np.zeros_like(value)
-        lost = abs(1 - min(max(products.kept, 0.0), 1.0) / max(min(rows.kept, 1.0), KEPT_LEAST))
-        one, two = self._factors(index)
-        size = (
-            np.maximum(value, 0.0) if one == two else np.full_like(value, products.mass / rows.mass * self._step(index))
-        )
-        return lost * size
+        (one, two), counting = self._factors(index), self.counting(index)
+        parts = most_of_groups(shares_of(self._amount(counting), self._reach(counting))) / self._safe_rows(counting)
+        missing = {each: self._missing(each) for each in (index, one, two, counting)}
+        sizes = np.abs(means[0].value), np.abs(means[-1].value)
+        products = PART_OF_VARIANCE * parts * missing[index]
+        others = sizes[1] * missing[one] + sizes[0] * missing[two]
+        others = others + np.abs(value - sizes[0] * sizes[1]) * missing[counting]
+        others = PART_OF_VARIANCE * parts * others
+        return (others, products) if one == two else (products + others, products + others)
 
-    def _unseen(self, index: int, counting: int) -> float:
-        """Return how much people near the tail cap may add to a mean product who are too few for the facts to tell."""
-        products, rows = self._vector(index).outlook, self._vector(counting).outlook
-        if products is None or rows is None or not self.plan.keys or rows.mass <= 0:
-            return 0.0
-        return products.unseen_cut / rows.mass * self._step(index)
+    def _missing(self, index: int) -> float:
+        """Return how much all groups lack together at most, in the unit of the column."""
+        return most_missing(self._vector(index), Anchor()) * float(self._exact_step(index))
 
     def _rounded(self, index: int, means: Sequence[Span]) -> Floats:
         """Return how far rounding to grids may have moved the mean product."""

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from tacit.answer.answer import Answer
-from tacit.answer.text import cell_text, closing_lines, html_lines
+from tacit.answer.text import cell_text, html_lines
+from tacit.answer.words.below_answer import closing_lines
 from tacit.errors import printable
 
 VAGUE = "too vague"

@@ -8,9 +8,10 @@ import json
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
-from math import ceil, floor, log10
+from math import ceil, floor, inf, log10
 from typing import TYPE_CHECKING, Any
 
+from tacit.answer.words.below_answer import MORE, closing_lines
 from tacit.errors import printable
 
 if TYPE_CHECKING:
@@ -19,43 +20,70 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 60
 
 
-def text_table(answer: Answer) -> str:
-    """Return the answer as a plain-text table with its closing lines."""
+def text_table(answer: Answer, more: str = MORE) -> str:
+    """Return the answer as a plain-text table with the lines below it; `more` is where to read the details."""
+    return "\n".join([*_table(answer), *closing_lines(answer, more)]).strip("\n")
+
+
+def details_text(answer: Answer) -> str:
+    """Return the answer with all digits, its exact cost, and every fact about it, a line each."""
+    facts = answer.facts
+    lines = [
+        f"Spent: {facts.loss['text']}. Meaning: {facts.loss['meaning']}.",
+        *([f"Left: {facts.left['text']}."] if facts.left else []),
+        f"Protected: {facts.unit}; neighbouring tables: {facts.neighbours}.",
+        f"Answered from version {facts.version}{_entry(facts)}.",
+        f"Confidence of each interval: {float(facts.confidence) * 100:g} %.",
+        *facts.notes,
+    ]
+    return "\n".join([*_table(answer, whole=True), *map(printable, lines)]).strip("\n")
+
+
+def _entry(facts: AnswerInfo) -> str:
+    number, time = facts.receipt.get("entry"), str(facts.receipt.get("time", ""))[:16].replace("T", " ")
+    return (f" at {time} UTC" if time else "") + (f" (ledger entry {number})" if number else "")
+
+
+def _table(answer: Answer, *, whole: bool = False) -> list[str]:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    head, body = cells(answer)
+    head, body = cells(answer, ROWS_SHOWN, whole=whole)
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for name, right in head:
         table.add_column(Text(name), justify="right" if right else "left", no_wrap=True)
-    for row in body[:ROWS_SHOWN]:
+    for row in body:
         table.add_row(*[Text(cell) for cell in row])
     out = io.StringIO()
-    width = sum(
-        max([len(name), *[len(row[place]) for row in body[:ROWS_SHOWN]]]) + 3 for place, (name, _) in enumerate(head)
-    )
+    width = sum(max([len(name), *[len(row[place]) for row in body]]) + 3 for place, (name, _) in enumerate(head))
     # in a notebook too the text is returned, not pushed to the screen
     Console(file=out, width=max(80, width), color_system=None, force_jupyter=False).print(table)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    if len(body) > ROWS_SHOWN:
-        lines.append(f"… and {len(body) - ROWS_SHOWN} more rows")
-    return "\n".join([*lines, *closing_lines(answer)]).strip("\n")
+    if len(answer) > ROWS_SHOWN:
+        lines.append(f"… and {len(answer) - ROWS_SHOWN} more rows")
+    return lines
 
 
-# What a ledger keeps of an answer for people to read: so many rows, and so much of a cell.
+# What a ledger keeps of an answer for people to read: so many rows, and so much of a cell. All noisy integers are kept
+# beside it.
 ROWS_KEPT = 1000
 CELL_KEPT = 200
 
 
 def kept_text(answer: Answer) -> str:
-    """Return the shown columns and cells of an answer, the ± among them, as a text that `kept_lines` reads."""
-    head, body = cells(answer)
-    rows = [[cell[:CELL_KEPT] for cell in row] for row in body[:ROWS_KEPT]]
+    """Return the columns and cells of an answer with all digits, the ± among them, its cost and its lines, as JSON.
+
+    `kept_lines` and `kept_answer` read it.
+    """
+    head, body = cells(answer, ROWS_KEPT, whole=True)
+    rows = [[cell[:CELL_KEPT] for cell in row] for row in body]
     columns = [[name[:CELL_KEPT], right] for name, right in head]
-    more = max(0, len(body) - ROWS_KEPT)
-    return json.dumps({"columns": columns, "rows": rows, "more": more}, ensure_ascii=False, separators=(",", ":"))
+    kept = {"columns": columns, "rows": rows, "more": max(0, len(answer) - ROWS_KEPT)}
+    facts = answer.facts
+    kept |= {"loss": dict(facts.loss), "notes": list(facts.notes), "reading": facts.reading, "advice": facts.advice}
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"))
 
 
 def kept_lines(text: str) -> list[str]:
@@ -70,20 +98,20 @@ def kept_lines(text: str) -> list[str]:
         return "   ".join(cell.rjust(width) if right else cell.ljust(width) for cell, width, (_, right) in placed)
 
     lines = [line([printable(name) for name, _ in columns]), *map(line, cut)]
-    more = [f"… and {int(kept['more']):,} more rows"] if kept["more"] else []
+    more = [f"… and {int(kept['more']):,} more rows, which are kept as numbers, not as text"] if kept["more"] else []
     return [*(each.rstrip() for each in lines), *more]
 
 
 def html_table(answer: Answer) -> str:
     """Return the answer as an HTML table, every cell escaped."""
-    head, body = cells(answer)
+    head, body = cells(answer, ROWS_SHOWN)
     sides = [f' style="text-align: {"right" if right else "left"}"' for _, right in head]
     names = "".join(f"<th{side}>{html.escape(name)}</th>" for (name, _), side in zip(head, sides, strict=True))
     rows = "".join(
         "<tr>" + "".join(f"<td{side}>{html.escape(cell)}</td>" for cell, side in zip(row, sides, strict=True)) + "</tr>"
-        for row in body[:ROWS_SHOWN]
+        for row in body
     )
-    hidden = [f"… and {len(body) - ROWS_SHOWN} more rows"] if len(body) > ROWS_SHOWN else []
+    hidden = [f"… and {len(answer) - ROWS_SHOWN} more rows"] if len(answer) > ROWS_SHOWN else []
     closing = "<br>".join(html.escape(line) for line in (*hidden, *closing_lines(answer)))
     return f"<table><thead><tr>{names}</tr></thead><tbody>{rows}</tbody></table><p>{closing}</p>"
 
@@ -93,43 +121,27 @@ def html_lines(text: str) -> str:
     return f'<pre style="white-space: pre-wrap">{html.escape(text)}</pre>'
 
 
-def closing_lines(answer: Answer) -> list[str]:
-    """Return what the answer cost and promises."""
-    facts = answer.facts
-    spent = f"free: {_answered(facts)}" if facts.free else f"spent {facts.loss['text']}"
-    lines = [f"{spent}; left: {facts.left['text']}", f"protected: {facts.unit}; neighbours: {facts.neighbours}"]
-    if facts.free and facts.has_changed:
-        later = facts.version + 1
-        lines.append(
-            f"The source was written since, and this is from before: declare version={later} (--version {later}, or in "
-            "the tacit.toml) to ask the new rows."
-        )
-    if not facts.durable:
-        lines.append("trying out: nothing is kept, so the budget protects nobody once this process ends.")
-    return [printable(line) for line in (*lines, *facts.notes)]
+def cells(
+    answer: Answer, most: int | None = None, *, whole: bool = False
+) -> tuple[list[tuple[str, bool]], list[list[str]]]:
+    """Return the shown columns (name, whether right-aligned) and the cells of the first `most` rows as text.
 
-
-def _answered(facts: AnswerInfo) -> str:
-    """Return when it was answered and from which version of the table; an answer without a receipt has no time."""
-    if facts.is_public:
-        return "all of it is public"
-    time = str(facts.receipt.get("time", ""))[:16].replace("T", " ")
-    return f"answered {time} UTC, from version {facts.version}" if time else "this question was already answered"
-
-
-def cells(answer: Answer) -> tuple[list[tuple[str, bool]], list[list[str]]]:
-    """Return the shown columns (name, whether right-aligned) and every row's cells as text."""
+    `None` is all rows; `whole` keeps digits that an interval does not support. One cell takes about as long as the
+    kernel needs for a hundred rows of the table.
+    """
+    rows = answer.rows[:most]
     percent = f"{float(answer.facts.confidence) * 100:g} %"
     head: list[tuple[str, bool]] = []
     columns: list[list[str]] = []
     for name in answer.columns:
         if name not in answer.aggregates:
             head.append((key_text(name), False))
-            columns.append([key_text(row[name]) for row in answer.rows])
+            columns.append([key_text(row[name]) for row in rows])
             continue
         head.append((key_text(name), True))
         head.append((f"± {percent}", True))
-        shown = [_value_and_bar(row[name], row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
+        low, high = f"{name}_low", f"{name}_high"
+        shown = [_value_and_bar(row[name], row[low], row[high], whole=whole) for row in rows]
         if answer.kinds.get(name) == "computed":  # NULL as the expression says, and no want of people
             shown = [(value, "" if value == "–" else bar) for value, bar in shown]
         columns.append([value for value, _ in shown])
@@ -141,6 +153,8 @@ def key_text(value: Any) -> str:
     """Return a key for people; NULL is written as NULL."""
     if value is None:
         return "NULL"
+    if type(value) is int:
+        return str(value)
     if isinstance(value, datetime | date):
         return value.isoformat(sep=" ") if isinstance(value, datetime) else value.isoformat()
     if isinstance(value, Fraction):
@@ -148,26 +162,27 @@ def key_text(value: Any) -> str:
     return printable(str(value).replace("\r\n", "⏎").replace("\n", "⏎").replace("\r", "⏎"))
 
 
-def _value_and_bar(value: Any, low: Any, high: Any) -> tuple[str, str]:
+def _value_and_bar(value: Any, low: Any, high: Any, *, whole: bool = False) -> tuple[str, str]:
+    """Return a number with the digits that its interval supports, and the interval; `whole` keeps all of a whole one.
+
+    >>> _value_and_bar(62_247, 53_247, 71_247), _value_and_bar(58_821, 58_368, 59_520)
+    (('62,000', '9,000'), ('58,800', '58,300 … 59,600'))
+    """
     if value is None:
         return "–", "not enough people"
     if low is None or high is None:
-        return _number_text(value, _digits(abs(value) / 100)), "not known"
-    digits = _digits(max(high - value, value - low))
-    number = _number_text(value, digits)
-    if abs((high - value) - (value - low)) <= 1e-9 * max(abs(high - low), 1e-300):
-        return number, _number_text(_outwards(high - value, digits, ceil), digits)
-    ends = _outwards(low, digits, floor), _outwards(high, digits, ceil)
-    return number, " … ".join(_number_text(end, digits) for end in ends)
-
-
-def _outwards(end: Any, digits: int, to_whole: Callable[[float], int]) -> Any:
-    """Return an end rounded outwards to this many decimals; an excess of a float's last bits is ignored."""
-    if isinstance(end, int) or abs(end) >= 2.0**53:
-        return end
-    scaled = end * 10.0**digits
-    nearest = round(scaled)
-    return (nearest if abs(scaled - nearest) <= 1e-9 * max(abs(scaled), 1.0) else to_whole(scaled)) / 10.0**digits
+        return _text(value, _last_digit(abs(value) / 100, two_from=inf), round), "not known"
+    above, below = high - value, value - low
+    power = _last_digit((above + below) / 2)
+    if whole:
+        power = 0 if isinstance(value, int) else _last_digit(max(above, below), two_from=inf)
+    else:
+        while power > LEAST_POWER and not _stands(value, low, high, power):
+            power -= 1
+    number = _text(value, power, round)
+    if abs(above - below) <= 1e-9 * (abs(high - low) or 1e-300):
+        return number, _text(above, power, ceil)
+    return number, f"{_text(low, power, floor)} … {_text(high, power, ceil)}"
 
 
 def cell_text(value: Any, low: Any, high: Any) -> str:
@@ -178,12 +193,41 @@ def cell_text(value: Any, low: Any, high: Any) -> str:
     return f"{number}  ({bar})" if "…" in bar else f"{number} ± {bar}"
 
 
-def _digits(bar: float) -> int:
-    """Return how many decimals to show so that the bar has two digits that count."""
-    if bar <= 0:
-        return 6
-    return min(max(1 - floor(log10(bar)), 0), 12)
+# The last digit of a number that is printed at most: the twelfth decimal.
+LEAST_POWER = -12
+# An interval has two digits if it begins with 1, 2 or 3.5 and less; otherwise one says about as much.
+TWO_DIGITS_TO = 3.55
 
 
-def _number_text(value: Any, digits: int) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}f}"
+def _last_digit(half: float, two_from: float = TWO_DIGITS_TO) -> int:
+    """Return the power of ten of the last digit that an interval of this half-width supports."""
+    if half <= 0:
+        return -6
+    if half == inf:
+        return 0
+    power = floor(log10(half))
+    return max(power - (half < two_from * 10.0**power), LEAST_POWER)
+
+
+def _stands(value: Any, low: Any, high: Any, power: int) -> bool:
+    """Whether a number that is rounded at this digit is still within its interval, and not 0 unless it was."""
+    rounded = _rounded(value, power, round)
+    return bool(low <= rounded <= high and (rounded or not value))
+
+
+def _rounded(value: Any, power: int, to_whole: Callable[[Any], int]) -> Any:
+    """Return a number rounded at this power of ten; an excess of a float's last bits is ignored."""
+    if isinstance(value, int):
+        return value if power <= 0 else to_whole(Fraction(value, 10**power)) * 10**power
+    if not -(2.0**53) < value < 2.0**53:
+        return value
+    scaled = float(value) * 10.0**-power
+    nearest = round(scaled)
+    off, size = scaled - nearest, 1e-9 * abs(scaled)
+    is_whole = -size <= off <= size or -1e-9 <= off <= 1e-9
+    return (nearest if is_whole else to_whole(scaled)) / 10.0**-power
+
+
+def _text(value: Any, power: int, to_whole: Callable[[Any], int]) -> str:
+    rounded = _rounded(value, power, to_whole)
+    return f"{rounded:,}" if isinstance(rounded, int) else f"{rounded:,.{max(-power, 0)}f}"

@@ -29,8 +29,8 @@ from tacit.query import ADDED_UP_MOST
 from tacit.release import NoisyTable
 
 ADDED_UP = (
-    "Totals of {names} and the rows below them are made to agree: each is estimated from all levels. Rows with other"
-    " keys than the listed ones are in none of them."
+    "Totals of {names} and the rows below them are made to agree: each is estimated from all levels, and cut at what"
+    " is possible. Rows with other keys than the listed ones are in none of them."
 )
 LEFT_ALONE = "Totals have noise of their own and do not add up: groups that are not listed may be missing below them."
 

@@ -1,6 +1,6 @@
 """The answer to a compound question: the rows of all its levels and branches as one table. Post-processing only."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -13,16 +13,16 @@ from tacit.answer.answer import (
     View,
     answer_of,
     computed_view,
-    question_notes,
     released_view,
-    unknown_notes,
 )
-from tacit.answer.bounds_words import bounds_lines
-from tacit.answer.columns import column_type, noisy_columns
+from tacit.answer.columns import column_type, noisy_columns, uncut_columns
 from tacit.answer.consistency import CONSISTENT, made_consistent
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.moments import NoisyColumn
+from tacit.answer.possible import cut_to_possible, parts_of_outputs
 from tacit.answer.totals import ADDED_UP, LEFT_ALONE, Level, added_up
+from tacit.answer.words.below_answer import advice_of, is_picked, joined, question_notes, reading_of
+from tacit.answer.words.bounds_words import bounds_lines
 from tacit.plan import Plan, PlannedOutput
 from tacit.query import Aside, Compound, PostProcessing, apply_postprocessing, grouping_name, picks_by_noise
 from tacit.release import NoisyTable
@@ -58,22 +58,28 @@ def make_compound_answer(
     facts: AnswerInfo,
     *,
     consistent: bool = False,
-    notices: tuple[str, ...] = (),
-    certify: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Answer:
     """Return the rows of all branches, after what is asked of all of them."""
     views = [_branch_view(each, facts.confidence, consistent=consistent) for each in released]
     view = views[0] if len(views) == 1 else _union(compound, views)
     notes = [note for each in released for note in _notes(each, facts.confidence, alone=len(released) == 1)]
     notes += [note for each in views for note in each.notes]
-    notes += unknown_notes(view)
-    if len(views) > 1 and picks_by_noise(compound.after, list(view.kinds)):
-        notes += question_notes(released[0].plans[0], replace(compound.after, windows=()))
-    closing = (*dict.fromkeys(notes), *facts.notes, *((CONSISTENT,) if consistent else ()), *notices)
-    bounds = [bounds_record(*both, facts.confidence) for each in released for both in (*_both(each), *_beside(each))]
-    stated = replace(facts, notes=closing, bounds={"parts": bounds} if any(bounds) else {})
+    parts = [both for each in released for both in (*_both(each), *_beside(each))]
+    bounds = [bounds_record(*both, facts.confidence) for both in parts]
+    plans = [plan for plan, _ in parts]
+    picked = any(is_picked(plan, each.after) for each in released for plan in each.plans)
+    picked = picked or (len(views) > 1 and picks_by_noise(compound.after, list(view.kinds)))
+    levels = tuple(dict.fromkeys(level for each in views for level in each.lower_levels))
+    read = replace(view, lower_levels=levels)
+    stated = replace(
+        facts,
+        notes=(*dict.fromkeys(notes), *((CONSISTENT,) if consistent else ()), *facts.notes),
+        reading=reading_of(list(zip(plans, bounds, strict=True)), read, facts.confidence, picked=picked),
+        advice=joined([*advice_of(plans, view), facts.advice]),
+        bounds={"parts": bounds} if any(bounds) else {},
+    )
     columns = tuple(name for name, _ in compound.columns) or tuple(each.name for each in released[0].after.shown)
-    return answer_of(view, columns, stated, certify)
+    return answer_of(view, columns, stated)
 
 
 def _both(branch: BranchRelease) -> list[tuple[Plan, NoisyTable]]:
@@ -92,10 +98,11 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
     names: list[str] = []
 
     def of_levels(level: Fraction) -> list[list[NoisyColumn]]:
-        found = [noisy_columns(plan, noisy, level) for plan, noisy in both]
+        found = [uncut_columns(plan, noisy, level) for plan, noisy in both]
         if branch.adds_up:
             found, agreed = added_up(levels, found, level)
             names[:] = agreed
+        found = [cut_to_possible(plan, each) for (plan, _), each in zip(both, found, strict=True)]
         if not consistent:
             return found
         return [made_consistent(plan, each) for (plan, _), each in zip(both, found, strict=True)]
@@ -114,7 +121,8 @@ def _branch_view(branch: BranchRelease, confidence: Fraction, *, consistent: boo
     outputs = [output.name for output in branch.plans[0].outputs]
     outputs += [column.name for column, _ in _numbers(branch, confidence)]
     if branch.after.shown:
-        view = computed_view(outputs, branch.after, released, columns_at, confidence)
+        parts = parts_of_outputs(branch.plans[0])
+        view = computed_view(outputs, branch.after, released, columns_at, confidence, parts)
     else:
         view = replace(released, rows=apply_postprocessing(released.rows, branch.after))
     if branch.is_plain:
@@ -164,7 +172,7 @@ def _with_asides(branch: BranchRelease, view: View, confidence: Fraction) -> Vie
 
 def _modes(level: NoisyTable, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[Any]:
     """Return for each group of a level the value with the largest noisy count in it; None where none is shown."""
-    (counts,) = noisy_columns(plan, noisy, confidence)
+    (counts,) = uncut_columns(plan, noisy, confidence)
     best: dict[Any, tuple[Any, Any]] = {}
     for (*group, value), count in zip(noisy.keys, counts.values, strict=True):
         known = best.get(tuple(group))
@@ -230,7 +238,7 @@ def _kind(at: int, views: Sequence[View]) -> str:
 
 
 def _notes(branch: BranchRelease, confidence: Fraction, *, alone: bool) -> list[str]:
-    """Return what is to be said of each level: once where it is the same of all."""
+    """Return the facts about each level; a fact about all of them once."""
     found: list[tuple[str, list[str]]] = []
     for level, (plan, noisy) in zip(branch.levels, _both(branch), strict=True):
         lines = [*bounds_lines(plan, bounds_record(plan, noisy, confidence)), *question_notes(plan, branch.after)]

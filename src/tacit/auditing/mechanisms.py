@@ -244,12 +244,15 @@ SUBJECTS: dict[str, Subject] = {
         Subject("gaussian", "the floats 0.0 and 1.0, on their grid", _gaussian, delta=DELTA, noise="gaussian"),
         Subject("gaussian-vector", "four integers, each moved by 1", _gaussian_vector, delta=DELTA, noise="gaussian"),
         Subject(
-            "noisy-max", "three tied counts, one of which rises", _choosing(tacit.NoisyMax, ONE_WAY), DRAWS_OF_SLOW
+            "noisy-max",
+            "three tied counts, one of which rises",
+            _choosing(tacit.NoisyMax, ONE_WAY, monotone=True),
+            DRAWS_OF_SLOW,
         ),
         Subject(
             "noisy-max-two-ways",
             "twelve tied scores, one rises and the others fall",
-            _choosing(tacit.NoisyMax, TWO_WAYS, monotone=False),
+            _choosing(tacit.NoisyMax, TWO_WAYS),
             DRAWS_OF_SLOW,
         ),
         Subject(

@@ -53,9 +53,9 @@ class MadeTables:
             rows = [*self.newcomers[name], *rows] if first else [*rows, *self.newcomers[name]]
         return pa.Table.from_pylist(rows, schema=self.schema)
 
-    def alone(self, name: str) -> pa.Table:
-        """Return the table of one newcomer and nobody else."""
-        return pa.Table.from_pylist(list(self.newcomers[name]), schema=self.schema)
+    def alone(self, name: str | None) -> pa.Table:
+        """Return the table of one newcomer without the crowd, or without a name the table of no rows."""
+        return pa.Table.from_pylist([] if name is None else list(self.newcomers[name]), schema=self.schema)
 
 
 def make_tables(declaration: Declaration, query: Query) -> MadeTables:

@@ -23,7 +23,7 @@ from tacit.auditing.replay import (
     trace_all_and_alone,
 )
 from tacit.auditing.result import AuditResult
-from tacit.errors import json_text
+from tacit.errors import InvalidParameter, json_text
 from tacit.exact import ExactTable
 from tacit.plan import Plan
 from tacit.privacy import Number, confidence_meaning, whole
@@ -93,6 +93,11 @@ def audit_question(
     >>> tacit.audit_question(table.count(), epsilon=1, draws=2_000).violated
     False
     """
+    if not (hasattr(question, "plan") and hasattr(question, "query")):
+        raise InvalidParameter(
+            f"an audit is of a question, not of a {type(question).__name__}"
+            "\nhint: tacit.audit_question(table.count(), epsilon=1)"
+        )
     plan = question.plan(epsilon, delta, noise=noise).only_plan
     return audit_plan(
         plan, question.session.declaration, question.query, draws=draws, confidence=confidence_meaning(confidence)

@@ -7,7 +7,7 @@ shapes, errors and logs must be equal, and exact sums, values and counts must li
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,14 +97,15 @@ class Replay:
     __repr__ = __str__
 
 
-Traces = Mapping[str | None, Trace]  # by newcomer; None: the crowd alone
+Traces = Mapping[str | None, Trace]  # by newcomer; None: without any
 
 
 def trace_all_and_alone(plan: Plan, declaration: Declaration, made: MadeTables) -> tuple[Traces, Traces]:
-    """Return the runs of a plan on the crowd alone and with each newcomer, and on each newcomer and nobody else."""
-    together, alone = _all_tables(made), {("alone", name): made.alone(name) for name in made.newcomers}
+    """Return the runs of a plan on the crowd, with each newcomer or without; and the same without the crowd."""
+    together = _all_tables(made)
+    alone = {("alone", name): made.alone(name) for name in together}
     traces = _trace_tables(plan, declaration, {**together, **alone})
-    return {name: traces[name] for name in together}, {name: traces["alone", name] for name in made.newcomers}
+    return {name: traces[name] for name in together}, {name: traces["alone", name] for name in together}
 
 
 def _all_tables(made: MadeTables) -> dict[str | None, pa.Table]:
@@ -125,18 +126,20 @@ def replay(plan: Plan, declaration: Declaration, query: Query) -> Replay:
 def compare_traces(plan: Plan, traces: Traces, alone: Traces | None = None) -> Replay:
     """Return what differs between the runs on every pair of neighbours.
 
-    With the newcomers' runs alone, also where the others count for more or less than they do without the newcomer.
+    With the runs without the crowd, also where the others count for more or less than they do without the newcomer,
+    and whether a table of one newcomer can be told from a table of no rows.
     """
-    pairs = pairs_of(plan, traces)
     broken, most, farthest = [], 0.0, "nobody"
     if all(trace.failed for trace in traces.values()):
         broken.append("the question fails on every table, so nothing was compared")
+    pairs = [(pair_name(*pair), traces[pair[0]], traces[pair[1]]) for pair in pairs_of(plan, traces)]
     for name, own in (alone or {}).items():
-        broken += [f"{name}: {what}" for what in _others_moved(plan, traces[None], own, traces[name])]
-    for before, after in pairs:
-        name = pair_name(before, after)
-        broken += [f"{name}: {what}" for what in differences(plan, traces[before], traces[after])]
-        used = share_used(plan, traces[before], traces[after])
+        if alone is not None and name is not None:
+            broken += [f"{name}: {what}" for what in _others_moved(plan, traces[None], own, traces[name])]
+            pairs.append((f"{name}, in a table of no other rows", alone[None], own))
+    for name, before, after in pairs:
+        broken += [f"{name}: {what}" for what in differences(plan, before, after)]
+        used = share_used(plan, before, after)
         if used > most:
             most, farthest = used, name
     return Replay(len(pairs), tuple(broken), farthest, most)
@@ -186,22 +189,33 @@ def differences(plan: Plan, before: Trace, after: Trace) -> list[str]:
         found.append("the log differs")
     if before.exact is None or after.exact is None or before.noisy is None or after.noisy is None:
         return found
-    if plan.public_keys is not None:
-        if list(before.exact.keys) != list(after.exact.keys):
-            found.append("the public groups differ")
-        if plan.choice is None and _shape(before.noisy) != _shape(after.noisy):
-            found.append("the shape of the answer differs")
-    for place, each in enumerate(plan.releases):
-        cells = [cells_of(plan, trace.exact, place) for trace in (before, after) if trace.exact is not None]
-        found += [f"release {place}: {what}" for what in beyond(cells[0], cells[1], each.sensitivity)]
-    for each in plan.totals:
-        one, other = _totals(each, plan, before.exact), _totals(each, plan, after.exact)
-        found += [f"totals of what was kept and cut: {what}" for what in beyond(one, other, each.sensitivity)]
+    if plan.public_keys is not None and plan.choice is None and _shape(before.noisy) != _shape(after.noisy):
+        found.append("the shape of the answer differs")
+    return found + exact_differences(plan, before.exact, after.exact)
+
+
+def exact_differences(plan: Plan, before: ExactTable, after: ExactTable) -> list[str]:
+    """Return where the exact tables of two neighbours are farther apart than the plan declares."""
+    found = []
+    if plan.public_keys is not None and list(before.keys) != list(after.keys):
+        found.append("the public groups differ")
+    for name, each, one, other in vectors_of(plan, before, after):
+        found += [f"{name}: {what}" for what in beyond(one, other, each.sensitivity)]
     for draw in plan.quantiles:
-        found += _values_beyond(plan, before.exact, after.exact, draw)
+        found += _values_beyond(plan, before, after, draw)
     if plan.choice is not None:
-        found += _units_beyond(before.exact, after.exact, monotone=plan.choice.monotone)
+        found += _units_beyond(before, after, monotone=plan.choice.monotone)
     return found
+
+
+def vectors_of(
+    plan: Plan, before: ExactTable, after: ExactTable
+) -> Iterator[tuple[str, NoisyRelease, dict[tuple[Any, ...], int], dict[tuple[Any, ...], int]]]:
+    """Yield each release with its name and the integers of both tables that its noise is added to."""
+    for place, each in enumerate(plan.releases):
+        yield f"release {place}", each, cells_of(plan, before, place), cells_of(plan, after, place)
+    for each in plan.totals:
+        yield "totals of what was kept and cut", each, _totals(each, plan, before), _totals(each, plan, after)
 
 
 def _others_moved(plan: Plan, crowd: Trace, own: Trace, both: Trace) -> list[str]:

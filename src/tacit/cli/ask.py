@@ -6,6 +6,8 @@ and reads no row.
 
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,7 +101,15 @@ def write_answer(answer: "Answer", options: AskOptions) -> None:
 
         pq.write_table(answer.to_arrow(), options.output)
         return
-    written = {"table": answer.__str__, "json": answer.to_json, "csv": answer.to_csv}
+    from tacit.answer import Answer, text_table
+
+    is_answer = isinstance(answer, Answer)  # public facts are a table with nothing to add
+    written: dict[str, Callable[[], str]] = {
+        "table": partial(text_table, answer, more="More: --format details") if is_answer else answer.__str__,
+        "details": answer.details if is_answer else answer.__str__,
+        "json": answer.to_json,
+        "csv": answer.to_csv,
+    }
     write_text(written[options.format](), options.output, is_data=options.format == "csv")
 
 

@@ -1,4 +1,7 @@
-"""Where a command's record is: a ledger that is here, or, with --server, the one of a server, by the same words."""
+"""Where a command's record is: a ledger that is here, or, with --server, the one of a server, by the same words.
+
+The ledger here is the one of --ledger, else the one that the tacit.toml of this folder names, else the default one.
+"""
 
 import os
 from collections.abc import Iterator
@@ -10,10 +13,19 @@ import typer
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from tacit.ledger import Ledger
     from tacit.remote import Server
 
 TOKEN = "TACIT_TOKEN"  # noqa: S105 - the variable's name
 
+LedgerPath = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="PATH",
+        help="The ledger, if not the one in tacit.toml or in $TACIT_HOME: a file, or postgresql://...",
+    ),
+]
 ServerAddress = Annotated[
     str | None,
     typer.Option(
@@ -37,13 +49,27 @@ def connected(server: str) -> "Server":
     return connect(server, token=own_token())
 
 
+def ledger_here(given: str | None) -> str | None:
+    """Return the ledger that a command uses: the given one, else that of ./tacit.toml; None is the default ledger."""
+    from tacit.tables import FILE_NAME, catalog_ledger
+
+    return catalog_ledger(FILE_NAME) if given is None else given
+
+
+@contextmanager
+def opened_here(given: str | None, *, accept: str | None = None) -> "Iterator[Ledger]":
+    """Yield the existing ledger that a command uses."""
+    from tacit.ledger import open_ledger
+
+    with open_ledger(ledger_here(given), create=False, accept=accept) as opened:
+        yield opened
+
+
 @contextmanager
 def opened_book(ledger: str | None, server: str | None) -> Iterator[Any]:
     """Yield the ledger, or the server that has the same words."""
     if server is None:
-        from tacit.ledger import open_ledger
-
-        with open_ledger(ledger, create=False) as opened:
+        with opened_here(ledger) as opened:
             yield opened
         return
     if ledger is not None:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.books import ServerAddress, connected
+from tacit.cli.books import LedgerPath, ServerAddress, connected, opened_here
+from tacit.cli.column_options import whole_number
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 
@@ -15,13 +16,6 @@ if TYPE_CHECKING:
 
 BAR = 20
 NO_TABLES = "no table that this token may ask"
-
-LedgerPath = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger", metavar="PATH", help="Where the ledger is, if not in $TACIT_HOME: a file, or postgresql://..."
-    ),
-]
 
 app = typer.Typer(rich_markup_mode="markdown", pretty_exceptions_enable=False)
 
@@ -38,9 +32,7 @@ def budget(context: typer.Context, *, ledger: LedgerPath = None, server: ServerA
             raise InvalidParameter("--server stands after the command\nhint: tacit budget grant ... --server URL")
         say("\n".join(f"{name}: left: {table.left}" for name, table in connected(server).items()) or NO_TABLES)
     elif context.invoked_subcommand is None:
-        from tacit.ledger import open_ledger
-
-        with open_ledger(ledger, create=False) as opened:
+        with opened_here(ledger) as opened:
             say(describe(opened))
 
 
@@ -56,7 +48,9 @@ def grant(
     period: Annotated[
         str | None, typer.Option(metavar="P", help="Per day, month or year; without it, for life.")
     ] = None,
-    population: Annotated[int | None, typer.Option(metavar="N", help="How many people the data is about.")] = None,
+    population: Annotated[
+        int | None, typer.Option(parser=whole_number, metavar="N", help="How many people the data is about.")
+    ] = None,
     accept_large_delta: Annotated[
         bool, typer.Option("--accept-large-delta", help="Accept a delta that is too large.")
     ] = False,
@@ -68,8 +62,6 @@ def grant(
 
     Example: `tacit budget grant pay --epsilon 5 --delta 1e-6 --reason "the board agreed"`
     """
-    from tacit.ledger import open_ledger
-
     loss = read_loss(epsilon=epsilon, delta=delta, rho=rho)
     if server is not None:
         if population is not None or accept_large_delta:
@@ -80,7 +72,7 @@ def grant(
         _warn_if_large(loss)
         say(said)
         return
-    with open_ledger(ledger or context.obj, create=False) as opened:
+    with opened_here(ledger or context.obj) as opened:
         given = opened.grant(
             table,
             loss,
@@ -115,12 +107,10 @@ def revoke(
 
     Example: `tacit budget revoke pay --analyst ben --reason "ben has left"`
     """
-    from tacit.ledger import open_ledger
-
     if server is not None:
         say(connected(server).revoke(table, analyst=analyst, period=period, reason=reason))
         return
-    with open_ledger(ledger or context.obj, create=False) as opened:
+    with opened_here(ledger or context.obj) as opened:
         closed = opened.revoke(table, analyst=analyst, period=period, reason=reason)
     say(f"{table}: {closed}, from now on; what was spent stays spent")
 
@@ -131,14 +121,14 @@ def list_grants(context: typer.Context, *, ledger: LedgerPath = None, server: Se
 
     Example: `tacit budget list`
     """
-    from tacit.ledger import budget_from, open_ledger
+    from tacit.ledger import budget_from
 
     if server is not None:
         for record in connected(server).entry_records():
             if record["kind"] == "budget":
                 say(record["text"])
         return
-    with open_ledger(ledger or context.obj, create=False) as opened:
+    with opened_here(ledger or context.obj) as opened:
         names: dict[str, list[str]] = {}
         for table in opened.tables():
             names.setdefault(table.cohort, []).append(table.name)

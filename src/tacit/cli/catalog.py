@@ -17,7 +17,7 @@ import typer
 
 from tacit.cli.books import ServerAddress, connected
 from tacit.cli.budget import NO_TABLES
-from tacit.cli.column_options import known_table, named, read_ends, read_key_list
+from tacit.cli.column_options import known_table, named, read_ends, read_key_list, whole_number
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter, LedgerError, QueryRefused, TacitError
 from tacit.files import read_small
@@ -60,6 +60,16 @@ class TableDraft:
         return ".csv" in Path(self.source).name.lower()
 
 
+RowsBound = Annotated[
+    int | None,
+    typer.Option(parser=whole_number, metavar="N", help="By hand: the most rows of one unit that count in a group."),
+]
+GroupsBound = Annotated[
+    int | None,
+    typer.Option(parser=whole_number, metavar="N", help="By hand: the most groups that one unit counts in."),
+]
+
+
 def init(
     source: Annotated[
         str, typer.Argument(metavar="SOURCE", help="A Parquet or CSV file, a glob, a.duckdb?table=t, or an address.")
@@ -70,12 +80,8 @@ def init(
         str | None,
         typer.Option(metavar="COLUMN|ROW", help="The column that says whose row it is; ROW if each row is a person."),
     ] = None,
-    rows_per_unit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="By hand: the most rows of one unit that count in a group.")
-    ] = None,
-    groups_per_unit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="By hand: the most groups that one unit counts in.")
-    ] = None,
+    rows_per_unit: RowsBound = None,
+    groups_per_unit: GroupsBound = None,
     budget: Annotated[str | None, typer.Option(metavar="E", help="The epsilon that may ever be spent.")] = None,
     delta: Annotated[str | None, typer.Option(metavar="D", help="The budget's delta.")] = None,
     between: Annotated[
@@ -146,7 +152,7 @@ def check(draft: TableDraft) -> None:
     elif draft.delta is not None:
         raise InvalidParameter("--delta belongs to the budget, but --budget is missing\nhint: --budget 3 --delta 1e-6")
     for bound in (draft.rows_per_unit, draft.groups_per_unit):
-        if bound is not None and not (bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
+        if bound is not None and not (bound.isascii() and bound.isdecimal() and len(bound) <= 18 and int(bound) > 0):
             raise InvalidParameter("a bound per unit must be a whole number of at least 1\nhint: e.g. 3")
 
 
@@ -238,8 +244,26 @@ def _column(draft: TableDraft, column: str, kind: str, header: str) -> list[str]
         return [f"# {title}  # cannot be read, so it is in no question"]
     keys = '# keys = ["A", "B"]  # if the groups are public; without, they are found privately'
     if draft.is_csv and kind == "text":
-        return [f"# {title}  # text, unless said", '# type = "float"  # or int, decimal, date, timestamp, bool', keys]
+        return [f"# {title}  # text, unless said", _type_line(column), keys]
     return [f"# {title}  # {kind}", keys]
+
+
+# What the type of a CSV column may be, by the words of its name: names are public, cells are not.
+TYPES_BY_NAME = (
+    ("int", {"id", "ids", "nr", "no", "num", "number", "count", "age", "days", "hours", "year", "size", "rank", "zip"}),
+    ("date", {"date", "day", "birthday", "born", "datum"}),
+    ("timestamp", {"time", "timestamp", "at", "when", "since", "until"}),
+    ("float", {"amount", "price", "cost", "sum", "total", "mean", "rate", "income", "weight", "height", "value"}),
+    ("bool", {"is", "has", "flag"}),
+)
+
+
+def _type_line(column: str) -> str:
+    """Return an example of a type for a column of a CSV file, chosen by the column's name only."""
+    words = set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", column).lower()))
+    kind = next((kind for kind, names in TYPES_BY_NAME if words & names), "text")
+    others = [each for each in ("int", "float", "decimal", "date", "timestamp", "bool") if each != kind]
+    return f'# type = "{kind}"  # or {", ".join(others)}'
 
 
 def _line(word: str, value: str | None, example: str, meaning: str) -> str:
@@ -274,8 +298,27 @@ def _existing(path: Path, name: str) -> str:
             f"{path} exists, but a table cannot be added to it\nhint: repair it, or use --output other.toml"
         ) from (problem)
     if name in tables:
-        raise InvalidParameter(f"{path} already declares '{name}'\nhint: edit it there, or give another --name")
-    return text if text.endswith("\n") else text + "\n"
+        text = _without(path, text, name, tables)
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
+def _without(path: Path, text: str, name: str, tables: dict[str, Any]) -> str:
+    """Return a catalog without a table of which only the source is declared, as `init` leaves it; refuse any other.
+
+    Such a table has no unit, so it was never asked, and no declaration is lost.
+    """
+    import tomllib
+
+    header = re.compile(rf"\s*\[\s*tables\s*\.\s*(?:{re.escape(_key(name))}|{re.escape(_text(name))})\s*\]")
+    lines = text.splitlines(keepends=True)
+    first = next((place for place, line in enumerate(lines) if header.match(line)), len(lines))
+    last = next((place for place in range(first + 1, len(lines)) if lines[place].lstrip().startswith("[")), len(lines))
+    left = "".join(lines[:first] + lines[last:])
+    others = {other: declared for other, declared in tables.items() if other != name}
+    if set(tables[name]) == {"source"} and tomllib.loads(left).get("tables", {}) == others:
+        return left
+    lacking = "" if "unit" in tables[name] else ", without a unit"
+    raise InvalidParameter(f"{path} already declares '{name}'{lacking}\nhint: edit it there, or give another --name")
 
 
 def _closing(draft: TableDraft, output: str) -> str:
@@ -357,7 +400,9 @@ def tables(
 
 def describe_there(table: "RemoteTable") -> str:
     """Return what a server says of one table."""
-    clock = f"answers leave {table.hold} after a question, or 2, 4, 8 ... times as long after it"
+    clock = (
+        f"answers leave {table.hold} after a question, or at a later public tick (2, 4, 8, 10, 12 ... times as long)"
+    )
     return f"{table.describe()}\n{clock}\nleft: {table.left}"
 
 

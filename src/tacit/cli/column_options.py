@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -31,11 +32,18 @@ def read_ends(name: str, written: str) -> tuple[str, str]:
     return low, high
 
 
+def whole_number(written: str) -> int:
+    """Return a whole number in ASCII digits; Python's own int() also reads 1_000 and the digits of other scripts."""
+    if not re.fullmatch("-?[0-9]{1,18}", written, re.ASCII):
+        raise InvalidParameter("a whole number is written in digits only, at most 18 of them\nhint: e.g. 1000")
+    return int(written)
+
+
 def read_bound_option(written: str | None, option: str) -> int | None:
     """Return a bound that is set by hand; None where it is left out or "auto", to be learned."""
     if written is None or written == "auto":
         return None
-    if not (written.isdecimal() and len(written) <= 18 and int(written) > 0):
+    if not (written.isascii() and written.isdecimal() and len(written) <= 18 and int(written) > 0):
         raise InvalidParameter(
             f"{option} must be a whole number of at least 1, or auto\nhint: leave it out to have it learned"
         )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tacit.cli.screen import check_plot
+from tacit.cli.servers.serve import has_server, require_server
 from tacit.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -87,8 +88,13 @@ guessed = tacit.table("visits.parquet", unit="patient_id",
                       budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT)
 guessed.group_by("ward").count().answer(epsilon=1, learn=False)    # a bound that nobody checks"""
 ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
+NEXT_SERVED = """\
+tacit demo --serve                       the same in a browser: ada is the curator, ben an analyst
+"""
+NEXT_INSTALLED = """\
+pip install 'tacit[server]'              then tacit demo --serve shows the same in a browser
+"""
 NEXT = """\
-tacit demo --serve                       the same in a browser, as an analyst and as a curator
 tacit demo --keep visits.parquet         keeps the made-up table, to ask it yourself:
 tacit plan visits.parquet "SELECT ward, COUNT(*) FROM visits GROUP BY ward" \\
       --unit patient_id --budget 2 --delta 1e-6 --epsilon 1
@@ -110,7 +116,8 @@ def demo(
         typer.Option(metavar="FILE", help="With overfitting: also draw it, as .png, .svg or .html."),
     ] = None,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Open it in the browser: an analyst and a curator, signed in by links.")
+        bool,
+        typer.Option("--serve", help="Show it in the browser: links sign in ada, the curator, and ben, an analyst."),
     ] = False,
     port: Annotated[int, typer.Option(metavar="N", help="With --serve: the port; 0 is any that is free.")] = 8765,
 ) -> None:
@@ -124,6 +131,8 @@ def demo(
         return
     if plot is not None:
         raise InvalidParameter("--plot draws the other story\nhint: tacit demo overfitting --plot overfitting.png")
+    if serve:
+        require_server()
     with own_folder() as folder:
         path = folder / "visits.parquet"
         write_visits(path)
@@ -138,7 +147,7 @@ def demo(
         show_guess(path)
         show_sql(visits)
         show_end(visits)
-    say("Try next", NEXT)
+    say("Try next", (NEXT_SERVED if has_server() else NEXT_INSTALLED) + NEXT)
 
 
 CATALOG = """\
@@ -159,9 +168,10 @@ def serve_visits(folder: Path, port: int) -> None:
     (folder / "tacit.toml").write_text(CATALOG, encoding="utf-8")
     desk = open_desk(folder / "tacit.toml", Fraction(1), 8, sources=(folder,))
     ledger = desk.ledger
+    tokens = {}
     for name, role in (("ada", "curator"), ("ben", "analyst")):
         ledger.add_person(name, role=role, reason="tacit demo --serve")
-    tokens = {name: ledger.new_token(name, reason="tacit demo --serve") for name in ("ada", "ben")}
+        tokens[f"{name}, {role}"] = ledger.new_token(name, reason="tacit demo --serve")
     listen_at(desk, port, folder, tokens)
 
 
@@ -198,7 +208,8 @@ def show_answer(by_ward: "Question", path: Path) -> None:
         _, visits, stay = exact[row["ward"]]
         shown = "none" if row["stay"] is None else f"{row['stay']:.3f}"
         lines.append(f"{row['ward']:<12} {row['visits']:>7,} {f'({visits:,})':>9}   {shown:>6} {f'({stay:.3f})':>9}")
-    lines.append(f"\nNot shown: the ward '{RARE_WARD}', where only {RARE_PEOPLE} people were. Few people are no group.")
+    rare = f"the ward '{RARE_WARD}', which only {RARE_PEOPLE} people visited"
+    lines.append(f"\nNot shown: {rare}. Groups this small are hidden.")
     say("   Beside the truth, which only a demo may show", "\n".join(lines))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.column_options import whole_number
 from tacit.cli.screen import check_plot, say
 from tacit.errors import InvalidParameter
 
@@ -36,7 +37,7 @@ def explain(
 def tradeoff(
     kind: Annotated[str, typer.Argument(help="mean, fraction, counts or maximum.")],
     *,
-    people: Annotated[int | None, typer.Option(help="How many people there are.")] = None,
+    people: Annotated[int | None, typer.Option(parser=whole_number, help="How many people there are.")] = None,
     error: Annotated[str | None, typer.Option(help="The error to live with, as a share, e.g. 0.01 or 1%.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="The loss, e.g. 1.")] = None,
     k: Annotated[int, typer.Option("--k", help="How many counts or options.")] = 1,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.budget import LedgerPath
+from tacit.cli.books import LedgerPath, opened_here
 from tacit.cli.column_options import find_entry
 from tacit.cli.options import AskOptions, open_table, opening
 from tacit.cli.screen import say, working
@@ -72,12 +72,11 @@ def facts(
     Example: `tacit facts orders`
     """
     from tacit.learned import KnownFacts
-    from tacit.ledger import open_ledger
 
-    if ledger is None:
+    if ledger is None and catalog is not None:
         found = find_entry(table, catalog)
         ledger = None if found is None else found.file.ledger
-    with open_ledger(ledger, create=False) as opened:
+    with opened_here(ledger) as opened:
         known = opened.table(table)
         if known is None:
             raise QueryRefused(f"the ledger knows no table '{table}'{did_you_mean(table, _names(opened))}")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.books import ServerAddress, connected, opened_book
-from tacit.cli.budget import LedgerPath
+from tacit.cli.books import LedgerPath, ServerAddress, connected, ledger_here, opened_book, opened_here
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 from tacit.files import read_small
@@ -44,7 +43,7 @@ def show(
 
     Example: `tacit ledger show --last 5`, then `tacit ledger show 12`
     """
-    from tacit.ledger import entry_line, open_ledger
+    from tacit.ledger import entry_line
 
     if last < 1:
         raise InvalidParameter("--last must be at least 1")
@@ -53,7 +52,7 @@ def show(
         for line in deque(there.entry_lines(), last) if number is None else in_full_there(there, number):
             say(line)
         return
-    with open_ledger(ledger, create=False) as opened:
+    with opened_here(ledger) as opened:
         tables = {table.id: table for table in opened.tables()}
         if number is not None:
             say("\n".join(in_full(opened, number, tables)))
@@ -69,9 +68,7 @@ def verify(*, ledger: LedgerPath = None) -> None:
 
     Example: `tacit ledger verify --ledger study.db`
     """
-    from tacit.ledger import open_ledger
-
-    with open_ledger(ledger, create=False) as opened:
+    with opened_here(ledger) as opened:
         found = opened.verify()
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.kinds.items()))
     say(f"whole: {found.entries:,} entries ({kinds})")
@@ -91,7 +88,7 @@ def export(
 
     Example: `tacit ledger export --output ledger.jsonl`
     """
-    from tacit.ledger import BEGINNING, open_ledger
+    from tacit.ledger import BEGINNING
 
     with ExitStack() as stack:
         target = None if output is None else stack.enter_context(Path(output).open("w", encoding="utf-8"))
@@ -100,7 +97,7 @@ def export(
                 row = {name: found[name] for name in ("number", "previous", "hash", "body")}
                 typer.echo(json.dumps(row), file=target)
             return
-        opened = stack.enter_context(open_ledger(ledger, create=False))
+        opened = stack.enter_context(opened_here(ledger))
         previous = BEGINNING
         for entry in opened.entries():
             row = {"number": entry.number, "previous": previous, "hash": entry.hash, "body": entry.body}
@@ -120,7 +117,8 @@ def backup(
     """
     from tacit.ledger import back_up
 
-    say(f"copied and verified: {back_up(ledger, file).entries:,} entries, with the hashes of tokens, to {file}")
+    copied = back_up(ledger_here(ledger), file)
+    say(f"copied and verified: {copied.entries:,} entries, with the hashes of tokens, to {file}")
 
 
 @app.command()
@@ -137,7 +135,7 @@ def restore(
     """
     from tacit.ledger import restore as restored
 
-    say(f"restored and verified: {restored(file, ledger).entries:,} entries")
+    say(f"restored and verified: {restored(file, ledger_here(ledger)).entries:,} entries")
 
 
 @app.command(name="change-key")
@@ -157,9 +155,8 @@ def change_key(
     Example: `tacit ledger change-key --reason "the yearly change"`
     """
     from tacit.ledger import change_key as changed
-    from tacit.ledger import open_ledger
 
-    with open_ledger(ledger, create=False) as opened:
+    with opened_here(ledger) as opened:
         old, new, kept = changed(opened, reason, output)
         say(f"signed by {new} from entry {opened.length()} on, and by {old} before")
     say(f"tacit: the old key is still at {kept}: remove it once no other ledger is signed by it", err=True)
@@ -178,9 +175,7 @@ def accept(
 
     Example: `tacit ledger accept --reason "disk lost, restored last night's backup"`
     """
-    from tacit.ledger import open_ledger
-
-    with open_ledger(ledger, create=False, accept=reason) as opened:
+    with opened_here(ledger, accept=reason) as opened:
         say(f"accepted at entry {opened.length()}, for the record")
 
 
@@ -197,9 +192,7 @@ def clock(
 
     Example: `tacit ledger clock --reason "the battery was empty, the clock said 2099"`
     """
-    from tacit.ledger import open_ledger
-
-    with open_ledger(ledger, create=False) as opened:
+    with opened_here(ledger) as opened:
         opened.correct_clock(reason)
         say(f"set to the clock at entry {opened.length()}, for the record")
 
@@ -328,7 +321,7 @@ def certificate(
             raise InvalidParameter("verify needs a file\nhint: tacit certificate verify answer.json")
         say(verified(Path(file)))
         return
-    if not (what.isdecimal() and len(what) <= 18) or file is not None:
+    if not (what.isascii() and what.isdecimal() and len(what) <= 18) or file is not None:
         raise InvalidParameter("give the number of an answer, or verify and a file\nhint: tacit certificate 12")
     from tacit.ledger import deployment, to_yaml
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tacit.cli.budget import LedgerPath
+from tacit.cli.books import LedgerPath
 from tacit.cli.options import ANSWER, LEDGER, TABLE, AskOptions, open_table, opening
 from tacit.cli.screen import say, working
 from tacit.errors import InvalidParameter, QueryRefused, json_text
@@ -97,6 +97,9 @@ Plot = Annotated[
 Request = Annotated[str | None, typer.Option(metavar="ID", help="One id is charged once.", rich_help_panel=LEDGER)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.", rich_help_panel=ANSWER)]
 Saved = Annotated[str, typer.Argument(metavar="MODEL", help="A file that `tacit model fit --save` wrote.")]
+Dialect = Annotated[
+    str | None, typer.Option(metavar="DATABASE", help="Whose SQL: duckdb, postgres, sqlite, spark, ...")
+]
 
 
 @app.callback()
@@ -308,17 +311,17 @@ def predict(
 
 
 @app.command()
-def sql(saved: Saved) -> None:
-    """Print a saved model as one SQL expression, to predict in any database.
+def sql(saved: Saved, dialect: Dialect = None) -> None:
+    """Print a saved model as SQL, escaped for a database: a SELECT, or an expression if the model is linear.
 
-    Example: `tacit model sql model.json`
+    Example: `tacit model sql model.json --dialect postgres`
     """
     from tacit.learning import load
 
     found = load(saved)
     if not hasattr(found, "to_sql"):
         raise QueryRefused("this model is not written as SQL\nhint: tacit model predict reads it as it is")
-    typer.echo(found.to_sql())
+    typer.echo(found.to_sql(dialect=dialect))
 
 
 def _tell(table: "Table", estimator: Any, save: str | None, plot: str | None, *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tacit.cli.books import ledger_here
 from tacit.cli.column_options import (
     column_kinds,
     find_entry,
@@ -22,6 +23,7 @@ from tacit.cli.column_options import (
     read_ends,
     read_key_list,
     read_matches,
+    whole_number,
 )
 from tacit.errors import InvalidParameter, QueryRefused
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 
 ROW_WORD = "ROW"
 MEMORY = ":memory:"
-FORMATS = ("table", "json", "csv", "parquet")
+FORMATS = ("table", "details", "json", "csv", "parquet")
 TABLE = "The table"
 ANSWER = "The answer"
 LEDGER = "The ledger"
@@ -68,7 +70,10 @@ class AskOptions:
     for_groups_of: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="With --error: how many rows a group has that it must hold for.", rich_help_panel=ANSWER
+            parser=whole_number,
+            metavar="N",
+            help="With --error: how many rows a group has that it must hold for.",
+            rich_help_panel=ANSWER,
         ),
     ] = None
     learn: Annotated[
@@ -134,12 +139,20 @@ class AskOptions:
     ] = None
     rows: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How many rows the table has, where that is public.", rich_help_panel=TABLE),
+        typer.Option(
+            parser=whole_number,
+            metavar="N",
+            help="How many rows the table has, where that is public.",
+            rich_help_panel=TABLE,
+        ),
     ] = None
     most_rows_per_unit: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="The most rows that any unit can have, where that is known.", rich_help_panel=TABLE
+            parser=whole_number,
+            metavar="N",
+            help="The most rows that any unit can have, where that is known.",
+            rich_help_panel=TABLE,
         ),
     ] = None
     between: Annotated[
@@ -174,6 +187,7 @@ class AskOptions:
     version: Annotated[
         int | None,
         typer.Option(
+            parser=whole_number,
             metavar="N",
             help="Which state of the data it is; raise it when rows were added. As before, if not said.",
             rich_help_panel=TABLE,
@@ -222,7 +236,7 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Where charges are kept; $TACIT_HOME/ledger.db if left out.",
+            help="The ledger, if not the one in tacit.toml or in $TACIT_HOME.",
             rich_help_panel=LEDGER,
         ),
     ] = None
@@ -342,7 +356,7 @@ def open_table(options: AskOptions, opened: "Opened", *, to_plan: bool) -> "tupl
             name: ends for name, ends in ranges.items() if name not in declared or not declared[name].between
         }
     forgets = options.try_out or (to_plan and options.budget is not None)
-    return _open_source(options, opened, ledger=MEMORY if forgets else options.ledger)
+    return _open_source(options, opened, ledger=MEMORY if forgets else ledger_here(options.ledger))
 
 
 def _open_source(
@@ -350,6 +364,7 @@ def _open_source(
 ) -> "tuple[Table, dict[str, tuple[str, str]]]":
     import tacit
 
+    source = opened(options.source)  # a missing file is reported before a missing option
     if options.unit is None:
         raise InvalidParameter(
             "--unit is missing: it names the column that identifies each person"
@@ -357,7 +372,7 @@ def _open_source(
         )
     columns, ranges = _public_facts(options, opened)
     table = tacit.table(
-        opened(options.source),
+        source,
         unit=tacit.ROW if options.unit == ROW_WORD else options.unit,
         budget=None if options.budget is None else tacit.epsilon(options.budget, delta=options.delta or 0),
         name=options.name,

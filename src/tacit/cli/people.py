@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tacit.cli.books import ServerAddress, opened_book
-from tacit.cli.budget import LedgerPath
+from tacit.cli.books import LedgerPath, ServerAddress, opened_book
 from tacit.cli.screen import say
 from tacit.errors import InvalidParameter
 

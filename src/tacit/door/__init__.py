@@ -9,7 +9,8 @@ from tacit.door.describing import (
     summary_asked,
 )
 from tacit.door.opening import Catalog, catalog, declared, public, refuse_unapplied_people, table
-from tacit.door.question import PlanReport, Question, left_record, warn_if_large, what_is_left
+from tacit.door.plan_report import PlanReport
+from tacit.door.question import Question, left_record, warn_if_large, what_is_left
 from tacit.door.verbs import Verbs
 
 __all__ = [

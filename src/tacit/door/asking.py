@@ -144,6 +144,9 @@ class Table(Verbs[Question]):
 
         It returns what was learned, which prints. What is known already is not paid for, unless `again`.
         """
+        for word, given in (("columns", columns), ("by", by)):
+            if not isinstance(given, list | tuple):
+                raise InvalidParameter(f"{word} must be a list of names\nhint: {word}=['ward']")
         grouped = self.group_by(*by, keys=keys) if by else self
         asked = {f"of {column}": language.mean(column) for column in columns} | {"rows": language.count()}
         query = language.make_query(grouped.frame, asked)

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any, cast
 
 from tacit.answer import Answer, AnswerInfo, html_lines, loss_record
-from tacit.door.question import PlanReport, Question, left_record, what_is_left
+from tacit.door.plan_report import PlanReport
+from tacit.door.question import Question, left_record, what_is_left
 from tacit.errors import printable
 from tacit.privacy import Loss, PureLoss, confidence_meaning
 from tacit.query import Query, Scalar, apply_postprocessing, evaluate, question_text

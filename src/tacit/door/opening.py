@@ -44,8 +44,8 @@ NAME_LENGTH_MAX = 100
 MARK_BYTES = 8
 DECLARED = "declared"  # instead of a random mark: the curator states by name= and version= that the frame is the same
 FORGOTTEN = (
-    "After a restart this frame is not known again, and questions are charged again: give it name= and version= if it "
-    "stays the same."
+    "After a restart this frame is not known again, and questions are charged again: give version= if the frame stays "
+    "the same."
 )
 
 
@@ -96,7 +96,7 @@ def table(
         version=version,
         spark=spark,
     )
-    book = _book(ledger, budget)
+    book = _book(ledger, budget, is_unnamed=opened.identity is None and name is None)
     declaration = declaration if version is not None else _at_last_version(declaration, book)
     registered = book.register(
         name=declaration.name,
@@ -320,10 +320,25 @@ def _outside_of_budgets(opened: Source, name: str, book: Ledger) -> tuple[str, .
     )
 
 
-def _book(ledger: Any, budget: Loss | None) -> Ledger:
+def _book(ledger: Any, budget: Loss | None, *, is_unnamed: bool = False) -> Ledger:
     """Return the open ledger that charges go to; warn of a budget that gives little protection."""
+    if is_unnamed:
+        _refuse_unnamed(ledger)
     warn_if_large(getattr(budget, "epsilon", None))
     return ledger if isinstance(ledger, Ledger) else open_ledger(_ledger_address(ledger))
+
+
+def _refuse_unnamed(ledger: Any) -> None:
+    """Refuse a frame without a name in a ledger that is kept: all such frames would share one name and one budget.
+
+    A name made from the rows would release something of them, and a name made from the schema would be another one
+    for the same people as soon as a column is added.
+    """
+    if ledger.durable if isinstance(ledger, Ledger) else _ledger_address(ledger) != MEMORY:
+        raise InvalidParameter(
+            "a frame in a ledger that is kept needs a name: its budget is found again by it"
+            "\nhint: tacit.table(frame, name='visits', ...), the same name each time; or ledger=tacit.TRYOUT to try out"
+        )
 
 
 def _ledger_address(ledger: object) -> str | PathLike[str] | None:

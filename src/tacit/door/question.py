@@ -4,21 +4,37 @@ Every answer goes through the session, which charges before it reads a row.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, Never, NoReturn
 
-from tacit.answer import Answer, AnswerInfo, html_lines, kept_text, loss_record, make_answer
-from tacit.errors import InvalidParameter, LargeEpsilonWarning, QueryRefused, printable
-from tacit.forecast import Solved, Wanted, group_rows, learning_in_words, plan_in_words, solve_epsilon
-from tacit.hold import Hold, holding, read_hold
+from tacit.answer import Answer, AnswerInfo, advised, kept_text, loss_record, make_answer
+from tacit.door.plan_report import PlanReport
+from tacit.errors import (
+    InvalidParameter,
+    LargeEpsilonWarning,
+    QueryRefused,
+    TacitError,
+    frames_of_ours,
+    printable,
+    unknown_name,
+)
+from tacit.forecast import (
+    Solved,
+    Wanted,
+    closer_words,
+    group_rows,
+    refuse_useless,
+    solve_epsilon,
+)
+from tacit.hold import Hold, holding, longest, read_hold
 from tacit.learned import Learn, LearnChoice, read_learn
-from tacit.ledger import Fit, Left
-from tacit.plan import Plan, Spend, WantedFact, make_plan, make_spend, read_weights
+from tacit.ledger import Left
+from tacit.plan import Fact, Plan, Spend, WantedFact, make_plan, make_spend, read_weights
 from tacit.privacy import ApproximateLoss, Loss, Number, PureLoss, confidence_meaning, float_below, large_words, show
-from tacit.query import Column, Moves, Query, columns_of, moves_of, question_text, relation_lines
+from tacit.query import Column, Moves, PostProcessing, Query, columns_of, moves_of, question_text, relation_lines
 from tacit.release import NoisyTable
 from tacit.session import Answered, Session
 from tacit.together import AnsweredTogether
@@ -27,52 +43,13 @@ from tacit.together import AnsweredTogether
 NOISE_ALONE = "of the noise alone: what the bounds leave out is not known before it is learned (table.learn)"
 
 
-@dataclass(frozen=True)
-class PlanReport:
-    """A plan that prints as text; `plan` holds the data."""
-
-    plan: Plan
-    confidence: Any
-    solved: Solved | None = None
-    path: str | None = None  # how the engine would run it now
-    fit: Fit | None = None  # whether the budgets have room for it now
-    wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
-    by_hand: bool = False  # but nearly: its bounds are given, and only what they cut is to be learned
-    joins: tuple[str, ...] = ()  # what each join does to one unit's rows, a line each
-
-    @property
-    def only_plan(self) -> Plan:
-        """The plan, of a question that has one: what audits take."""
-        return self.plan
-
-    @property
-    def loss(self) -> Loss:
-        """What the call would cost."""
-        return _loss_with(self.plan, [each.plan.spend.epsilon for each in self.wanted])
-
-    def __str__(self) -> str:
-        if self.wanted and not self.by_hand:
-            text = learning_in_words(self.plan, self.wanted, self.loss)
-        else:
-            learned = [each.plan.spend.epsilon for each in self.wanted]
-            text = plan_in_words(_spending_also(self.plan, learned), self.confidence, path=self.path)
-            text += "".join(
-                f"\nLearned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it. What bounds"
-                " cut is then measured, if anyone is beyond them."
-                for each in self.wanted
-            )
-        if self.joins:
-            first, _, rest = text.partition("\n")
-            text = "\n".join([first, *self.joins, rest])
-        if self.fit is not None:
-            text += f"\nBudget: {self.fit}."
-        solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
-        return printable(text + solved, keeping="\n")
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_lines(str(self))
+# Names that other libraries have, and the words for them here.
+WORDS = {
+    **dict.fromkeys(("execute", "run", "collect", "show", "compute", "result"), "write answer(epsilon=1)"),
+    **dict.fromkeys(("to_pandas", "to_polars", "to_dicts", "plot"), "answer it first: .answer(epsilon=1)"),
+    **dict.fromkeys(("group_by", "groupby", "where", "filter"), "group and filter the table, before the aggregate"),
+    **dict.fromkeys(("explain", "cost", "epsilon", "loss"), "write plan(epsilon=1): what the answer costs and gives"),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,8 +105,8 @@ class Question:
         the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
         Bounds that nobody gave or learned yet are learned first, once, for a part of epsilon: `learn` is another share
         (0.1), "reuse" or "fresh" for a question with a filter, or False, which refuses instead.
-        `hold` is when it may leave: "2s" after asking, whatever happens after the charge, or 4 s, 8 s and so on, so
-        that the time it takes tells nothing of the rows.
+        `hold` delays the outcome after a charge until "2s" after asking, or a later tick of that public clock (4 s,
+        8 s ...), so that the time shows nothing of the rows. A table's declared hold is kept if it is longer.
         """
         if not isinstance(consistent, bool):  # all words are read before the charge
             raise InvalidParameter(f"consistent must be True or False, not {type(consistent).__name__}")
@@ -139,7 +116,9 @@ class Question:
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
         # an error was solved for from what is known: to learn more would leave less for it
         choice = read_learn(learn, allowed=solved is None)
-        with holding(read_hold(hold) or self.session.hold):
+        if "correlation" in {each.aggregate.kind for query in self._queries for each in query.outputs}:
+            refuse_useless(*self._correlated(spend, analyst), level)
+        with holding(longest((read_hold(hold), self.session.hold))):
             return self._answered(spend, level, request_id, analyst, choice, notes, consistent=consistent)
 
     def _report(
@@ -163,29 +142,63 @@ class Question:
         *,
         consistent: bool,
     ) -> Answer:
+        drafts = Drafts(partial(self._draft, level, consistent=consistent))
         answered = self.session.answer(
             self.query,
             spend=spend,
             request_id=request_id,
             analyst=analyst,
             learn=learn,
-            show=partial(self._kept, level, consistent=consistent),
+            show=partial(self._kept, drafts, level, notes),
         )
-        loss = _loss_with(answered.plan, (fact.epsilon for fact in answered.learned))
+        loss = answered.plan.loss_with(fact.cost for fact in answered.learned)
         facts = answer_info(self.session, answered.plan, answered, loss, level, analyst, notes)
-        return make_answer(
-            answered.plan,
-            answered.noisy,
-            self.query.after,
+        return recorded(
+            drafts.of([answered.plan], [answered.noisy], answered.learned),
             facts,
-            consistent=consistent,
             notices=() if answered.free else self.session.notices,
             certify=partial(self.session.ledger.certificate, answered.receipt.number),
         )
 
-    def _kept(self, level: Fraction, plan: Plan, noisy: NoisyTable, *, consistent: bool) -> str:
-        """Return the numbers with their error bars as the ledger keeps them, for people to read."""
-        return kept_text(make_answer(plan, noisy, self.query.after, info_of_record(plan, level), consistent=consistent))
+    def _draft(
+        self,
+        level: Fraction,
+        plans: Sequence[Plan],
+        noisy: Sequence[NoisyTable],
+        learned: Sequence[Fact],
+        *,
+        consistent: bool,
+    ) -> Answer:
+        """Return the numbers with their intervals, before the ledger has an entry for them."""
+        (plan,), (table,) = plans, noisy
+        info = info_of_record(plan, plan.loss, level, ())
+        answer = make_answer(plan, table, self.query.after, info, consistent=consistent)
+        return advised(answer, closer_words(plan, learned, partial(self._planned_as, plan), answer, level))
+
+    def _planned_as(self, plan: Plan, epsilon: Fraction, output: str | None) -> Plan | None:
+        """Return the plan at another epsilon from the same facts, of one output only if one is named."""
+        query, weights = self.query, tuple(each for each in plan.spend.weights if output in (None, each[0]))
+        if output is not None:
+            outputs = tuple(each for each in query.outputs if each.name == output)
+            query = replace(query, outputs=outputs, after=PostProcessing())
+        spend = replace(plan.spend, epsilon=epsilon, weights=weights)
+        try:
+            return make_plan(query, self.session.declaration, spend, {fact.key: fact for fact in plan.learned})
+        except TacitError:
+            return None
+
+    def _kept(
+        self,
+        drafts: "Drafts",
+        level: Fraction,
+        notes: tuple[str, ...],
+        plan: Plan,
+        noisy: NoisyTable,
+        learned: Sequence[Fact],
+    ) -> str:
+        """Return the numbers with their intervals, the cost and the notes as the ledger keeps them, for people."""
+        info = info_of_record(plan, plan.loss_with(fact.cost for fact in learned), level, notes)
+        return kept_text(recorded(drafts.of([plan], [noisy], learned), info, notices=self.session.notices))
 
     def _spend(
         self,
@@ -243,6 +256,20 @@ class Question:
             refuse_unlearned(foreseen.wanted[0])
         return [plan], foreseen.by_hand
 
+    def _correlated(self, spend: Spend, analyst: str | None) -> tuple[Sequence[Plan], int | None]:
+        """Return the plans of a question about a correlation, and how many rows there are at most, if that is public.
+
+        Before facts are learned there is no plan, and nothing is foreseen.
+        """
+        declared = self.session.declaration
+        most = declared.rows_per_unit if isinstance(declared.rows_per_unit, int) else None
+        people = None if declared.population is None or most is None else declared.population * most
+        known = [each for each in (declared.rows, people) if each is not None]
+        if not known:
+            return (), None
+        foreseen = self.session.plan(self.query, spend=spend, analyst=analyst)
+        return ((foreseen.plan,) if foreseen.by_hand or not foreseen.wanted else ()), min(known)
+
     def _solve(
         self,
         epsilon: Number | None,
@@ -299,6 +326,11 @@ class Question:
         outputs = {output.name for query in self._queries for output in query.outputs}
         return {name if name in outputs else same.get(name, name): wanted for name, wanted in given.items()}
 
+    if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
+
+        def __getattr__(self, name: str) -> Never:
+            raise unknown_name(self, name, WORDS)
+
     def __dir__(self) -> list[str]:  # what Tab offers
         return ["answer", "plan"]
 
@@ -306,6 +338,34 @@ class Question:
         unit = self.session.declaration.unit
         asked = question_text(self.query, unit if isinstance(unit, str) else None)
         return printable(f"<question: {asked}; .plan(epsilon=1) is free, .answer(epsilon=1) is charged>")
+
+
+class Drafts:
+    """The answer of a release, computed once: the ledger keeps its text before the asker gets its numbers."""
+
+    def __init__(self, make: Callable[[Sequence[Plan], Sequence[NoisyTable], Sequence[Fact]], Answer]) -> None:
+        self._make = make
+        self._last: tuple[Sequence[NoisyTable], Answer] | None = None
+
+    def of(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable], learned: Sequence[Fact] = ()) -> Answer:
+        """Return the answer made from noisy tables; the same tables, given again, are not computed again."""
+        if self._last is None or [*map(id, self._last[0])] != [*map(id, noisy)]:
+            self._last = noisy, self._make(plans, noisy, learned)
+        return self._last[1]
+
+
+def recorded(
+    answer: Answer,
+    facts: AnswerInfo,
+    *,
+    notices: tuple[str, ...],
+    certify: Callable[[], Mapping[str, Any]] | None = None,
+) -> Answer:
+    """Return an answer, made before the ledger had its entry, with the entry's facts and certificate."""
+    made = advised(answer, *notices).facts
+    notes = (*made.notes, *facts.notes, *notices)
+    stated = replace(facts, notes=notes, reading=made.reading, advice=made.advice, bounds=made.bounds)
+    return replace(answer, facts=stated, certify=certify)
 
 
 def _budget_for(session: Session, analyst: str | None) -> Loss:
@@ -316,7 +376,7 @@ def _budget_for(session: Session, analyst: str | None) -> Loss:
     declared = session.registered.budget
     if not isinstance(declared, ApproximateLoss):
         return declared
-    budgets = [status.budget for status in session.ledger.budget_status(session.registered, analyst)]
+    budgets = session.ledger.budgets(session.registered, analyst)
     own = [each.loss for each in budgets if each.analyst is not None]
     found = [loss for loss in own if isinstance(loss, PureLoss | ApproximateLoss)]
     return min([declared, *found], key=lambda loss: 0 if isinstance(loss, PureLoss) else loss.delta / loss.epsilon)
@@ -330,21 +390,11 @@ def refuse_unlearned(wanted: WantedFact) -> NoReturn:
     )
 
 
-def _loss_with(plan: Plan, learned: Iterable[Fraction]) -> Loss:
-    """Return what a call costs with what it learns: all of the epsilon that was asked for."""
-    return _spending_also(plan, learned).loss
-
-
-def _spending_also(plan: Plan, learned: Iterable[Fraction]) -> Plan:
-    """Return the plan as one that spends what is learned first too."""
-    return replace(plan, spend=replace(plan.spend, epsilon=plan.spend.epsilon + sum(learned, Fraction(0))))
-
-
 def warn_if_large(epsilon: Fraction | None) -> None:
-    """Warn if an epsilon is so large that it gives little protection."""
+    """Warn if an epsilon is so large that it gives little protection; the warning names the line that gave it."""
     words = None if epsilon is None else large_words(epsilon)
     if words is not None:
-        warnings.warn(words, LargeEpsilonWarning, stacklevel=3)
+        warnings.warn(words, LargeEpsilonWarning, stacklevel=frames_of_ours() + 1)
 
 
 def answer_info(
@@ -373,10 +423,17 @@ def answer_info(
     )
 
 
-def info_of_record(plan: Plan, confidence: Fraction) -> AnswerInfo:
+def info_of_record(plan: Plan, loss: Loss, confidence: Fraction, notes: tuple[str, ...]) -> AnswerInfo:
     """Return what an answer says about itself before it is stored: the record has the rest beside it."""
     return AnswerInfo(
-        loss={}, left={}, unit="", neighbours=plan.neighbours, confidence=confidence, durable=True, free=False
+        loss=loss_record(loss),
+        left={},
+        unit="",
+        neighbours=plan.neighbours,
+        confidence=confidence,
+        durable=True,
+        free=False,
+        notes=notes,
     )
 
 

@@ -10,16 +10,18 @@ from functools import partial
 from itertools import islice
 
 from tacit.answer import Answer, AsideRelease, BranchRelease, kept_text, make_compound_answer
-from tacit.door.question import PlanReport, Question, answer_info, info_of_record, refuse_unlearned
+from tacit.door.plan_report import PlanReport
+from tacit.door.question import Drafts, Question, answer_info, info_of_record, recorded, refuse_unlearned
 from tacit.errors import QueryRefused, printable
 from tacit.forecast import Solved, learning_in_words, plan_in_words
+from tacit.hold import longest
 from tacit.learned import LearnChoice
-from tacit.plan import Plan, Spend
+from tacit.plan import Fact, Plan, Spend
 from tacit.privacy import Loss, Number, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
 from tacit.session import Session
-from tacit.together import ForeseenTogether, Together, loss_with, named_as
+from tacit.together import ForeseenTogether, Together, named_as
 
 _Parts = list[tuple[Session, Query]]
 
@@ -44,7 +46,7 @@ class CompoundReport(PlanReport):
         """What the call would cost: all of it."""
         if self.foreseen is None:
             raise ValueError("a compound question has its plans")
-        return loss_with(self.foreseen.planned, [each.plan.spend.epsilon for each in self.wanted])
+        return self.foreseen.planned.loss_with(each.cost for each in self.wanted)
 
     def __str__(self) -> str:
         foreseen = self.foreseen
@@ -105,30 +107,47 @@ class CompoundQuestion(Question):
         *,
         consistent: bool,
     ) -> Answer:
+        drafts = Drafts(partial(self._draft, level, consistent=consistent))
         answered = self.together.answer(
             spend=spend,
             request_id=request_id,
             analyst=analyst,
             learn=learn,
-            show=partial(self._kept_of_all, level, consistent=consistent),
+            show=partial(self._kept_of_all, drafts, level, notes),
         )
-        loss = loss_with(answered.planned, [fact.epsilon for fact in answered.learned])
+        loss = answered.planned.loss_with(fact.cost for fact in answered.learned)
         info = answer_info(self.session, answered.plans[0], answered, loss, level, analyst, notes)
-        return make_compound_answer(
-            self.compound,
-            self._released(answered.plans, answered.noisy),
+        return recorded(
+            drafts.of(answered.plans, answered.noisy),
             info,
-            consistent=consistent,
             notices=() if answered.free else self.session.notices,
             certify=partial(self.session.ledger.certificate, answered.receipt.number),
         )
 
+    def _draft(
+        self,
+        level: Fraction,
+        plans: Sequence[Plan],
+        noisy: Sequence[NoisyTable],
+        _learned: Sequence[Fact],
+        *,
+        consistent: bool,
+    ) -> Answer:
+        info = info_of_record(plans[0], plans[0].loss, level, ())
+        return make_compound_answer(self.compound, self._released(plans, noisy), info, consistent=consistent)
+
     def _kept_of_all(
-        self, level: Fraction, plans: Sequence[Plan], noisy: Sequence[NoisyTable], *, consistent: bool
+        self,
+        drafts: Drafts,
+        level: Fraction,
+        notes: tuple[str, ...],
+        plans: Sequence[Plan],
+        noisy: Sequence[NoisyTable],
+        loss: Loss,
     ) -> str:
-        """Return the numbers with their error bars as the ledger keeps them, for people to read."""
-        info = info_of_record(plans[0], level)
-        return kept_text(make_compound_answer(self.compound, self._released(plans, noisy), info, consistent=consistent))
+        """Return the numbers with their intervals, the cost and the notes as the ledger keeps them, for people."""
+        info = info_of_record(plans[0], loss, level, notes)
+        return kept_text(recorded(drafts.of(plans, noisy), info, notices=self.session.notices))
 
     def _released(self, plans: Sequence[Plan], noisy: Sequence[NoisyTable]) -> list[BranchRelease]:
         """Return what was released for each branch, and for what is looked up beside it."""
@@ -208,7 +227,8 @@ def compound_question(compound: Compound, session_of: Callable[[Query], tuple[Se
         of_asides.append(tuple(own for own, _ in asides))
     whole = replace(compound, branches=tuple(branches))
     first = level_queries(branches[0], sessions[0].declaration)[0]
-    base = sessions[0].base or sessions[0]
+    held = longest(each.hold for each in (*sessions, *(own for asides in of_asides for own in asides)))
+    base = replace(sessions[0].base or sessions[0], hold=held)
     question = CompoundQuestion(base, first, whole, tuple(sessions), tuple(of_asides))
     question.together.queries  # noqa: B018 - refuses here what cannot be charged together
     return question

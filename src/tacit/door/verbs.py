@@ -6,13 +6,46 @@ these verbs: a table that is open here (`asking.py`), and one on a server (the r
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeVar
 
 from tacit import query as language
+from tacit.errors import InvalidParameter, QueryRefused, unknown_name
 from tacit.privacy import Number
 from tacit.query import AggregateSpec, Col, Frame, QuantileOf, Query, binned, ranked
 
 Asked = TypeVar("Asked")
+
+_ROWS = "rows are protected and not shown: ask for an aggregate, such as .mean('x'); .describe() shows the columns"
+# Names that other libraries have, and the words for them here.
+WORDS = {
+    "groupby": "write group_by('ward')",
+    "budget": "write .left for the budget that is left",
+    "epsilon": "give the epsilon to the question: table.count().answer(epsilon=1)",
+    "avg": "write mean('x')",
+    "average": "write mean('x')",
+    "var": "write variance('x')",
+    "corr": "write correlation('x', 'y')",
+    "cov": "write covariance('x', 'y')",
+    "nunique": "write count_distinct('x')",
+    "n_unique": "write count_distinct('x')",
+    "value_counts": "write group_by('x').count()",
+    "size": "write count()",
+    "query": "write where('x > 1') to filter, or sql('SELECT ...') to ask",
+    "merge": "write join(other, on='id')",
+    "assign": "write derive(total='x + y')",
+    "mutate": "write derive(total='x + y')",
+    "with_columns": "write derive(total='x + y')",
+    "aggregate": "write agg(n=tacit.count(), stay=tacit.mean('days'))",
+    "answer": "ask for an aggregate first: table.count().answer(epsilon=1)",
+    "plan": "ask for an aggregate first: table.count().plan(epsilon=1)",
+    "plot": "draw an answer: table.count().answer(epsilon=1).plot('count.png')",
+    **dict.fromkeys(
+        ("head", "tail", "sample", "limit", "show", "collect", "fetch", "execute", "rows", "loc", "iloc"), _ROWS
+    ),
+    **dict.fromkeys(
+        ("values", "shape", "iterrows", "to_pandas", "to_polars", "to_pyarrow", "to_arrow", "select"), _ROWS
+    ),
+}
 
 
 class Verbs(Generic[Asked]):
@@ -40,15 +73,25 @@ class Verbs(Generic[Asked]):
         """Return the table with new columns made from its own, e.g. derive(total="price * quantity")."""
         return self._with(language.add_derived(self.frame, expressions))
 
-    def group_by(self, *names: str | Col | Sequence[str | Col], keys: Any = None) -> Self:
-        """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame."""
-        return self._with(language.add_keys(self.frame, names, keys))
+    def group_by(self, *names: str | Col | Sequence[str | Col], keys: Any = None, smallest: int | None = None) -> Self:
+        """Return the table grouped by columns; `keys` lists the public groups, as values, tuples or a frame.
+
+        Groups that are not listed are found, once, for a part of epsilon: down to about 100 people, or to `smallest`,
+        e.g. group_by("ward", smallest=50). plan(epsilon=1) says what that costs.
+        """
+        return self._with(language.add_keys(self.frame, names, keys, smallest))
 
     def agg(self, *unnamed: AggregateSpec, **aggregates: AggregateSpec) -> Asked:
         """Return a question for several aggregates in one pass, e.g. agg(n=tacit.count(), stay=tacit.mean("days")).
 
         One without a name, as in agg(tacit.mean("days")), is called by what it is: mean_days.
         """
+        for each in unnamed:
+            if not isinstance(each, AggregateSpec):
+                raise InvalidParameter(
+                    f"agg takes aggregates, not a {type(each).__name__}"
+                    "\nhint: agg(tacit.mean('days')), or agg(stay=tacit.mean('days')) to name it"
+                )
         return self._question(language.make_query(self.frame, [*unnamed, *aggregates.items()]))
 
     def count(self, column: str | Col | None = None) -> Asked:
@@ -154,6 +197,18 @@ class Verbs(Generic[Asked]):
 
     def _one(self, asked: AggregateSpec) -> Asked:
         return self._question(language.make_query(self.frame, [asked]))
+
+    def __getitem__(self, name: object) -> Never:
+        """Refuse table["x"]: the values of a protected table are not shown."""
+        raise QueryRefused(
+            "a column of a protected table cannot be picked out"
+            "\nhint: ask about it, such as table.mean('x'), or filter with table.where('x > 1')"
+        )
+
+    if not TYPE_CHECKING:  # a checker should go on finding names that do not exist
+
+        def __getattr__(self, name: str) -> Never:
+            raise unknown_name(self, name, WORDS)
 
     def __dir__(self) -> list[str]:  # what Tab offers; the session and the frame are the product's own
         return sorted(name for name in dir(type(self)) if not name.startswith("_"))

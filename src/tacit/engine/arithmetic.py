@@ -8,7 +8,7 @@ name. Nothing here raises on any row: limits are applied before a product is mad
 import ibis
 import ibis.expr.types as ir
 
-from tacit.plan import CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Vector
+from tacit.plan import BINS, CELL_MOST, LARGEST_LEAST, WEIGHT_BITS, Vector
 
 ONE = 1 << WEIGHT_BITS
 # A longer vector has the weight 0 under any cap, as this one has.
@@ -110,6 +110,13 @@ def _clipped(value: ir.IntegerValue, most: ir.IntegerValue) -> ir.IntegerValue:
 def bit_length(size: ir.IntegerValue) -> ir.IntegerValue:
     """Return how many binary digits a whole number has: none for 0."""
     return ibis.cases((size == 0, whole(0)), else_=_in_binary(size).length().cast("int64"))
+
+
+def length_bin(length: ir.IntegerValue) -> ir.IntegerValue:
+    """Return the bin of a length in a profile of two bins an octave; NULL for 0."""
+    below = ibis.greatest(length - whole(1), whole(0))
+    place = bit_length(below) + bit_length(_divide(below, whole(3)))
+    return ibis.cases((length > 0, ibis.least(place, whole(BINS - 1))))
 
 
 def octave(size: ir.FloatingValue) -> ir.IntegerValue:

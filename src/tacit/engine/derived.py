@@ -30,6 +30,7 @@ from tacit.engine.joining import (
 )
 from tacit.engine.patience.patient_units import Added, rows_on_disk
 from tacit.engine.relation import belongs_to_someone, leaving, unit_value
+from tacit.engine.translations import floor_of
 from tacit.query import (
     FLOAT,
     Join,
@@ -231,8 +232,8 @@ def _row_value(each: Added, table: ir.Table, kinds: Mapping[str, Kind]) -> ir.Va
 def _whole_steps(value: ir.FloatingValue) -> ir.Value:
     """Return a float as a whole number of steps, rounded by floor(x + 1/2); NULL is NULL, infinities are held."""
     most = float(2**FLOAT_BITS)
-    steps = (_held(value, ibis.literal(most), ibis.literal(-most)) * float(2**STEP_BITS) + 0.5).floor()
-    return steps.cast(WIDE)
+    steps = _held(value, ibis.literal(most), ibis.literal(-most)) * float(2**STEP_BITS) + 0.5
+    return floor_of(steps).cast(WIDE)  # not Ibis's floor, which is of 64 bits: NULL from 2^33 on
 
 
 def _held(value: ir.Value, most: ir.Value, least: ir.Value) -> ir.Value:

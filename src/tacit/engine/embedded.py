@@ -228,7 +228,7 @@ class EmbeddedEngine:
                 exact_table = _table_of(self._source.fetch(found), plan, [*scaled_names(plan), *total_names(plan)])
                 exact_table = with_totals_apart(exact_table, plan)
             elif plan.sums_nothing:
-                exact_table = ExactTable(plan.public_keys or ((),), {})
+                exact_table = ExactTable(((),) if plan.public_keys is None else plan.public_keys, {})
             else:
                 exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
             if plan.scaling is None and plan.measured_totals:
@@ -320,7 +320,7 @@ def _found_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
 
 def _listed_groups(found: pa.Table, plan: Plan, names: list[str]) -> ExactTable:
     """Every listed key, in the order of the list; a key without rows has zeros."""
-    listed = plan.public_keys or ((),)
+    listed = ((),) if plan.public_keys is None else plan.public_keys
     places: Any = found.column(KEY_PLACE).to_pylist() if plan.keys else [0] * len(found)
     sums = {}
     for name in names:

@@ -30,7 +30,7 @@ from tacit.engine.unit_cells import (
     with_lengths,
 )
 from tacit.exact import UNITS, ExactTable, cut_name, kept_name, people_name, scaled_name
-from tacit.plan import BINS, LARGEST_LEAST, Plan, Scaling, Vector
+from tacit.plan import LARGEST_LEAST, Plan, Scaling, Vector
 from tacit.query import Kind
 
 
@@ -179,11 +179,7 @@ def _length_bins(plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], listed:
         for index, norm in enumerate(norms)
     }
     each = each.select(**lengths)
-    found = {}
-    for index in range(len(norms)):
-        long = each[length_name(index)]
-        at = ibis.least(arithmetic.bit_length(long) - whole(1), whole(BINS - 1))
-        found[people_name(index)] = ibis.cases((long > 0, at))
+    found = {people_name(index): arithmetic.length_bin(each[length_name(index)]) for index in range(len(norms))}
     return each.select(**found)
 
 

@@ -126,8 +126,6 @@ def _row_steps(vector: Vector, rows: ir.Table) -> ir.IntegerValue:
     value = rows[value_name(vector.column or 0)]
     if vector.kind == "counted":
         return ibis.cases((value.notnull(), whole(1)), else_=whole(0))
-    if vector.kind == "missing":
-        return ibis.cases((value.isnull(), whole(1)), else_=whole(0))
     about = value - whole(vector.centre)
     if vector.kind == "centred":
         return about.fill_null(whole(0))

@@ -12,18 +12,15 @@ from fractions import Fraction
 import numpy as np
 
 from tacit.answer import (
-    LEFT_OUT_DIFFERS,
+    PART_OF_MEAN,
     ScaledOutput,
     law_bound,
-    lost_more,
-    moved_by_scaling,
+    left_out_error,
+    most_of_groups,
     noise_bounds,
     weighted_bound,
 )
 from tacit.plan import CountRows, CountValues, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector
-
-# Errors that are off together are tried in this many proportions.
-ANGLES = 49
 
 
 @dataclass(frozen=True)
@@ -34,18 +31,11 @@ class ForeseenError:
     total: float = 0.0  # the error of the measured totals: the same in all groups, in proportion
     scaling: float = 0.0  # what a group may have lost more or less than the others
     size: float | None = None  # of a group, in the output's unit or, for means, in rows; None: not known
-    is_scaled_up: bool = False  # noise, total and scaling multiply: a count or sum is what was kept times a factor
 
     @property
     def whole(self) -> float:
         """All of it together."""
-        shared = math.hypot(self.total, self.scaling)
-        if not self.is_scaled_up or not self.size:
-            return math.hypot(self.noise, shared)
-        # the largest (size + a·noise)·(1 + b·shared/size) with a² + b² = 1, less the size
-        angles = np.linspace(0.0, math.pi / 2, ANGLES)
-        a, b = np.cos(angles), np.sin(angles)
-        return float(np.max(a * self.noise + b * shared + a * b * self.noise * (shared / self.size)))
+        return math.hypot(self.noise, self.total, self.scaling)
 
     @property
     def is_hopeless(self) -> bool:
@@ -86,13 +76,13 @@ def error_by_hand(
     kept = min(max(outlook.kept, 1e-9), 1.0)
     if isinstance(output, Mean):  # at most: wherever in its range the mean is; an answer's bar adds this to its noise
         column = plan.measured[output.column]
-        moved = LEFT_OUT_DIFFERS * (1 - kept) * float(column.height * column.step) / 2
+        moved = left_out_error(kept, near=float(column.height * column.step) / 2)
         return ForeseenError(noise, scaling=math.sqrt(moved * (moved + 2 * noise)), size=found)
     unit = float(Fraction(2) ** (vector.tail_shift - vector.shift))
     weights = (1.0, (1 - kept) / kept)
     total = weighted_bound(release.summed, release.scale, weights, confidence) * unit / outlook.mass
-    scaling = lost_more(kept, 0.0) * (1 - kept) if plan.keys else 0.0
-    return ForeseenError(noise / kept, total * found, scaling * found, found, is_scaled_up=bool(plan.keys))
+    scaling = left_out_error(kept) if plan.keys else 0.0
+    return ForeseenError(noise / kept, total * found, scaling * found, found)
 
 
 def nothing_is_believed(plan: Plan) -> bool:
@@ -117,35 +107,27 @@ class _Outlooks:
 
     def count(self, index: int, step: float) -> ForeseenError:
         """A count, or a sum about 0."""
-        kept, size = self._kept(index), self._size(index)
+        size, outlook = self._size(index), self.vector(index).outlook
         noise = law_bound(self.plan.releases[index].law, self.confidence) * self._fine(index)
-        if not self.plan.keys:
-            return ForeseenError(noise * step, size=None if size is None else size * step)
-        # what is not measured is not put back, and is missing beside what groups differ in
-        missing = 0.0 if self._has_totals(index) or self.plan.public_rows is not None else 1.0
-        scaling = (missing + lost_more(kept, self._alone(index))) * (1 - kept) * (size or 0.0)
-        outlook = self.vector(index).outlook
-        scaling = math.hypot(scaling, outlook.luck * math.sqrt(size or 0.0) if outlook is not None else 0.0)
+        kept = self._kept(index) if self._is_put_back(index) else 1.0
+        missing = 0.0 if outlook is None else outlook.lost_most
+        put_back = 0.0 if outlook is None or kept == 1.0 else outlook.lost / self._groups
+        scaling = max(self._part * missing - put_back, 0.0)
         total = self._off(index, kept) * (size or 0.0)
         whole = None if size is None else size * step
-        return ForeseenError(noise / kept * step, total * step, scaling * step, whole, is_scaled_up=True)
+        return ForeseenError(noise / kept * step, total * step, scaling * step, whole)
 
     def mean(self, output: Mean) -> ForeseenError:
-        """A mean: of the noise of its sums and rows, and how far groups may have been moved."""
+        """A mean: of the noise of its sums and rows, and of what people have beyond their caps."""
         index, counting, step = output.release, self._counting(output.release), float(self._step(output))
         size, distance = self._size(counting), self._distance(index, counting)
         if size is None or size <= 0:
             return ForeseenError(math.inf)
-        rows = size * (self._kept(counting) if self.plan.keys else 1.0)
+        rows = size * self._kept(counting)
         noise = self._pair(index, counting, distance) / rows * step
-        vectors = self.vector(index), self.vector(counting)
-        if not self.plan.keys:
-            unseen = float(moved_by_scaling(*vectors, np.array([size]), None, by_luck=False)[0]) * step
-            return ForeseenError(noise, scaling=unseen, size=size)
-        off = self._shift_off(index, counting)
-        measured = off if self._has_totals(index) else None
-        scaling = float(moved_by_scaling(*vectors, np.array([size]), measured)[0]) * step
-        return ForeseenError(noise, off * step, scaling, size)
+        sums, counts = self.vector(index).outlook, self.vector(counting).outlook
+        missing = 0.0 if sums is None or counts is None else sums.lost_most + distance / 2 * counts.lost_most
+        return ForeseenError(noise, scaling=PART_OF_MEAN * self._part * missing / rows * step, size=size)
 
     def sum_beside_mean(self, output: Sum) -> ForeseenError:
         """A count times a mean."""
@@ -179,12 +161,18 @@ class _Outlooks:
         outlook = self.vector(index).outlook
         return 1.0 if outlook is None else min(max(outlook.kept, 1e-9), 1.0)
 
-    def _alone(self, index: int) -> float:
-        outlook = self.vector(index).outlook
-        return 0.0 if outlook is None else outlook.alone
+    @property
+    def _groups(self) -> int:
+        return max(len(self.plan.public_keys or ()), 1)
 
-    def _has_totals(self, index: int) -> bool:
-        return self.vector(index).totals is not None
+    @property
+    def _part(self) -> float:
+        """Which part of all that is missing a group of mean size may lack."""
+        return float(most_of_groups(np.full(self._groups, 1 / self._groups))[0])
+
+    def _is_put_back(self, index: int) -> bool:
+        """Whether groups are scaled up to what is measured of all of them, or public."""
+        return self.vector(index).totals is not None or (self.plan.public_rows is not None and bool(self.plan.keys))
 
     def _size(self, index: int) -> float | None:
         """How much a group has, in steps; None where neither a size is given nor the number of groups is public."""
@@ -225,20 +213,6 @@ class _Outlooks:
             if release.parts[0].index == (index,):
                 return release, float(Fraction(2) ** vector.tail_shift) * self._fine(index)
         return None
-
-    def _shift_off(self, index: int, counting: int) -> float:
-        """How far off the shift of a mean is, in steps, where the mean of what is kept is near the centre."""
-        found, outlook = self._totals(index), self.vector(counting).outlook
-        if found is None or outlook is None or outlook.mass <= 0:
-            return 0.0
-        release, unit = found
-        if not self._has_totals(counting):  # what people have beyond the tail of the totals is not in them
-            beyond = self.vector(index).outlook
-            off = law_bound(release.law, self.confidence) * unit
-            return math.hypot(off, 0.0 if beyond is None else beyond.beyond_totals) / outlook.mass
-        kept = self._kept(counting) * outlook.mass
-        weights = (unit * (1 / kept - 1 / outlook.mass), unit / outlook.mass)
-        return weighted_bound(release.summed, release.scale, weights, self.confidence)
 
     def _pair(self, one: int, two: int, weight: float) -> float:
         """A bound on the noise of one vector plus a weight times that of another, in steps."""

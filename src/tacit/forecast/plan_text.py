@@ -1,9 +1,10 @@
 """A plan in words and numbers: what is read, its bounds, its noise, its cost, and the error to expect in each cell."""
 
+import math
 from fractions import Fraction
 
 from tacit.accounting import for_group, meaning_line
-from tacit.answer import instead_words, is_scaled, threshold_words
+from tacit.answer import instead_words, is_scaled, least_shown
 from tacit.forecast.scaled_text import (
     NULL_UNITS,
     by_hand_in_words,
@@ -13,11 +14,12 @@ from tacit.forecast.scaled_text import (
     scaled_release,
     totals_lines,
 )
-from tacit.forecast.target import depends_on, expected_error, noise_error, quantile_reach
+from tacit.forecast.target import depends_on, expected_error, noise_error, quantile_reach, rows_for_correlation
 from tacit.noise import warning
 from tacit.plan import (
     UNBOUNDED,
     Choice,
+    Correlation,
     CountUnits,
     Measured,
     NoisyRelease,
@@ -102,13 +104,19 @@ def _groups(plan: Plan) -> list[str]:
         return ["Groups: one, the whole table."]
     if plan.choice is not None:
         return []
-    if plan.threshold is None:
-        return [f"Groups: {_many(len(plan.public_keys or ()), 'public key')}, all shown, empty ones with noise."]
-    what, least = threshold_words(plan)
-    return [
-        f"Groups: found privately; a key is shown where the {what} is at least {least} "
-        f"(δ = {show(plan.threshold.delta)})."
-    ]
+    least = f"groups with fewer than about {least_shown(plan):,} units are hidden" if _finds_groups(plan) else ""
+    if plan.threshold is not None:
+        return [f"Groups: found privately; {least} (δ = {show(plan.threshold.delta)})."]
+    if any(not fact.entry for fact in plan.found_by):
+        return [f"Groups: to be found first, once; {least}. The errors below are foreseen for a few groups."]
+    count = len(plan.public_keys or ())
+    if plan.found_by:
+        return [f"Groups: {count:,} found earlier; {least}."]
+    return [f"Groups: {_many(count, 'public key')}, all shown, empty ones with noise."]
+
+
+def _finds_groups(plan: Plan) -> bool:
+    return plan.threshold is not None or bool(plan.found_by)
 
 
 def _release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
@@ -188,6 +196,11 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
     if is_scaled(output, plan):
         return expected_in_words(output, plan, confidence)
     depends = depends_on(output, plan)
+    if isinstance(output, Correlation) and (rows := rows_for_correlation(output, plan, confidence, spread=1 / 12)):
+        return (
+            f"about ± 0.1 takes {math.ceil(10 * rows):,} rows in a group, and {math.ceil(rows):,} or fewer"
+            " give -1 to 1, if values spread evenly over their ranges; more rows if values lie closer together"
+        )
     if depends == "data":
         return "depends on the group's size and spread; the answer states it"
     if isinstance(output, Quantile):

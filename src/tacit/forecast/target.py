@@ -79,6 +79,22 @@ def expected_error(
     return by_hand.whole
 
 
+def rows_for_correlation(output: Correlation, plan: Plan, confidence: Fraction, *, spread: float) -> float | None:
+    """Return how many rows give a correlation an interval of about ± 1; ± 0.1 takes ten times as many.
+
+    `spread` is the variance of both columns as a part of the square of their ranges: 1/4 at most, if all values are at
+    the two ends, and 1/12 if they are spread evenly. None where units are scaled: caps are then learned.
+    """
+    if plan.scaling is not None:
+        return None
+    release = plan.releases[output.release]
+    kept = [part for part in release.parts if part.kind == "moment"]
+    whole = whole_of(release.parts[-1], plan.measured)
+    if not whole:  # a range of one value
+        return None
+    return float(weighted_bound(release.summed, release.scale, [1 / whole] * len(kept), confidence) / spread)
+
+
 def farther_end(output: Sum, plan: Plan) -> float:
     """Return the end of a sum's range that is farther from 0, as a distance."""
     column = plan.measured[output.column]

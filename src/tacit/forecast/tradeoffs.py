@@ -83,7 +83,9 @@ class Accuracy:
         if self.mechanism in (LOCAL, SHUFFLED):
             return local_error(self.kind, people, epsilon, self.k, self.touched, self.chance)
         if self.kind == "maximum" and self.mechanism == CENTRAL_LAPLACE:
-            return NoisyMax(epsilon=epsilon).error(confidence=1 - self.chance, candidates=self.k) / people
+            # counts under "add or remove one": one person moves all of them in the same direction
+            counts = NoisyMax(epsilon=epsilon, monotone=True)
+            return counts.error(confidence=1 - self.chance, candidates=self.k) / people
         noise = laplace_bound if self.mechanism == CENTRAL_LAPLACE else gaussian_bound
         steps = GRID if self.kind == "mean" else 1
         bound = noise(epsilon, steps, self.touched, self.k, self.delta, self.chance)
@@ -210,7 +212,7 @@ def tradeoff(
     central Gaussian                      800         1 %            8         1
     local randomized response          35,489         1 %          355         1
     local, then shuffled                1,276         1 %         12.8         1
-    δ = 1e-06 for Gaussian noise and shuffled reports. Neighbours replace one person; how many there are is public.
+    δ = 1e-6 for Gaussian noise and shuffled reports. Neighbours replace one person; how many there are is public.
     """
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidParameter(f"kind must be one of {', '.join(KINDS)}, not {kind!r}\nhint: e.g. kind='mean'")

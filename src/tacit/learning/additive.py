@@ -18,7 +18,7 @@ from tacit.learned import Learn
 from tacit.learning.additive_asked import Asked, Wanted, asked_of
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.estimator import Estimator, know_features, not_fitted, rows_for, table_of
-from tacit.learning.facts.undeclared import known_columns
+from tacit.learning.facts.undeclared import known_columns, one_call
 from tacit.learning.rounds import train
 from tacit.learning.scoring.additive_scoring import additive_scoring
 from tacit.learning.scoring.scorable import Scoring
@@ -118,23 +118,20 @@ class Additive:
         def planned() -> Asked:
             return self.plan(protected, target=target, features=features, where=where, learn=learn, analyst=analyst)
 
-        asked = planned()
-        if asked.known is not None and asked.known.ask is not None:
-            asked.known.ask.learn(asked.events, asked.asked, analyst)
-            asked = planned()
-        paid = train(
-            asked.table,
-            asked.coded,
-            asked.events,
-            asked=asked.asked,
-            key=repr((VERSION, asked.recipe)),
-            words=asked.words,
-            steps=asked.learn,
-            encode=Shapes.to_json,
-            decode=Shapes.from_json,
-            analyst=analyst,
-            request_id=request_id,
-        )
+        with one_call(planned, analyst) as asked:
+            paid = train(
+                asked.table,
+                asked.coded,
+                asked.events,
+                asked=asked.asked,
+                key=repr((VERSION, asked.recipe)),
+                words=asked.words,
+                steps=asked.learn,
+                encode=Shapes.to_json,
+                decode=Shapes.from_json,
+                analyst=analyst,
+                request_id=request_id,
+            )
         self.model_ = asked.model(paid.value)
         self.receipt_ = paid.receipt
         self.learned_ = "" if asked.known is None else asked.known.words
@@ -160,9 +157,16 @@ class Additive:
         """Return a picture of one term, or of all; with a path ending in .png, .svg or .html, write it there."""
         return term_picture(self._fitted(), term, path)
 
-    def to_sql(self, table: str = "people") -> str:
-        """Return a SELECT that scores a table's rows in DuckDB and its like, as `predict_proba` or `predict` would."""
-        return score_sql(self._fitted(), table)
+    def to_sql(self, table: str = "people", *, dialect: str | None = None) -> str:
+        """Return a SELECT that scores a table's rows in a database, as `predict_proba` or `predict` would.
+
+        Without a `dialect` it is what DuckDB, PostgreSQL, SQLite and Snowflake read alike.
+
+        The tests run it in DuckDB, PostgreSQL ("postgres"), SQLite and Spark. For "snowflake", "bigquery" and "mysql"
+        it is only read by their grammars. Texts are compared as the database compares them: by default MySQL takes
+        'f' and 'F' for the same text.
+        """
+        return score_sql(self._fitted(), table, dialect)
 
     def certificate(self) -> Mapping[str, Any]:
         """Return the ledger's signed certificate of the fit; a model that was saved and read again has none."""

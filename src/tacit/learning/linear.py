@@ -12,7 +12,7 @@ from tacit.door import Table
 from tacit.errors import InvalidParameter
 from tacit.learned import Learn
 from tacit.learning.estimator import Estimator, know_features, rows_for, table_of
-from tacit.learning.facts.undeclared import known_columns, with_target
+from tacit.learning.facts.undeclared import known_columns, one_call, with_target
 from tacit.learning.features import as_list
 from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
@@ -107,25 +107,22 @@ class LinearRegression(Estimator):
         def planned() -> LinearPlan:
             return self.plan(protected, target=target, features=features, where=where, learn=learn, analyst=analyst)
 
-        plan = planned()
-        if plan.known.ask is not None:
-            plan.known.ask.learn(plan.events, plan.asked, analyst)
-            plan = planned()
-        table = plan.table
-        paid = train(
-            table,
-            plan.design.coded(table),
-            plan.events,
-            asked=plan.asked,
-            key=repr((VERSION, plan.design)),
-            words=f"a linear model of {target} from {', '.join(plan.design.features)}",
-            steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
-            encode=json.dumps,
-            decode=json.loads,
-            analyst=analyst,
-            request_id=request_id,
-        )
-        self.receipt_, self.loss_ = paid.receipt, plan.asked
+        with one_call(planned, analyst) as plan:
+            table = plan.table
+            paid = train(
+                table,
+                plan.design.coded(table),
+                plan.events,
+                asked=plan.asked,
+                key=repr((VERSION, plan.design)),
+                words=f"a linear model of {target} from {', '.join(plan.design.features)}",
+                steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
+                encode=json.dumps,
+                decode=json.loads,
+                analyst=analyst,
+                request_id=request_id,
+            )
+        self.receipt_, self.loss_ = paid.receipt, plan.loss
         self.fitted_on_ = rows_used(table)
         self.learned_ = plan.known.words
         self._set_state(LinearState(plan.design, plan.events, paid.value))
@@ -208,8 +205,12 @@ class LinearRegression(Estimator):
             f"epsilon {show(self.loss_.epsilon)}, entry {self.receipt_.number} of the ledger",
         )
 
-    def to_sql(self) -> str:
-        """Return the prediction as a SQL expression over the features' columns, for any database."""
+    def to_sql(self, *, dialect: str | None = None) -> str:
+        """Return the prediction as a SQL expression over the features' columns, escaped for a database.
+
+        The tests run it in DuckDB, PostgreSQL ("postgres"), SQLite and Spark. For "snowflake", "bigquery" and "mysql"
+        it is only read by their grammars.
+        """
         state = self._fitted()
         target = state.design.target
         scale = 1.0 if target is None else target.half
@@ -222,7 +223,7 @@ class LinearRegression(Estimator):
             inside = range(cells.start, cells.stop)
             listed.append([(state.cells[at - 1 - len(numbers)], scale * float(weights[at])) for at in inside])
         named = [(number.name, number.ends, slope) for number, slope in zip(numbers, slopes, strict=True)]
-        return model_sql(start, named, listed)
+        return model_sql(start, named, listed, dialect)
 
     def _fitted(self) -> LinearState:
         state: LinearState | None = getattr(self, "state_", None)

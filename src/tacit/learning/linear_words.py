@@ -12,6 +12,7 @@ from tacit.learning.linear_design import Cell, LinearDesign
 from tacit.learning.linear_state import least_of
 from tacit.plan import UNIT
 from tacit.privacy import ApproximateLoss, GaussianNoise
+from tacit.query import in_dialect, quoted_name, show_value
 
 NOTE_WIDTH = 96
 
@@ -41,7 +42,7 @@ class LinearPlan:
     @property
     def loss(self) -> ApproximateLoss:
         """What fitting costs: the epsilon asked for, and the delta that its noise takes."""
-        return self.asked
+        return ApproximateLoss(self.asked.epsilon, self.asked.delta)
 
     def __str__(self) -> str:
         design, target = self.design, self.design.target
@@ -153,35 +154,24 @@ def model_sql(
     intercept: float,
     numbers: Sequence[tuple[str, tuple[float, float], float]],
     listed: Sequence[Sequence[tuple[Cell, float]]],
+    dialect: str | None,
 ) -> str:
-    """Return a linear model as a SQL expression that any database computes; NULL where a number is missing."""
+    """Return a linear model as a SQL expression for a database; NULL if a number is missing."""
     parts = [in_floats(intercept)]
     for name, (low, high), coefficient in numbers:
-        clamped = f"LEAST(GREATEST({_quoted(name)}, {_number(low)}), {_number(high)})"
+        clamped = f"LEAST(GREATEST({quoted_name(name)}, {_number(low)}), {_number(high)})"
         # LEAST and GREATEST skip NULL in some databases
-        parts.append(f"{in_floats(coefficient)} * CASE WHEN {_quoted(name)} IS NULL THEN NULL ELSE {clamped} END")
+        parts.append(f"{in_floats(coefficient)} * CASE WHEN {quoted_name(name)} IS NULL THEN NULL ELSE {clamped} END")
     for cells in listed:
         rest = next(((cell, effect) for cell, effect in cells if cell.missing), None)
         named = [(cell, effect) for cell, effect in cells if cell.values and not cell.missing]
         tests = " ".join(
-            f"WHEN {_quoted(cell.feature)} IN ({', '.join(map(_literal, cell.values))}) THEN {in_floats(effect)}"
+            f"WHEN {quoted_name(cell.feature)} IN ({', '.join(map(show_value, cell.values))}) THEN {in_floats(effect)}"
             for cell, effect in named
         )
         otherwise = in_floats(0.0 if rest is None else rest[1])
         parts.append(f"CASE {tests} ELSE {otherwise} END" if tests else otherwise)
-    return "\n  + ".join(parts)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(value: Any) -> str:
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int | float):
-        return _number(value)
-    return "'" + str(value).replace("'", "''") + "'"
+    return in_dialect("\n  + ".join(parts), dialect)
 
 
 def in_floats(value: float) -> str:

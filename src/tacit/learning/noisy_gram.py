@@ -27,7 +27,7 @@ class NoisyGram:
     @property
     def rows(self) -> float:
         """About how many units there are, where each has one weight."""
-        return max(float(self.matrix[0, 0]), 1.0)
+        return float(self.matrix[0, 0])
 
     @property
     def columns(self) -> list[slice]:
@@ -72,7 +72,10 @@ class NoisyTarget:
 
 
 def gram_of(noisy: Integers, moments: Moments, sizes: Sequence[int], sigma: float) -> NoisyGram:
-    """Return the matrix of released products of features; `sigma` is in steps of UNIT."""
+    """Return the matrix of released products of features; `sigma` is in steps of UNIT.
+
+    The noisy number of units is taken as 1 at least, so that a table without rows gives a matrix that can be inverted.
+    """
     numbers, cells = len(moments.values), tuple(sizes[column] for column in moments.columns)
     place = {("value", value): slice(1 + at, 2 + at) for at, value in enumerate(moments.values)}
     starts = np.cumsum([1 + numbers, *cells])
@@ -92,6 +95,7 @@ def gram_of(noisy: Integers, moments: Moments, sizes: Sequence[int], sigma: floa
         rows, columns = [*at, slice(0, 1), slice(0, 1)][:2]
         shaped = found.reshape(rows.stop - rows.start, columns.stop - columns.start)
         matrix[rows, columns], matrix[columns, rows] = shaped, shaped.T
+        matrix[0, 0] = max(float(matrix[0, 0]), 1.0)
         if len(block.columns) == 1 and not block.values:
             matrix[rows, rows] = np.diag(found)
     return NoisyGram(matrix, sigma / UNIT, numbers, cells)

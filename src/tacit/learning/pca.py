@@ -12,7 +12,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.learned import Learn
 from tacit.learning.declared_rows import protected_rows
 from tacit.learning.estimator import Estimator, know_features, rows_for
-from tacit.learning.facts.undeclared import Known, known_columns
+from tacit.learning.facts.undeclared import Known, known_columns, one_call
 from tacit.learning.linear_design import LinearDesign, columns_in, design_of, filtered, numbers_named
 from tacit.learning.linear_state import LinearState, asked_of, wanted_of
 from tacit.learning.linear_words import LinearPlan
@@ -98,25 +98,26 @@ class PCA(Estimator):
             raise InvalidParameter("principal components have no target\nhint: fit(table, features=['age', 'hours'])")
         protected = rows if isinstance(rows, Table) else protected_rows(self, rows, None, None, has_target=False)[0]
         learn = learn if isinstance(rows, Table) else False  # of arrays, everything is declared
-        plan = self.plan(protected, features=features, where=where, learn=learn, analyst=analyst)
-        if plan.known.ask is not None:
-            plan.known.ask.learn(plan.events, plan.asked, analyst)
-            plan = self.plan(protected, features=features, where=where, learn=learn, analyst=analyst)
-        table = plan.table
-        paid = train(
-            table,
-            plan.design.coded(table),
-            plan.events,
-            asked=plan.asked,
-            key=repr((VERSION, plan.design)),
-            words=f"principal components of {', '.join(plan.design.features)}",
-            steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
-            encode=json.dumps,
-            decode=json.loads,
-            analyst=analyst,
-            request_id=request_id,
-        )
-        self.receipt_, self.loss_ = paid.receipt, plan.asked
+
+        def planned() -> LinearPlan:
+            return self.plan(protected, features=features, where=where, learn=learn, analyst=analyst)
+
+        with one_call(planned, analyst) as plan:
+            table = plan.table
+            paid = train(
+                table,
+                plan.design.coded(table),
+                plan.events,
+                asked=plan.asked,
+                key=repr((VERSION, plan.design)),
+                words=f"principal components of {', '.join(plan.design.features)}",
+                steps=lambda rounds: asked_of(rounds, plan.design, plan.events),
+                encode=json.dumps,
+                decode=json.loads,
+                analyst=analyst,
+                request_id=request_id,
+            )
+        self.receipt_, self.loss_ = paid.receipt, plan.loss
         self.learned_ = plan.known.words
         self._set_state(LinearState(plan.design, plan.events, paid.value))
         know_features(self, plan.design.features, rows)

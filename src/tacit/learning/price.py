@@ -2,15 +2,27 @@
 
 The loss is divided among kinds of rounds by shares of 1/sigma², and no arithmetic on rows is involved. The whole batch
 is within the call's epsilon at its delta, and within the rho that a budget of that size has room for: so it fits either
-arm of the budget's rule (docs/proofs/rounds.md). A delta that is given is the model's own, all of it for noise, since a
-model finds no keys. A budget keeps an eighth of its delta for noise; without a delta a model has its share of that.
+arm of the budget's rule (docs/proofs/rounds.md). Without a delta a model has its share of the eighth of the budget's
+delta that is for noise. A delta that is given is the model's own, all of it for noise, since a model finds no keys: if
+it is more than that share, three quarters of it are charged where a budget's thresholds are (docs/proofs/ledger.md).
+Such a batch is made for addition only, so it need not fit the other arm.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 from math import isqrt
 
-from tacit.accounting import FOR_NOISE, charge_of, gaussian_sigma_vector, noise_delta, rho_within, rule_of
+from tacit.accounting import (
+    FOR_KEYS,
+    FOR_NOISE,
+    NoiseLoss,
+    charge_of,
+    gaussian_sigma_vector,
+    noise_delta,
+    rho_within,
+    rule_of,
+    shares_of,
+)
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan import make_spend
 from tacit.privacy import (
@@ -30,11 +42,14 @@ from tacit.session import Session
 SIGMA_BITS = 40
 # what the roundings may differ by, and more
 ROUNDING = Fraction(1, 2**30)
+# the most of a budget's delta that one model's noise may take, and the part of it that is charged as thresholds are
+MOST = FOR_KEYS + FOR_NOISE
+OF_KEYS = FOR_KEYS / MOST
 
 
 def noise_for(
     session: Session, epsilon: Number, delta: Number | None, wanted: Sequence[tuple[int, Fraction]]
-) -> tuple[tuple[GaussianNoise, ...], ApproximateLoss]:
+) -> tuple[tuple[GaussianNoise, ...], NoiseLoss]:
     """Return the events of a batch, and the (epsilon, delta) that its noise is made for: the batch is within it.
 
     `wanted` has, for each kind of round, the square of how far adding or removing one unit moves all its rounds
@@ -51,24 +66,42 @@ def noise_for(
     if sum(share for _, share in wanted) != 1 or any(share <= 0 or squared <= 0 for squared, share in wanted):
         raise InvalidParameter("the shares of rounds must be above 0 and add up to 1")
     squares = [replaced(session) * Fraction(squared) for squared, _ in wanted]
+    asked = NoiseLoss(spend.epsilon, spend.delta_noise)
+    by_rho = sum(squares, Fraction(0)) / (2 * rho_within(spend.epsilon, spend.delta_rho))
+    shares = [share for _, share in wanted]
+    if delta is None or not isinstance(budget, ApproximateLoss) or spend.epsilon > budget.epsilon:
+        return _batch(squares, shares, asked, by_rho), asked
+    rule, fair = rule_of(budget), shares_of(budget, spend.epsilon).asked
+    also_of_keys = NoiseLoss(asked.epsilon, asked.delta, asked.delta * OF_KEYS)
+    ways = [(asked, by_rho), (also_of_keys, Fraction(0))]
+    if fair * FOR_NOISE < asked.delta <= fair * MOST:  # so that it fits beside others that take their fair share
+        ways.reverse()
+    for loss, least in ways:
+        events = _batch(squares, shares, loss, least)
+        if rule.admits(charge_of(events, asked=loss)):
+            return events, loss
+    raise QueryRefused(
+        f"noise may take half of this budget's delta at most, {show(budget.delta * MOST)}, which is less than the"
+        f" delta of {show(asked.delta)} that the model asks for\nhint: leave delta out, or declare the budget with"
+        f" delta={show(asked.delta / MOST)}"
+    )
+
+
+def _batch(
+    squares: Sequence[Fraction], shares: Sequence[Fraction], loss: ApproximateLoss, least: Fraction
+) -> tuple[GaussianNoise, ...]:
+    """Return noise that is within the loss by its exact law, of no smaller variance than `least` in all."""
     total = sum(squares, Fraction(0))
-    by_law = gaussian_sigma_vector(total, spend.epsilon, spend.delta_noise)
-    by_rho = total / (2 * rho_within(spend.epsilon, spend.delta_rho))
-    variance = max(by_law**2, by_rho)
-    growth = ROUNDING
+    variance, growth = max(gaussian_sigma_vector(total, loss.epsilon, loss.delta) ** 2, least), ROUNDING
     while True:
         sigmas = [
             _root_above(variance * (1 + growth) * squared / (share * total))
-            for squared, (_, share) in zip(squares, wanted, strict=True)
+            for squared, share in zip(squares, shares, strict=True)
         ]
         events = tuple(GaussianNoise(_drawable(sigma), squared) for sigma, squared in zip(sigmas, squares, strict=True))
-        if noise_delta(events, spend.epsilon) <= spend.delta_noise:
-            break
+        if noise_delta(events, loss.epsilon) <= loss.delta:
+            return events
         growth *= 2
-    asked = ApproximateLoss(spend.epsilon, spend.delta_noise)
-    if delta is not None and isinstance(budget, ApproximateLoss) and spend.epsilon <= budget.epsilon:
-        _refuse_too_large(budget, events, asked)
-    return events, asked
 
 
 def _whole(delta: Number | None, budget: Loss) -> Fraction | None:
@@ -79,18 +112,6 @@ def _whole(delta: Number | None, budget: Loss) -> Fraction | None:
     if isinstance(budget, ApproximateLoss) and own >= FOR_NOISE:
         raise InvalidParameter(f"a model's delta must be below {show(FOR_NOISE)}\nhint: such as delta=1e-6")
     return own / FOR_NOISE if isinstance(budget, ApproximateLoss) else own
-
-
-def _refuse_too_large(budget: ApproximateLoss, events: Sequence[GaussianNoise], asked: ApproximateLoss) -> None:
-    """Refuse a delta that the budget could not pay even if nothing had been spent; all of it is public."""
-    if rule_of(budget).admits(charge_of(events, asked=asked)):
-        return
-    least = asked.delta / FOR_NOISE
-    raise QueryRefused(
-        f"this budget keeps an eighth of its delta for noise, {show(budget.delta * FOR_NOISE)}, which is less than the"
-        f" delta of {show(asked.delta)} that the model asks for\nhint: leave delta out, or declare the budget with"
-        f" delta={show(least)}"
-    )
 
 
 def replaced(session: Session) -> int:

@@ -11,6 +11,7 @@ padded to the one with the most bins.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -190,3 +191,37 @@ def believed(terms: Terms, prior: Prior, seen: Seen, *, deviations: bool) -> tup
     squares = [(weights * (each.variances() + each.solution**2)).sum(axis=(1, 2)) for each in solved]
     spread: Floats = np.sqrt(np.maximum(np.stack(squares, axis=1) - means**2, 0.0))
     return means, np.where(learned, spread, 0.0)
+
+
+# Of terms without any effect, this part is taken for one that has some.
+FALSE_ALARM = 0.01
+
+
+def signals(terms: Terms, seen: Seen, people: float, moving: Floats) -> Floats:
+    """Return how far the sums of all bins of each term are from noise: (classes, terms); above 1 it has an effect.
+
+    It is a quadratic form of the sums under their covariance, over what it exceeds with probability `FALSE_ALARM` for a
+    term without any effect (chi-squared, the noise being Gaussian). Sums of different bins have noise of their own;
+    that their common level is subtracted makes them dependent, which the covariance says. `moving` is the variance of
+    effects that were still moving: it makes the test more careful.
+    """
+    found: Floats = np.zeros(seen.told.shape[1:])
+    for term, size in enumerate(terms.sizes):
+        learned = np.flatnonzero(terms.learned[:size, term])
+        subtracted = np.eye(size) - terms.counts[:size, term][:, None] / people
+        for place in range(seen.told.shape[1]) if len(learned) > 1 else ():
+            whole = (subtracted * seen.variance[:size, place, term]) @ subtracted.T
+            own = seen.info[learned, place, term] ** 2 * moving[place, term]
+            covariance = whole[np.ix_(learned, learned)] + np.diag(own)
+            scale = np.sqrt(np.diag(covariance))
+            values, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
+            kept = values > 1e-9 * values[-1]
+            turned = (vectors.T @ (seen.told[learned, place, term] / scale))[kept]
+            found[place, term] = float((turned**2 / values[kept]).sum()) / _exceeded(int(kept.sum()))
+    return found
+
+
+def _exceeded(freedom: int) -> float:
+    """Return what chi-squared exceeds with probability `FALSE_ALARM`, by Wilson and Hilferty: within 1 %."""
+    part = 2 / (9 * freedom)
+    return float(freedom * (1 - part + NormalDist().inv_cdf(1 - FALSE_ALARM) * part**0.5) ** 3)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.learning.bins import Bins, Coarse, bins_of
-from tacit.learning.priors import TINY, Prior, Seen, Term, Terms, believed
+from tacit.learning.priors import TINY, Prior, Seen, Term, Terms, believed, signals
 from tacit.learning.starting import Start, curved_at, start_of
 from tacit.plan import SCORE_BITS, UNIT, BinMaps, ClassTarget, PairedBins, Scores, ValueTarget
 from tacit.privacy import Floats, Integers
@@ -79,6 +79,7 @@ class Shape:
     people: list[float]  # noisy
     effects: list[list[float]]
     deviations: list[list[float]]
+    signals: list[float]  # of each class: how far all bins together are from noise; at most 1: they could be noise
 
 
 @dataclass(frozen=True)
@@ -112,12 +113,13 @@ class Learned:
     intercept_deviation: Floats
     effects: Floats
     deviations: Floats
+    signals: Floats
 
     @classmethod
     def nothing(cls, intercept: Floats, terms: Terms) -> "Learned":
         """Return what is believed before the first round."""
         zeros = np.zeros((len(terms.counts), len(intercept), terms.counts.shape[1]))
-        return cls(intercept, np.zeros_like(intercept), zeros, zeros)
+        return cls(intercept, np.zeros_like(intercept), zeros, zeros, zeros[0])
 
 
 class Late:
@@ -202,7 +204,10 @@ def learn_shapes(rounds: AskedRounds, recipe: Recipe) -> Shapes:
     for place, term in enumerate(terms):
         cells = bins[place].of_cells if place < features else pairs[place - features].table.ravel()
         effects, deviations = (each[: term.size, :, place].T for each in (learned.effects, learned.deviations))
-        shapes.append(_shape(cells, term, effects, deviations, recipe.monotone[place] if place < features else 0))
+        found = learned.signals[:, place].tolist()
+        shapes.append(
+            _shape(cells, term, effects, deviations, found, recipe.monotone[place] if place < features else 0)
+        )
     return Shapes(learned.intercept.tolist(), learned.intercept_deviation.tolist(), float(people), shapes, times, clip)
 
 
@@ -263,7 +268,7 @@ def _rounds(rounds: AskedRounds, recipe: Recipe, terms: Terms, start: Start, peo
     learned = Learned.nothing(start.intercept, terms)
     told_intercept, known_intercept = np.zeros(recipe.classes), np.zeros(recipe.classes)
     told, info = np.zeros_like(learned.effects), np.zeros_like(learned.effects)
-    noise, late = 0.0, Late(told)
+    noise, late, found = 0.0, Late(told), learned.signals
     for time in range(times):
         step = (WEIGHT + 1) / (time + 1 + WEIGHT)
         noise = (1 - step) ** 2 * noise + step**2 * recipe.round_noise**2
@@ -290,11 +295,13 @@ def _rounds(rounds: AskedRounds, recipe: Recipe, terms: Terms, start: Start, peo
             moving = np.minimum(late.moving(told, info, noise, terms, people), terms.spread(effects, people))
             counted = effects * recipe.counts_noise / np.maximum(terms.counts[:, None], 1.0)  # info is of noisy counts
             deviations = np.where(deviations > 0, np.sqrt(deviations**2 + moving + counted**2), 0.0)
+            found = signals(terms, seen, people, np.broadcast_to(moving, found.shape))
         learned = Learned(
             np.clip(told_intercept / known_intercept, -EFFECT_MOST, EFFECT_MOST),
             np.sqrt(noise + people * curved.variance_of_all) / known_intercept,
             terms.centred(effects, people),
             deviations,
+            found,
         )
     return learned, times, clip
 
@@ -314,13 +321,15 @@ def _scores(effects: Floats) -> Integers:
     return np.rint(np.clip(effects, -EFFECT_MOST, EFFECT_MOST) * SCORE_UNIT).astype(np.int64)
 
 
-def _shape(cells: Integers, term: Term, effects: Floats, deviations: Floats, monotone: int) -> Shape:
+def _shape(
+    cells: Integers, term: Term, effects: Floats, deviations: Floats, found: list[float], monotone: int
+) -> Shape:
     if monotone and term.chain > 1:
         effects = effects.copy()
         inner = slice(0, term.chain)
         for row in effects:
             row[inner] = monotone * rising(monotone * row[inner], term.counts[inner])
-    return Shape(cells.tolist(), term.counts.tolist(), effects.tolist(), deviations.tolist())
+    return Shape(cells.tolist(), term.counts.tolist(), effects.tolist(), deviations.tolist(), found)
 
 
 def rising(values: Floats, weights: Floats) -> Floats:

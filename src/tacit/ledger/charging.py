@@ -6,19 +6,22 @@ same charge is carried out again, a few times at most. Each attempt after the fi
 from the newest alone, and nothing leaves that was not taken: one noisy value for one charge (docs/proofs/attempts.md).
 
 A fact is an answer that later versions of its table start from. It is charged like any other, and an entry after its
-answer names it, so that it is found by its table.
+answer names it, so that it is found by its table. The charge of a fact that is learned in hand has a name that does not
+depend on who asks: if the asker dies, the next one who needs the fact carries the same charge out.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tacit.accounting import Charge, charge_of
-from tacit.errors import BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
+from tacit.errors import NOTHING_CHARGED, BeingAnswered, BudgetExceeded, DeadRequest, InvalidParameter, LedgerError
 from tacit.ledger.budget import EACH
 from tacit.ledger.chain import digest
 from tacit.ledger.draft import PEOPLE, TABLE, Draft, attempt_name, budgets_of, fact_name, facts_of, person_name, written
 from tacit.ledger.entry import CHARGE_NAMES, Entry, Record, account_name, charge_from, charge_record, scope_of
 from tacit.ledger.hands.in_hand import ATTEMPTS
+from tacit.ledger.hands.set_aside import Call, aside_name, is_some, set_aside
+from tacit.ledger.keys import Keys, keys_of
 from tacit.ledger.people.roles import find_person, not_allowed, why_not
 from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
@@ -26,7 +29,6 @@ from tacit.ledger.status import first_shortfall
 from tacit.ledger.store import BY_CHARGE, Likely, looks_for
 from tacit.privacy import KINDS, ApproximateLoss, Event, SubsampledGaussian, event_to_dict
 
-TEXT_MAX = 1000
 WORDS_MAX = 10_000
 SENT_MAX = 20_000
 
@@ -49,30 +51,6 @@ class StoredAnswer:
 
     answer: str
     receipt: Receipt
-
-
-@dataclass(frozen=True)
-class Keys:
-    """How a question is found again: as asked of a table, as asked of this version of it, and by one request's id.
-
-    `own` identifies the question of one analyst: answers that others asked for do not count for it. What is learned of
-    a table is found at every version of it, and wherever its rows are kept by then. An analyst goes by the name's key.
-    """
-
-    table: str
-    asked: str
-    question: str
-    own: str
-    request: str | None
-    analyst: str | None
-    parts: tuple[tuple[object, ...], tuple[str, str | None]]
-    is_fact: bool = False
-
-    def as_spelled(self, name: str) -> "Keys":
-        """Return the keys that an older ledger kept for a spelling of the analyst's name."""
-        about, (ledger, request_id) = self.parts
-        request = None if request_id is None else digest("request", ledger, name, request_id)
-        return replace(self, own=digest(*about, name), request=request)
 
 
 @dataclass(frozen=True)
@@ -99,6 +77,7 @@ class Attempt:
 
     charge: Entry
     number: int = 1
+    rest: Charge | None = None  # what its call has yet to charge, if it is a part of one
 
     def likely(self) -> Likely:
         """Return the rows that storing the answer will probably read."""
@@ -117,13 +96,15 @@ class Request:
     keys: "Keys"
     events: tuple[Event, ...]
     learning: Learning | None = None
+    call: Call | None = None
+    is_alone: bool = False  # whether nobody else can be at work on the same question or fact
 
     def likely(self) -> Likely:
         """Return the rows that charging will probably read, so that a store can fetch them at once."""
         cohort, analyst = self.table.cohort, self.analyst
         names = [account_name(scope_of(cohort)), account_name(scope_of(cohort, analyst=analyst)), TABLE + self.table.id]
         names += [budgets_of(cohort, who) for who in (None, analyst, EACH)]
-        names += [PEOPLE, person_name(self.keys.analyst)]
+        names += [PEOPLE, person_name(self.keys.analyst), aside_name(cohort)]
         questions = (self.keys.question, self.keys.own)
         if self.keys.is_fact:
             names += [fact_name(self.table.id, question) for question in questions]
@@ -145,13 +126,17 @@ def new_request(
     words: str | None = None,
     sent: str | None = None,
     is_in_hand: bool = False,
+    is_alone: bool = False,
+    call: Call | None = None,
 ) -> Request:
     """Return the request, with its cost; anything that is not an event, or not a text, is refused.
 
     `beside` is pure, and is charged by itself. A request that was `sent` at great length is kept without that. The
-    charge of one that is in hand says how often it may be carried out.
+    charge of one that is in hand says how often it may be carried out. A fact that is learned alone among all who need
+    it is charged under a name of its own, and notes the request that it is learned for.
     """
     charge = cost_of(events, asked, beside)
+    learns_alone = is_alone and learning is not None and not learning.again
     keys = keys_of(
         table,
         question_key=question_key,
@@ -160,6 +145,10 @@ def new_request(
         ledger=ledger,
         is_fact=learning is not None,
     )
+    if learns_alone:
+        keys, learned_for, request_id = replace(keys, request=None), keys.request, None
+    else:
+        learned_for = None
     record = {
         "table": table.id,
         "declared": table.entry,
@@ -171,10 +160,11 @@ def new_request(
         "request": keys.request,
         **({"beside": list(table.beside)} if table.beside else {}),
         **({} if words is None else {"about": words[:WORDS_MAX]}),
-        **({"attempts": ATTEMPTS} if is_in_hand and request_id is not None else {}),
+        **({"attempts": ATTEMPTS} if learns_alone or (is_in_hand and request_id is not None) else {}),
+        **({} if learned_for is None else {"for": learned_for}),
         **({} if sent is None or request_id is None or len(sent) > SENT_MAX else {"sent": sent}),
     }
-    return Request(table, keys.analyst or "", charge, record, keys, tuple(events), learning)
+    return Request(table, keys.analyst or "", charge, record, keys, tuple(events), learning, call, learns_alone)
 
 
 def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequence[Event] = ()) -> Charge:
@@ -186,35 +176,6 @@ def cost_of(events: Sequence[Event], asked: ApproximateLoss | None, beside: Sequ
         raise InvalidParameter("a question without events would be answered without a charge\nhint: give its events")
     charge = charge_of(events, asked=asked)
     return charge + charge_of(beside) if beside else charge
-
-
-def keys_of(
-    table: RegisteredTable,
-    *,
-    question_key: str,
-    request_id: str | None,
-    analyst: str | None,
-    ledger: str,
-    is_fact: bool = False,
-) -> Keys:
-    """Return the names by which a question and one analyst's request are found again."""
-    for name, text in (("question_key", question_key), ("request_id", request_id), ("analyst", analyst)):
-        if text is None and name != "question_key":
-            continue
-        if not isinstance(text, str) or not 0 < len(text) <= TEXT_MAX:
-            raise InvalidParameter(f"{name} must be a text of 1 to {TEXT_MAX} characters")
-    kind = ("fact", table.id) if is_fact else ("question", table.id, table.version, table.source)
-    about, who = (*kind, question_key), None if analyst is None else name_key(analyst)
-    return Keys(
-        table=table.id,
-        asked=digest("asked", table.id, question_key),
-        question=digest(*about),
-        own=digest(*about, who),
-        request=None if request_id is None else digest("request", ledger, who, request_id),
-        analyst=who,
-        parts=(about, (ledger, request_id)),
-        is_fact=is_fact,
-    )
 
 
 def question_of(view: Draft, keys: Keys, cohort: str, analyst: str) -> str:
@@ -293,13 +254,19 @@ def _dead(charge: Entry) -> DeadRequest:
 _SAME = ("table", "declared", "people", "events", "asked", "beside", "learns", *CHARGE_NAMES)
 
 
-def _carry_on(draft: Draft, standing: Entry, record: Record) -> Attempt:
+def _is_same(standing: Entry, record: Record) -> bool:
+    return all(record.get(name) == standing.record.get(name) for name in _SAME)
+
+
+def _carry_on(
+    draft: Draft, standing: Entry, record: Record, of_call: dict[str, Record], rest: Charge | None
+) -> Attempt:
     """Set about a charge again, for the record: whoever was at it before has died, and may not answer any more."""
-    if any(record.get(name) != standing.record.get(name) for name in _SAME):
+    if not _is_same(standing, record):
         raise _dead(standing)  # something was declared or learned since, and the noise would not be what was paid for
     number = _newest(draft, standing)[0] + 1
-    draft.append({"kind": "attempt", "charge": standing.number, "number": number, "failed": False})
-    return Attempt(standing, number)
+    draft.append({"kind": "attempt", "charge": standing.number, "number": number, "failed": False, **of_call})
+    return Attempt(standing, number, rest)
 
 
 def fail(draft: Draft, attempt: Attempt) -> None:
@@ -357,13 +324,19 @@ def deny(draft: Draft, table: RegisteredTable, analyst: str | None, why: str) ->
     raise not_allowed(why)
 
 
-def require_room(draft: Draft, request: Request) -> None:
-    """Refuse, for the record, a request that the budgets have no room for; charge nothing."""
+def as_asked(view: Draft, request: Request) -> Record:
+    """Return what the record has of a request, charged or refused; its analyst is named as the ledger knows them."""
+    question = question_of(view, request.keys, request.table.cohort, request.analyst)
+    person = None if request.keys.analyst is None else find_person(view, request.keys.analyst)
+    return {**request.record, **({} if person is None else {"analyst": person.name}), "question": question}
+
+
+def require_room(draft: Draft, request: Request, whole: Charge) -> None:
+    """Refuse, for the record, a call that the budgets have no room for as a whole; charge nothing."""
     refuse_misuse(draft, request.table, request.events)
-    question = question_of(draft, request.keys, request.table.cohort, request.analyst)
-    record = {**_as_known(draft, request), "question": question}
+    record = as_asked(draft, request)
     _refuse_if_not_allowed(draft, request, record)
-    _refuse_if_short(draft, request, record)
+    _refuse_if_short(draft, request, record, whole)
 
 
 def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | Attempt:
@@ -374,9 +347,8 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | A
     """
     table, analyst = request.table, request.analyst
     refuse_misuse(draft, table, request.events)
-
-    question = question_of(draft, request.keys, table.cohort, analyst)
-    record = {**_as_known(draft, request), "question": question}
+    record = as_asked(draft, request)
+    question = record["question"]
     _refuse_if_not_allowed(draft, request, record)
     learning = request.learning
     again = learning is not None and learning.again
@@ -396,25 +368,52 @@ def decide(draft: Draft, request: Request, *, durable: bool) -> StoredAnswer | A
         only = analyst if question == request.keys.own else None
         version = request.table.version
         record["learns"] = {"words": learning.words, "again": again, "analyst": only, "version": version}
-    standing = charge_made_for(draft, request.keys) if "attempts" in record else None
+    if request.is_alone:
+        record["request"], standing = _named_for(draft, question, record)
+    else:
+        standing = charge_made_for(draft, request.keys) if "attempts" in record else None
+    rest, of_call = _set_aside(draft, request, record, standing)
     if standing is not None:
-        return _carry_on(draft, standing, record)
-    _refuse_if_short(draft, request, record)
+        return _carry_on(draft, standing, record, of_call, rest)
 
-    entry = draft.append({"kind": "charge", **record}, request=request.keys.request)
+    entry = draft.append({"kind": "charge", **record, **of_call}, request=record["request"])
     budgets = draft.book.applying(table.cohort, analyst)
     scopes = [budget.scope(analyst=analyst, time=draft.time) for budget in budgets]
     for scope in {scope_of(table.cohort), scope_of(table.cohort, analyst=analyst), *scopes}:
         draft.charge(scope, request.charge, number=entry.number)
     for name, value in written(record["analyst"], draft.state.get).items():
         draft.state.put(name, value)
-    return Attempt(entry)
+    return Attempt(entry, rest=rest)
 
 
-def _as_known(draft: Draft, request: Request) -> Record:
-    """Return what is kept of a request, its analyst named as the ledger knows them."""
-    person = None if request.keys.analyst is None else find_person(draft, request.keys.analyst)
-    return request.record if person is None else {**request.record, "analyst": person.name}
+def _named_for(draft: Draft, question: str, record: Record) -> tuple[str, Entry | None]:
+    """Return the name under which a fact is charged, and a charge that stands without an answer, to be carried out."""
+    number, request = 0, record.get("for")
+    while (charge := draft.charge_for(name := digest("learned", question, number))) is not None:
+        is_open = draft.answer_paid_by(charge.number) is None and _attempts_left(draft, charge)
+        if is_open and _is_same(charge, record):
+            break
+        if request is not None and charge.record.get("for") == request:
+            raise _dead(charge)  # one request pays for a fact once
+        number += 1
+    return name, charge
+
+
+def _set_aside(
+    draft: Draft, request: Request, record: Record, standing: Entry | None
+) -> tuple[Charge | None, dict[str, Record]]:
+    """Refuse a charge whose whole call does not fit; return the rest of the call, and how the entry sets it aside."""
+    call, new = request.call, request.charge if standing is None else Charge()
+    if call is None:
+        if standing is None:
+            _refuse_if_short(draft, request, record)
+        return None, {}
+    is_own = standing is None or standing.record.get("for", "") == record.get("for")
+    rest = call.rest_after(request.charge if is_own else Charge(), is_last=request.learning is None)
+    if is_some(new + rest):
+        _refuse_if_short(draft, request, call.record if is_some(rest) else record, new + rest)
+    is_noted = is_some(rest) or set_aside(draft.state.get, call.cohort)
+    return rest, {"call": call.entry(rest, over=draft.over(call.cohort))} if is_noted else {}
 
 
 def _refuse_if_not_allowed(draft: Draft, request: Request, record: Record) -> None:
@@ -424,8 +423,9 @@ def _refuse_if_not_allowed(draft: Draft, request: Request, record: Record) -> No
         raise not_allowed(why)
 
 
-def _refuse_if_short(draft: Draft, request: Request, record: Record) -> None:
-    short = first_shortfall(draft, request.table.cohort, analyst=request.analyst, charge=request.charge)
+def _refuse_if_short(draft: Draft, request: Request, record: Record, whole: Charge | None = None) -> None:
+    charge, call = whole or request.charge, None if request.call is None else request.call.id
+    short = first_shortfall(draft, request.table.cohort, analyst=request.analyst, charge=charge, call=call)
     if short is not None:
         why = short.words(draft)
         draft.append({"kind": "refusal", **record, "budget": short.scope})
@@ -495,6 +495,6 @@ def _no_room(request: Request, why: str) -> BudgetExceeded:
         "" if why.endswith("left: nothing") else "ask for what is left or less ('tacit plan' says whether it fits), or "
     )
     return BudgetExceeded(
-        f"the budget of '{name}', {why}; nothing was charged or read"
+        f"the budget of '{name}', {why}; {NOTHING_CHARGED}"
         f"\nhint: {less}have the curator grant more: tacit budget grant {name} ..."
     )

@@ -28,6 +28,7 @@ from tacit.ledger.entry import (
     account_name,
     account_text,
 )
+from tacit.ledger.hands.set_aside import aside_changes, set_aside
 from tacit.ledger.people.spelling import BUDGETS, NAMES, SPELLED, WRITTEN, folded, name_key
 from tacit.ledger.state import Pieces, State, whole_state
 from tacit.ledger.store import NotAsSigned, Rows
@@ -145,7 +146,9 @@ def changes(entry: Entry, get: Get) -> dict[str, str]:
     if record["kind"] == "fact":
         return {fact_name(record["table"], record["question"]): pointer}
     if record["kind"] == "attempt":
-        return {attempt_name(record["charge"]): pointer}
+        return {attempt_name(record["charge"]): pointer} | aside_changes(record, get)
+    if record["kind"] == "charge":
+        return aside_changes(record, get)
     if record["kind"] == "person":
         first = {} if get(PEOPLE) is not None else {PEOPLE: pointer}
         return first | {person_name(record["name"]): pointer} | written(record["name"], get)
@@ -243,6 +246,7 @@ class Draft:
         self.book = RuleBook(self.state.get, self.pointed)
         self.sealed: Writes | None = None
         self.next_key: SigningKey | None = None  # signs from here on, if this draft names it
+        self.is_over: Callable[[str], bool] = lambda _: False  # whether a call has ended, by the name of its lock
         self._stored = head.number
         self._hashes: dict[int, str] = {}
         self._entries: list[Entry] = []
@@ -278,6 +282,16 @@ class Draft:
         self.append({"kind": "names", "reason": "from here on names are compared without regard to case"})
         for name, value in folded(values).items():
             self.state.put(name, value)
+
+    def over(self, cohort: str) -> list[str]:
+        """Return the calls that have ended without their last charge: the room set aside for them is free again."""
+        return sorted(id for id in set_aside(self.state.get, cohort) if self.is_over(id))
+
+    def set_aside(self, cohort: str, *, by: str | None, but: str | None) -> Charge:
+        """Return the room set aside for all calls in progress, or for those of one analyst, without the call `but`."""
+        found = set_aside(self.state.get, cohort)
+        counted = [id for id, (analyst, _) in found.items() if id != but and by in (None, analyst)]
+        return sum((found[id][1] for id in counted if not self.is_over(id)), Charge())
 
     def charge_for(self, request: str) -> Entry | None:
         """Return the charge made for a request."""

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 from tacit.accounting import Charge
 from tacit.errors import InvalidParameter, LedgerError
 from tacit.ledger import certificate, charging, registry
+from tacit.ledger.budget import Budget
 from tacit.ledger.chain import SigningKey, digest, verify_signature
 from tacit.ledger.charging import Learning, StoredAnswer, StoredFact
 from tacit.ledger.clock import Clock, correct, refuse_far_ahead, time_text
@@ -21,7 +22,8 @@ from tacit.ledger.elsewhere.anchor import Anchor, AnchorPosition
 from tacit.ledger.entry import Entry, Head, Record, Writes, scope_of
 from tacit.ledger.group_commit import GroupCommit, PendingWrite
 from tacit.ledger.hands.carrying import CarriesOut, Reservation
-from tacit.ledger.hands.in_hand import in_hand
+from tacit.ledger.hands.in_hand import in_hand, is_alone
+from tacit.ledger.keys import keys_of as question_keys
 from tacit.ledger.people.roles import KnowsPeople, require_allowed, why_not
 from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
@@ -135,11 +137,17 @@ class Ledger(CarriesOut, KnowsPeople):
             words=words,
             sent=sent,
             is_in_hand=in_hand(self.id) is not None,
+            is_alone=is_alone(),
+            call=(call := self._call(table, analyst)),
         )
         outcome = self._group_commit.submit(
             lambda draft: charging.decide(draft, request, durable=self.durable), likely=request.likely()
         )
-        return outcome if isinstance(outcome, StoredAnswer) else Reservation(self, outcome)
+        if isinstance(outcome, StoredAnswer):
+            return outcome
+        if call is not None and outcome.rest is not None:
+            call.rest = outcome.rest
+        return Reservation(self, outcome)
 
     def recall(
         self,
@@ -151,7 +159,7 @@ class Ledger(CarriesOut, KnowsPeople):
         is_fact: bool = False,
     ) -> StoredAnswer | None:
         """Return the answer this request or this question already has, or None; charges nothing."""
-        keys = charging.keys_of(
+        keys = question_keys(
             table, question_key=question_key, request_id=request_id, analyst=analyst, ledger=self.id, is_fact=is_fact
         )
         with self._view() as draft:
@@ -174,34 +182,6 @@ class Ledger(CarriesOut, KnowsPeople):
         if why is not None:
             self._group_commit.submit(lambda draft: charging.deny(draft, table, analyst, why))
 
-    def require_room(
-        self,
-        table: RegisteredTable,
-        events: Sequence[Event],
-        *,
-        question_key: str,
-        beside: Sequence[Event] = (),
-        asked: ApproximateLoss | None = None,
-        analyst: str | None = None,
-    ) -> None:
-        """Refuse, for the record, what the budgets have no room for now, and charge nothing.
-
-        `beside` is what is learned for the question first: pure, and charged by itself.
-        """
-        request = charging.new_request(
-            table,
-            tuple(events),
-            beside=tuple(beside),
-            asked=asked,
-            question_key=question_key,
-            request_id=None,
-            analyst=analyst,
-            ledger=self.id,
-        )
-        if self.admits(table, events, asked=asked, analyst=analyst, beside=beside):
-            return  # a refusal is written, room is not
-        self._group_commit.submit(lambda draft: charging.require_room(draft, request))
-
     def facts(self, table: RegisteredTable, analyst: str | None = None) -> tuple[StoredFact, ...]:
         """Return what was learned of a table and may be used free, in the order in which it was paid for."""
         with self._view() as draft:
@@ -219,7 +199,7 @@ class Ledger(CarriesOut, KnowsPeople):
 
     def charged_for(self, table: RegisteredTable, *, request_id: str, analyst: str | None = None) -> int | None:
         """Return the number of the charge that was made for a request, or None."""
-        keys = charging.keys_of(table, question_key="-", request_id=request_id, analyst=analyst, ledger=self.id)
+        keys = question_keys(table, question_key="-", request_id=request_id, analyst=analyst, ledger=self.id)
         with self._view() as draft:
             charge = charging.charge_made_for(draft, keys)
             return None if charge is None else charge.number
@@ -257,7 +237,12 @@ class Ledger(CarriesOut, KnowsPeople):
     def budget_status(self, table: RegisteredTable, analyst: str | None = None) -> tuple[BudgetStatus, ...]:
         """Return the status of each budget that applies to the table, and to an analyst if one is named."""
         with self._view() as draft:
-            return budget_status(draft, table.cohort, analyst=_key(analyst))
+            return budget_status(draft, table.cohort, analyst=_key(analyst), call=self._call_id(table, analyst))
+
+    def budgets(self, table: RegisteredTable, analyst: str | None = None) -> tuple[Budget, ...]:
+        """Return each budget that applies to the table, and to an analyst if one is named, without what is spent."""
+        with self._view() as draft:
+            return tuple(draft.book.applying(table.cohort, _key(analyst)))
 
     def left(self, table: RegisteredTable, analyst: str | None = None) -> Left:
         """Return what one more question may cost: the smallest of all budgets that apply wins."""
@@ -273,14 +258,14 @@ class Ledger(CarriesOut, KnowsPeople):
         beside: Sequence[Event] = (),
     ) -> Fit:
         """Return whether a question would be admitted now, and what it would leave: the decision `reserve` makes."""
-        charge, who = charging.cost_of(events, asked, beside), _key(analyst)
+        charge, who, call = charging.cost_of(events, asked, beside), _key(analyst), self._call_id(table, analyst)
         with self._view() as draft:
             charging.refuse_misuse(draft, table, events)
             require_allowed(draft, analyst, table)
-            short = first_shortfall(draft, table.cohort, analyst=who, charge=charge)
+            short = first_shortfall(draft, table.cohort, analyst=who, charge=charge, call=call)
             if short is not None:
                 return Fit(short.words(draft), None)
-            return Fit(None, smallest(budget_status(draft, table.cohort, analyst=who, charge=charge)))
+            return Fit(None, smallest(budget_status(draft, table.cohort, analyst=who, charge=charge, call=call)))
 
     def admits(
         self,
@@ -300,7 +285,8 @@ class Ledger(CarriesOut, KnowsPeople):
             standing = self._standing(draft, table)
             if standing is not None:
                 return bool(standing.record["events"] == [event_to_dict(event) for event in (*events, *beside)])
-            return first_shortfall(draft, table.cohort, analyst=who, charge=charge) is None
+            call = self._call_id(table, analyst)
+            return first_shortfall(draft, table.cohort, analyst=who, charge=charge, call=call) is None
 
     def spent(self, table: RegisteredTable, analyst: str | None = None) -> Charge:
         """Return all that was ever spent on the people in a table, or by one analyst on them."""
@@ -394,7 +380,7 @@ class Ledger(CarriesOut, KnowsPeople):
 
         def work(rows: Rows) -> Writes | None:
             # read: the head that our key signed, and through it every total, table and budget
-            draft = Draft(rows, self._checked_head(rows), time=time, pieces=self._pieces)
+            draft = self._draft(rows, time)
             if not any(write.sets_clock for write in writes):
                 refuse_far_ahead(draft)
                 self._fold_names(draft)
@@ -457,8 +443,10 @@ class Ledger(CarriesOut, KnowsPeople):
             self._fold_names(draft)  # in a ledger that was only read since, in this view alone
             yield draft
 
-    def _draft(self, rows: Rows) -> Draft:
-        return Draft(rows, self._checked_head(rows), time=time_text(self._clock), pieces=self._pieces)
+    def _draft(self, rows: Rows, time: str | None = None) -> Draft:
+        draft = Draft(rows, self._checked_head(rows), time=time or time_text(self._clock), pieces=self._pieces)
+        draft.is_over = self._store.locks.is_free
+        return draft
 
     def _fold_names(self, draft: Draft) -> None:
         if self._folded:

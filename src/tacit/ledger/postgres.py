@@ -134,12 +134,12 @@ class PostgresStore:
 
     def __init__(self, address: str) -> None:
         self._address = address
+        self.locks = SessionLocks(address)
         self._last: Head | None = None  # the head this process wrote last
         self._alone = False  # whether no other process seems to write
         self._nodes: set[str] = set()  # where the state is known to have nodes
         self._process = os.getpid()
         self.turn = RLock()
-        self.locks = SessionLocks(address)
         self.place = "postgresql"
         with self._opened() as link:
             info = link.info
@@ -149,6 +149,7 @@ class PostgresStore:
 
     def __del__(self) -> None:
         self.disconnect()
+        self.locks.close()
 
     def transact(self, likely: Sequence[Likely], work: Work) -> None:
         """Run `work` and write what it returns in one durable transaction (see `Store`)."""

@@ -103,10 +103,11 @@ class Shortfall:
     scope: str
     analyst: str
     charge: Charge
+    call: str | None = None  # the call that the charge is a part of
 
     def words(self, draft: Draft) -> str:
         """Return the budget, the charge it has no room for, and the amount that all budgets leave."""
-        left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst))
+        left = smallest(budget_status(draft, self.budget.cohort, analyst=self.analyst, call=self.call))
         rule = rule_of(self.budget.loss) if self.budget.is_revoked else self.budget.rule
         return f"{self.budget}, has no room for {spent_words(self.charge, rule)}; left: {left}"
 
@@ -127,17 +128,32 @@ class Fit:
     __repr__ = __str__
 
 
-def first_shortfall(draft: Draft, cohort: str, *, analyst: str, charge: Charge) -> Shortfall | None:
-    """Return the first budget that does not admit one more charge, or None where all of them do."""
+def first_shortfall(
+    draft: Draft, cohort: str, *, analyst: str, charge: Charge, call: str | None = None
+) -> Shortfall | None:
+    """Return the first budget that does not admit one more charge, or None if all of them do.
+
+    The room set aside for calls in progress counts as spent, except that of the `call` that asks.
+    """
     for budget in draft.book.applying(cohort, analyst):
         scope = budget.scope(analyst=analyst, time=draft.time)
-        if not budget.rule.admits(draft.account(scope).spent + charge):
-            return Shortfall(budget, scope, analyst, charge)
+        if not budget.rule.admits(draft.account(scope).spent + _aside(draft, budget, analyst, call) + charge):
+            return Shortfall(budget, scope, analyst, charge, call)
     return None
 
 
-def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None) -> tuple[BudgetStatus, ...]:
-    """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`."""
+def _aside(draft: Draft, budget: Budget, analyst: str, call: str | None) -> Charge:
+    """Return the room of a budget that is set aside for other calls in progress."""
+    return draft.set_aside(budget.cohort, by=None if budget.analyst is None else analyst, but=call)
+
+
+def budget_status(
+    draft: Draft, cohort: str, *, analyst: str, charge: Charge | None = None, call: str | None = None
+) -> tuple[BudgetStatus, ...]:
+    """Return the status of each budget that applies to an analyst's charge, now or after one more `charge`.
+
+    The room set aside for calls in progress is neither spent nor left, except that of the `call` that asks.
+    """
     budgets = draft.book.applying(cohort, analyst)
     asking = _asking(budgets)
     by_all = draft.account(scope_of(cohort)).last
@@ -148,9 +164,10 @@ def budget_status(draft: Draft, cohort: str, *, analyst: str, charge: Charge | N
         last = draft.entry(account.last or by_all) if charge is None else None
         like = charge if last is None else charge_from(last.record)
         spent = account.spent if charge is None else account.spent + charge
-        questions = None if like is None else questions_left(budget.rule, spent, like)
+        taken = spent + _aside(draft, budget, analyst, call)
+        questions = None if like is None else questions_left(budget.rule, taken, like)
         charges = account.charges + (charge is not None)
-        found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, spent, asking), questions))
+        found.append(BudgetStatus(budget, spent, charges, remaining(budget.rule, taken, asking), questions))
     return tuple(found)
 
 

@@ -32,7 +32,8 @@ TABLES = (
     "CREATE INDEX tacit_place ON tacit_state (place)",
 )
 # Beside the chain: what a token's secret is known by, and when it was used. A row may be deleted, which ends the token;
-# it makes none, since the chain has a hash of it.
+# it makes none, since the chain has a hash of it. Visits of pages that were signed out are here too until they would be
+# over by themselves, under ids that no token has: `last` is when.
 TOKENS = "CREATE TABLE tacit_token (id TEXT PRIMARY KEY, hash TEXT NOT NULL, first TEXT, last TEXT)"
 
 HEAD = "SELECT ledger, number, hash, root, time, signature FROM tacit_head WHERE one = 1"
@@ -51,12 +52,14 @@ STATE = "SELECT name, place, value FROM tacit_state"
 NAMES = "SELECT name FROM tacit_state WHERE name >= ? AND name < ? ORDER BY name"
 HASH_OF = "SELECT id, hash, first, last FROM tacit_token WHERE id = ?"
 NEXT_HASH = "SELECT id, hash, first, last FROM tacit_token WHERE id >= ? ORDER BY id LIMIT 1"
-LAST_ID = "SELECT id FROM tacit_token ORDER BY id DESC LIMIT 1"
+LAST_ID = "SELECT id FROM tacit_token WHERE id < 'g' ORDER BY id DESC LIMIT 1"  # of tokens: ids are hexadecimal
 
 ALL_HASHES = "SELECT id, hash, first, last FROM tacit_token ORDER BY id"
 KEEP_USED = "INSERT INTO tacit_token (id, hash, first, last) VALUES (?, ?, ?, ?)"
 KEEP_HASH = "INSERT INTO tacit_token (id, hash) VALUES (?, ?)"
 NOTE_USE = "UPDATE tacit_token SET first = COALESCE(first, ?), last = ? WHERE id = ?"
+END_VISIT = "INSERT INTO tacit_token (id, hash, last) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING"
+FORGET_VISITS = "DELETE FROM tacit_token WHERE id >= 'visit' AND last < ?"
 FORGET_HASH = "DELETE FROM tacit_token WHERE id = ?"
 ADD_HEAD = "INSERT INTO tacit_head (one, ledger, number, hash, root, time, signature) VALUES (1, ?, ?, ?, ?, ?, ?)"
 # the one conditional write: it changes nothing unless the head is still the one the decision was made on

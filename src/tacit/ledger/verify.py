@@ -35,6 +35,7 @@ from tacit.ledger.entry import (
     scope_of,
 )
 from tacit.ledger.hands.in_hand import ATTEMPTS
+from tacit.ledger.hands.set_aside import aside_changes
 from tacit.ledger.people.roles import ROLES, person_from
 from tacit.ledger.people.spelling import NAMES, folded
 from tacit.ledger.rotation import is_signed
@@ -52,7 +53,7 @@ _REST_OF_ANSWER = re.compile(
 ).fullmatch
 
 _MIDDLE = ',"kind":"charge","people":"'
-_ASKED = '"asked":"'
+_ASKED, _CALL = '"asked":"', '"call":{'
 _TIME = re.compile(r"[-0-9T:.Z]{27}").fullmatch
 # After the middle: 32 digits of the cohort, then these, with 64 digits each.
 _QUESTION_AT = 32 + len('","question":"')
@@ -90,6 +91,8 @@ class AlikeCharges(Generic[Meaning]):
             _, end = scanstring(body, len(_ABOUT))
             body = "{" + body[end + 1 :]
         head, middle, rest = body.partition(_MIDDLE)
+        if _CALL in head:  # it changes what is set aside
+            return None
         at = head.find(_ASKED) + len(_ASKED)
         if not middle or at < len(_ASKED):
             return None
@@ -289,6 +292,7 @@ class Replay:
     def _follow_record(self, record: Record, columns: Sequence[Any]) -> Copied:
         kind = record["kind"]
         if kind == "charge":
+            self.state |= aside_changes(record, self.state.get)
             return self._charge(self._spending(record), record["question"], record["request"], record["time"])
         if kind == "answer":
             return self._answer(record["charge"], record["question"])

@@ -6,6 +6,8 @@ person than that person's report does. Reports that can be linked, by a token or
 
 import json
 from dataclasses import dataclass
+from decimal import ROUND_UP, Context, Decimal
+from fractions import Fraction
 
 from tacit.accounting import shuffled
 from tacit.errors import InvalidParameter, QueryRefused
@@ -41,7 +43,7 @@ def central_guarantee(survey: Survey, *, reports: int, delta: Number, unlinkable
 
     >>> from tacit.local.survey import make_survey
     >>> print(central_guarantee(make_survey(2, epsilon=1), reports=10_000, delta=1e-6, unlinkable=True).loss)
-    ε = 0.0..., δ = 1e-06
+    ε = 0.0..., δ = 1e-6
     """
     if survey.linkable:
         raise QueryRefused(
@@ -71,5 +73,19 @@ def guarantee_of(collector: Collector, *, delta: Number | None, unlinkable: bool
 
 def estimate_key(collector: Collector, guarantee: CentralGuarantee) -> str:
     """Return a key that identifies one estimate: the survey, its epoch, the number of reports, and the loss."""
-    survey = collector.survey
-    return json.dumps(["local", survey.tag, survey.epoch, collector.used, str(guarantee.loss)])
+    survey, loss = collector.survey, guarantee.loss
+    delta = f", δ = {_in_keys(loss.delta)}" if isinstance(loss, ApproximateLoss) else ""
+    return json.dumps(["local", survey.tag, survey.epoch, collector.used, f"ε = {_in_keys(loss.epsilon)}{delta}"])
+
+
+def _in_keys(amount: Fraction) -> str:
+    """Return an amount as the keys in ledgers spell it: a stored estimate is found again however amounts are printed.
+
+    >>> _in_keys(Fraction(1, 10**7)), _in_keys(Fraction(1, 3)), _in_keys(Fraction(1, 3 * 10**7))
+    ('1e-07', '0.333334', '3.33334e-8')
+    """
+    short = f"{float(amount):.10g}"
+    if Fraction(short) == amount:
+        return short
+    six_digits = Context(prec=6, rounding=ROUND_UP)
+    return f"{six_digits.divide(Decimal(amount.numerator), Decimal(amount.denominator)).normalize():g}"

@@ -1,14 +1,15 @@
 """Pictures: plain records become Vega-Lite, with one palette and one writer. The room knows nothing of answers."""
 
 from tacit.pictures.lines import Axis, Level, Look, decades, line_panel, mark_at, side_by_side
-from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page
-from tacit.pictures.sheet import Cell, Order, Panel, Sheet, chart
+from tacit.pictures.look import BLUE, GREEN, INK, ORANGE, PALE, PINK, RED, Spec, page, themed
+from tacit.pictures.sheet import NARROW, Cell, Order, Panel, Sheet, chart
 from tacit.pictures.writer import as_chart, as_svg, check_path, write
 
 __all__ = [
     "BLUE",
     "GREEN",
     "INK",
+    "NARROW",
     "ORANGE",
     "PALE",
     "PINK",
@@ -30,5 +31,6 @@ __all__ = [
     "mark_at",
     "page",
     "side_by_side",
+    "themed",
     "write",
 ]

@@ -36,6 +36,35 @@ CONFIG: Spec = {
 }
 
 
+# A colour of a light picture -> the same in a dark one: the paper, words and lines of the pages' dark theme.
+DARK = {
+    "white": "#1d2327",
+    "#ffffff": "#1d2327",
+    INK: "#e9ecec",
+    PALE: "#a7b2b7",
+    "#e6e6e6": "#364047",
+    "#ddd": "#364047",
+    "#888888": "#8b979d",
+    "#888": "#8b979d",
+    "#444444": "#c5cdd0",
+    "#555555": "#a7b2b7",
+    "#000": "#e9ecec",
+    "black": "#e9ecec",
+    BLUE: "#56a8e0",
+}
+
+
+def themed(svg: str) -> str:
+    """Return an SVG picture that is dark wherever its page is: the page's theme chooses, also inside of an <img>."""
+    rules = "".join(
+        f'[{name}="{light}" i]{{{name}:{dark}}}' for light, dark in DARK.items() for name in ("fill", "stroke")
+    )
+    # words without a colour of their own are black
+    style = f"<style>@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{DARK['#000']}}}{rules}}}</style>"
+    opened, end, rest = svg.partition(">")
+    return f"{opened}{end}{style}{rest}"
+
+
 def page(
     body: Spec,
     *,
@@ -44,6 +73,8 @@ def page(
     letters: tuple[int, int],
     offset: int = 14,
     legend: Spec | None = None,
+    padding: int = CONFIG["padding"],
+    between_labels: int = 0,
 ) -> Spec:
     """Return a body under its title and notes, in the look of every picture; `letters` is the length of their lines."""
     heading = {
@@ -53,5 +84,6 @@ def page(
         "frame": "bounds",
         "offset": offset,
     }
-    config = CONFIG | {"legend": CONFIG["legend"] | (legend or {})}
+    config = CONFIG | {"legend": CONFIG["legend"] | (legend or {}), "padding": padding}
+    config["axis"] = CONFIG["axis"] | {"labelSeparation": between_labels}
     return body | {"title": heading, "config": config, "autosize": {"type": "pad"}}

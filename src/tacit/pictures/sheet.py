@@ -16,13 +16,30 @@ Order = Literal["none", "number", "time"]
 
 COLOURS = [BLUE, ORANGE, GREEN, PINK, SKY, RED, GREY, OLIVE]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
-WIDTH, WIDTH_OF_SEVERAL = 440, 300
-SCALE_WIDTH, SCALE_HEIGHT = 620, 300
-FACET_WIDTH, FACET_HEIGHT = 210, 150
 COLOURS_MOST = 8  # groups distinguished by colour; more groups get a small picture each
 TEXTS_MOST = 60  # labels with their number written beside them
-LABEL_WIDTH = 280
 SCALE_MARKS_MOST, FACET_MARKS_MOST = 12, 4  # labels along a scale
+
+
+@dataclass(frozen=True)
+class Size:
+    """How wide the parts of a sheet are, in pixels, how many stand side by side, and whether numbers are written."""
+
+    rows: int
+    rows_of_several: int
+    scale: tuple[int, int]  # width and height
+    facet: tuple[int, int]
+    labels: int
+    panels_across: int
+    facets_across: int
+    has_words: bool
+    title_letters: int
+    note_letters: int
+
+
+WIDE = Size(440, 300, (620, 300), (210, 150), 280, 3, 3, True, 64, 110)
+# for a screen of 360 pixels, at the full size of its letters; the numbers are in the table beside it
+NARROW = Size(170, 170, (220, 220), (170, 150), 100, 1, 1, False, 24, 32)
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,7 @@ class Sheet:
     labels: tuple[str, ...]
     groups: tuple[str, ...]
     cut: str | None  # what was left out, in words
+    size: Size = WIDE
 
 
 def chart(drawn: Sheet) -> Spec:
@@ -70,13 +88,13 @@ def chart(drawn: Sheet) -> Spec:
     if not drawn.labels:
         return {"data": {"values": [{}]}, "mark": {"type": "text", "text": "no group was shown", "color": PALE}}
     if drawn.axis is None:
-        parts = [_curve(panel) if panel.kind == "fan" else _strip(panel) for panel in drawn.panels]
+        parts = [_curve(panel, drawn) if panel.kind == "fan" else _strip(panel, drawn) for panel in drawn.panels]
         return {"vconcat": parts, "spacing": 22}
     faceted = drawn.group is not None and (
         len(drawn.groups) > COLOURS_MOST or any(panel.kind == "fan" for panel in drawn.panels)
     )
     if drawn.order == "none":
-        across = 1 if faceted else 3
+        across = 1 if faceted else drawn.size.panels_across
         parts = [_rows(panel, drawn, first=place % across == 0) for place, panel in enumerate(drawn.panels)]
     else:
         across = 1
@@ -86,22 +104,24 @@ def chart(drawn: Sheet) -> Spec:
     if len(parts) == 1:
         return parts[0]
     for part, panel in zip(parts, drawn.panels, strict=True):
-        part["title"] = {"text": panel.name, "anchor": "start", "fontSize": 13, "offset": 8, "frame": "group"}
+        limit = drawn.size.rows_of_several  # a name that is longer ends in dots
+        heading = {"text": panel.name, "anchor": "start", "fontSize": 13, "offset": 8, "frame": "group"}
+        part["title"] = heading | ({"limit": limit} if drawn.size is NARROW else {})
     return {"concat": parts, "columns": across, "spacing": 26, "resolve": {"scale": {"color": "shared"}}}
 
 
-def _strip(panel: Panel) -> Spec:
+def _strip(panel: Panel, drawn: Sheet) -> Spec:
     """Return one number without keys: a point and its interval on a scale of its own, and in words."""
     return {
-        "width": WIDTH,
+        "width": drawn.size.rows,
         "height": 34,
         "data": _data(panel, label=panel.name),
-        "encoding": {"y": _labels_axis([panel.name])},
-        "layer": [*_interval("x", cap=10), _point("x"), _words(WIDTH)],
+        "encoding": {"y": _labels_axis([panel.name], drawn.size)},
+        "layer": [*_interval("x", cap=10), _point("x"), *_words(drawn.size, drawn.size.rows)],
     }
 
 
-def _curve(panel: Panel) -> Spec:
+def _curve(panel: Panel, drawn: Sheet) -> Spec:
     """Return quantiles without keys: how high each one is."""
     x = {
         "field": "percent",
@@ -112,7 +132,7 @@ def _curve(panel: Panel) -> Spec:
     }
     line = {"mark": {"type": "line", "color": BLUE, "strokeWidth": 2}, "encoding": {"y": _number("value", panel.name)}}
     return {
-        "width": WIDTH,
+        "width": drawn.size.rows,
         "height": 240,
         "data": _data(panel),
         "encoding": {"x": x},
@@ -123,13 +143,13 @@ def _curve(panel: Panel) -> Spec:
 def _rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
     """Return a row for each label, from top to bottom; groups side by side in a row."""
     several = len(drawn.panels) > 1
-    width = WIDTH_OF_SEVERAL if several else WIDTH
+    width = drawn.size.rows_of_several if several else drawn.size.rows
     coloured = drawn.group is not None and len(drawn.groups) <= COLOURS_MOST and panel.kind != "fan"
     rows = len(drawn.labels) * (len(drawn.groups) if coloured else 1)
     step = 24 if rows <= 30 else 17
     if drawn.group is not None and not coloured:
         step = 16
-    encoding: Spec = {"y": _labels_axis(drawn.labels, shown=first)}
+    encoding: Spec = {"y": _labels_axis(drawn.labels, drawn.size, shown=first)}
     height: Spec = {"step": step}
     if coloured:
         step = 16 if rows <= 40 else 11
@@ -144,7 +164,7 @@ def _rows(panel: Panel, drawn: Sheet, *, first: bool) -> Spec:
         height = {"step": step, "for": "offset"}
     layer = _row_marks(panel, coloured=coloured, step=step, title=None if several else panel.name)
     if rows <= TEXTS_MOST and panel.kind != "fan" and step > 11 and (coloured or drawn.group is None):
-        layer.append(_words(width))
+        layer += _words(drawn.size, width)
     return {"width": width, "height": height, "data": _data(panel), "encoding": encoding, "layer": layer}
 
 
@@ -187,7 +207,8 @@ def _scale(panel: Panel, drawn: Sheet) -> Spec:
     several = len(drawn.panels) > 1
     coloured = drawn.group is not None and len(drawn.groups) <= COLOURS_MOST and panel.kind != "fan"
     faceted = drawn.group is not None and not coloured
-    width, height = (FACET_WIDTH, FACET_HEIGHT) if faceted else (SCALE_WIDTH, 190 if several else SCALE_HEIGHT)
+    width, height = drawn.size.facet if faceted else drawn.size.scale
+    height = min(height, 190) if several else height
     x, size = _places(panel, drawn, width)
     encoding: Spec = {"x": x}
     if coloured:
@@ -225,7 +246,7 @@ def _places(panel: Panel, drawn: Sheet, width: int) -> tuple[Spec, float]:
     """Return the axis of a scale and how wide a bar on it is, so that neighbours nearly touch."""
     places = sorted({cell.place for cell in panel.cells if cell.place is not None})
     gap = min(after - before for before, after in pairwise(places))
-    most = FACET_MARKS_MOST if width == FACET_WIDTH else SCALE_MARKS_MOST
+    most = FACET_MARKS_MOST if width < WIDE.rows_of_several else SCALE_MARKS_MOST
     every = max(1, -(-len(places) // most))
     whole = all(float(place).is_integer() for place in places)
     words = "datum.label" if drawn.order == "number" else f"utcFormat(datum.value, '{_time_words(gap)}')"
@@ -251,10 +272,10 @@ def _facets(part: Spec, drawn: Sheet) -> Spec:
     """Return one small picture for each group, all on the same scales."""
     data = part.pop("data")
     if drawn.order == "none":
-        part["width"] = FACET_WIDTH
-    header = {"title": None, "labelLimit": FACET_WIDTH, "labelFontWeight": "bold", "labelAnchor": "start"}
+        part["width"] = min(drawn.size.facet[0], part["width"])
+    header = {"title": None, "labelLimit": drawn.size.facet[0], "labelFontWeight": "bold", "labelAnchor": "start"}
     facet = {"field": "group", "type": "nominal", "sort": list(drawn.groups), "header": header}
-    return {"data": data, "facet": facet, "columns": 3, "spacing": 30, "spec": part}
+    return {"data": data, "facet": facet, "columns": drawn.size.facets_across, "spacing": 30, "spec": part}
 
 
 def _data(panel: Panel, label: str | None = None) -> Spec:
@@ -262,8 +283,8 @@ def _data(panel: Panel, label: str | None = None) -> Spec:
     return {"values": [record | {"label": label} for record in records] if label else records}
 
 
-def _labels_axis(labels: Sequence[str], *, shown: bool = True) -> Spec:
-    axis = {"labelLimit": LABEL_WIDTH, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
+def _labels_axis(labels: Sequence[str], size: Size, *, shown: bool = True) -> Spec:
+    axis = {"labelLimit": size.labels, "ticks": False, "domain": False, "labelPadding": 8, "grid": False}
     return {
         "field": "label",
         "type": "nominal",
@@ -321,11 +342,12 @@ def _point(along: str, *, size: int = 46, zero: bool = False, coloured: bool = F
     return {"mark": mark if coloured else mark | {"color": BLUE}, "encoding": encoding}
 
 
-def _words(width: int) -> Spec:
-    """Return each number and its interval in words, in a column at the right."""
+def _words(size: Size, width: int) -> list[Spec]:
+    """Return each number and its interval in words, in a column at the right, if there is a place for it."""
     mark = {"type": "text", "align": "left", "fontSize": 11, "color": PALE}
     encoding = {"x": {"value": width + 10}, "text": {"field": "text", "type": "nominal"}, "color": {"value": PALE}}
-    return {"transform": [{"filter": "isValid(datum.value)"}], "mark": mark, "encoding": encoding}
+    written = {"transform": [{"filter": "isValid(datum.value)"}], "mark": mark, "encoding": encoding}
+    return [written] if size.has_words else []
 
 
 def _missing() -> Spec:

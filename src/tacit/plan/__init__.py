@@ -3,6 +3,7 @@
 from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import unseen_columns
+from tacit.plan.bounds.found_keys import made_up_groups, refuse_no_groups, smallest_shown
 from tacit.plan.bounds.known import people_beyond_ranges
 from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
 from tacit.plan.bounds.scaling import (
@@ -75,7 +76,7 @@ from tacit.plan.plan import (
     Spend,
     question_key,
 )
-from tacit.plan.planner import make_plan, make_spend, plan_of_other_noise, plan_with_room
+from tacit.plan.planner import each_plan_once, make_plan, make_spend, plan_of_other_noise, plan_with_room
 from tacit.plan.row_products import NUMBER_ONE, MomentBlock, Moments, SquaredErrors
 from tacit.plan.sensitivity import whole_of
 from tacit.plan.shared_epsilon import PlannedTogether, plans_of_noise, plans_together, spends_of
@@ -152,8 +153,10 @@ __all__ = [
     "WantedFact",
     "ceiling_keys",
     "count_moves_squared",
+    "each_plan_once",
     "indices",
     "link_table",
+    "made_up_groups",
     "make_plan",
     "make_spend",
     "measured_column",
@@ -166,6 +169,8 @@ __all__ = [
     "plans_together",
     "question_key",
     "read_weights",
+    "refuse_no_groups",
+    "smallest_shown",
     "spends_of",
     "unseen_columns",
     "weights_of_part",

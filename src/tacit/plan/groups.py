@@ -5,13 +5,14 @@ What reaches the threshold is a noisy count of units, in which each unit counts 
 (`threshold_for_weights`, docs/proofs/private-keys.md).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from itertools import product
 from math import exp, expm1, isqrt, log, log1p
+from operator import is_
 from statistics import NormalDist
-from typing import Literal
+from typing import Literal, TypeVar
 
 from flint import arb
 
@@ -33,6 +34,9 @@ GUESSES = 64
 # How many numbers of groups that seem worst are compared for certain.
 WORST = 4
 CHANCE_LEAST = 1e-300
+LAST_FEW = 4
+
+Value = TypeVar("Value")
 
 
 def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, ...], ...] | None:
@@ -55,6 +59,30 @@ def public_keys(query: Query, declaration: Declaration) -> tuple[tuple[Scalar, .
             f"the declared keys combine to {size:,} groups, more than {PUBLIC_KEYS_MAX:,}"
             "\nhint: give the combinations that can occur with group_by(..., keys=...)"
         )
+    return _combined(*lists)
+
+
+def of_last_few(compute: Callable[..., Value]) -> Callable[..., Value]:
+    """Return a function that remembers what it computed of the last few objects, told apart by identity.
+
+    It is for long public lists, which a call plans with some twenty times: to compare two of them takes as long as to
+    go through them again. Nothing here depends on rows.
+    """
+    kept: list[tuple[tuple[object, ...], Value]] = []
+
+    def found(*given: object) -> Value:
+        for before, value in kept:
+            if len(before) == len(given) and all(map(is_, before, given)):
+                return value
+        value = compute(*given)
+        kept[:] = [(given, value), *kept[: LAST_FEW - 1]]
+        return value
+
+    return found
+
+
+@of_last_few
+def _combined(*lists: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
     return tuple(product(*lists))
 
 

@@ -8,6 +8,7 @@ sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-p
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from tacit.plan.bounds.facts import Fact
 
 NoiseKind = Literal["laplace", "gaussian"]
+# What a fact costs: its epsilon, and the delta of its threshold.
+Cost = tuple[Fraction, Fraction]
 # What a release may get where its call is pure or not; one number has the staircase where that errs less.
 ReleaseNoise = NoiseKind | Literal["staircase"]
 SummedKind = Literal["rows", "units", "distinct", "missing", "counted", "below", "above", "total", "moment"]
@@ -256,6 +259,11 @@ class Plan:
     most_rows: int | None = field(default=None, repr=False, compare=False)  # that a unit can have, where that is public
 
     @property
+    def found_by(self) -> "tuple[Fact, ...]":
+        """The facts that found the groups; none where they are listed, or found by a threshold of the plan's own."""
+        return tuple(fact for fact in self.learned if fact.finds_groups)
+
+    @property
     def events(self) -> tuple[Event, ...]:
         """What will run, for the ledger."""
         noise: tuple[Event, ...] = tuple(release.event for release in (*self.releases, *self.totals))
@@ -267,10 +275,12 @@ class Plan:
     @property
     def loss(self) -> Loss:
         """What this call costs by itself; for an (epsilon, delta) budget, what it takes from it by plain addition."""
+        return self.loss_with(())
+
+    def loss_with(self, learned: Iterable[Cost]) -> Loss:
+        """Return what this call costs with the facts that it learns first."""
         keys = self.threshold.delta if self.threshold else Fraction(0)
-        noise = self.asked.delta if self.asked else Fraction(0)
-        delta = max(keys / FOR_KEYS, noise / FOR_NOISE) if self.spend.delta else keys + noise
-        return ApproximateLoss(self.spend.epsilon, delta) if delta else PureLoss(self.spend.epsilon)
+        return loss_of(self.spend, keys=keys, noise=self.asked.delta if self.asked else Fraction(0), learned=learned)
 
     @property
     def asked(self) -> ApproximateLoss | None:
@@ -306,6 +316,15 @@ class Plan:
         """Whether anything is asked of rows, and not only of units."""
         kinds = {part.kind for release in self.releases for part in release.parts}
         return any(draw.of == "rows" for draw in self.quantiles) or bool(kinds - {"units", "distinct"})
+
+
+def loss_of(spend: Spend, *, keys: Fraction, noise: Fraction, learned: Iterable[Cost] = ()) -> Loss:
+    """Return what a call costs by itself, from the deltas of its thresholds and of its noise, and what it learns."""
+    epsilon = spend.epsilon
+    for cost in learned:
+        epsilon, keys = epsilon + cost[0], keys + cost[1]
+    delta = max(keys / FOR_KEYS, noise / FOR_NOISE) if spend.delta else keys + noise
+    return ApproximateLoss(epsilon, delta) if delta else PureLoss(epsilon)
 
 
 def question_key(plan: Plan) -> str:

@@ -6,6 +6,8 @@ by default its share of the budget's delta.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import reduce
@@ -16,7 +18,7 @@ from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.bounds.by_hand import Cut, cut_by_hand
 from tacit.plan.bounds.facts import NO_FACTS, Facts
 from tacit.plan.bounds.filled import filled, lacks_anything
-from tacit.plan.bounds.scaled import scaled_plan, sensitivity_of_totals
+from tacit.plan.bounds.scaled import scaled_plan
 from tacit.plan.bounds.scaling import UNBOUNDED
 from tacit.plan.bounds.vectors import is_scaled
 from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
@@ -35,7 +37,7 @@ from tacit.plan.plan import (
     Spend,
     Threshold,
 )
-from tacit.plan.sensitivity import sensitivity_of
+from tacit.plan.sensitivity import sensitivity_of, sensitivity_of_totals
 from tacit.plan.split import Wanted, divide
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
 from tacit.query import Query, Scalar, limit_cells, type_of
@@ -166,11 +168,35 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
+_MADE: ContextVar[list[tuple[Query, Declaration, Spend, Facts, Plan]] | None] = ContextVar("tacit_made", default=None)
+
+
+@contextmanager
+def each_plan_once() -> Iterator[None]:
+    """Make each plan once inside: one call needs the same plan for its key, for its forecast and for its charge."""
+    before = _MADE.set([])
+    try:
+        yield
+    finally:
+        _MADE.reset(before)
+
+
 def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
     """Return the plan of a checked question: from public facts only, so it costs nothing.
 
     `facts` are what was learned. A bound that is neither given by hand nor learned yet is refused.
     """
+    made = _MADE.get()
+    for other, declared, spent, known, plan in made or ():
+        if other is query and declared is declaration and spent == spend and known == facts:
+            return plan
+    plan = _made_plan(query, declaration, spend, facts)
+    if made is not None:
+        made.append((query, declaration, spend, dict(facts), plan))
+    return plan
+
+
+def _made_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Plan:
     query = with_quantiles_of(query, declaration)
     if is_scaled(query, declaration):
         plan = scaled_plan(query, declaration, spend, facts)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Literal
 
+from tacit.plan.bounds.caps import root_above
+from tacit.plan.bounds.scaling import Vector
 from tacit.plan.plan import Distinct, Measured, Part, Sensitivity
 
 
@@ -59,3 +61,30 @@ def whole_of(part: Part, measured: Sequence[Measured]) -> int:
         return 1
     degrees = part.degrees or (1,)
     return prod(measured[column].height ** degree for column, degree in zip(part.columns, degrees, strict=True))
+
+
+def sensitivity_of_vector(vector: Vector, *, norm: int, replaced: bool, cells: int) -> Sensitivity:
+    """Return how far one unit can move a scaled vector over all groups, in fine steps.
+
+    A unit's vector is within its cap, in the norm. Where one unit replaces another, both are: the two may differ by
+    twice the cap in L1. In L2 by twice the cap too, or by its √2-fold where no number is negative. `cells` is 1 only
+    where there is a single group in all: one unit in one group may be replaced by another in another.
+    """
+    signed = vector.kind == "centred"
+    one = vector.cap if norm == 1 else vector.cap * root_above(cells)
+    return _sensitivity(vector.cap, one, cells, replaced=replaced, signed=signed)
+
+
+def sensitivity_of_totals(vector: Vector, *, replaced: bool) -> Sensitivity:
+    """Return how far one unit can move both totals of a vector: together at most its tail (docs/proofs/scaling.md)."""
+    return _sensitivity(vector.tail, vector.tail, 2, replaced=replaced, signed=vector.totals == "signed")
+
+
+def _sensitivity(length: int, sum_most: int, numbers: int, *, replaced: bool, signed: bool) -> Sensitivity:
+    """Return the sensitivity of so many numbers: one unit's are of this length at most, and add up to `sum_most`."""
+    if not replaced:
+        return Sensitivity(l0=numbers, l1=sum_most, l2_squared=length * length, linf=length)
+    linf = 2 * length if signed else length
+    if numbers == 1:
+        return Sensitivity(l0=1, l1=linf, l2_squared=linf * linf, linf=linf)
+    return Sensitivity(l0=2 * numbers, l1=2 * sum_most, l2_squared=(4 if signed else 2) * length**2, linf=linf)

@@ -5,19 +5,19 @@ each gets its share of rho, which is more: of k questions each errs by √k of w
 events are one list, and what that costs is within the (epsilon, delta) of the whole call.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import log
 
-from tacit.accounting import FOR_KEYS, FOR_NOISE, noise_delta, rho_within
+from tacit.accounting import noise_delta, rho_within
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.facts import Facts
-from tacit.plan.plan import NoiseKind, Plan, Spend, question_key
+from tacit.plan.plan import Cost, NoiseKind, Plan, Spend, loss_of, question_key
 from tacit.plan.planner import make_plan
 from tacit.plan.split import PARTS_TRIED, ROUNDING, rounded_shares, standard_deviation
-from tacit.privacy import ApproximateLoss, Event, Loss, PureLoss
+from tacit.privacy import ApproximateLoss, Event, Loss
 from tacit.query import Query
 from tacit.tables import Declaration
 
@@ -51,10 +51,12 @@ class PlannedTogether:
     @property
     def loss(self) -> Loss:
         """What the call costs by itself; for an (epsilon, delta) budget, what it takes from it by plain addition."""
+        return self.loss_with(())
+
+    def loss_with(self, learned: Iterable[Cost]) -> Loss:
+        """Return what the call costs with the facts that it learns first."""
         keys = sum((plan.threshold.delta for plan in self.plans if plan.threshold is not None), Fraction(0))
-        noise = self.asked.delta if self.asked else Fraction(0)
-        delta = max(keys / FOR_KEYS, noise / FOR_NOISE) if self.spend.delta else keys + noise
-        return ApproximateLoss(self.spend.epsilon, delta) if delta else PureLoss(self.spend.epsilon)
+        return loss_of(self.spend, keys=keys, noise=self.asked.delta if self.asked else Fraction(0), learned=learned)
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tacit.privacy.number import (
         Number,
         binary_meaning,
+        brief,
         confidence_meaning,
         decimal_meaning,
         float_below,
@@ -127,6 +128,7 @@ __all__ = [
     "as_rational",
     "ball",
     "binary_meaning",
+    "brief",
     "certain_floor",
     "certainly_less",
     "close_below",
@@ -204,6 +206,7 @@ _HOMES = {
     "as_rational": "tacit.privacy.rounding",
     "ball": "tacit.privacy.rounding",
     "binary_meaning": "tacit.privacy.number",
+    "brief": "tacit.privacy.number",
     "certain_floor": "tacit.privacy.rounding",
     "certainly_less": "tacit.privacy.rounding",
     "close_below": "tacit.privacy.rounding",

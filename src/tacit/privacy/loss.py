@@ -134,7 +134,7 @@ def epsilon(epsilon: Number, *, delta: Number = 0) -> PureLoss | ApproximateLoss
     A float means its shortest decimal. Any finite positive epsilon is accepted; delta is in [0, 1).
 
     >>> print(epsilon(0.1), "and", epsilon(1, delta=1e-6))
-    ε = 0.1 and ε = 1, δ = 1e-06
+    ε = 0.1 and ε = 1, δ = 1e-6
     """
     epsilon_value = positive(decimal_meaning(epsilon, name="epsilon"), name="epsilon")
     delta_value = delta_meaning(delta)

@@ -2,12 +2,14 @@
 
 The use of the number is left to others. A float means its shortest decimal (0.1 is 1/10) where a person writes it as a
 loss, and its exact binary value where it is a measurement or a scale. Text from outside is measured before it is read:
-a few characters can name a number whose exact integer would fill the memory.
+a few characters can name a number whose exact integer would fill the memory. It has one grammar, whether it comes from
+Python, a command, JSON, a file or a form: a decimal (2, -0.5, 1e-6) or a quotient of two whole numbers (1/3), in ASCII
+digits, without spaces or underscores.
 """
 
 import json
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from numbers import Integral, Rational, Real
@@ -20,6 +22,8 @@ DIGITS_MAX = 4000
 # A quotient of two such numbers has at most this many digits above and below the line.
 EXACT_DIGITS_MAX = 4 * DIGITS_MAX
 _EXACT = re.compile(rf"(-?[0-9]{{1,{EXACT_DIGITS_MAX}}})(?:/([0-9]{{1,{EXACT_DIGITS_MAX}}}))?", re.ASCII)
+_DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?"
+_WRITTEN = re.compile(rf"(?P<decimal>{_DECIMAL})|(?P<top>[+-]?[0-9]+)/(?P<bottom>[0-9]+)", re.ASCII)
 WHOLE_MOST = 2**63 - 1
 # The smallest float is 5e-324, a fraction of two numbers of up to 1075 bits; the largest is below 2^1024.
 BITS_MOST = 1100
@@ -95,7 +99,7 @@ def show(value: Fraction, *, up: bool = True) -> str:
     They are rounded up, so that a loss never looks smaller than it is; the rest of a budget is rounded down.
 
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(1, 3), up=False), show(Fraction(1, 10**6))
-    ('0.1', '0.333334', '0.333333', '1e-06')
+    ('0.1', '0.333334', '0.333333', '1e-6')
     """
     if value == 0:
         return "0"
@@ -103,8 +107,18 @@ def show(value: Fraction, *, up: bool = True) -> str:
     if as_float is not None:
         short = f"{as_float:.10g}"
         if Fraction(short) == value:
-            return short
-    return _six_digits(value, up=up)
+            return short.replace("e-0", "e-").replace("e+0", "e+")
+    return _with_digits(value, 6, up=up)
+
+
+def brief(value: Fraction | float, *, up: bool = True) -> str:
+    """Return an amount of loss with two significant digits, rounded up; what is left of a budget is rounded down.
+
+    >>> brief(Fraction(1, 3)), brief(0.1), brief(9.99986e-7), brief(8.88889e-7, up=False), brief(1)
+    ('0.34', '0.1', '1e-6', '8.8e-7', '1')
+    """
+    exact = value if isinstance(value, Fraction) else Fraction(repr(value))
+    return "0" if exact == 0 else _with_digits(exact, 2, up=up)
 
 
 def float_below(value: Fraction) -> float:
@@ -188,27 +202,22 @@ def _refuse_constant(name: str) -> None:
 
 
 def _from_text(text: str, name: str) -> Fraction:
-    text = text.strip()
     if len(text) > 2 * DIGITS_MAX + 100:
         raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
-    try:
-        top, _, bottom = text.partition("/")
-        parts = [Decimal(top), Decimal(bottom)] if bottom else [Decimal(top)]
-    except InvalidOperation:
-        parts = []
-    if not parts:
+    if text.lower().lstrip("+-") in ("inf", "infinity", "nan"):
+        raise InvalidParameter(f"{name} must be a finite number, not {text}")
+    found = _WRITTEN.fullmatch(text)
+    if found is None:
         raise InvalidParameter(
-            f"{name} must be a number; this text is not one\nhint: write a decimal, e.g. {name}='0.5'"
+            f"{name} must be a number; this text is not one"
+            f"\nhint: write digits and a point, without spaces, e.g. {name}='0.5', or a quotient, e.g. '1/3'"
         )
-    for part in parts:
-        if not part.is_finite():
-            raise InvalidParameter(f"{name} must be a finite number, not {part}")
-        if abs(part.adjusted()) > DIGITS_MAX or len(part.as_tuple().digits) > DIGITS_MAX:
-            raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
+    parts = [Decimal(part) for part in (found["decimal"], found["top"], found["bottom"]) if part is not None]
+    if any(abs(part.adjusted()) > DIGITS_MAX or len(part.as_tuple().digits) > DIGITS_MAX for part in parts):
+        raise InvalidParameter(f"{name} has more than {DIGITS_MAX} digits; give a shorter number")
     if len(parts) == 2 and parts[1] == 0:
         raise InvalidParameter(f"{name} must be a finite number; it divides by zero")
-    fractions = [Fraction(part) for part in parts]
-    return fractions[0] / fractions[1] if len(fractions) == 2 else fractions[0]
+    return Fraction(parts[0]) / Fraction(parts[1]) if len(parts) == 2 else Fraction(parts[0])
 
 
 def _to_float(value: Fraction) -> float | None:
@@ -218,16 +227,17 @@ def _to_float(value: Fraction) -> float | None:
         return None
 
 
-def _six_digits(value: Fraction, *, up: bool) -> str:
-    """Six significant digits, rounded away from zero or towards it."""
+def _with_digits(value: Fraction, count: int, *, up: bool) -> str:
+    """Return so many significant digits, rounded away from zero or towards it."""
     sign, size = ("-", -value) if value < 0 else ("", value)
     exponent = len(_digits_of(size.numerator)) - len(_digits_of(size.denominator))
     if size < Fraction(10) ** exponent:
         exponent -= 1
-    scaled = size * Fraction(10) ** (5 - exponent)
+    scaled = size * Fraction(10) ** (count - 1 - exponent)
     digits = -(-scaled // 1) if up else scaled // 1
-    shown = Decimal(int(digits)).scaleb(exponent - 5)
-    return f"{sign}{shown.normalize():g}" if -5 <= exponent < 12 else f"{sign}{shown.normalize():.6g}"
+    shown = Decimal(int(digits)).scaleb(exponent - count + 1).normalize()
+    power = shown.adjusted()
+    return f"{sign}{shown:f}" if -4 <= power < 12 else f"{sign}{shown.scaleb(-power):f}e{power}"
 
 
 def sensitivity_meaning(value: Number) -> Fraction:

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
         picks_by_noise,
         with_intervals,
     )
-    from tacit.query.after.spans import Moves, Span, moves_of, rows_read, span_of, window_span_of
+    from tacit.query.after.spans import (
+        Moves,
+        Parts,
+        Span,
+        moves_of,
+        parts_of_window,
+        rows_read,
+        span_of,
+        window_span_of,
+    )
     from tacit.query.check import type_of
     from tacit.query.column_expressions import Col, col
     from tacit.query.compound import (
@@ -115,9 +124,10 @@ if TYPE_CHECKING:
     from tacit.query.ranges import ends_of, with_bounds, with_ranges
     from tacit.query.relations import declaration_of, narrowed, no_more_rows_than, relation_mark, unit_aggregate_kind
     from tacit.query.rows_json import Rows, question_about
+    from tacit.query.sql.dialects import in_dialect, quoted_name
     from tacit.query.sql.names import question_text
     from tacit.query.sql.questions import parse_query, parse_question, tables_named
-    from tacit.query.sql.sql_text import name_of, show
+    from tacit.query.sql.sql_text import name_of, show, show_value
     from tacit.query.typecheck import kind_of
     from tacit.query.unit_frame import per_unit
 
@@ -154,6 +164,7 @@ __all__ = [
     "Moves",
     "NamedRows",
     "Output",
+    "Parts",
     "Pattern",
     "PerUnit",
     "PostProcessing",
@@ -196,6 +207,7 @@ __all__ = [
     "evaluate",
     "frame_side",
     "grouping_name",
+    "in_dialect",
     "is_public",
     "join",
     "joined_frame",
@@ -218,6 +230,7 @@ __all__ = [
     "noisy_columns_of",
     "parse_query",
     "parse_question",
+    "parts_of_window",
     "pattern_parts",
     "per_unit",
     "phrase",
@@ -231,11 +244,13 @@ __all__ = [
     "question_from",
     "question_record",
     "question_text",
+    "quoted_name",
     "ranked",
     "relation_lines",
     "relation_mark",
     "rows_read",
     "show",
+    "show_value",
     "span_of",
     "std",
     "sum",
@@ -252,6 +267,8 @@ __all__ = [
 
 # name -> the module that has it, loaded when the name is first used
 _HOMES = {
+    "in_dialect": "tacit.query.sql.dialects",
+    "quoted_name": "tacit.query.sql.dialects",
     "Rows": "tacit.query.rows_json",
     "question_about": "tacit.query.rows_json",
     "question_from": "tacit.query.question_json",
@@ -280,6 +297,7 @@ _HOMES = {
     "name_of": "tacit.query.sql.sql_text",
     "no_more_rows_than": "tacit.query.relations",
     "show": "tacit.query.sql.sql_text",
+    "show_value": "tacit.query.sql.sql_text",
     "after_in_words": "tacit.query.after.after_check",
     "PerUnit": "tacit.query.nodes",
     "Relation": "tacit.query.nodes",
@@ -291,6 +309,8 @@ _HOMES = {
     "relation_mark": "tacit.query.relations",
     "unit_aggregate_kind": "tacit.query.relations",
     "window_span_of": "tacit.query.after.spans",
+    "Parts": "tacit.query.after.spans",
+    "parts_of_window": "tacit.query.after.spans",
     "span_of": "tacit.query.after.spans",
     "Moves": "tacit.query.after.spans",
     "moves_of": "tacit.query.after.spans",

@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-from tacit.errors import QueryRefused, did_you_mean
+from tacit.errors import InvalidParameter, QueryRefused, did_you_mean
 from tacit.privacy import Number, decimal_meaning, is_long, positive, whole
 from tacit.query.check import check
 from tacit.query.column_expressions import Col, written
@@ -34,6 +34,7 @@ from tacit.query.sql.parse import parse_expression
 from tacit.query.typecheck import canonical, column_kinds
 from tacit.tables import Declaration, RowUnit, is_auto, read_between
 
+SMALLEST_MOST = 10**9
 QUANTILE_WORDS = {Fraction(0): "min", Fraction(1, 2): "median", Fraction(1): "max"}
 
 
@@ -200,6 +201,7 @@ class Frame:
     derived: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Key, ...] = ()
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
+    smallest: int | None = None
     within: int = 0  # the work that a row takes before these are there, in steps (`limits.py`)
     # of a join: the columns of each of its tables, as they are called there and in the declaration
     tables: Mapping[str, Mapping[str, str]] | None = None
@@ -225,8 +227,13 @@ def add_derived(frame: Frame, given: Mapping[str, str | Col]) -> Frame:
     return replace(frame, derived=derived)
 
 
-def add_keys(frame: Frame, given: Sequence[str | Col | Sequence[str | Col]], keys: object = None) -> Frame:
-    """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame."""
+def add_keys(
+    frame: Frame, given: Sequence[str | Col | Sequence[str | Col]], keys: object = None, smallest: object = None
+) -> Frame:
+    """Return the question asked of each group of rows; `keys` lists the public groups, as values, tuples or a frame.
+
+    If no groups are listed, they are found; `smallest` is down to how many people.
+    """
     if frame.keys:
         raise QueryRefused("group_by was already called\nhint: name all keys in one group_by('a', 'b')")
     flat = [each for name in given for each in (name if isinstance(name, list | tuple) else (name,))]
@@ -237,7 +244,22 @@ def add_keys(frame: Frame, given: Sequence[str | Col | Sequence[str | Col]], key
     if not names:
         raise QueryRefused("group_by needs the name of a column\nhint: group_by('ward')")
     made = tuple(Key(name, _named(frame, name)) for name in names)
-    return replace(frame, keys=made, public_keys=None if keys is None else read_public_keys(keys, names))
+    if smallest is not None and keys is not None:
+        raise QueryRefused("groups that are listed are not looked for\nhint: give keys= or smallest=, not both")
+    listed = None if keys is None else read_public_keys(keys, names)
+    return replace(frame, keys=made, public_keys=listed, smallest=read_smallest(smallest))
+
+
+def read_smallest(given: object) -> int | None:
+    """Return down to how many people groups are looked for, or refuse; None: the usual number."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int) or not 2 <= given <= SMALLEST_MOST:
+        raise InvalidParameter(
+            f"smallest must be a whole number of people, from 2 to {SMALLEST_MOST:,}"
+            "\nhint: group_by('ward', smallest=50)"
+        )
+    return given
 
 
 def make_query(
@@ -248,8 +270,12 @@ def make_query(
     """Return the checked question for some aggregates; those of a list that have no name get their default one."""
     pairs = asked.items() if isinstance(asked, Mapping) else asked
     named = [each if isinstance(each, tuple) else (default_name(frame, each), each) for each in pairs]
-    for name, _ in named:
+    for name, each in named:
         refuse_broken_text(name)
+        if not isinstance(each, AggregateSpec):
+            raise InvalidParameter(
+                f"'{name}' must be an aggregate, not a {type(each).__name__}\nhint: {name}=tacit.mean('days')"
+            )
     outputs = tuple(Output(name, _aggregate(frame, name, each)) for name, each in named)
     query = Query(
         table=frame.declaration.name,
@@ -257,6 +283,7 @@ def make_query(
         where=frame.where,
         keys=frame.keys,
         public_keys=frame.public_keys,
+        smallest=frame.smallest,
         after=after or PostProcessing(),
     )
     return check(query, frame.declaration, within=frame.within)
@@ -395,6 +422,8 @@ def ranked(frame: Frame, column: str, best: int, keys: object = None) -> Query:
             "a ranking is about the whole table and cannot have groups\nhint: leave out group_by, or filter with where"
         )
     most = whole(best, name="k")
+    if not isinstance(column, str):
+        raise InvalidParameter(f"a ranking is of one column, not of a {type(column).__name__}\nhint: top('ward', 3)")
     keyed = add_keys(frame, [column], keys)
     facts = frame.declaration.columns.get(column)
     public = keyed.public_keys is not None or (facts is not None and facts.keys is not None)
@@ -421,10 +450,12 @@ def _edges(frame: Frame, column: str, bins: object, between: object) -> list[Fra
     facts = frame.declaration.columns.get(column)
     known = facts.between if facts is not None else None
     ends = known if is_auto(between) else read_between(column, between)
-    if ends is None or count > BINS_MAX:
+    if count > BINS_MAX:
+        raise QueryRefused(f"a histogram has at most {BINS_MAX} bins, not {count}\nhint: histogram('{column}', 20)")
+    if ends is None:
         raise QueryRefused(
-            f"a number of bins needs the public range of '{column}', and may be at most {BINS_MAX}, not {count}"
-            f"\nhint: histogram('{column}', 10, between=(0, 100)), or give the edges: bins=[0, 18, 65, 120]"
+            f"a number of bins needs the public range of '{column}', and none is declared"
+            f"\nhint: histogram('{column}', {count}, between=(0, 100)), or give the edges: bins=[0, 18, 65, 120]"
         )
     low, high = ends
     edges = [_short(low + (high - low) * index / count) for index in range(count + 1)]

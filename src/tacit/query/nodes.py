@@ -316,6 +316,8 @@ class Query:
     keys: tuple[Key, ...] = ()
     # the public list of keys, each a tuple in the order of `keys`; None: declared per column, or by partition selection
     public_keys: tuple[tuple[Scalar, ...], ...] | None = None
+    # down to how many people groups should be found; None: the usual number
+    smallest: int | None = None
     after: PostProcessing = PostProcessing()
     # the order of the answer's columns, by name
     columns: tuple[str, ...] = ()

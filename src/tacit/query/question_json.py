@@ -14,6 +14,7 @@ from tacit.errors import InvalidParameter, QueryRefused, TacitError
 from tacit.json_wire import scalar_from, scalar_record
 from tacit.privacy import from_text, to_text, whole
 from tacit.query.check import check
+from tacit.query.frame import read_smallest
 from tacit.query.kind import value_of
 from tacit.query.limits import DEPTH_MAX, KEYS_MAX, OUTPUTS_MAX
 from tacit.query.literal import fraction_meant, refuse_broken_text
@@ -71,6 +72,7 @@ def question_record(query: Query) -> dict[str, Any]:
         "public_keys": None
         if query.public_keys is None
         else [[scalar_record(part) for part in key] for key in query.public_keys],
+        **({} if query.smallest is None else {"smallest": query.smallest}),
         "outputs": [{"name": output.name, **_written_aggregate(output.aggregate)} for output in query.outputs],
         "having": written(after.having),
         "order": [
@@ -149,7 +151,7 @@ def _written_aggregate(aggregate: Aggregate) -> dict[str, Any]:
 
 def _read(record: object) -> Query:
     names = ("format", "table", "where", "keys", "public_keys", "outputs", "having", "order", "limit", "offset")
-    given = as_object(record, (*names, "columns"), "a question")
+    given = as_object(record, (*names, "columns", "smallest"), "a question")
     if given.get("format") != FORMAT:
         raise InvalidParameter(f"the question's format is not {FORMAT}\nhint: use a client of this server's version")
     after = PostProcessing(
@@ -164,6 +166,7 @@ def _read(record: object) -> Query:
         where=_expression(given.get("where")),
         keys=tuple(map(_key, as_list(given.get("keys"), "keys", KEYS_MAX))),
         public_keys=None if given.get("public_keys") is None else tuple(map(_public_key, given["public_keys"])),
+        smallest=read_smallest(given.get("smallest")),
         after=after,
         columns=tuple(as_text(each, "a column") for each in as_list(given.get("columns"), "columns", 2 * OUTPUTS_MAX)),
     )

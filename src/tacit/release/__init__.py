@@ -1,12 +1,14 @@
 """Releases: noise is added to exact sums here and nowhere else. `noisy.py` is the page for an auditor."""
 
 from tacit.release.noisy import release, release_choice, release_integers
-from tacit.release.noisy_table import NoisyTable, basis_in, joined, stamp_in
+from tacit.release.noisy_table import NoisyTable, basis_in, joined, keys_from, keys_record, stamp_in
 
 __all__ = [
     "NoisyTable",
     "basis_in",
     "joined",
+    "keys_from",
+    "keys_record",
     "release",
     "release_choice",
     "release_integers",

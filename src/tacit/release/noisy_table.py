@@ -76,16 +76,25 @@ class NoisyTable:
         return tuple(map(cls._from_record, _read(text, FORMAT_TOGETHER)["together"]))
 
     def _record(self) -> dict[str, Any]:
-        keys: Sequence[Sequence[Any]] = self.keys
-        if not set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
-            keys = [[_key_to_json(part) for part in key] for key in keys]
-        return {"keys": keys, "parts": self.parts, "totals": self.totals}
+        return {"keys": keys_record(self.keys), "parts": self.parts, "totals": self.totals}
 
     @classmethod
     def _from_record(cls, record: Mapping[str, Any]) -> "NoisyTable":
-        keys = tuple(tuple(_key_from_json(part) for part in key) for key in record["keys"])
+        keys = keys_from(record["keys"])
         parts = tuple(tuple(tuple(part) for part in release) for release in record["parts"])
         return cls(keys, parts, tuple(tuple(each) for each in record.get("totals", ())))
+
+
+def keys_record(keys: Sequence[Key]) -> Sequence[Sequence[Any]]:
+    """Return keys as values that JSON can write."""
+    if set(map(type, chain.from_iterable(keys))) <= JSON_TYPES:
+        return keys
+    return [[_key_to_json(part) for part in key] for key in keys]
+
+
+def keys_from(record: Sequence[Sequence[Any]]) -> tuple[Key, ...]:
+    """Return the keys that `keys_record` wrote."""
+    return tuple(tuple(_key_from_json(part) for part in key) for key in record)
 
 
 def _text(record: dict[str, Any], stamp: str | None, basis: Mapping[str, Any] | None) -> str:

@@ -218,22 +218,21 @@ class Exponential(Selection):
 class NoisyMax(Selection):
     """The index of the largest score after Laplace noise; ties between noisy scores are broken evenly.
 
-    Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each. With `monotone` they must all move
-    in the same direction, as counts do when a unit is added or removed, and the noise's scale is sensitivity / epsilon;
-    for scores that may move both ways (or units that are replaced) give monotone=False, and it is twice that
-    (docs/proofs/selection.md).
+    Privacy: epsilon-DP for scores that one unit moves by at most `sensitivity` each; the noise's scale is twice
+    sensitivity / epsilon. With monotone=True it is half of that: then one unit must move all scores in the same
+    direction, as it moves counts when it is added or removed, and not when it is replaced (docs/proofs/selection.md).
 
     >>> import tacit
     >>> tacit.NoisyMax(epsilon=1).release([3, 980, 12])
     1
-    >>> tacit.NoisyMax(epsilon=1).error(candidates=10_000)
+    >>> tacit.NoisyMax(epsilon=1, monotone=True).error(candidates=10_000)
     12
     """
 
     title = "Report noisy max"
 
     def __init__(
-        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = True, step: Number | None = None
+        self, *, epsilon: Number, sensitivity: Number = 1, monotone: bool = False, step: Number | None = None
     ) -> None:
         self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)
 

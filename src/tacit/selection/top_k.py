@@ -39,7 +39,7 @@ class TopK:
         by: By = "permute-and-flip",
     ) -> None:
         self.k = whole(k, name="k")
-        if by not in ROUNDS:
+        if not isinstance(by, str) or by not in ROUNDS:
             raise InvalidParameter(f"by must be one of {', '.join(ROUNDS)}\nhint: by='exponential' where zCDP is used")
         self.by = by
         self.terms = read_terms(epsilon=epsilon, sensitivity=sensitivity, monotone=monotone, step=step)

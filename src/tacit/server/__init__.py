@@ -3,7 +3,7 @@
 from tacit.server.access import KnowsTokens
 from tacit.server.app import make_app
 from tacit.server.desk import Desk
-from tacit.server.listening import Listening, check_listening, serve
+from tacit.server.listening import Listening, check_listening, own_hosts, serve
 from tacit.server.pages import Visits
 from tacit.server.watching import Watching, log_failures_to, log_to_stderr
 from tacit.server.workers import WORKERS_MAX, share_of, usual_workers
@@ -19,6 +19,7 @@ __all__ = [
     "log_failures_to",
     "log_to_stderr",
     "make_app",
+    "own_hosts",
     "serve",
     "share_of",
     "usual_workers",

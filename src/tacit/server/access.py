@@ -32,10 +32,18 @@ class KnowsTokens(Protocol):
         """Return the person whose token this is, or None: looked up anew on every call, in constant time."""
 
 
+def has_token(authorization: str | None) -> bool:
+    """Return whether a header has a bearer token, whatever it is worth."""
+    scheme, _, secret = (authorization or "").partition(" ")
+    return scheme.lower() == "bearer" and bool(secret.strip())
+
+
 def person_of(authorization: str | None, tokens: KnowsTokens) -> Person:
     """Return who sent a request; one reply for a header that is missing and a token that is unknown, ended or wrong."""
-    scheme, _, secret = (authorization or "").partition(" ")
-    readable = secret.isascii() and 0 < len(secret) <= SECRET_MAX and scheme.lower() == "bearer"
+    if not has_token(authorization):
+        raise unauthorised()
+    secret = (authorization or "").partition(" ")[2]
+    readable = secret.isascii() and len(secret) <= SECRET_MAX
     person = tokens.whose(secret if readable else "-")
     if person is None or not readable or person.name is None:
         raise unauthorised()
@@ -43,9 +51,10 @@ def person_of(authorization: str | None, tokens: KnowsTokens) -> Person:
 
 
 class Guesses:
-    """How often each address has sent a token that is not one: after ten in a minute it waits for the next minute.
+    """How many wrong tokens each address has sent in this minute; above ten it is limited until the next minute.
 
-    Of several workers each counts by itself, and lets fewer through: up to ten workers let no more than ten.
+    A valid token passes from a limited address too: others there, or a web page, may have sent the wrong ones. Of
+    several workers each counts by itself, with a smaller limit, so that up to ten workers let through ten together.
     """
 
     def __init__(self, now: Callable[[], float], workers: int = 1) -> None:
@@ -54,25 +63,25 @@ class Guesses:
         self._minute = 0
         self._failed: Counter[str] = Counter()
 
-    def refuse(self, address: str) -> None:
-        """Refuse an address that has guessed too often, before its token is looked at."""
+    def is_limited(self, address: str) -> bool:
+        """Return whether an address has sent too many wrong tokens in this minute."""
         minute = int(self._now() // 60)
         if minute != self._minute:
             self._minute = minute
             self._failed.clear()
-        if self._failed[address] >= self._most:
-            raise Problem(
-                "too-many",
-                429,
-                "too many wrong tokens from this address",
-                "wait a minute",
-                headers={"Retry-After": "60"},
-            )
+        return self._failed[address] >= self._most
 
     def note(self, address: str) -> None:
-        """Note a token that is not one."""
+        """Count a wrong token."""
         if len(self._failed) < ADDRESSES_MAX or address in self._failed:
             self._failed[address] += 1
+
+
+def too_many_guesses() -> Problem:
+    """Return the reply to a wrong token from an address that is limited."""
+    return Problem(
+        "too-many", 429, "too many wrong tokens from this address", "wait a minute", headers={"Retry-After": "60"}
+    )
 
 
 def sees(person: Person, table: str) -> bool:

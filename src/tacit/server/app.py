@@ -19,9 +19,10 @@ from tacit.noise import fresh_bytes
 from tacit.server.curating import add_curator_routes
 from tacit.server.declaring import add_declaring_route
 from tacit.server.desk import KEY_BYTES, Desk, Given, told
+from tacit.server.listening import OwnHosts
 from tacit.server.mcp import add_mcp_route
 from tacit.server.pages import Visits, add_pages, problem_page
-from tacit.server.problems import MEDIA_TYPE, Problem, unknown
+from tacit.server.problems import MEDIA_TYPE, Problem, misdirected, unknown
 from tacit.server.records import add_record_routes
 from tacit.server.replies import body_of, json_reply
 from tacit.server.watching import Watching, add_watching_routes, asker
@@ -37,6 +38,8 @@ HEADERS = {
 }
 ENCRYPTED = ((b"strict-transport-security", b"max-age=31536000"),)  # a browser does not come back without encryption
 
+PROBED = frozenset({"/health", "/ready"})  # machines ask there by any address, and nothing is told
+
 PROBLEM = "tacit.problem"  # in a request's scope: the kind of what was wrong
 
 Scope = MutableMapping[str, Any]
@@ -45,8 +48,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
-def make_app(desk: Desk, visits: Visits | None = None, watching: Watching | None = None) -> Any:
-    """Return the ASGI application of a desk; with `visits`, its pages too. `watching` counts what leaves."""
+def make_app(
+    desk: Desk, visits: Visits | None = None, watching: Watching | None = None, hosts: OwnHosts | None = None
+) -> Any:
+    """Return the ASGI application of a desk; with `visits`, its pages too. `watching` counts what leaves.
+
+    With `hosts` it answers only requests that are sent to one of them.
+    """
     app = FastAPI(
         title="Tacit",
         version=__version__,
@@ -64,16 +72,16 @@ def make_app(desk: Desk, visits: Visits | None = None, watching: Watching | None
             route.responses.setdefault("default", {"description": "A problem (RFC 9457)", "content": {MEDIA_TYPE: {}}})
 
     async def tell(request: Request, error: Exception) -> Response:
-        wants_page = visits is not None and "text/html" in request.headers.get("accept", "")
-        if wants_page and not request.url.path.startswith("/api/"):
+        wants_page = "text/html" in request.headers.get("accept", "")
+        if visits is not None and wants_page and not request.url.path.startswith("/api/"):
             problem = _as_problem(error)
             request.scope[PROBLEM] = problem.kind
-            return problem_page(request, problem)
+            return await problem_page(request, problem, desk, visits)
         return _problem(error, request.scope)
 
     for kind in (Problem, TacitError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, tell)
-    return SafeReplies(app, watching)
+    return SafeReplies(app, watching, hosts)
 
 
 def add_routes(app: FastAPI, desk: Desk, watching: Watching) -> None:
@@ -177,9 +185,10 @@ def _with_own_headers(given: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes,
 class SafeReplies:
     """The outermost layer: the same headers on every reply, and a problem, never a trace, for every error."""
 
-    def __init__(self, app: Any, watching: Watching) -> None:
+    def __init__(self, app: Any, watching: Watching, hosts: OwnHosts | None = None) -> None:
         self.app = app
         self.watching = watching
+        self.hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application; what it raises becomes a problem."""
@@ -197,6 +206,9 @@ class SafeReplies:
                 self.watching.note(scope, message["status"], scope.get(PROBLEM))
             await send(message)
 
+        if self.hosts is not None and scope["path"] not in PROBED and not self.hosts.has(scope["headers"]):
+            await _problem(misdirected(), scope)(scope, receive, sending)
+            return
         try:
             await self.app(scope, receive, sending)
         except Exception as error:  # noqa: BLE001 - its text may quote a row, and a server's own log would have it

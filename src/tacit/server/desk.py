@@ -11,27 +11,27 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.answer import Answer, answer_record
+from tacit.answer import Answer, advised, answer_record
 from tacit.door import Catalog, Description, Question, Table, left_record, travelled_question, what_is_left
-from tacit.engine import warm_up
 from tacit.errors import BeingAnswered, InvalidParameter, LedgerError, QueryRefused, TacitError, printable
 from tacit.hold import PublicClock, hold_text, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, name_key
 from tacit.paying import sent_as
 from tacit.query import public_declaration, question_from, tables_named
-from tacit.server.access import Guesses, KnowsTokens, person_of, require, sees
+from tacit.server.access import Guesses, KnowsTokens, has_token, person_of, require, sees, too_many_guesses
 from tacit.server.problems import Problem, problem_of, refused_after_learning, unknown
 from tacit.server.turns import Turns
+from tacit.server.warming import Warming
 from tacit.server.wording import Wording, read_wording
-from tacit.tables import CatalogFile, PublicTable, declaration_record, read_catalog
+from tacit.tables import CatalogEntry, CatalogFile, PublicTable, declaration_record, read_catalog
 
 HOLD = Fraction(2)
 TURNS = 8
@@ -83,38 +83,56 @@ class Desk:
 
     def __post_init__(self) -> None:
         self._mark = _mark(self.file.path)
+        self.file = replace(self.file, tables=self._with_holds(self.file.tables))
+        self.warming = Warming()
         self.turns = Turns(self.turns_number)
         self._plan_turns = Turns(PLANNERS)
         self._guesses = Guesses(self.now, self.workers)
         self._answering: Executor = ThreadPoolExecutor(self.turns_number, "tacit-answer")
         self._planning: Executor = ThreadPoolExecutor(PLANNERS, "tacit-plan")
         self._reading: Executor = ThreadPoolExecutor(PLANNERS, "tacit-read")
+        self._doubting: Executor = ThreadPoolExecutor(1, "tacit-doubt")
         self._beside: Executor = ThreadPoolExecutor(BESIDE, "tacit-beside")
 
-    def warm(self) -> None:
-        """Open every table once, so that what is wrong with a declaration is told before anybody asks."""
+    def warm(self, then: Callable[[], None] = lambda: None) -> None:
+        """Open every table once, so that a wrong declaration is reported before the first question.
+
+        What answers need is loaded in the background; `then` is called when this worker is warm.
+        """
+        self._open_tables()
+        self.warming.begin(self._answering, self.turns_number, self._open_tables, then)
+
+    def _open_tables(self) -> None:
+        """Open every table for this thread; no row is read."""
         for name in self.file.tables:
             self._catalog()[name]
-        threading.Thread(target=warm_up, daemon=True).start()  # nobody waits for it
 
     def close(self) -> None:
         """Let questions that run finish, and take no more."""
+        self.warming.stop()
         self._answering.shutdown(wait=True)
         self._planning.shutdown(wait=True)
         self._reading.shutdown(wait=True)
+        self._doubting.shutdown(wait=True)
         self._beside.shutdown(wait=True)
 
     # --- who asks ---
 
     async def who(self, authorization: str | None, address: str) -> Person:
-        """Return who sent a request, read from the ledger now; an address that guesses tokens has to wait."""
-        self._guesses.refuse(address)
-        run = asyncio.get_running_loop().run_in_executor
+        """Return who sent a request, read from the ledger now; wrong tokens are counted by address.
+
+        The token is looked up first, so that a valid one always passes. An address that has sent too many wrong ones
+        has one look-up at a time, so that its guesses keep others waiting little.
+        """
+        is_limited = self._guesses.is_limited(address)
+        pool = self._doubting if is_limited else self._reading
         try:
-            return await run(self._reading, person_of, authorization, self.tokens)
-        except Problem:
+            return await asyncio.get_running_loop().run_in_executor(pool, person_of, authorization, self.tokens)
+        except Problem as problem:
+            if not has_token(authorization):
+                raise
             self._guesses.note(address)
-            raise
+            raise too_many_guesses() if is_limited else problem from None
 
     async def aside(self, make: Callable[[], Found]) -> Found:
         """Run what reads or writes the ledger, and no row, beside the questions; nobody's token waits for it."""
@@ -149,7 +167,14 @@ class Desk:
             return
         added = {name: entry for name, entry in found.tables.items() if name not in self.file.tables}
         if added:
-            self.file = replace(self.file, tables={**self.file.tables, **added})
+            self.file = replace(self.file, tables={**self.file.tables, **self._with_holds(added)})
+
+    def _with_holds(self, tables: Mapping[str, CatalogEntry]) -> dict[str, CatalogEntry]:
+        """Return tables of which each has a hold, so that a question about several keeps the longest of them."""
+        return {
+            name: replace(entry, options={**entry.options, "hold": entry.options.get("hold") or self.hold})
+            for name, entry in tables.items()
+        }
 
     def listed(self, person: Person) -> list[dict[str, Any]]:
         """Return the tables that a person may see."""
@@ -176,13 +201,18 @@ class Desk:
         return await self._planned(person, lambda: _left(self._table(name), person))
 
     def facts_of(self, name: str) -> list[dict[str, Any]]:
-        """Return what was learned of a table, and for how much."""
-        return self._table(name).facts.to_dicts()
+        """Return what was learned of a table, for how much, and by whom if it is known to that analyst only."""
+        session = self._table(name).session
+        found: dict[int, dict[str, Any]] = {}
+        for analyst in (None, *self.ledger.analysts(session.registered)):  # one with an own budget has own facts
+            for each in session.facts(analyst).to_dicts():
+                found.setdefault(each["entry"], {**each, "analyst": analyst})
+        return [found[entry] for entry in sorted(found)]
 
     def hold_of(self, name: str) -> Fraction:
         """Return the public clock of a table."""
-        held: Fraction | None = self.file.tables[name].options.get("hold")
-        return self.hold if held is None else held
+        held: Fraction = self.file.tables[name].options["hold"]
+        return held
 
     # --- plans ---
 
@@ -285,8 +315,8 @@ class Desk:
         registered = (session.base or session).registered
         if self.ledger.charged_for(registered, request_id=key, analyst=person.name) is None:
             return answer
-        notes = (*facts.notes, *session.notices)
-        return replace(answer, facts=replace(facts, free=False, has_changed=None, notes=notes))
+        first = replace(facts, free=False, has_changed=None, notes=(*facts.notes, *session.notices))
+        return advised(replace(answer, facts=first), *session.notices)
 
     def _forget(self, who: tuple[Hashable, str], task: "asyncio.Task[Given]") -> None:
         """Keep a finished answer for a while; what was not answered is asked anew when it is sent again."""

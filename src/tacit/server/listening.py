@@ -3,10 +3,11 @@
 import asyncio
 import ipaddress
 import logging
+import re
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ STOP_SECONDS = 60
 PATIENCE_SECONDS = 10.0
 CONNECTIONS_MAX = 1_000
 WAITING_CONNECTIONS = 1_024
+EVERYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - addresses that mean every address of the machine
+_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", re.ASCII)
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_.-]+))(?::[0-9]{1,5})?", re.ASCII)
 ACCEPTED_AT_ONCE = 1  # so that a worker that is busy leaves connections to one that is not
 
 
@@ -34,12 +38,61 @@ class Listening:
     key: str | None = None
     behind_proxy: bool = False
     patience: float = PATIENCE_SECONDS  # for a request that is not all there
+    host_names: tuple[str, ...] = ()  # further names under which clients reach it
 
     @property
     def url(self) -> str:
         """The address that clients give to tacit.connect."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class OwnHosts:
+    """The names and addresses under which a server may be asked; a page of another site cannot send these.
+
+    Without this a site whose name is made to point at this machine (DNS rebinding) could open our pages as its own.
+    """
+
+    names: frozenset[str]
+    takes_addresses: bool = False  # it listens on every address of the machine
+
+    def has(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Return whether a request has one Host header, and that is ours; any port will do."""
+        hosts = [value.decode("latin-1") for name, value in headers if name.lower() == b"host"]
+        parts = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
+        if parts is None:
+            return False
+        name = (parts[1] or parts[2]).removesuffix(".")
+        return name in self.names or (self.takes_addresses and _is_address(name))
+
+
+def own_hosts(listening: Listening) -> OwnHosts:
+    """Return the hosts of a server: its address, the names of its certificate, and those that were given."""
+    names = {listening.host, *listening.host_names, *_names_in(listening.certificate)}
+    if _is_loopback(listening.host) or listening.behind_proxy:
+        names |= {"localhost", "127.0.0.1", "::1"}
+    return OwnHosts(frozenset(name.lower() for name in names), listening.host in EVERYWHERE)
+
+
+def _names_in(certificate: str | None) -> list[str]:
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(Path(certificate or "").read_bytes())
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):  # what is wrong with a certificate is told when it is used
+        return []
+    addresses = [str(each) for each in names.get_values_for_type(x509.IPAddress)]
+    return [*names.get_values_for_type(x509.DNSName), *addresses]
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def check_listening(listening: Listening) -> None:
@@ -49,6 +102,12 @@ def check_listening(listening: Listening) -> None:
     for path in filter(None, (listening.certificate, listening.key)):
         if not Path(path).is_file():
             raise InvalidParameter(f"there is no file at {path!r}\nhint: --certificate and --key name PEM files")
+    for name in listening.host_names:
+        if not _NAME.fullmatch(name) and not _is_address(name):
+            raise InvalidParameter(
+                "--host-names takes names of this server, without http:// and without a port"
+                "\nhint: --host-names data.example.org"
+            )
     if not 0 <= listening.port < 2**16:
         raise InvalidParameter("a port is a number below 65536\nhint: --port 8765")
     if not _is_loopback(listening.host) and listening.certificate is None and not listening.behind_proxy:

@@ -44,6 +44,7 @@ _TITLES = {
     "unauthorised": "A token is needed that may do this",
     "unknown": "There is nothing here that this token may see",
     "not-this-way": "This address is there, and not for this",
+    "misdirected": "This server does not have the host name that was asked for",
     "too-many": "Too many requests at once",
     "too-large": "The body is too large",
     "unavailable": "The server cannot do this now",
@@ -102,6 +103,12 @@ def unauthorised() -> Problem:
         "send it as 'Authorization: Bearer tacit_...'; the curator makes tokens",
         headers={"WWW-Authenticate": "Bearer"},
     )
+
+
+def misdirected() -> Problem:
+    """Return the reply to a request whose Host is not one of this server's."""
+    detail = "the request was sent to a host name that is not one of this server's"
+    return Problem("misdirected", 421, detail, "if the name is right, start the server with --host-names NAME")
 
 
 def unknown(what: str) -> Problem:

@@ -4,7 +4,9 @@ Curators and auditors read every entry; an analyst reads those about themselves.
 of these alone, and what they may not read is not there.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -13,7 +15,7 @@ from fastapi import FastAPI, Request, Response
 
 from tacit.answer import Answer, AnswerInfo, kept_answer
 from tacit.errors import InvalidParameter, TacitError
-from tacit.ledger import BEGINNING, Entry, Ledger, Person, RegisteredTable, cost_words, entry_line, name_key
+from tacit.ledger import BEGINNING, Entry, Ledger, Person, RegisteredTable, entry_line, name_key
 from tacit.server.access import VERBS, require, sees
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem, unknown
@@ -26,6 +28,7 @@ SVG_HEADERS = {  # an image runs nothing, whatever a key is called; opened as a 
         "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; sandbox"
     )
 }
+FREE_TEXTS = ("reason", "denied")
 ABOUT_NOBODY = frozenset({"ledger", "names", "clock", "override", "key"})
 Tables = Mapping[str, RegisteredTable]
 
@@ -47,13 +50,23 @@ def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
     async def certificate(request: Request, number: str) -> Response:
         return json_reply(await desk.certificate(await who(request), number_of(number, "answer")))
 
-    @app.get("/api/v1/answers/{number}.csv", summary="An answer's numbers with their error bars, as CSV")
+    @app.get(
+        "/api/v1/answers/{number}.csv",
+        summary="An answer's numbers with their error bars, as CSV",
+        response_class=Response,
+        responses=_text_as("text/csv"),
+    )
     async def as_csv(request: Request, number: str) -> Response:
         answer = await kept(desk, await who(request), number_of(number, "answer"))
         headers = {"Content-Disposition": f'attachment; filename="answer-{int(number)}.csv"'}
         return Response(answer.to_csv(), 200, headers, media_type="text/csv; charset=utf-8")
 
-    @app.get("/api/v1/answers/{number}.svg", summary="An answer's picture")
+    @app.get(
+        "/api/v1/answers/{number}.svg",
+        summary="An answer's picture",
+        response_class=Response,
+        responses=_text_as("image/svg+xml"),
+    )
     async def as_svg(request: Request, number: str) -> Response:
         answer = await kept(desk, await who(request), number_of(number, "answer"))
         drawn = await desk.aside(lambda: _svg(answer))
@@ -62,26 +75,49 @@ def add_record_routes(app: FastAPI, desk: Desk, who: Who) -> None:
 
 def page(ledger: Ledger, person: Person, first: int) -> dict[str, Any]:
     """Return the entries that a person may read, from a number on, and the number to go on from (None: the end)."""
+    entries, number = read_entries(ledger, person, first, PAGE_ENTRIES)
+    return {"entries": entries, "next": number if number <= ledger.length() else None}
+
+
+def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> tuple[list[dict[str, Any]], int]:
+    """Return those of `most` entries, from a number on, that a person may read, as they may; and the next number.
+
+    The pages and the API both read entries here, and nowhere else.
+    """
     require(person, "see")
     tables = {table.id: table for table in ledger.tables()}
     seen = {id: table for id, table in tables.items() if sees(person, table.name)}  # words name no other
-    entries: list[dict[str, Any]] = []
-    size, last, number = 0, ledger.length(), max(first, 1)
-    for entry in islice(ledger.entries(number), PAGE_ENTRIES):
+    found: list[dict[str, Any]] = []
+    size, number = 0, max(first, 1)
+    for entry in islice(ledger.entries(number), most):
         number = entry.number + 1
         if may_read(ledger, person, entry, tables):
             size += len(entry.body)
-            entries.append(_shown(ledger, entry, seen))
+            found.append(_shown(ledger, entry, without_others(person, entry, tables), seen))
         if size >= PAGE_BYTES_MAX:
             break
-    return {"entries": entries, "next": number if number <= last else None}
+    return found, number
 
 
-def read_entries(ledger: Ledger, person: Person, first: int, most: int) -> list[Entry]:
-    """Return those of so many entries, from a number on, that a person may read."""
-    require(person, "see")
-    tables = {table.id: table for table in ledger.tables()}
-    return [each for each in islice(ledger.entries(max(first, 1)), most) if may_read(ledger, person, each, tables)]
+def without_others(person: Person, entry: Entry, tables: Tables) -> Entry:
+    """Return an entry without the texts that may name tables which a person may not see.
+
+    These are reasons, which curators write, and words of a denial. A budget's reason is about all tables of its people.
+    """
+    hidden = {name: "" for name in FREE_TEXTS if name in entry.record}
+    about = [table.name for table in tables.values() if table.cohort == entry.record.get("people")]
+    own = entry.kind in {"person", "token"} or (entry.kind == "budget" and all(sees(person, name) for name in about))
+    if person.tables is None or own or not hidden:
+        return entry
+    return replace(entry, body=json.dumps({**entry.record, **hidden}, ensure_ascii=False))
+
+
+def facts_read(desk: Desk, person: Person, table: str) -> list[dict[str, Any]]:
+    """Return the facts of a table that a person may read: those about joins only if all tables are seen."""
+    ledger = desk.ledger
+    tables = {each.id: each for each in ledger.tables()}
+    found = [(each, ledger.entry(each["entry"])) for each in desk.facts_of(table)]
+    return [each for each, entry in found if entry is not None and may_read(ledger, person, entry, tables)]
 
 
 def may_read(ledger: Ledger, person: Person, entry: Entry, tables: Tables) -> bool:
@@ -117,16 +153,17 @@ def _charge_of(ledger: Ledger, entry: Entry) -> dict[str, Any]:
     return {"table": None, "analyst": None} if found is None else found.record
 
 
-def _shown(ledger: Ledger, entry: Entry, tables: Tables) -> dict[str, Any]:
+def _shown(ledger: Ledger, entry: Entry, readable: Entry, tables: Tables) -> dict[str, Any]:
     before = None if entry.number == 1 else ledger.entry(entry.number - 1)
     return {
         "number": entry.number,
         "time": entry.record["time"],
         "kind": entry.kind,
-        "text": entry_line(entry, tables).strip(),
+        "text": entry_line(readable, tables).strip(),
         "previous": BEGINNING if before is None else before.hash,
         "hash": entry.hash,
-        "body": entry.body,
+        "body": readable.body,
+        "withheld": readable is not entry,  # then the hash is of the whole body, and not of this one
     }
 
 
@@ -135,17 +172,17 @@ async def kept(desk: Desk, person: Person, number: int) -> Answer:
     record = await desk.certificate(person, number)
     if record.get("shown") is None:
         raise unknown("answer")
-    table = desk.ledger.table(record["table"]["name"])
     unit = "each row" if record["unit"] is None else f"all rows of one {record['unit']}"
     facts = AnswerInfo(
-        loss={"text": cost_words(record["loss"], table)},
+        loss={},
         left={},
         unit=unit,
-        neighbours=str(record["neighbours"]),
+        neighbours="add or remove one" if record["neighbours"] == "add-remove" else "replace one",
         confidence=Fraction(95, 100),
         durable=True,
-        free=True,
-        receipt={"entry": record["number"]},
+        free=False,
+        version=record["table"]["version"],
+        receipt={"ledger": record["ledger"], "entry": record["number"], "time": record["time"]},
     )
     try:
         return kept_answer(record["shown"], facts)
@@ -161,6 +198,11 @@ def _svg(answer: Answer) -> str:
             raise Problem("unavailable", 503, str(problem).partition("\n")[0], "ask the curator") from None
         raise
     return found
+
+
+def _text_as(media_type: str) -> dict[int | str, dict[str, Any]]:
+    """Return what OpenAPI says of a reply that is a text of another type than JSON."""
+    return {200: {"description": "OK", "content": {media_type: {"schema": {"type": "string"}}}}}
 
 
 _FROM_DOCUMENT = {

@@ -29,6 +29,7 @@ READY_SECONDS = 1.0  # so long an answer to "are you ready" holds: whoever asks 
 SERIES_MAX = 2_000
 WRITTEN_SECONDS = 1.0
 METHODS = frozenset({"GET", "HEAD", "POST", "DELETE"})
+WARM = "warm-"  # with a process's number, the name of a file in the folder of the counts
 FACTS = "tacit_facts"  # the attribute of a log record that has its fields
 TOKEN = re.compile(r"[Bb]earer tacit_([0-9a-f]{16})_")
 
@@ -76,6 +77,15 @@ class Watching:
             draft.write_text(json.dumps(record), encoding="utf-8")
             draft.replace(self._folder / str(os.getpid()))
 
+    def note_warm(self) -> None:
+        """Write for the other processes that this one is warm."""
+        if self._folder is not None:
+            (self._folder / f"{WARM}{os.getpid()}").touch()
+
+    def are_warm(self, workers: int) -> bool:
+        """Return whether so many processes are warm; by itself a process asks its own desk."""
+        return self._folder is None or len(list(self._folder.glob(f"{WARM}*"))) >= workers
+
     def _all(self) -> tuple[Counter[tuple[str, str, int]], Counter[str]]:
         """Return the counts of all processes."""
         left, problems = self._left.copy(), self._problems.copy()
@@ -117,9 +127,14 @@ def add_watching_routes(app: FastAPI, desk: Desk, who: Who, watching: Watching) 
     checked: list[tuple[float, bool]] = []
 
     @app.get(
-        "/ready", response_class=PlainTextResponse, summary="Whether the ledger can be read, so that it may answer"
+        "/ready",
+        response_class=PlainTextResponse,
+        summary="Whether all workers are warm and the ledger can be read, so that it may answer",
     )
     async def ready() -> str:
+        if not desk.warming.is_done or not watching.are_warm(desk.workers):
+            detail, hint = "the server is still loading what answers need", "ask again in a few seconds"
+            raise Problem("unavailable", 503, detail, hint, headers={"Retry-After": "2"})
         if not checked or desk.now() - checked[-1][0] >= READY_SECONDS:
             checked[:] = [(desk.now(), await desk.aside(lambda: _is_readable(desk)))]
         if not checked[-1][1]:

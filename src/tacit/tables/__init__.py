@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         CatalogFile,
         CatalogPerson,
         catalog_from,
+        catalog_ledger,
         read_catalog,
         without_password,
     )
@@ -61,6 +62,7 @@ __all__ = [
     "Wanted",
     "WrittenFacts",
     "catalog_from",
+    "catalog_ledger",
     "declaration_from",
     "declaration_record",
     "is_auto",
@@ -93,6 +95,7 @@ _HOMES = {
     "CatalogPerson": "tacit.tables.catalog",
     "ColumnFacts": "tacit.tables.schema",
     "catalog_from": "tacit.tables.catalog",
+    "catalog_ledger": "tacit.tables.catalog",
     "Declaration": "tacit.tables.schema",
     "KeyValue": "tacit.tables.schema",
     "FILE_NAME": "tacit.tables.catalog",

@@ -108,6 +108,15 @@ def read_catalog(path: str | os.PathLike[str], *, may_be_empty: bool = False) ->
     return catalog_from(file, text, may_be_empty=may_be_empty)
 
 
+def catalog_ledger(path: str | os.PathLike[str]) -> str | None:
+    """Return the ledger that a catalog names, whether or not its tables are declared in full.
+
+    Without such a file, or if the file names no ledger, return None: the default ledger.
+    """
+    file = Path(path)
+    return _Reader(file, read_small(file, bytes_max=BYTES_MAX)).ledger() if file.exists() else None
+
+
 def catalog_from(path: Path, text: str, *, may_be_empty: bool = False) -> CatalogFile:
     """Return the catalog that a text would be at a path, or refuse it with the line and the fix."""
     return _Reader(path, text).catalog(may_be_empty=may_be_empty)
@@ -138,14 +147,18 @@ class _Reader:
             self._refuse(
                 (), "this catalog declares no table", "add one, e.g. [tables.visits] with source, unit and budget"
             )
-        ledger = self.content.get("ledger")
-        if ledger is not None and not isinstance(ledger, str):
-            self._refuse(("ledger",), "ledger must be text", 'a path or an address, e.g. ledger = "ledger.db"')
+        ledger = self.ledger()
         entries = {name: self._entry(name, written) for name, written in tables.items()}
         for name, entry in entries.items():
             self._check_people(name, entry, entries)
-        beside = self._beside(ledger) if ledger else None
-        return CatalogFile(self.path, beside, entries, self._public(entries), self._people(entries))
+        return CatalogFile(self.path, ledger, entries, self._public(entries), self._people(entries))
+
+    def ledger(self) -> str | None:
+        """Return the ledger that the file names, as seen from the file's own folder."""
+        written = self.content.get("ledger")
+        if written is not None and not isinstance(written, str):
+            self._refuse(("ledger",), "ledger must be text", 'a path or an address, e.g. ledger = "ledger.db"')
+        return self._beside(written) if written else None
 
     def _check_people(self, name: str, entry: CatalogEntry, entries: Mapping[str, CatalogEntry]) -> None:
         """A table of the same people as another has that one's budget, so it states none."""

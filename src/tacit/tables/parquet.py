@@ -21,6 +21,8 @@ from tacit.tables.cells import WIDE, Reading, quoted, reading_of, select, stored
 from tacit.tables.connection import literal
 
 BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 26
+# Batches of so many rows are not joined: that copies every cell, and DuckDB's own have 122,880 rows.
+ROWS_ENOUGH = 1 << 16
 # Views of one source, before its name.
 NATIVE, HANDED, NAMED = "read_by_the_engine", "handed_rows", "handed_columns"
 VIEWS_MOST = 64
@@ -56,7 +58,7 @@ def put_together(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterat
     for batch in batches:
         waiting.append(batch)
         rows, size = rows + len(batch), size + batch.nbytes
-        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
+        if rows >= ROWS_ENOUGH or size >= BATCH_BYTES:
             yield from waiting if len(waiting) == 1 else _as_few(waiting, schema)
             waiting, rows, size = [], 0, 0
     if waiting:

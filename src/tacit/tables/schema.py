@@ -59,6 +59,12 @@ class Declaration:
     rows: int | None = None  # how many rows the table has, where that is public
     most_rows_per_unit: int | None = None  # the most rows that any unit can have, whatever the data; nothing is dropped
 
+    def __post_init__(self) -> None:
+        """Bound a unit by one row in one group where it can have no more: nothing is left to learn of its rows."""
+        if self.most_rows_per_unit == 1:
+            object.__setattr__(self, "rows_per_unit", self.rows_per_unit or 1)
+            object.__setattr__(self, "groups_per_unit", self.groups_per_unit or 1)
+
     def public_record(self) -> dict[str, Any]:
         """Return the declaration as plain JSON values, for the ledger and certificates."""
         given = {"rows": self.rows, "most_rows_per_unit": self.most_rows_per_unit}

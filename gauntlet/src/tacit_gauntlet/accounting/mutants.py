@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -90,4 +91,23 @@ def tail_forgotten() -> Any:
 def _forgetful_pld(replacement: object) -> Planted:
 
     with planted("losses on a grid", replacement):
+        yield
+
+
+@mutant(
+    "amounts read as Python reads them",
+    killed_by="L40",
+    published="Python's Decimal and int take digits of other scripts, underscores and spaces",
+)
+@contextmanager
+def amounts_of_python() -> Planted:
+    def read(text: str, name: str) -> Fraction:
+        top, _, bottom = text.partition("/")
+        try:
+            return Fraction(Decimal(top.strip())) / Fraction(Decimal(bottom.strip() or "1"))
+        except ArithmeticError:
+            refused: Fraction = original("an amount's text")(text, name)
+            return refused
+
+    with planted("an amount's text", read):
         yield

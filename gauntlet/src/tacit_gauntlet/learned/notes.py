@@ -55,7 +55,8 @@ def _all_said(rows: list[Row], questions: Sequence[Any]) -> list[str]:
         answer: Answer = question.answer(epsilon=1)
         data: dict[str, Any] = json.loads(answer.to_json())
         del data["receipt"]
-        found += [str(answer), answer._repr_html_(), json.dumps(data), str(question.plan(epsilon=1)), str(table.facts)]
+        found += [str(answer), answer._repr_html_(), str(answer.details()), json.dumps(data)]
+        found += [str(question.plan(epsilon=1)), str(table.facts)]
     return [ENGINE.sub("Engine", HASH.sub("#", MOMENT.sub("@", text))) for text in found]
 
 

@@ -10,10 +10,19 @@ from tacit import count, count_units, mean
 from tacit import sum as sum_of
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.learned.profiles import NOISES, QUICK, differences
-from tacit_gauntlet.stage.facts import Numbers, WantedFact, noise_faults, numbers_in, plan_on, spend_of, told, unbounded
-from tacit_gauntlet.stage.found_keys import threshold_of
+from tacit_gauntlet.stage.facts import (
+    Numbers,
+    WantedFact,
+    finds_groups,
+    noise_faults,
+    numbers_in,
+    plan_on,
+    spend_of,
+    told,
+    unbounded,
+)
 from tacit_gauntlet.stage.neighbours import Row, crowd
-from tacit_gauntlet.stage.scaling import Plan, exact_of, released_cells, ways_of
+from tacit_gauntlet.stage.scaling import exact_of, released_cells, ways_of
 from tacit_gauntlet.stage.table import Question, Table
 
 NEWCOMER = 10**6
@@ -51,21 +60,21 @@ def in_other_groups(size: Size) -> Evidence:
     bounds = (1,) if size == "quick" else (1, 2, None)
     for ask, groups, spend in product((rows_and_keys, values_and_keys), bounds, [spend_of(noise=n) for n in NOISES]):
         question = ask(unbounded([], neighbours="replace", groups_per_unit=groups))
-        facts, _ = told(question, spend, _a_few_each)
-        plan = plan_on(question, facts, spend)
-        where = f"{ask.__name__}, {groups} groups, {spend.noise}"
-        broken += [f"{where}: {what}" for what in noise_faults(plan, spend)]
-        for way in ways_of(plan) if size == "full" else (QUICK,):
-            tries, ways = tries + 1, {*ways, way}
-            found = {name: exact_of(plan, crowd() + rows, way) for name, rows in STRANGERS.items()}
-            broken += [f"{where}, {way}: {what}" for what in differences(plan, found, "replace")]
-            moved += _keys_that_moved(plan, [released_cells(plan, exact) for exact in found.values()])
+        facts, asked = told(question, spend, _a_few_each)
+        search = next(wanted.plan for wanted in asked if finds_groups(wanted))
+        for plan in (search, plan_on(question, facts, spend)):
+            where = f"{ask.__name__}, {groups} groups, {spend.noise}, {'search' if plan is search else 'answer'}"
+            broken += [f"{where}: {what}" for what in noise_faults(plan, spend)]
+            for way in ways_of(plan) if size == "full" else (QUICK,):
+                tries, ways = tries + 1, {*ways, way}
+                found = {name: exact_of(plan, crowd() + rows, way) for name, rows in STRANGERS.items()}
+                broken += [f"{where}, {way}: {what}" for what in differences(plan, found, "replace")]
+                moved += _keys_that_moved([released_cells(plan, exact) for exact in found.values()])
     figures = {"plans": tries, "paths": sorted(ways), "weights of keys that moved": moved, "broken": broken[:5]}
     return Evidence(not broken and moved >= tries, figures)
 
 
-def _keys_that_moved(plan: Plan, found: list[list[dict[tuple[object, ...], int]]]) -> int:
-    """Return how many keys' weights differ between two strangers: where none does, nothing was tried."""
-    decisive = threshold_of(plan).release
-    one, other = dict(found[0][decisive]), dict(found[1][decisive])
+def _keys_that_moved(found: list[list[dict[tuple[object, ...], int]]]) -> int:
+    """Return how many keys' numbers differ between two strangers: where none does, nothing was tried."""
+    one, other = dict(found[0][0]), dict(found[1][0])
     return sum(one.get(key, 0) != other.get(key, 0) for key in one | other)

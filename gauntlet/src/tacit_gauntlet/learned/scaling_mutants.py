@@ -127,7 +127,11 @@ bug(
     "one group of a unit taken for the only group",
     killed_by="S42",
     published="a bound of one group a unit makes a histogram one number: a replaced unit then leaves no group behind",
-    swap=lambda: {"one number in all": property(lambda known: known.cells_most == 1)},
+    swap=lambda: {
+        "sensitivity_of_vector": lambda vector, **words: original("sensitivity_of_vector")(
+            vector, **(words | {"cells": 1})
+        )
+    },
 )
 bug(
     "squares bounded by their sums",

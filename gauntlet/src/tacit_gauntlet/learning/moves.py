@@ -1,6 +1,7 @@
 """How far one person moves a model: every exact number of every round, beside what was charged for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from tacit.errors import TacitError
@@ -9,6 +10,7 @@ from tacit_gauntlet.stage.models import (
     MODELS,
     NEWCOMERS,
     ODD,
+    PEOPLE,
     SCORES,
     Person,
     heard_rounds,
@@ -21,6 +23,8 @@ from tacit_gauntlet.stage.models import (
 Asked = Mapping[str, Callable[[Any], Any]]
 # Somebody who moves a fit nearly as far as is paid for shows that the measure sees them.
 SEEN = 0.9
+# A newcomer joins a crowd, or a table of no rows.
+CROWDS = (PEOPLE, 0)
 QUICK = ("a thousand rows alike",)
 QUICK_ODD = ("beyond every range", "not a number", "infinite", "missing throughout", "values that nobody declared")
 
@@ -29,13 +33,13 @@ QUICK_ODD = ("beyond every range", "not a number", "infinite", "missing througho
 def same_steps(size: Size) -> Evidence:
     unlike = []
     some = ("two classes", "a number", "a line") if size == "quick" else tuple(MODELS)
-    for name in some:
+    for name, people in product(some, CROWDS):
         with heard_rounds() as told:
-            first = public_text(MODELS[name](people_table()))
+            first = public_text(MODELS[name](people_table(people=people)))
         for who in QUICK if size == "quick" else NEWCOMERS:
             rows = NEWCOMERS[who]
             with heard_rounds(told) as again:
-                second = public_text(MODELS[name](people_table(rows)))
+                second = public_text(MODELS[name](people_table(rows, people=people)))
             unlike += [f"{name}, {who}: {each}" for each in again.unlike]
             if second != first:
                 unlike.append(f"{name}, {who}: the same noisy numbers give another model")
@@ -72,11 +76,11 @@ def _moves(asked: Asked, newcomers: Mapping[str, Sequence[Person]], **declared: 
     """
     share = 4 if declared.get("neighbours") == "replace" else 1
     farthest, broken = 0.0, []
-    for name, ask in asked.items():
+    for (name, ask), people in product(asked.items(), CROWDS):
         with heard_rounds() as told:
-            ask(people_table(**declared))
+            ask(people_table(people=people, **declared))
         for who, rows in newcomers.items():
-            table = people_table(rows, **declared)
+            table = people_table(rows, people=people, **declared)
             try:
                 with heard_rounds(told) as again:
                     ask(table)

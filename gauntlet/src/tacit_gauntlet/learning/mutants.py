@@ -302,3 +302,14 @@ def ranges_of_the_data() -> Iterator[None]:
 
     with planted("ranges of a fit", as_they_are):
         yield
+
+
+@mutant(
+    "quotes doubled for every database",
+    killed_by="M20",
+    published="texts escaped by doubling quotes, where a backslash escapes the closing one (SQL injection)",
+)
+@contextmanager
+def quotes_doubled() -> Iterator[None]:
+    with planted("SQL of a database", lambda sql, _: sql):
+        yield

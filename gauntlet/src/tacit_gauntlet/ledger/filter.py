@@ -6,14 +6,11 @@ that shows everything with a small chance.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any
-
-import numpy as np
-import numpy.typing as npt
 
 import tacit
 from tacit.errors import LedgerError
@@ -21,6 +18,7 @@ from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.accounting import (
     Charge,
     Event,
+    Move,
     Rule,
     approximate,
     charge_of,
@@ -33,11 +31,13 @@ from tacit_gauntlet.stage.accounting import (
     laplace,
     no_charge,
     noise_delta,
+    partly_of_keys,
     pure_epsilon,
     rho_and_delta,
     rule_of,
     share_for_noise,
     solve_game,
+    solve_mixed_game,
     threshold,
 )
 from tacit_gauntlet.stage.forgery import digest_of
@@ -149,31 +149,32 @@ class _Numbers:
 
 
 BUDGET: Any = tacit.epsilon(1, delta=Fraction(1, 50))
-Values = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Move:
-    """A question of the game: what it is charged, and how likely each loss is, in steps of the lattice."""
-
-    charge: Charge
-    losses: tuple[tuple[int, float], ...]
-    shown: float = 0.0  # the chance that it shows everything
 
 
 @case("L20", title="questions that are not pure, chosen to profit from both arms of the rule", feature="accounting")
 def both_arms(size: Size) -> Evidence:
-    """No adaptive way of asking breaks the promise by more than the two arms' deltas, which are parts of one."""
+    """No adaptive way of asking breaks the promise by more than the two arms' deltas, which are parts of one.
+
+    With thresholds, and noise that is charged as they are, it is broken by no more than all three parts.
+    """
     forget_costs()
     rule = rule_of(BUDGET)
     divided = rule.delta + rule.delta_noise + rule.delta_convert
-    worst, states = 0.0, 0
+    worst, of_keys, states = 0.0, 0.0, 0
     for moves, sigma in _games(size):
         value, count = solve_mixed_game(rule, moves, epsilon=float(BUDGET.epsilon), step=1 / (2 * sigma**2))
-        worst, states = max(worst, value), states + count
+        is_of_keys = any(move.charge.delta for move in moves)
+        worst, of_keys = (worst, max(of_keys, value)) if is_of_keys else (max(worst, value), of_keys)
+        states += count
     promised = float(rule.delta_noise + rule.delta_convert)
-    details = {"worst delta": worst, "promised": promised, "states": states, "delta in all": float(divided)}
-    return Evidence(divided <= BUDGET.delta and worst <= promised, details)
+    details = {
+        "worst delta": worst,
+        "promised": promised,
+        "worst with thresholds": of_keys,
+        "states": states,
+        "delta in all": float(divided),
+    }
+    return Evidence(divided <= BUDGET.delta and worst <= promised and of_keys <= float(divided), details)
 
 
 def _games(size: Size) -> Iterator[tuple[list[Move], int]]:
@@ -184,6 +185,9 @@ def _games(size: Size) -> Iterator[tuple[list[Move], int]]:
         # made for less than its noise needs: what it needs must be charged
         yield [_gaussian(sigma, Fraction(1, 50), Fraction(0)), _response(sigma**2, sigma)], sigma
         yield [gaussian[0], _response(2 * sigma, sigma), _leaking(sigma, sigma, parts=3)], sigma
+        # noise whose delta is charged as thresholds are, beside a threshold that shows everything when it fails
+        of_keys = [_gaussian(sigma, Fraction(1, parts), of_keys=True) for parts in (4, 50)]
+        yield [*of_keys, _response(sigma**2 // 2, sigma), _failing(parts=2)], sigma
 
 
 def _response(steps: int, sigma: int) -> Move:
@@ -202,58 +206,34 @@ def _leaking(steps: int, sigma: int, *, parts: int) -> Move:
     return Move(charge, tuple((loss, stays * likely) for loss, likely in response.losses), float(delta))
 
 
-def _gaussian(sigma: int, epsilon: Fraction, delta: Fraction | None = None) -> Move:
+def _failing(*, parts: int) -> Move:
+    """A threshold: everything is shown if it fails, and otherwise nothing."""
+    charge = charge_of(threshold(rule_of(BUDGET).delta / parts))
+    return Move(charge, ((0, 1 - float(charge.delta)),), float(charge.delta))
+
+
+def _gaussian(sigma: int, epsilon: Fraction, delta: Fraction | None = None, *, of_keys: bool = False) -> Move:
     """Discrete Gaussian noise on a count, made for an epsilon and a delta, by default the one it truly needs."""
     event = gaussian(Fraction(sigma), Fraction(1), scalar=True)
-    asked = approximate(epsilon, noise_delta(event, epsilon) if delta is None else delta)
+    needed = noise_delta(event, epsilon) if delta is None else delta
+    asked = partly_of_keys(epsilon, needed, needed) if of_keys else approximate(epsilon, needed)
     reach = range(-8 * sigma, 8 * sigma + 1)
     weights = [math.exp(-(x * x) / (2 * sigma**2)) for x in reach]
     losses = tuple((1 - 2 * x, weight / sum(weights)) for x, weight in zip(reach, weights, strict=True))
     return Move(charge_of(event, asked=asked), losses)
 
 
-def solve_mixed_game(rule: Rule, moves: Sequence[Move], *, epsilon: float, step: float) -> tuple[float, int]:
-    """Return the largest delta at epsilon of any adaptive way of asking these questions, and how many states it has.
-
-    The gain of a loss is 1 - e^(epsilon - loss) where it is above epsilon. Losses beyond three times epsilon gain 1,
-    and those below minus that are taken for it, so the value is never too small.
-    """
-    reach = math.ceil(3 * epsilon / step)
-    lattice = np.arange(-reach, reach + 1) * step
-    stop: Values = np.maximum(0.0, -np.expm1(np.minimum(epsilon - lattice, 0.0)))
-
-    @cache
-    def best(counts: tuple[int, ...]) -> Values:
-        total = no_charge()
-        for count, move in zip(counts, moves, strict=True):
-            total += move.charge.times(count)
-        value = stop
-        for place, move in enumerate(moves):
-            if rule.admits(total + move.charge):
-                after = best(tuple(count + (index == place) for index, count in enumerate(counts)))
-                value = np.maximum(value, _mean(after, move))
-        return value
-
-    return float(best((0,) * len(moves))[reach]), best.cache_info().currsize
-
-
-def _mean(after: Values, move: Move) -> Values:
-    """Return the mean gain of a question from every loss so far."""
-    far = max(abs(loss) for loss, _ in move.losses)
-    padded = np.concatenate([np.full(far, after[0]), after, np.ones(far)])
-    found = np.full(len(after), move.shown)
-    for loss, likely in move.losses:
-        found += likely * padded[far + loss : far + loss + len(after)]
-    return found
-
-
 @case("L21", title="a charge that states less than what ran", feature="ledger")
-def understated(size: Size) -> Evidence:  # noqa: ARG001 (three checks are the full size)
+def understated(size: Size) -> Evidence:  # noqa: ARG001 (the checks are the full size)
     """Verifying computes what each question's noise cost again, and refuses a charge below it."""
     event, epsilon = gaussian(Fraction(30), Fraction(1), scalar=True), Fraction(1, 5)
     true = charge_of(event, asked=approximate(epsilon, Fraction(0)))
+    shown = threshold(true.delta_noise)
+    moved = replace(true, delta=true.delta_noise, delta_noise=Fraction(0))
     checks = {
         "as it is": _verifies(event, true),
+        "charged as thresholds are": _verifies(event, moved),
+        "one delta for noise and a threshold": not _verifies(event, moved, shown),
         "less delta": not _verifies(event, replace(true, delta_noise=true.delta_noise / 2)),
         "less epsilon": not _verifies(event, replace(true, epsilon=epsilon / 2)),
         "less rho": not _verifies(event, replace(true, rho=true.rho / 2)),
@@ -261,10 +241,10 @@ def understated(size: Size) -> Evidence:  # noqa: ARG001 (three checks are the f
     return Evidence(all(checks.values()), checks)
 
 
-def _verifies(event: Event, stated: Charge) -> bool:
-    """Return whether a ledger verifies that was made to state this charge for the event, with its own key."""
+def _verifies(event: Event, stated: Charge, *beside: Event) -> bool:
+    """Return whether a ledger verifies that was made to state this charge for the events, with its own key."""
     with private_home() as home, open_at(home / "ledger.db") as ledger:
         table = register(ledger, tacit.epsilon(1, delta=Fraction(1, 10**6)))
         with stating(stated):
-            ledger.reserve(table, [event], question_key=digest_of("understated"))
+            ledger.reserve(table, [event, *beside], question_key=digest_of("understated"))
         return not refused(ledger.verify, LedgerError)

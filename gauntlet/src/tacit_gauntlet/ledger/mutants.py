@@ -280,3 +280,14 @@ def synced_now_and_then() -> Iterator[None]:
 
     with planted("SqliteStore.prepare", less_careful):
         yield
+
+
+@mutant(
+    "packages found missing as they are loaded",
+    killed_by="L41",
+    published="a budget spent on a question that fails with ModuleNotFoundError: imports inside of functions",
+)
+@contextmanager
+def found_missing_late() -> Iterator[None]:
+    with planted("whole installation", lambda: None):
+        yield

@@ -19,7 +19,8 @@ def two_accounts() -> Iterator[None]:
 
     def admits(self: Any, total: Any) -> Any:
         free = original("pure_to_zcdp")(self.epsilon or Fraction(0))
-        return self.admits_by_addition(total) or self.admits_by_rho(replace(total, rho=max(total.rho - free, free * 0)))
+        fresh = replace(total, rho=max(total.rho - free, free * 0))
+        return total.delta <= self.delta and (self.admits_by_addition(total) or self.admits_by_rho(fresh))
 
     with planted("Rule.admits", admits):
         yield
@@ -59,6 +60,35 @@ def noise_believed() -> Iterator[None]:
 
     believed.cache_clear = lambda: None  # type: ignore[attr-defined]
     with planted("noise_delta", believed):
+        yield
+
+
+@mutant("delta of keys, lent and not counted", killed_by="L20", published="a budget's unused delta is given away twice")
+@contextmanager
+def lent_delta() -> Iterator[None]:
+    """Take the delta that noise gets of the keys' part off the noise's charge, and charge it nowhere."""
+    charged = original("charge_of")
+
+    def charge_of(events: Any, *, asked: Any = None) -> Any:
+        drawn = tuple(events)
+        return replace(charged(drawn, asked=asked), delta=charged(drawn).delta)
+
+    with planted("charge_of", charge_of):
+        yield
+
+
+@mutant("a threshold's delta pays for noise too", killed_by="L21", published="one delta is spent on two failures")
+@contextmanager
+def delta_spent_twice() -> Iterator[None]:
+    """Let the delta that a threshold needs cover noise as well when a charge is checked."""
+    covers = original("covers")
+
+    def covered(charged: Any, events: Any) -> bool:
+        drawn = tuple(events)
+        own = original("charge_of")(drawn).delta
+        return bool(covers(replace(charged, delta=charged.delta + own), drawn))
+
+    with planted("covers", covered):
         yield
 
 

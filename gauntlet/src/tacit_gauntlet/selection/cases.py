@@ -135,8 +135,8 @@ ONE_WAY: tuple[Pair, ...] = (
 def subjects() -> list[Subject]:
     """Return every mechanism with neighbours it promises to hide."""
     return [
-        Subject(tacit.NoisyMax(epsilon=1), noisy_max_law, ONE_WAY),
-        Subject(tacit.NoisyMax(epsilon=1, monotone=False), noisy_max_law, TWO_WAY),
+        Subject(tacit.NoisyMax(epsilon=1, monotone=True), noisy_max_law, ONE_WAY),
+        Subject(tacit.NoisyMax(epsilon=1), noisy_max_law, TWO_WAY),
         Subject(tacit.Exponential(epsilon=1), exponential_law, TWO_WAY),
         Subject(tacit.Exponential(epsilon=1, monotone=True), exponential_law, ONE_WAY),
         Subject(tacit.PermuteAndFlip(epsilon=1), permute_and_flip_law, TWO_WAY),

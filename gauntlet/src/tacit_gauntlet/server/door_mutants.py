@@ -33,6 +33,29 @@ def record_for_all() -> Iterator[None]:
         yield
 
 
+@mutant(
+    "reasons as they were written", killed_by="W01n", published="an audit log that names what its reader may not see"
+)
+@contextmanager
+def reasons_of_others() -> Iterator[None]:
+    """Show every entry whole to who may read it."""
+    with planted("without_others", lambda _person, entry, _tables: entry):
+        yield
+
+
+@mutant("words that name every table", killed_by="W01n", published="names joined in from a table of all objects")
+@contextmanager
+def names_of_all() -> Iterator[None]:
+    """Write an entry's words with the names of all tables."""
+    shown = original("entry as shown")
+
+    def naming(ledger: Any, entry: Any, readable: Any, _tables: Any) -> Any:
+        return shown(ledger, entry, readable, {table.id: table for table in ledger.tables()})
+
+    with planted("entry as shown", naming):
+        yield
+
+
 @mutant("formulas in CSV", killed_by="W03", published="CSV injection: cells that begin with =")
 @contextmanager
 def formulas() -> Iterator[None]:

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -124,6 +124,22 @@ def turns_end_early() -> Iterator[None]:
                 await self.sleep(clock.seconds_left())
 
     with planted("Desk.answered", answered):
+        yield
+
+
+@mutant("the first table's clock", killed_by="W04j", published="a setting of a join read from its first table")
+@contextmanager
+def first_clock() -> Iterator[None]:
+    """Take the hold of the table that is named first."""
+    with planted("longest of holds", lambda holds: next(iter(holds), None)):
+        yield
+
+
+@mutant("the clock of the address", killed_by="W04j", published="a limit of the route, whatever its query reads")
+@contextmanager
+def clock_of_the_address() -> Iterator[None]:
+    """Keep the clock of the table in the address, whatever else is read."""
+    with planted("holding", lambda _every, *, sleep=None: nullcontext(sleep)):
         yield
 
 

@@ -52,3 +52,48 @@ def pages_without_escaping() -> Iterator[None]:
     made = original("environment of pages")
     with planted("environment of pages", lambda language: made(language).overlay(autoescape=False)):
         yield
+
+
+@mutant("the cookie is deleted, and good", killed_by="W21", published="a sign-out that only asks the browser to forget")
+@contextmanager
+def only_forgotten() -> Iterator[None]:
+    """Note no end of a visit."""
+    with planted("Visits.end", lambda _self, _visit, _ledger: None):
+        yield
+
+
+@mutant("ended where it was ended", killed_by="W21", published="a list of ended sessions in one process's memory")
+@contextmanager
+def ended_here_only() -> Iterator[None]:
+    """Keep ended visits in the memory of one replica."""
+    ended: set[tuple[int, str]] = set()
+
+    def end(self: Any, visit: str, *, now: int, until: int) -> None:
+        ended.add((id(self), visit) if now < until else (0, visit))
+
+    def has_ended(self: Any, visit: str) -> bool:
+        return (id(self), visit) in ended
+
+    with planted("Ledger.end_visit", end), planted("Ledger.has_ended", has_ended):
+        yield
+
+
+@mutant("any host", killed_by="W22", published="DNS rebinding of a server on this machine")
+@contextmanager
+def any_host() -> Iterator[None]:
+    """Take every Host."""
+    with planted("OwnHosts.has", lambda _self, _headers: True):
+        yield
+
+
+@mutant("a host that begins like ours", killed_by="W22", published="a list of hosts compared by prefix")
+@contextmanager
+def host_by_prefix() -> Iterator[None]:
+    """Compare only the beginning of a Host."""
+
+    def begins(self: Any, headers: Any) -> bool:
+        host = dict(headers).get(b"host", b"").decode("latin-1").lower().strip("[")
+        return any(host.startswith(name) for name in self.names)
+
+    with planted("OwnHosts.has", begins):
+        yield

@@ -83,6 +83,66 @@ def forged_forms(_: Size) -> Evidence:
     )
 
 
+@case("W21", title="a visit that was signed out is over, on every replica and after a restart", feature="server")
+def signed_out(_: Size) -> Evidence:
+    """Sign two visits in, sign one of them out on one replica, and show both cookies to another replica."""
+    with servers(count=2) as plain:
+        one, two = map(with_pages, plain)
+        token = token_of(one, "ada", "curator")
+        ended, kept = Page(one, token), Page(one, token)
+        before = [_at(server, ended.cookie) for server in (one, two)]
+        left = ended.send("POST", "/sign-out", {"mark": ended.mark}, origin=OWN).status
+        shown = [ended.cookie, ended.cookie + "=", ended.cookie[:-1] + chr(ord(ended.cookie[-1]) ^ 1)]
+        after = [_at(server, cookie) for server in (one, two, with_pages(two)) for cookie in shown]
+        others = [_at(server, kept.cookie) for server in (one, two)]
+    passed = before == others == [200, 200] and left == 303 and set(after) == {303}
+    return Evidence(passed, {"before": before, "after": after, "another visit of the same token": others})
+
+
+def _at(server: Server, cookie: str) -> int:
+    return server.send("GET", "/people", None, None, {"accept": "text/html", "cookie": cookie}).status
+
+
+FOREIGN = (
+    "evil.example",
+    "evil.example:8765",
+    "127.0.0.1.evil.example",
+    "localhost.evil.example",
+    "evil.example#127.0.0.1",
+    "127.0.0.1@evil.example",
+    "[::1].evil.example",
+    "192.168.1.1",
+    "0.0.0.0",
+    "127.0.0.1, evil.example",
+    "",
+)
+OWN_HOSTS = ("127.0.0.1", "127.0.0.1:8765", "localhost", "LOCALHOST:1", "localhost.", "[::1]", "[::1]:8765")
+
+
+@case("W22", title="a request to another host name is answered by nothing but its refusal", feature="server")
+def other_hosts(_: Size) -> Evidence:
+    """Send what a page sends whose site's name was made to point at this machine; then to the server's own names."""
+    through = []
+    with servers() as (plain,):
+        server = with_pages(plain)
+        token = token_of(server, "ada", "curator")
+        for host in (*FOREIGN, *OWN_HOSTS):
+            given = {"host": host, "origin": f"http://{host}", "accept": "text/html"}
+            form = urlencode({"token": token}).encode()
+            typed = {"content-type": "application/x-www-form-urlencoded", "content-length": str(len(form))}
+            replies = [
+                server.send("GET", "/sign-in", None, None, given),
+                server.send("POST", "/sign-in", None, form, {**given, **typed}),
+                server.send("GET", "/api/v1/tables", token, None, given),
+            ]
+            wanted = 200 if host in OWN_HOSTS else 421
+            through += [f"{host}: {each.status}" for each in replies if each.status != wanted]
+            through += [f"{host}: a cookie" for each in replies if wanted == 421 and "set-cookie" in each.headers]
+        probes = [server.send("GET", path, None, None, {"host": "10.1.2.3"}).status for path in ("/health", "/ready")]
+    passed = not through and probes == [200, 200]
+    return Evidence(passed, {"hosts": len(FOREIGN), "own": len(OWN_HOSTS), "wrong": through[:5], "probes": probes})
+
+
 class _Markup(HTMLParser):
     """Collects what a browser would run or follow."""
 

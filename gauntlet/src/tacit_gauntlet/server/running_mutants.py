@@ -43,9 +43,9 @@ def cached_left() -> Iterator[None]:
     shortfall = original("first_shortfall")
     seen: dict[Any, Any] = {}
 
-    def remembered(draft: Any, cohort: str, *, analyst: str, charge: Any) -> Any:
+    def remembered(draft: Any, cohort: str, *, analyst: str, **words: Any) -> Any:
         if (cohort, analyst) not in seen:
-            seen[cohort, analyst] = shortfall(draft, cohort, analyst=analyst, charge=charge)
+            seen[cohort, analyst] = shortfall(draft, cohort, analyst=analyst, **words)
         return seen[cohort, analyst]
 
     with planted("first_shortfall", remembered):
@@ -68,4 +68,30 @@ def early_return() -> Iterator[None]:
         return person_of(authorization, tokens)
 
     with planted("person_of", early):
+        yield
+
+
+@mutant(
+    "an address is locked out", killed_by="W11", published="a lock-out of an account or address that others can cause"
+)
+@contextmanager
+def locked_out() -> Iterator[None]:
+    """Refuse an address that has sent wrong tokens before looking at the token, and count requests without one."""
+    who, too_many = original("Desk.who"), original("too_many_guesses")
+
+    async def locking(self: Any, authorization: Any, address: str) -> Any:
+        if self._guesses.is_limited(address):
+            problem: Exception = too_many()
+            raise problem
+        return await who(self, authorization, address)
+
+    with planted("Desk.who", locking), planted("has_token of a guess", lambda _authorization: True):
+        yield
+
+
+@mutant("guesses without a limit", killed_by="W11", published="no limit on failed logins")
+@contextmanager
+def unlimited_guesses() -> Iterator[None]:
+    """Count no wrong token."""
+    with planted("Guesses.note", lambda _self, _address: None):
         yield

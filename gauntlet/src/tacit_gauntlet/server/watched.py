@@ -1,4 +1,4 @@
-"""What is read of a server's record, what is written of its day, and what is written nowhere (W01r, Q17h, W14, W15)."""
+"""What is read of a server's record, what is written of its day, and what is written nowhere (W01, Q17h, W14, W15)."""
 
 import json
 from collections import Counter
@@ -7,6 +7,7 @@ from typing import Any
 
 import tacit
 from tacit_gauntlet.frame.case import Evidence, Size, case
+from tacit_gauntlet.server.pages import Page
 from tacit_gauntlet.stage.server import (
     ROWS,
     Server,
@@ -14,6 +15,7 @@ from tacit_gauntlet.stage.server import (
     said_about_secrets,
     servers,
     token_of,
+    with_pages,
 )
 
 COUNT = {"sql": "SELECT g, COUNT(*) AS n FROM t GROUP BY g", "epsilon": "1"}
@@ -60,6 +62,40 @@ def _beyond(name: str, seen: list[dict[str, Any]], server: Server) -> list[str]:
         return [] if fine else ["another table's entries, or other people's"]
     names = {body.get("analyst", body.get("name")) for body in bodies if body["kind"] != "answer"}
     return [] if names == {name} else [f"entries of {names}"]
+
+
+@case("W01n", title="the ledger names no table that its reader may not see, on pages and over HTTP", feature="server")
+def names_of_tables(_: Size) -> Evidence:
+    """Declare tables of the same people with telling names, and read all that one table's people may read."""
+    tables = {"payroll": ROWS, "t": ROWS, "layoffs": ROWS}
+    with servers(tables, holds=dict.fromkeys(tables, "2s")) as (plain,):
+        server = with_pages(plain)
+        server.desk.warm()
+        for name in ("t", "payroll"):
+            server.ledger.grant(name, tacit.epsilon(3), analyst="otto", reason="as for the layoffs")
+        readers = {role: token_of(server, f"{role} of t", role, ["t"]) for role in ("auditor", "curator", "analyst")}
+        token_of(server, "ada", "curator")
+        server.ledger.end_person("ada", reason="part of the layoffs")
+        named, whole = [], {}
+        for role, token in readers.items():
+            visitor = Page(server, token)
+            found = {
+                path: visitor.send("GET", path).body.decode() for path in ("/ledger", "/ledger?verify=1", "/history")
+            }
+            found |= {f"/ledger/{each}": visitor.send("GET", f"/ledger/{each}").body.decode() for each in range(1, 20)}
+            found["the API"] = server.send("GET", "/api/v1/ledger", token).body.decode()
+            named += [
+                f"{role} {path}" for path, text in found.items() if any(each in text for each in ("payroll", "layoffs"))
+            ]
+            count = str(server.ledger.length())
+            named += [
+                f"{role} {path}: the count"
+                for path in ("/ledger", "/ledger?verify=1")
+                if f"{count} entries" in found[path]
+            ]
+            whole[role] = "The chain is whole." in found["/ledger?verify=1"]
+    passed = not named and whole == {"auditor": True, "curator": True, "analyst": False}
+    return Evidence(passed, {"named": named[:5], "verified": whole})
 
 
 @case("Q17h", title="over HTTP too, a stored answer is free for its own question alone", feature="server")

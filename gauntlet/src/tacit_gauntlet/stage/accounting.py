@@ -2,9 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from tacit.accounting import convert, cost
 from tacit.accounting import filter as rules
@@ -16,6 +20,8 @@ from tacit_gauntlet.targets import original
 Event = events.Event
 Charge = rules.Charge
 Rule = rules.Rule
+
+Values = npt.NDArray[np.float64]
 
 
 def choice(epsilon: Fraction) -> Event:
@@ -111,6 +117,11 @@ def approximate(epsilon: Fraction, delta: Fraction) -> ApproximateLoss:
     return ApproximateLoss(epsilon, delta)
 
 
+def partly_of_keys(epsilon: Fraction, delta: Fraction, of_keys: Fraction) -> ApproximateLoss:
+    """Return an (epsilon, delta) of whose delta a part is charged as thresholds are."""
+    return rules.NoiseLoss(epsilon, delta, of_keys)
+
+
 def rule_of(budget: Loss) -> Rule:
     """Return the rule by which a budget admits charges."""
     return rules.rule_of(budget)
@@ -163,3 +174,47 @@ def solve_game(budget: Any, *, steps: Sequence[int], grain: Fraction) -> tuple[f
 
     worst = best((0,) * len(steps), 0)
     return worst, best.cache_info().currsize
+
+
+@dataclass(frozen=True)
+class Move:
+    """A question of the game: what it is charged, and how likely each loss is, in steps of the lattice."""
+
+    charge: Charge
+    losses: tuple[tuple[int, float], ...]
+    shown: float = 0.0  # the chance that it shows everything
+
+
+def solve_mixed_game(rule: Rule, moves: Sequence[Move], *, epsilon: float, step: float) -> tuple[float, int]:
+    """Return the largest delta at epsilon of any adaptive way of asking these questions, and how many states it has.
+
+    The gain of a loss is 1 - e^(epsilon - loss) where it is above epsilon. Losses beyond three times epsilon gain 1,
+    and those below minus that are taken for it, so the value is never too small.
+    """
+    reach = math.ceil(3 * epsilon / step)
+    lattice = np.arange(-reach, reach + 1) * step
+    stop: Values = np.maximum(0.0, -np.expm1(np.minimum(epsilon - lattice, 0.0)))
+
+    @cache
+    def best(counts: tuple[int, ...]) -> Values:
+        total = no_charge()
+        for count, move in zip(counts, moves, strict=True):
+            total += move.charge.times(count)
+        value = stop
+        for place, move in enumerate(moves):
+            if rule.admits(total + move.charge):
+                after = best(tuple(count + (index == place) for index, count in enumerate(counts)))
+                value = np.maximum(value, _mean(after, move))
+        return value
+
+    return float(best((0,) * len(moves))[reach]), best.cache_info().currsize
+
+
+def _mean(after: Values, move: Move) -> Values:
+    """Return the mean gain of a question from every loss so far."""
+    far = max(abs(loss) for loss, _ in move.losses)
+    padded = np.concatenate([np.full(far, after[0]), after, np.ones(far)])
+    found = np.full(len(after), move.shown)
+    for loss, likely in move.losses:
+        found += likely * padded[far + loss : far + loss + len(after)]
+    return found

@@ -25,6 +25,11 @@ INTS = [
     -7,
     10,
     2**31,
+    -(2**31) - 1,
+    2**33,
+    10**10,
+    10**15,
+    2**53 - 1,
     2**53 + 1,
     -(2**53) - 1,
     2**62,
@@ -55,6 +60,7 @@ FLOATS = [
     *(
         *(4503599627370495.5, 4503599627370497.0, 9007199254740991.0, -9007199254740992.0, 1.005, 2.675, -1.005),
         *(15.0, 25.0, -150.0, 1e22, 1e294, 3.4999999999999996, -0.49999999999999994, 9.223372036854775e18),
+        *(2.0**31, 2.0**33, 2.0**33 - 0.5, -(2.0**33) - 0.5, 1e10, -1e10, 1e15, 2.0**50 + 0.25, 2.0**62, -(2.0**62)),
     ),
 ]
 TEXTS = [
@@ -227,6 +233,11 @@ WIDE = [
     None,
     *map(Decimal, ["0", "0.000001", "-0.000005", "0.5", "1.5", "999999999999.999999", "-999999999999.999999", "2.445"]),
 ]
+# All the digits that a decimal has, before the point and after it.
+_NINES = ("9" * 32 + ".999999", "9." + "9" * 37)
+HUGE = [None, *map(Decimal, ["0.000001", "8589934592.5", "-1e10", "1e15", "-1e18", "1e24", "-1e31", _NINES[0]])]
+HUGE += [Decimal("-" + _NINES[0])]
+TINY = [None, *map(Decimal, ["0", "1e-37", "-1e-37", "0.5", "-0.5", "9.5e-7", _NINES[1], "-" + _NINES[1]])]
 
 CELLS: dict[str, tuple[list[Any], Kind, Any]] = {
     "i": (INTS, INT, pa.int64()),
@@ -241,9 +252,11 @@ CELLS: dict[str, tuple[list[Any], Kind, Any]] = {
     "moment": (MOMENTS, TIMESTAMP, pa.timestamp("us")),
     "price": (PRICES, decimal(10, 2), pa.decimal128(10, 2)),
     "wide": (WIDE, decimal(18, 6), pa.decimal128(18, 6)),
+    "huge": (HUGE, decimal(38, 6), pa.decimal128(38, 6)),
+    "tiny": (TINY, decimal(38, 37), pa.decimal128(38, 37)),
 }
 KINDS = {name: kind for name, (_, kind, _) in CELLS.items()}
-_STRIDES = dict(zip(CELLS, (1, 5, 1, 7, 1, 11, 1, 2, 1, 3, 1, 5), strict=True))
+_STRIDES = dict(zip(CELLS, (1, 5, 1, 7, 1, 11, 1, 2, 1, 3, 1, 5, 1, 4), strict=True))
 
 PATTERNS = ["", "%", "_", "a%", "%b", "a_b", "a\\b", "%a%b%", "É%", "__", "a%b", "A", "%\n%"]
 ESCAPED = [

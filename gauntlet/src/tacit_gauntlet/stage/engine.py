@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.engine import engine
+from tacit.engine import engine, interpreted_kernel
 from tacit.engine.kernel import coding, compiled
 from tacit.exact import ExactTable
 from tacit.privacy.arrays import Words
@@ -169,6 +169,21 @@ def kernel_cache(compiling: Callable[[Path], object], *, parent: str) -> Iterato
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
+
+
+@contextmanager
+def kernel_at_hand() -> Iterator[bool]:
+    """Have the kernel's loops while open, compiled or as plain Python, whatever the course's engine.
+
+    Yield whether they may be used.
+    """
+    before = os.environ.pop("TACIT_KERNEL", None)
+    try:
+        with interpreted_kernel() as may:
+            yield may
+    finally:
+        if before is not None:
+            os.environ["TACIT_KERNEL"] = before
 
 
 def seal_cache(folder: Path) -> None:

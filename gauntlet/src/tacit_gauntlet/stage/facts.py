@@ -28,6 +28,8 @@ Numbers = tuple[tuple[int, ...], ...]  # of a fact: [release, or number drawn][b
 Tell = Callable[[WantedFact], Numbers]
 
 _ROUNDS_MOST = 40
+# The groups of every fact about groups; the votes for them, and the threshold, are told.
+GROUPS: tuple[tuple[str | None], ...] = ((None,), ("a",), ("b",), ("c",), ("nowhere",))
 
 
 def unbounded(rows: Sequence[Row], **declared: Any) -> Table:
@@ -67,15 +69,23 @@ def told(question: Question, spend: Spend, tell: Tell) -> tuple[Facts, list[Want
 
 def _fact(wanted: WantedFact, numbers: Numbers) -> Fact:
     scales = tuple(each.scale for each in wanted.plan.releases)
-    return Fact(wanted.key, wanted.words, numbers, scales, wanted.plan.spend.epsilon)
+    keys = GROUPS if finds_groups(wanted) else ()
+    return Fact(wanted.key, wanted.words, numbers, scales, wanted.plan.spend.epsilon, keys=keys)
 
 
 def numbers_in(wanted: WantedFact) -> list[int]:
     """Return how many numbers each part of a fact has: the bins of its profiles, or one for each number drawn."""
     plan = wanted.plan
+    if finds_groups(wanted):
+        return [len(GROUPS), 1]
     return [len(plan.public_keys or ())] * len(plan.releases) + [1] * sum(
         3 * len(draw.targets) for draw in plan.quantiles
     )
+
+
+def finds_groups(wanted: WantedFact) -> bool:
+    """Return whether a fact is which groups there are."""
+    return wanted.plan.threshold is not None
 
 
 def drawn_most(wanted: WantedFact) -> int:
@@ -88,6 +98,9 @@ def truth_of(wanted: WantedFact, exact: ExactTable) -> Numbers:
     plan = wanted.plan
     if plan.quantiles:
         return tuple(part for each in release(plan, exact).parts for part in each)
+    if plan.threshold is not None:
+        votes = dict(zip(exact.keys, exact.part(plan.releases[0].parts[0], plan), strict=True))
+        return tuple(votes.get(key, 0) for key in GROUPS), (plan.threshold.least,)
     return tuple(tuple(exact.part(part, plan)) for each in plan.releases for part in each.parts)
 
 

@@ -1,7 +1,10 @@
 """Statements made up from a grammar, the same ones every time: mostly nearly right, some hostile."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+Thing = TypeVar("Thing")
 
 _ROWS = (
     "age",
@@ -126,9 +129,16 @@ class Chooser:
         digest = hashlib.sha256(f"{self._name}/{self._count}".encode()).digest()
         return int.from_bytes(digest[:8], "big") % below
 
-    def one(self, options: tuple[str, ...]) -> str:
-        """Return one of some texts."""
+    def one(self, options: Sequence[Thing]) -> Thing:
+        """Return one of some things."""
         return options[self.number(len(options))]
+
+    def some(self, options: Sequence[Thing], most: int) -> list[Thing]:
+        """Return at least one and at most so many of some things, each at most once."""
+        left, found = list(options), list[Thing]()
+        for _ in range(1 + self.number(min(most, len(left)))):
+            found.append(left.pop(self.number(len(left))))
+        return found
 
 
 def statements(number: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ from tacit.ledger.draft import PAGE, Draft
 from tacit.ledger.store import Rows
 from tacit.privacy.event import LaplaceNoise, PureChoice
 from tacit.privacy.loss import Loss, PureLoss
-from tacit_gauntlet.targets import planted
+from tacit_gauntlet.targets import original, planted
 
 # what the functions below take and give
 Ledger = room.Ledger
@@ -36,6 +36,11 @@ DECLARATION = {"unit": "person_id", "neighbours": "add or remove", "columns": ["
 TENTH = Fraction(1, 10)
 # Charges and answers that fill one page of the chain.
 CHARGES_A_PAGE = PAGE // 2
+
+
+def forget_installation() -> None:
+    """Forget that this installation was found to be complete."""
+    original("whole installation").cache_clear()
 
 
 def open_at(

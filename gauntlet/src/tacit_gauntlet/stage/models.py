@@ -86,10 +86,10 @@ ODD: dict[str, list[Person]] = {
 }
 
 
-def people_table(newcomer: Sequence[Person] = (), **declared: Any) -> Table:
+def people_table(newcomer: Sequence[Person] = (), *, people: int = PEOPLE, **declared: Any) -> Table:
     """Return the crowd with a newcomer's rows among theirs, protected, in a ledger of its own."""
-    rows = crowd()
-    rows[PEOPLE // 2 : PEOPLE // 2] = [(NEWCOMER, row) for row in newcomer]
+    rows = crowd(people)
+    rows[people // 2 : people // 2] = [(NEWCOMER, row) for row in newcomer]
     return table_of(rows, **declared)
 
 
@@ -176,11 +176,12 @@ SCORES: dict[str, Callable[[Table], Any]] = {
 
 @dataclass(frozen=True)
 class Round:
-    """One release of a fit: the exact numbers, the noise that hides them, and what left."""
+    """One release of a fit: the exact numbers, the noise that hides them, what left, and what was charged for it."""
 
     exact: tuple[int, ...]
     sigma: Fraction
     noisy: tuple[int, ...]
+    moves_squared: Fraction  # as the charge says of one unit
 
 
 @dataclass
@@ -205,7 +206,7 @@ def heard_rounds(told: Heard | None = None) -> Iterator[Heard]:
                 heard.unlike.append(f"round {place} asks for {len(noisy)} numbers")
             else:
                 noisy = before.noisy
-        heard.rounds.append(Round(tuple(exact.values.tolist()), event.sigma, noisy))
+        heard.rounds.append(Round(tuple(exact.values.tolist()), event.sigma, noisy, event.sensitivity_squared))
         return list(noisy)
 
     with planted("noise of a round", releasing):
@@ -279,16 +280,30 @@ def sides_of(table: Table) -> tuple[set[int], set[int]]:
 
 def choice_moves(newcomer: Sequence[Person]) -> tuple[list[int], int]:
     """Return how far a newcomer moves the exact merits of three models, and how far one unit may move each."""
+    before, after = (merits_of(people_table(rows)) for rows in ((), newcomer))
+    return [two - one for one, two in zip(before.exact, after.exact, strict=True)], before.moves
+
+
+@dataclass(frozen=True)
+class Merits:
+    """The exact merits of some models, how far one unit may move each, and whether it moves all of them one way."""
+
+    exact: tuple[int, ...]
+    moves: int
+    monotone: bool
+
+
+def merits_of(table: Table) -> Merits:
+    """Return the merits that a choice among three models is made by."""
     models = [SqlModel(f"{share} + 0 * age", target="buys", positive="yes") for share in ("0.1", "0.6", "0.99")]
-    heard: list[list[int]] = []
+    heard: list[Merits] = []
     choose = standing("noise of a choice")
 
     def choosing(exact: Any, mechanism: Any) -> Any:
-        heard.append([*exact.values.tolist(), int(mechanism.terms.moves)])
+        terms = mechanism.terms
+        heard.append(Merits(tuple(exact.values.tolist()), int(terms.moves), terms.monotone))
         return choose(exact, mechanism)
 
     with planted("noise of a choice", choosing):
-        for rows in ((), newcomer):
-            tune(models, Holdout(people_table(rows), share="0.999"), epsilon=1, target="buys", measure="log loss")
-    before, after = heard
-    return [two - one for one, two in zip(before[:-1], after[:-1], strict=True)], before[-1]
+        tune(models, Holdout(table, share="0.999"), epsilon=1, target="buys", measure="log loss")
+    return heard[0]

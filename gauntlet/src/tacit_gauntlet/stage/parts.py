@@ -5,7 +5,6 @@ one place, several parts in one place, results in any order.
 """
 
 import hashlib
-import os
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.door import Question
-from tacit.engine import ExecutionPath, interpreted_kernel
+from tacit.engine import ExecutionPath
 from tacit.engine.coded.coded_rows import CodedRows
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import kernel_path
@@ -23,7 +22,9 @@ from tacit.engine.parts import cutting, merging, part, part_bytes, parted_questi
 from tacit.engine.parts.parted_question import PartedQuestion, parted, quickly_parted
 from tacit.exact import ExactTable
 from tacit.plan import CodedPlan, Plan
+from tacit.session import Session
 from tacit.tables import Elsewhere, Source, open_elsewhere
+from tacit_gauntlet.stage.engine import kernel_at_hand
 
 HERE = object()
 MANY = 8
@@ -53,7 +54,7 @@ def stand_in(rows: pa.Table, name: str = "t") -> Source:
 
 
 def asked_in_parts(
-    asked: Question,
+    asked: Question | Session,
     plan: Plan,
     salt: str,
     *,
@@ -70,7 +71,7 @@ def asked_in_parts(
     Units with `many` rows in a task are trimmed there.
     """
     turn = Turn(str(seed))
-    source = asked.session.engine.source
+    source = asked.engine.source if isinstance(asked, Session) else asked.session.engine.source
     engine = EmbeddedEngine(source, path=path)
     if quickly:
         question = quickly_parted(source, engine, plan, salt, parts, many=many)
@@ -101,13 +102,8 @@ def coded_in_parts(source: Source, plan: CodedPlan, *, parts: int, places: int) 
 @contextmanager
 def quickest_path(question: Question, plan: Plan) -> Iterator[ExecutionPath]:
     """Yield the kernel where it can answer a plan, compiled or not, whatever the course's engine, and SQL otherwise."""
-    before = os.environ.pop("TACIT_KERNEL", None)
-    try:
-        with interpreted_kernel() as may:
-            yield "kernel" if may and kernel_path.supports(plan, question.session.engine.source) else "sql"
-    finally:
-        if before is not None:
-            os.environ["TACIT_KERNEL"] = before
+    with kernel_at_hand() as may:
+        yield "kernel" if may and kernel_path.supports(plan, question.session.engine.source) else "sql"
 
 
 def exact_whole(question: Question, plan: Plan, salt: str, path: ExecutionPath) -> ExactTable:

@@ -16,7 +16,7 @@ VECTORS: tuple[Vector, ...] = (
     Vector("rows", cap=1, totals="absolute", tail=1),
     Vector("rows", shift=15, cap=1000, totals="absolute", tail=7, tail_shift=12),
     Vector("units", shift=10, cap=1 << 10),
-    Vector("missing", 0, shift=4, cap=37, totals="absolute", tail=30),
+    Vector("counted", 0, shift=4, cap=37, totals="absolute", tail=30),
     Vector("counted", 0, shift=18, cap=(1 << 20) + 1, totals="absolute", tail=9, tail_shift=16),
     Vector("centred", 0, centre=_CENTRE, shift=17, cap=1 << 30, totals="signed", tail=1 << 20, tail_shift=18),
     Vector("centred", 0, centre=_CENTRE, shift=30, cap=1000, totals="absolute", tail=1 << 30),

@@ -14,8 +14,8 @@ from tacit import exact as exact_tables
 from tacit.auditing import replay
 from tacit.engine.embedded import EmbeddedEngine
 from tacit.engine.kernel import compiled, kernel_path
-from tacit.plan import plan
-from tacit.plan.bounds import scaled, scaling
+from tacit.plan import plan, sensitivity
+from tacit.plan.bounds import scaling
 from tacit.plan.groups import KEYS_MOST
 from tacit.query.nodes import Call, Column
 from tacit.tables import open_source
@@ -70,7 +70,7 @@ def scaled_plan(
         replace(
             made,
             parts=(plan.Part("scaled", index=(place,)),),
-            sensitivity=scaled.sensitivity_of_vector(vector, norm=norm, replaced=replaced, cells=listed),
+            sensitivity=sensitivity.sensitivity_of_vector(vector, norm=norm, replaced=replaced, cells=listed),
         )
         for place, vector in enumerate(vectors)
     )
@@ -104,7 +104,7 @@ def _totals(start: Plan, vectors: Sequence[Vector]) -> tuple[plan.NoisyRelease, 
         replace(
             start.releases[0],
             parts=(plan.Part("kept", index=(place,)), plan.Part("cut", index=(place,))),
-            sensitivity=scaled.sensitivity_of_totals(vector, replaced=start.neighbours == "replace"),
+            sensitivity=sensitivity.sensitivity_of_totals(vector, replaced=start.neighbours == "replace"),
         )
         for place, vector in enumerate(vectors)
         if vector.totals is not None

@@ -19,7 +19,7 @@ from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.ledger import Ledger, open_ledger
-from tacit.server import Desk, Listening, make_app, share_of
+from tacit.server import Desk, Listening, make_app, own_hosts, share_of
 from tacit.server import serve as listen
 from tacit.tables import read_catalog
 from tacit_gauntlet.frame.case import NotTried
@@ -168,7 +168,7 @@ def _opened(home: Path, workers: int, turns: int) -> Iterator[Any]:
     ledger = open_ledger(file.ledger)
     desk = Desk(file, ledger, ledger, turns_number=share_of(turns, workers), workers=workers)
     try:
-        yield make_app(desk)
+        yield make_app(desk, hosts=own_hosts(Listening()))
     finally:
         desk.close()
 

@@ -26,9 +26,10 @@ from tacit.answer.answer import Answer
 from tacit.answer.answer import Rows as AnswerRows
 from tacit.door import Catalog
 from tacit.errors import InvalidParameter
+from tacit.hold import PublicClock, noting
 from tacit.json_wire import write_json
 from tacit.ledger import Ledger, Person, open_ledger
-from tacit.server import Desk, Listening, Visits, Watching, check_listening, make_app
+from tacit.server import Desk, Listening, Visits, Watching, check_listening, make_app, own_hosts
 from tacit.server.turns import Turns
 from tacit.session import Session
 from tacit.tables import read_catalog
@@ -46,7 +47,7 @@ _TABLE = """
 [tables.{name}]
 source = "{name}.parquet"
 unit = "id"
-budget = {{ epsilon = {budget} }}
+{budget}
 hold = "{hold}"
 rows_per_unit = 1
 groups_per_unit = 1
@@ -114,7 +115,7 @@ class Server:
     @cached_property
     def app(self) -> Any:
         """Its application."""
-        return make_app(self.desk, self.visits, self.watching)
+        return make_app(self.desk, self.visits, self.watching, own_hosts(Listening()))
 
     @property
     def folder(self) -> Path:
@@ -159,7 +160,11 @@ class Server:
         self, app: Any, method: str, path: str, token: str | None, body: Any, headers: Mapping[str, str] | None
     ) -> Reply:
         raw = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        given = {**({} if token is None else {"authorization": f"Bearer {token}"}), **(headers or {})}
+        given = {
+            "host": "127.0.0.1",
+            **({} if token is None else {"authorization": f"Bearer {token}"}),
+            **(headers or {}),
+        }
         place, _, query = path.partition("?")
         scope = {
             "type": "http",
@@ -198,11 +203,15 @@ def servers(
     count: int = 1,
     most: int = 9,
     turns: int = 8,
+    holds: Mapping[str, str] | None = None,
     connect: Callable[[str], Connection] = connected,
 ) -> Iterator[list[Server]]:
-    """Open replicas of one server: the same tables, the same ledger, reached by `connect`."""
+    """Open replicas of one server: the same tables, the same ledger, reached by `connect`.
+
+    With `holds`, each table has its own, and all are about the people of the first.
+    """
     with private_home() as home:
-        write_tables(home, {"t": ROWS} if tables is None else tables, most)
+        write_tables(home, {"t": ROWS} if tables is None else tables, most, holds=holds)
         file = read_catalog(home / "tacit.toml")
         opened = []
         for _ in range(count):
@@ -225,8 +234,9 @@ def write_tables(
     tables: Mapping[str, Rows],
     most: int = 9,
     *,
-    budget: int = 9,
+    budget: int | str = 9,
     hold: str = "2s",
+    holds: Mapping[str, str] | None = None,
     ledger: str = "ledger.db",
 ) -> None:
     """Write tables and the catalog that declares them."""
@@ -237,8 +247,19 @@ def write_tables(
         pq.write_table(
             pa.table({each: pa.array(list(cells), kind) for each, cells, kind in named}), home / f"{name}.parquet"
         )
-    declared = "".join(_TABLE.format(name=name, most=most, budget=budget, hold=hold) for name in tables)
+    first, own = next(iter(tables), ""), f"budget = {{ epsilon = {budget} }}"
+    paid = {name: own if holds is None or name == first else f'same_people_as = "{first}"' for name in tables}
+    declared = "".join(
+        _TABLE.format(name=name, most=most, budget=paid[name], hold=(holds or {}).get(name, hold)) for name in tables
+    )
     (home / "tacit.toml").write_text(f'ledger = "{ledger}"\n{declared}')
+
+
+def catalog_with(budget: str) -> Any:
+    """Return the catalog that a tacit.toml declares, whose one table has a budget of this epsilon, as written."""
+    with private_home() as home:
+        write_tables(home, {"t": [(1, "a", 1)]}, budget=budget)
+        return read_catalog(home / "tacit.toml")
 
 
 def write_columns(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
@@ -341,6 +362,21 @@ def engine_takes(server: Server, seconds: float, *, fails: bool = False) -> Iter
 
     with planted("Session.release", slow):
         yield
+
+
+def clocks_of_library(server: Server, asked: Sequence[str], analyst: str) -> list[float]:
+    """Return when answers about the same tables may leave first where the library gives them: no time passes."""
+    catalog = Catalog(read_catalog(server.folder / "tacit.toml"), server.ledger)
+    first, other, *_ = catalog.values()
+    questions = [*(catalog.sql(text) for text in asked), first.join(other, on="id").count()]
+    found = []
+    for question in questions:
+        watch = Watch()
+        clock = PublicClock(Fraction(1, 1000), watch.now, watch.wait)
+        with noting(clock):
+            question.answer(epsilon="0.2", analyst=analyst)
+        found.append(watch.time + clock.seconds_left())
+    return found
 
 
 @contextmanager

@@ -68,6 +68,8 @@ def protected_here(source: Any, **declared: Any) -> Table:
 def _opened(source: Mapping[str, Any], declared: Mapping[str, Any]) -> Table:
     usual: dict[str, Any] = {"unit": "id", "budget": BUDGET, "ledger": ":memory:"}
     usual |= {"rows_per_unit": 2, "groups_per_unit": 2, "most_rows_per_unit": 1, "name": "t"}
+    if None in (declared.get("rows_per_unit", 2), declared.get("groups_per_unit", 2)):
+        usual["most_rows_per_unit"] = None  # it would bound them again
     return door.table(**{**usual, **declared, **source})
 
 
@@ -220,6 +222,13 @@ class FrozenBits:
         state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         mixed: Words = state ^ (state >> np.uint64(31))
         return mixed if width == 64 else mixed >> np.uint64(64 - width)
+
+
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Leave numbers and intervals as they are before they are cut at what is possible, which the number decides."""
+    with planted("cut_to_possible", lambda _, columns: columns):
+        yield
 
 
 @contextmanager

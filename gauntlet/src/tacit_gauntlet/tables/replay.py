@@ -14,7 +14,7 @@ from tacit.errors import EngineError, LargeEpsilonWarning
 from tacit_gauntlet.frame.case import Evidence, Size, case
 from tacit_gauntlet.stage.engine import heard_steps, reading_does, releasing_does
 from tacit_gauntlet.stage.neighbours import Row, asked_of, crowd, newcomers
-from tacit_gauntlet.stage.table import Ear, Question, Table, frozen
+from tacit_gauntlet.stage.table import Ear, Question, Table, frozen, uncut
 
 KEYS = ["a", "b", "f", "nowhere"]
 EVEN = ("count", "n", "s", "c", "u")  # outputs whose bars are as wide as the law of the noise says
@@ -128,7 +128,7 @@ def bars_reveal_nothing(size: Size) -> Evidence:
     """Counts and sums have the same width on every table; each interval is a function of the noisy number alone."""
     widths: dict[str, list[list[Any]]] = {}
     for name, rows in ({"usual": crowd()} | tables(size)).items():
-        with frozen():
+        with frozen(), uncut():
             found = []
             for question in asked(asked_of(rows))[:3]:
                 rows_of = question.answer(epsilon=1).to_dicts()

@@ -34,6 +34,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
             **{name: tagged(_plain(getattr(facts, name))) for name in _STATED},
             "confidence": str(facts.confidence),
             "notes": list(facts.notes),
+            "reading": facts.reading,
+            "advice": facts.advice,
         },
     }
 
@@ -59,6 +61,8 @@ def answer_from(
             left=left,
             confidence=Fraction(facts["confidence"]),
             notes=tuple(facts["notes"]),
+            reading=facts["reading"],
+            advice=facts["advice"],
         )
         return Answer(
             Rows(dict(zip(names, columns, strict=True))),

@@ -17,11 +17,16 @@ _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 
 
 def kept_answer(text: str, facts: AnswerInfo) -> Answer:
-    """Return the answer that `kept_text` wrote, about which `facts` are known; a text of anyone else's is refused.
+    """Return the answer that `kept_text` wrote, with its cost and notes, about which `facts` are known too.
+
+    A text of anyone else's is refused.
 
     What is not a number any more, as where people were not enough, has no value.
     """
     kept = json.loads(text)
+    notes = tuple(str(note) for note in kept["notes"])
+    reading, advice = (str(kept.get(name, "")) for name in ("reading", "advice"))
+    facts = replace(facts, loss=_loss(kept["loss"]), notes=notes, reading=reading, advice=advice)
     head = [(str(name), bool(right)) for name, right in kept["columns"]]
     cells: list[list[str]] = [[str(row[place]) for row in kept["rows"]] for place in range(len(head))]
     columns: dict[str, list[Any]] = {}
@@ -45,6 +50,12 @@ def kept_answer(text: str, facts: AnswerInfo) -> Answer:
     names = tuple(name for name, _ in head if name in keys or name in aggregates)
     types = {name: _type(values) for name, values in columns.items()}
     return Answer(Rows(columns), names, types, tuple(aggregates), facts)
+
+
+def _loss(written: Any) -> dict[str, Any]:
+    return {"epsilon": written["epsilon"], "delta": written["delta"]} | {
+        name: str(written[name]) for name in ("text", "meaning")
+    }
 
 
 def _key(shown: list[str]) -> list[Any]:

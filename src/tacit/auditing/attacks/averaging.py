@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size
+from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size, without_warnings
 from tacit.door import Table, table
 from tacit.errors import BudgetExceeded
 from tacit.noise import Laplace
@@ -108,6 +108,7 @@ class Averaging:
     __repr__ = __str__
 
 
+@without_warnings()
 def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progress: Progress = silent) -> Averaging:
     """Return what averaging repeats gains: against noise that nobody counts, and against a budget of `epsilon`.
 

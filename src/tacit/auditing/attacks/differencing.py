@@ -14,7 +14,17 @@ import numpy as np
 
 from tacit.accounting import explain
 from tacit.auditing.attacks.answerers import Questions, budgeted_answers
-from tacit.auditing.attacks.people import PLACES, Progress, loss_to_try, made_up, percent, silent, size
+from tacit.auditing.attacks.people import (
+    PLACES,
+    Progress,
+    at_most,
+    loss_to_try,
+    made_up,
+    percent,
+    silent,
+    size,
+    without_warnings,
+)
 from tacit.privacy import Number
 
 STREETS, STREETS_LEAST, STREETS_MOST = 2_000, 10, 50_000
@@ -42,7 +52,7 @@ class Differencing:
         return (
             f"Two exact counts give a person's secret away every time ({percent(self.right_exact)}); two counts "
             f"through a budget of ε = {self.epsilon:g} let the guess be right {percent(self.right_budget)} of the "
-            f"time, where a coin has 50 % and no attack can expect more than {percent(self.bound)}."
+            f"time, where a coin has 50 % and no attack can expect more than {at_most(self.bound)}."
         )
 
     def record(self) -> dict[str, Any]:
@@ -68,7 +78,7 @@ class Differencing:
             f"{'right, over all streets':<36}{'':>9}",
             f"{'exact counts':<36}{percent(self.right_exact):>9}",
             f"{f'Tacit, a budget of ε = {self.epsilon:g}':<36}{percent(self.right_budget):>9}",
-            f"{'at most, by any attack on it':<36}{percent(self.bound):>9}",
+            f"{'at most, by any attack on it':<36}{at_most(self.bound):>9}",
             f"{'a coin':<36}{percent(0.5):>9}",
             "",
             self.sentence,
@@ -78,6 +88,7 @@ class Differencing:
     __repr__ = __str__
 
 
+@without_warnings()
 def difference(
     *, epsilon: Number = 1, streets: int = STREETS, seed: int = 1, progress: Progress = silent
 ) -> Differencing:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.accounting import explain
+from tacit.auditing.attacks.people import at_most
 from tacit.pictures import (
     BLUE,
     GREEN,
@@ -133,7 +134,7 @@ def draw_differencing(found: "Differencing", path: Path) -> Path:
     note = (
         "How many of a street's 20 people are in debt, minus how many without house 20; in "
         f"{found.streets:,} made-up streets. "
-        f"No attack on this budget can expect to be right more than {found.bound:.0%} of the time."
+        f"No attack on this budget can expect to be right more than {at_most(found.bound)} of the time."
     )
     return write(side_by_side(panels, title=title, notes=[note]), path)
 

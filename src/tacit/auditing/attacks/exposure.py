@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tacit.auditing.attacks.people import Progress, silent, size
+from tacit.auditing.attacks.people import Progress, silent, size, without_warnings
 from tacit.door import table
 from tacit.errors import InvalidParameter
 from tacit.noise import Bernoulli
@@ -83,6 +83,7 @@ class Exposure:
     __repr__ = __str__
 
 
+@without_warnings()
 def name_and_shame(*, rows: int = ROWS, runs: int = RUNS, progress: Progress = silent) -> Exposure:
     """Return the probability that at least one of `rows` comes out, as delta grows, and what our budget does."""
     count = size(rows, name="rows", least=ROWS_LEAST, most=ROWS_MOST)

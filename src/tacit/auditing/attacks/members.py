@@ -15,7 +15,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.accounting import explain
-from tacit.auditing.attacks.people import Choices, Progress, loss_to_try, percent, silent, size
+from tacit.auditing.attacks.people import (
+    Choices,
+    Progress,
+    at_most,
+    loss_to_try,
+    percent,
+    silent,
+    size,
+    without_warnings,
+)
 from tacit.door import table
 from tacit.privacy import Number
 from tacit.privacy import epsilon as pure_loss
@@ -66,7 +75,7 @@ class Membership:
             f"Exact averages let an attacker tell who is in the data (an advantage of {percent(self.exact_many_facts)} "
             f"over a coin); through a budget of ε = {self.epsilon:g} the same attacker gets "
             f"{percent(max(many.advantage, 0))}, one who already knows everyone else gets "
-            f"{percent(max(one.advantage, 0))}, and nobody can expect more than {percent(one.bound)}."
+            f"{percent(max(one.advantage, 0))}, and nobody can expect more than {at_most(one.bound)}."
         )
 
     def record(self) -> dict[str, Any]:
@@ -90,13 +99,17 @@ class Membership:
         many = {point.epsilon: point for point in self.points if point.attacker == MANY_FACTS}
         for point in (point for point in self.points if point.attacker == ONE_MEAN):
             shares = f"{_signed(many[point.epsilon].advantage):>20}{_signed(point.advantage):>18}"
-            lines.append(f"{f'ε = {point.epsilon:g}':<14}{shares}{percent(point.bound):>14}")
-        few = f"Measured on {2 * self.members:,} people and in {self.trials:,} trials: some percent are chance."
+            lines.append(f"{f'ε = {point.epsilon:g}':<14}{shares}{at_most(point.bound):>14}")
+        few = (
+            f"Measured on {2 * self.members:,} people and in {self.trials:,} trials: a measured value may be some "
+            "percent too high or too low, so it may be above its bound."
+        )
         return "\n".join([*lines, few, "", self.sentence])
 
     __repr__ = __str__
 
 
+@without_warnings()
 def membership(
     *,
     epsilon: Number = 1,

@@ -10,17 +10,20 @@ noise: noise has no seed, and comes only from `tacit.noise`.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InvalidParameter
+from tacit.errors import InvalidParameter, LargeEpsilonWarning
 from tacit.privacy import Integers, Number, decimal_meaning, positive, show, whole
 
 # ---- Options that all attacks share.
@@ -53,6 +56,24 @@ def loss_to_try(epsilon: Number) -> Fraction:
 
 def silent(_: str, __: float) -> None:
     """Show no progress."""
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Let an attack try large epsilons without a warning: they are the attack's choice, on a table in memory."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LargeEpsilonWarning)
+        yield
+
+
+def at_most(share: float) -> str:
+    """Return an upper bound in percent, rounded up, with the digits of `percent`.
+
+    >>> at_most(0.99991), at_most(0.46212), at_most(0.5)
+    ('100 %', '46.3 %', '50.0 %')
+    """
+    tenths = ceil(share * 1000 - 1e-9)  # a float's last bits are no reason to round up
+    return "100 %" if tenths >= 1000 else f"{tenths / 10:.1f} %"
 
 
 def percent(share: float) -> str:

@@ -29,7 +29,17 @@ from tacit.auditing.attacks.answerers import (
     random_questions,
     small_noise_answers,
 )
-from tacit.auditing.attacks.people import PLACES, People, Progress, loss_to_try, made_up, percent, silent, size
+from tacit.auditing.attacks.people import (
+    PLACES,
+    People,
+    Progress,
+    loss_to_try,
+    made_up,
+    percent,
+    silent,
+    size,
+    without_warnings,
+)
 from tacit.errors import InvalidParameter
 from tacit.privacy import Integers, Number
 
@@ -239,6 +249,7 @@ class Reconstruction:
 _NO_PROGRAM = "(a linear program recovers more from small noise: pip install 'tacit[attacks]')"
 
 
+@without_warnings()
 def reconstruct(
     people: People | None = None,
     *,

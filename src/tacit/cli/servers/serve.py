@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +33,10 @@ def serve(
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="A proxy encrypts: listen beyond this machine without TLS.")
     ] = False,
+    host_names: Annotated[
+        list[str] | None,
+        typer.Option("--host-names", metavar="NAME", help="A name that clients use, such as a proxy's; again."),
+    ] = None,
     hold: Annotated[
         str, typer.Option(metavar="T", help="When answers leave, for tables that declare no hold: 2s, 500ms.")
     ] = "2s",
@@ -56,13 +61,11 @@ def serve(
 
     Answers leave on a public clock, so that the time they take tells nothing of the rows.
     """
-    try:
-        from tacit.server import Listening, check_listening, log_failures_to, log_to_stderr
-    except ImportError:
-        raise InvalidParameter("the server is not installed\nhint: pip install 'tacit[server]'") from None
+    require_server()
     from tacit.hold import read_hold
+    from tacit.server import Listening, check_listening, log_failures_to, log_to_stderr
 
-    listening = Listening(host, port, certificate, key, behind_proxy)
+    listening = Listening(host, port, certificate, key, behind_proxy, host_names=tuple(host_names or ()))
     check_listening(listening)
     warnings.simplefilter("ignore", LargeEpsilonWarning)
     every = read_hold(hold, name="--hold")
@@ -77,6 +80,17 @@ def serve(
     _serve(Path(catalog), listening, partial(open_desk, Path(catalog), every, sources=folders), turns, workers)
 
 
+def has_server() -> bool:
+    """Return whether the packages of the server extra are installed; none of them is loaded."""
+    return all(find_spec(name) is not None for name in ("fastapi", "uvicorn", "jinja2", "python_multipart", "altair"))
+
+
+def require_server() -> None:
+    """Refuse to serve without the server extra, and name the command that installs it."""
+    if not has_server():
+        raise InvalidParameter("the server is not installed\nhint: pip install 'tacit[server]'")
+
+
 def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", turns: int, workers: int) -> None:
     """Serve a catalog in several processes until this one is stopped; all turns are shared among them."""
     from tacit.server import WORKERS_MAX, Visits, share_of, usual_workers
@@ -88,7 +102,7 @@ def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", t
     visits = Visits(prepare(catalog))  # the same for all workers, and for replicas with the same key
     with TemporaryDirectory(prefix="tacit-counts-") as counts:
         listen(
-            lambda: opened(desk(share_of(turns, number), number), visits, Path(counts)),
+            lambda: opened(desk(share_of(turns, number), number), visits, listening, Path(counts)),
             listening,
             ready=lambda where: say(f"serving {catalog} at {where.url}"),
             workers=number,
@@ -96,7 +110,10 @@ def _serve(catalog: Path, listening: "Listening", desk: "Callable[..., Desk]", t
 
 
 def listen_at(desk: "Desk", port: int, folder: Path, tokens: Mapping[str, str]) -> None:
-    """Serve a desk on this machine until it is stopped, and print a link that signs in each of these people once."""
+    """Serve a desk on this machine until it is stopped, and print a link that signs in each of these people once.
+
+    `tokens` has a token for each name, with the role, as it is printed.
+    """
     from tacit.server import Listening, Visits
     from tacit.server import serve as listen
 
@@ -107,17 +124,19 @@ def listen_at(desk: "Desk", port: int, folder: Path, tokens: Mapping[str, str]) 
         for name, secret in tokens.items():
             say(f"sign in as {name}: {where.url}/sign-in/{visits.link(secret)}")
 
-    listen(lambda: opened(desk, visits), Listening(port=port), ready=ready)
+    listening = Listening(port=port)
+    listen(lambda: opened(desk, visits, listening), listening, ready=ready)
 
 
 @contextmanager
-def opened(desk: "Desk", visits: "Visits", counts: Path | None = None) -> Iterator[Any]:
+def opened(desk: "Desk", visits: "Visits", listening: "Listening", counts: Path | None = None) -> Iterator[Any]:
     """Yield the application of a desk, its tables open; at the end questions that run are finished."""
-    from tacit.server import Watching, make_app
+    from tacit.server import Watching, make_app, own_hosts
 
-    desk.warm()
+    watching = Watching(counts)
+    desk.warm(watching.note_warm)
     try:
-        yield make_app(desk, visits, Watching(counts))
+        yield make_app(desk, visits, watching, own_hosts(listening))
     finally:
         desk.close()
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import IO, Any
 
 import ibis
@@ -149,11 +150,12 @@ def rows_alike(units: list[Offsets]) -> Iterator[NDArray[np.int32]]:
             yield counts[above.astype(np.int64) + (low - least)].astype(np.int32)
         return
     lengths = [len(above) for _, above in units[::-1]]
-    together = np.concatenate([above.astype(np.int64) + low for low, above in units[::-1]])
+    together = np.concatenate([NO_UNITS, *(above.astype(np.int64) + low for low, above in units[::-1])])
     units.clear()
     _, places, counts = np.unique(together, return_inverse=True, return_counts=True)
     alike = np.minimum(counts, ROWS_MOST, out=counts).astype(np.int32)[places]
-    yield from np.split(alike, np.cumsum(lengths)[:-1])
+    for end, length in zip(accumulate(lengths), lengths, strict=True):
+        yield alike[end - length : end]
 
 
 def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts: bool) -> Iterator[Block]:

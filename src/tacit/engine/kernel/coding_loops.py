@@ -5,17 +5,37 @@ hashes are alike (docs/proofs/nothing-fails.md). A secret is a `coding.Secret`.
 Importing numba takes a while, so only `compiled` imports this.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_njit: Any = numba.njit  # its types do not have all of its options
+
+
+def loop(function: Function) -> Function:
+    """Compile a function that Python calls, and keep its machine code."""
+    compiled: Function = _njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    return compiled
+
+
+def part_of_loops(function: Function) -> Function:
+    """Compile a function that only loops call; a call from Python would crash.
+
+    numba would compile two more functions for each, by which Python and C could call it.
+    """
+    compiled: Function = _njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    return compiled
+
 
 PRIME = np.uint64((1 << 61) - 1)
 LOW_30, LOW_31 = np.uint64((1 << 30) - 1), np.uint64((1 << 31) - 1)
 TEXT_STEP = 7  # bytes that are read as one number below the prime
 
 
-@numba.njit
+@part_of_loops
 def mix(word: Any, more: Any) -> Any:
     """Return a 64-bit hash of two words that are secret themselves, one-to-one in either."""
     word = (word ^ more) * np.uint64(0xBF58476D1CE4E5B9)
@@ -26,7 +46,7 @@ def mix(word: Any, more: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@numba.njit
+@part_of_loops
 def hash_word(word: Any, secret: Any) -> Any:
     """Return a keyed hash of a 64-bit word, one-to-one; its top bits are those of a multiplication by a secret."""
     word = (np.uint64(word) + secret.add_first) * secret.times_first
@@ -37,7 +57,7 @@ def hash_word(word: Any, secret: Any) -> Any:
     return word ^ (word >> np.uint64(32))
 
 
-@numba.njit
+@part_of_loops
 def _shift_for(slots: Any) -> Any:
     """Return how far a hash is shifted to be a slot: its top bits say where to look first."""
     bits = 0
@@ -46,21 +66,21 @@ def _shift_for(slots: Any) -> Any:
     return np.uint64(64 - bits)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def hash_words(words: Any, secret: Any, out: Any) -> None:
     """Hash each of some 64-bit words."""
     for place in range(len(words)):
         out[place] = hash_word(words[place], secret)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def hash_texts(data: Any, ends: Any, secret: Any, out: Any) -> None:
     """Hash each of some texts; text i is data[ends[i] : ends[i + 1]]."""
     for place in range(len(ends) - 1):
         out[place] = _hash_text(data, ends[place], ends[place + 1] - ends[place], secret)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes: Any, known: Any, arena: Any) -> Any:
     """Code texts from `start` on, in place of their ends; return how many were coded: fewer where there is no room.
 
@@ -96,7 +116,7 @@ def code_texts(data: Any, ends: Any, start: Any, secret: Any, slots: Any, hashes
     return len(ends) - 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def find_texts(data: Any, ends: Any, secret: Any, slots: Any, hashes: Any, known: Any, arena: Any, places: Any) -> None:
     """Write the code of each text that `code_texts` has coded, and -1 for every other."""
     mask, shift = len(slots) - 1, _shift_for(slots)
@@ -113,7 +133,7 @@ def find_texts(data: Any, ends: Any, secret: Any, slots: Any, hashes: Any, known
         places[place] = code
 
 
-@numba.njit
+@part_of_loops
 def _hash_text(data: Any, begin: Any, size: Any, secret: Any) -> Any:
     """Return a keyed hash: the text as a polynomial, at a secret point of the prime field, then hashed as a word."""
     total, place = np.uint64(size), 0
@@ -126,7 +146,7 @@ def _hash_text(data: Any, begin: Any, size: Any, secret: Any) -> Any:
     return hash_word(_times(total, secret.point), secret)
 
 
-@numba.njit
+@part_of_loops
 def _times(one: Any, two: Any) -> Any:
     """Return the product of two numbers below 2^61 in the prime field; nothing on the way is beyond 64 bits."""
     one_high, one_low = one >> np.uint64(31), one & LOW_31
@@ -136,13 +156,13 @@ def _times(one: Any, two: Any) -> Any:
     return _reduced(high + ((middle & LOW_30) << np.uint64(31)) + one_low * two_low)
 
 
-@numba.njit
+@part_of_loops
 def _reduced(number: Any) -> Any:
     number = (number >> np.uint64(61)) + (number & PRIME)
     return number - PRIME if number >= PRIME else number
 
 
-@numba.njit
+@part_of_loops
 def _same(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> Any:
     if end - at != size:
         return False
@@ -152,7 +172,7 @@ def _same(data: Any, begin: Any, size: Any, arena: Any, at: Any, end: Any) -> An
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def code_words(words: Any, start: Any, secret: Any, slots: Any, values: Any, known: Any, codes: Any) -> Any:
     """Code 64-bit words from `start` on; return how many were coded: fewer where there is no room."""
     mask, shift = len(slots) - 1, _shift_for(slots)
@@ -176,7 +196,7 @@ def code_words(words: Any, start: Any, secret: Any, slots: Any, values: Any, kno
     return len(words)
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def find_words(words: Any, secret: Any, slots: Any, values: Any, places: Any) -> None:
     """Write the code of each 64-bit word that `code_words` has coded, and -1 for every other."""
     mask, shift = len(slots) - 1, _shift_for(slots)
@@ -190,7 +210,7 @@ def find_words(words: Any, secret: Any, slots: Any, values: Any, places: Any) ->
         places[place] = code
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def find_near(words: Any, least: Any, place_of: Any, places: Any) -> None:
     """Write place_of[word - least] for each 64-bit word, and -1 for those outside."""
     for place in range(len(words)):
@@ -198,7 +218,7 @@ def find_near(words: Any, least: Any, place_of: Any, places: Any) -> None:
         places[place] = place_of[at] if at < np.uint64(len(place_of)) else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def refill(slots: Any, hashes: Any, count: Any) -> None:
     """Put codes 0 … count-1 into empty slots again, by their hashes."""
     mask, shift = len(slots) - 1, _shift_for(slots)

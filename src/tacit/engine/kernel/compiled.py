@@ -370,21 +370,29 @@ def _run_kernel(loops: ModuleType) -> None:
     rows, starts = np.zeros((1, 4), dtype=np.uint32), np.zeros(3, dtype=np.int64)
     loops.scatter(hashes, one, one, np.zeros((1, 1), dtype=np.uint32), 1, starts, rows)
     rows[0, 2] = 0
-    rule = loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
-    out = loops.Out(np.zeros((1, 4), dtype=np.int64), np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64))
-    loops.sum_rows(rows, 8, 0, rule, out)
-    loops.sum_parts(rows, starts, rule, out)
+    out = loops.Out(
+        np.zeros((1, 4), dtype=np.int64),
+        np.zeros((1, 2), dtype=np.uint32),
+        np.zeros(1, dtype=np.int64),
+        np.zeros((1, 2), dtype=np.int64),
+    )
+    loops.sum_rows(rows, starts, 8, 0, _rule(loops), out)
+
+
+def _rule(loops: ModuleType) -> Any:
+    import numpy as np
+
+    hashes, tails = np.zeros(1, dtype=np.uint64), np.ones((1, 2), dtype=np.int64)
+    return loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]), tails)
 
 
 def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:
     import numpy as np
 
-    one, none = np.ones(1, dtype=np.int64), np.zeros((1, 4), dtype=np.int64)
-    rule = loops.Rule(3, np.zeros(1, dtype=np.uint64), np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
-    vectors = scaling_loops.Vectors(0, one, one, np.ones((1, 2), dtype=np.int64), one, one, one, 0 * one, one, one, one)
-    kept, count = np.zeros((1, 2), dtype=np.uint32), np.zeros(1, dtype=np.int64)
-    out = scaling_loops.Result(none, kept, count, np.zeros((1, 2), dtype=np.int64), none)
-    scaling_loops.sum_vectors(np.zeros((1, 4), dtype=np.uint32), 8, 0, rule, vectors, -one, 0 * one, out)
+    one, rows = np.ones(1, dtype=np.int64), np.zeros((1, 4), dtype=np.uint32)
+    vectors, out = np.zeros((scaling_loops.TAIL_SHIFT + 1, 1), dtype=np.int64), np.zeros((1, 2), dtype=np.int64)
+    out = scaling_loops.Result(out, out, out)
+    scaling_loops.sum_vectors(rows, 8, 0, _rule(loops), 0, vectors, -one, 0 * one, out)
 
 
 def _run_rows(loops: ModuleType) -> None:

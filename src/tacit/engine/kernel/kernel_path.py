@@ -5,7 +5,7 @@ values as unsigned 32-bit words. Whether a plan can run here depends on public f
 Contribution bounding and summing are left to `summing.py`, scaling and profiles to `vector_sums.py`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ import ibis.expr.datatypes as dt
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tacit.engine.kernel import summing, vector_sums
 from tacit.engine.prepared import Readable
@@ -30,7 +31,7 @@ from tacit.exact import (
     value_name,
 )
 from tacit.memory import spill_folder
-from tacit.plan import UNBOUNDED, Plan
+from tacit.plan import UNBOUNDED, Plan, Vector
 from tacit.query import Scalar
 from tacit.tables import Source, to_scalar
 
@@ -107,18 +108,22 @@ def sums_of_batches(
 ) -> ExactTable:
     """Return the exact sums of rows that `relation_of` has computed, whoever brings them."""
     vectors, folder = _vectors(plan), spill_folder()
-    bounded = summing.Bounded(*_bounds(plan, vectors), salt)
+    bounded = summing.Bounded(*_bounds(plan, vectors), salt, plan.measured_totals if vectors is None else ())
     if vectors is None:
         summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
-        return _as_exact(summed, plan)
+        exact_table = _as_exact(summed.keys, summed.sums, plan, sum_names(plan), summed.drawn)
+        return _with_totals(exact_table, plan.measured_totals, summed.totals)
     found = vector_sums.sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
-    return _as_profiles(found, plan) if plan.profiles else _with_totals(found, plan, vectors)
+    if plan.profiles:
+        return _as_profiles(found, plan)
+    names = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]
+    return _with_totals(_as_exact(found.keys, found.sums, plan, names, {}), vectors.vectors, found.totals)
 
 
 def bounded(plan: Plan, salt: str) -> summing.Bounded | None:
     """Return the bounds of a plan where kept rows alone are added up; None where rows that are not kept count too."""
     vectors = _vectors(plan)
-    return summing.Bounded(*_bounds(plan, vectors), salt) if vectors is None else None
+    return summing.Bounded(*_bounds(plan, vectors), salt) if vectors is None and not plan.measured_totals else None
 
 
 def batch_rows(most: int, width: int, memory: int) -> int:
@@ -134,8 +139,8 @@ def _fits(plan: Plan) -> bool:
     """Whether the loops can compute the plan's vectors, if it has any."""
     vectors = _vectors(plan)
     if vectors is None:
-        return True
-    if any(profile.norm == "largest" for profile in plan.profiles) or (plan.quantiles and vectors.task != "dropped"):
+        return all(map(summing.counts_rows, plan.measured_totals))
+    if any(profile.norm == "largest" for profile in plan.profiles) or plan.quantiles:
         return False
     heights = _heights(plan)
     return all(vector_sums.fits(each, heights[each.column or 0] if heights else 0) for each in vectors.vectors)
@@ -145,18 +150,18 @@ def _bounds(plan: Plan, vectors: vector_sums.Asked | None) -> tuple[int, int]:
     """Return how many rows in a group, and how many groups, a unit may have; a profile is of all of a unit's rows."""
     if plan.profiles:
         return UNBOUNDED, UNBOUNDED
-    needs_rows = plan.needs_rows or any(vector.kind != "units" for vector in (vectors.vectors if vectors else ()))
+    measured = plan.measured_totals if vectors is None else vectors.vectors
+    needs_rows = plan.needs_rows or any(vector.kind != "units" for vector in measured)
     return plan.rows_per_unit if needs_rows else UNBOUNDED, plan.groups_per_unit
 
 
 def _vectors(plan: Plan) -> vector_sums.Asked | None:
-    """Return what is computed of each unit's vectors, or None where only kept rows are added up."""
+    """Return what is computed of each unit's vectors, or None if kept rows are added up as they are."""
     if plan.profiles:
         norms = tuple(1 if profile.norm == 1 else 2 for profile in plan.profiles)
         return vector_sums.Asked("profiled", tuple(profile.vector for profile in plan.profiles), norms, ())
     if plan.scaling is None:
-        each = plan.measured_totals
-        return vector_sums.Asked("dropped", each, (1,) * len(each), ()) if each else None
+        return None
     vectors = plan.scaling.vectors
     return vector_sums.Asked("scaled", vectors, (plan.scaling.norm,) * len(vectors), plan.scaling.together)
 
@@ -166,30 +171,33 @@ def _as_profiles(found: vector_sums.VectorSums, plan: Plan) -> ExactTable:
     return ExactTable(plan.public_keys or (), exact_people)
 
 
-def _with_totals(found: vector_sums.VectorSums, plan: Plan, vectors: vector_sums.Asked) -> ExactTable:
-    scaled = [UNITS, *(scaled_name(index) for index in range(len(vectors.vectors)))]
-    exact_table = _as_exact(found, plan, scaled if vectors.task == "scaled" else None)
+def _with_totals(exact_table: ExactTable, vectors: Sequence[Vector], totals: Sequence[Sequence[int]]) -> ExactTable:
     exact_totals: dict[str, int] = {}
-    for index, (vector, (kept, cut)) in enumerate(zip(vectors.vectors, found.totals, strict=True)):
+    for index, (vector, (kept, cut)) in enumerate(zip(vectors, totals, strict=True)):
         if vector.totals is not None:
             exact_totals |= {kept_name(index): kept, cut_name(index): cut}
     return replace(exact_table, totals=exact_totals)
 
 
 def _as_exact(
-    summed: summing.Summed | vector_sums.VectorSums, plan: Plan, names: Sequence[str] | None = None
+    found: Sequence[tuple[Any, ...]] | None,
+    sums: Sequence[NDArray[Any]],
+    plan: Plan,
+    names: Sequence[str],
+    drawn: Mapping[int, summing.Drawn],
 ) -> ExactTable:
-    exact_sums = dict(zip(names or sum_names(plan), summed.sums, strict=True))
-    if summed.keys is None:
-        listed = plan.public_keys or ((),)
+    """Return sums of found keys, or of the public list, as an exact table."""
+    exact_sums = dict(zip(names, sums, strict=True))
+    if found is None:
+        listed = ((),) if plan.public_keys is None else plan.public_keys
         made = {} if plan.sums_nothing else {name: each.tolist() for name, each in exact_sums.items()}
-        return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in summed.drawn.items()})
+        return ExactTable(listed, made, {at: grouped(*each, groups=len(listed)) for at, each in drawn.items()})
     kept = exact_sums[UNITS] > 0  # a group without kept rows does not exist, as in SQL
     keys: Sequence[tuple[Scalar, ...]] = [
-        tuple(to_scalar(part) for part in key) for key, some in zip(summed.keys, kept.tolist(), strict=True) if some
+        tuple(to_scalar(part) for part in key) for key, some in zip(found, kept.tolist(), strict=True) if some
     ]
     place_of = np.cumsum(kept) - 1
-    exact_values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in summed.drawn.items()}
+    exact_values = {at: grouped(place_of[codes], each, groups=len(keys)) for at, (codes, each) in drawn.items()}
     return ExactTable(keys, {name: each[kept].tolist() for name, each in exact_sums.items()}, exact_values)
 
 

@@ -14,10 +14,9 @@ The second section is for the row path, where each row is its own unit: one pass
 from math import floor
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from tacit.engine.kernel.coding_loops import mix
+from tacit.engine.kernel.coding_loops import loop, mix, part_of_loops
 
 NULL_WORD = np.uint32(0xFFFFFFFF)
 # Up to this many kept groups are found in one pass, without sorting all groups.
@@ -33,6 +32,7 @@ class Rule(NamedTuple):
     rows_most: Any
     groups_most: Any
     drawn: Any  # (word,) int64: which words of a row are handed on for quantiles, row by row
+    tails: Any  # (total, 2) int64: how much of kept and cut rows together one unit adds to a total, and its shift
 
 
 class Out(NamedTuple):
@@ -41,9 +41,10 @@ class Out(NamedTuple):
     sums: Any  # (key, sum) int64: rows, units, and counted and total of each value
     kept: Any  # (row, 1 + word) uint32: the key and the drawn words of each kept row, where any are drawn
     count: Any  # (1,) int64: how many rows `kept` has
+    totals: Any  # (total, 2) int64: how many rows were kept and cut
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: Any, rows: Any) -> None:
     """Write rows sorted by the top bits of their units' hashes; `starts` gets where each part begins, and the end.
 
@@ -56,7 +57,8 @@ def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: 
             at[np.int64(hashes[row] >> shift) + 1] += 1
     for part in range(1 << bits):
         at[part + 1] += at[part]
-    starts[:] = at
+    for part in range(len(at)):  # numba takes a second to compile `starts[:] = at`
+        starts[part] = at[part]
     first = rows.shape[1] - values.shape[0]
     for row in range(len(hashes)):
         if keys[row] < 0:
@@ -73,29 +75,22 @@ def scatter(hashes: Any, codes: Any, keys: Any, values: Any, bits: Any, starts: 
             rows[place, first + column] = values[column, row]
 
 
-@numba.njit(cache=True, nogil=True)
-def sum_rows(rows: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
+@loop
+def sum_rows(rows: Any, starts: Any, skip: Any, bits: Any, rule: Rule, out: Out) -> None:
     """Bound whole units, add them up by key, and hand on the words that quantiles are drawn from.
 
-    The rows are first split by the `bits` of their units' hashes after the top `skip`, so that a part stays in cache.
+    Part p is rows[starts[p] : starts[p + 1]]. Each is first split by the `bits` of its units' hashes after the top
+    `skip`, so that what is added up at once stays in cache.
     """
-    parted, starts = split(rows, skip, bits)
-    for part in range(1 << bits):
-        some = parted[starts[part] : starts[part + 1]]
-        if len(some):
-            _sum_part(some, rule, out)
-
-
-@numba.njit(cache=True, nogil=True)
-def sum_parts(rows: Any, starts: Any, rule: Rule, out: Out) -> None:
-    """Do the same for a few rows that `scatter` has sorted: all parts of them, one after the other."""
     for part in range(len(starts) - 1):
-        some = rows[starts[part] : starts[part + 1]]
-        if len(some):
-            _sum_part(some, rule, out)
+        parted, ends = split(rows[starts[part] : starts[part + 1]], skip, bits)
+        for piece in range(1 << bits):
+            some = parted[ends[piece] : ends[piece + 1]]
+            if len(some):
+                _sum_part(some, rule, out)
 
 
-@numba.njit
+@part_of_loops
 def split(rows: Any, skip: Any, bits: Any) -> Any:
     """Return the rows sorted by some bits of their units' hashes, and where each part begins, with the end."""
     at = np.zeros((1 << bits) + 1, np.int64)
@@ -118,27 +113,67 @@ def split(rows: Any, skip: Any, bits: Any) -> Any:
     return parted, starts
 
 
-@numba.njit
+@part_of_loops
 def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
     """Bound and add up each unit of a part."""
     places, ends, units = by_unit(rows, rule.first)
     orders = np.empty(len(rows), np.uint64)
-    spare = np.empty(len(rows), np.int32)
+    spare = np.empty(len(rows), np.uint32)
     best = np.empty(rule.groups_most if rule.groups_most <= FEW else 0, np.uint64)
-    begin = 0
+    begin = np.int64(0)
     for unit in range(units):
-        end = ends[unit]
-        if end - begin == 1:
-            key = np.int64(rows[places[begin], 2])
-            out.sums[key, 0] += 1
+        end, at, groups, kept = np.int64(ends[unit]), begin, 0, np.int64(0)
+        stop = end
+        if end - begin > 1:
+            stop = begin + _put_groups_in_order(
+                rows, rule.key_hash, rule.key_rank, places[begin:end], orders, spare, best
+            )
+        while at < stop and groups < rule.groups_most:
+            key, first = rows[places[at], 2], at
+            at += 1
+            while at < stop and rows[places[at], 2] == key:
+                at += 1
+            most = min(at - first, rule.rows_most)
+            if at - first > most:
+                put_first_rows_first(rows, rule.first, rule.key_hash, rule.rows_most, places[first:at], orders)
+            out.sums[key, 0] += most
             out.sums[key, 1] += 1
-            _add_row(rows, rule, places[begin], 1, out.sums[key], out)
-        else:
-            _sum_unit(rows, rule, places[begin:end], orders, spare, best, out)
+            # no view of an array and no tuple of arrays: for each group they would take longer than its sums
+            _add_rows(rows, rule.first, places, first, most, key, out.sums)
+            if len(rule.drawn):
+                _hand_on(rows, rule.drawn, places[first : first + most], out.kept, out.count)
+            groups += 1
+            kept += most
+        for total in range(len(rule.tails)):
+            left = min(kept, rule.tails[total, 0])
+            cut = min(end - begin - kept, rule.tails[total, 0] - left)
+            out.totals[total, 0] += left >> rule.tails[total, 1]
+            out.totals[total, 1] += cut >> rule.tails[total, 1]
         begin = end
 
 
-@numba.njit
+@part_of_loops
+def _add_rows(rows: Any, first: Any, places: Any, begin: Any, count: Any, key: Any, sums: Any) -> None:
+    """Add the values of rows to the sums of their group."""
+    for place in range(begin, begin + count):
+        for column in range(rows.shape[1] - first):
+            value = rows[places[place], first + column]
+            if value != NULL_WORD:
+                sums[key, 2 + 2 * column] += 1
+                sums[key, 3 + 2 * column] += np.int64(value)
+
+
+@part_of_loops
+def _hand_on(rows: Any, drawn: Any, places: Any, kept: Any, count: Any) -> None:
+    """Hand on the words of kept rows that quantiles are drawn from."""
+    for row in places:
+        kept[count[0], 0] = rows[row, 2]
+        for place in range(len(drawn)):
+            kept[count[0], 1 + place] = rows[row, drawn[place]]
+        count[0] += 1
+
+
+@part_of_loops
 def by_unit(rows: Any, first: Any) -> Any:
     """Return the rows' places sorted by unit, where each unit's end, and how many units there are."""
     mask = 15
@@ -146,7 +181,7 @@ def by_unit(rows: Any, first: Any) -> Any:
         mask = 2 * mask + 1
     slots = np.full(mask + 1, -1, np.int32)
     unit_of = np.empty(len(rows), np.int32)
-    one_row = np.empty(len(rows), np.int32)
+    one_row = np.empty(len(rows), np.uint32)
     ends = np.zeros(len(rows) + 1, np.int32)
     units = 0
     for row in range(len(rows)):
@@ -176,47 +211,38 @@ def by_unit(rows: Any, first: Any) -> Any:
     return places, ends, units
 
 
-@numba.njit
-def _sum_unit(rows: Any, rule: Rule, places: Any, orders: Any, spare: Any, best: Any, out: Out) -> None:
-    """Add up those of a unit's groups that come first in the order of (hash, key), each cut to its first rows."""
+@part_of_loops
+def _put_groups_in_order(
+    rows: Any, key_hash: Any, key_rank: Any, places: Any, orders: Any, spare: Any, best: Any
+) -> Any:
+    """Put a unit's rows in the order of their groups, by (hash, key); return how many rows were put in order.
+
+    If there are many, the others are of groups that are not kept.
+    """
     word = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
-    count = len(places)
+    count = np.int64(len(places))
     for place in range(count):
-        orders[place] = mix(word, rule.key_hash[rows[places[place], 2]])
+        orders[place] = mix(word, key_hash[rows[places[place], 2]])
     if len(best) and count > 4 * len(best):  # most groups will not be kept: leave them out before sorting
         held = _first_orders(orders, count, best)
-        last, kept = best[held - 1], 0
+        last, first = best[held - 1], np.int64(0)
         for place in range(count):
             if orders[place] <= last:
-                orders[kept] = orders[place]
-                places[kept] = places[place]
-                kept += 1
-        count = kept
+                orders[first] = orders[place]
+                places[first] = places[place]
+                first += 1
+        count = first
         if not _by_order(rows, places, orders, spare, best[:held], count):
-            _sort(rows, rule, places, orders, count)
+            _sort(rows, key_rank, places, orders, count)
     else:
-        _sort(rows, rule, places, orders, count)
-    begin, groups = 0, 0
-    while begin < count and groups < rule.groups_most:
-        key = np.int64(rows[places[begin], 2])
-        end = begin + 1
-        while end < count and rows[places[end], 2] == key:
-            end += 1
-        out.sums[key, 0] += min(end - begin, rule.rows_most)
-        out.sums[key, 1] += 1
-        if end - begin > rule.rows_most:
-            add_first_rows(rows, rule, places[begin:end], orders, out.sums[key], out)
-        else:
-            for place in range(begin, end):
-                _add_row(rows, rule, places[place], 1, out.sums[key], out)
-        groups += 1
-        begin = end
+        _sort(rows, key_rank, places, orders, count)
+    return count
 
 
-@numba.njit
+@part_of_loops
 def _first_orders(orders: Any, count: Any, best: Any) -> Any:
     """Put the smallest distinct orders into `best`, rising, and return how many: as many as it holds, or all."""
-    held = 0
+    held: Any = np.int64(0)
     for place in range(count):
         order = orders[place]
         if held == len(best) and order >= best[held - 1]:
@@ -233,7 +259,7 @@ def _first_orders(orders: Any, count: Any, best: Any) -> Any:
     return held
 
 
-@numba.njit
+@part_of_loops
 def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count: Any) -> Any:
     """Put rows in the order of their groups by counting; return whether it was done: not where two groups tie.
 
@@ -268,8 +294,8 @@ def _by_order(rows: Any, places: Any, orders: Any, spare: Any, best: Any, count:
     return True
 
 
-@numba.njit
-def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
+@part_of_loops
+def _sort(rows: Any, rank: Any, places: Any, orders: Any, count: Any) -> None:
     """Sort by (order, rank of the key), by insertion at ever smaller gaps."""
     gap = 1
     while gap < count // 9:
@@ -279,9 +305,7 @@ def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
             order, row, at = orders[start], places[start], start
             while at >= gap and (
                 orders[at - gap] > order
-                or (
-                    orders[at - gap] == order and rule.key_rank[rows[places[at - gap], 2]] > rule.key_rank[rows[row, 2]]
-                )
+                or (orders[at - gap] == order and rank[rows[places[at - gap], 2]] > rank[rows[row, 2]])
             ):
                 orders[at] = orders[at - gap]
                 places[at] = places[at - gap]
@@ -291,39 +315,38 @@ def _sort(rows: Any, rule: Rule, places: Any, orders: Any, count: Any) -> None:
         gap //= 3
 
 
-@numba.njit
-def add_first_rows(rows: Any, rule: Rule, places: Any, orders: Any, sums: Any, out: Out) -> None:
-    """Add those of a group's rows that come first in the order of (hash, values); `orders` is only room to work in."""
+@part_of_loops
+def put_first_rows_first(rows: Any, first: Any, key_hash: Any, most: Any, places: Any, orders: Any) -> None:
+    """Put those of a group's rows first that come first in the order of (hash, values).
+
+    `orders` is only room to work in.
+    """
     for place in range(len(places)):
-        orders[place] = _row_hash(rows, rule, places[place])
-    last = smallest(orders, 0, len(places), rule.rows_most)
-    tied = rule.rows_most
+        orders[place] = _row_hash(rows, first, key_hash, np.int64(places[place]))
+    last = smallest(orders, len(places), most)
+    done = np.int64(0)
     for place in range(len(places)):
-        if _row_hash(rows, rule, places[place]) < last:
-            _add_row(rows, rule, places[place], 1, sums, out)
-            tied -= 1
-    done = np.int64(-1)
-    while tied > 0:  # nearly always once: rows that tie are identical
-        best, times = np.int64(-1), 0
-        for place in range(len(places)):
+        if _row_hash(rows, first, key_hash, np.int64(places[place])) < last:
+            places[done], places[place] = places[place], places[done]
+            done += 1
+    while done < most:  # nearly always once: rows that tie are identical
+        best = np.int64(-1)
+        for place in range(done, len(places)):
             row = np.int64(places[place])
-            if _row_hash(rows, rule, row) != last or (done >= 0 and _compare(rows, rule, row, done) <= 0):
-                continue
-            order = -1 if best < 0 else _compare(rows, rule, row, best)
-            if order < 0:
-                best, times = row, 1
-            elif order == 0:
-                times += 1
-        _add_row(rows, rule, best, min(times, tied), sums, out)
-        tied -= times
-        done = best
+            if _row_hash(rows, first, key_hash, row) == last and (best < 0 or _compare(rows, first, row, best) < 0):
+                best = row
+        for place in range(done, len(places)):
+            row = np.int64(places[place])
+            if done < most and _row_hash(rows, first, key_hash, row) == last and _compare(rows, first, row, best) == 0:
+                places[done], places[place] = places[place], places[done]
+                done += 1
 
 
-@numba.njit
-def smallest(words: Any, low: Any, high: Any, count: Any) -> Any:
-    """Return the count-th smallest of words[low:high], which are put in another order."""
-    wanted = low + count - 1
-    high -= 1
+@part_of_loops
+def smallest(words: Any, end: Any, count: Any) -> Any:
+    """Return the count-th smallest of the words before `end`, which are put in another order."""
+    wanted = count - 1
+    low, high = np.int64(0), end - 1
     while low < high:
         pivot = words[(low + high) // 2]
         left, right = low, high
@@ -345,44 +368,21 @@ def smallest(words: Any, low: Any, high: Any, count: Any) -> Any:
     return words[wanted]
 
 
-@numba.njit
-def _row_hash(rows: Any, rule: Rule, row: Any) -> Any:
+@part_of_loops
+def _row_hash(rows: Any, first: Any, key_hash: Any, row: Any) -> Any:
     word = np.uint64(rows[row, 0]) | (np.uint64(rows[row, 1]) << np.uint64(32))
-    order = mix(word, rule.key_hash[rows[row, 2]])
-    for column in range(rule.first, rows.shape[1]):
+    order = mix(word, key_hash[rows[row, 2]])
+    for column in range(first, rows.shape[1]):
         order = mix(order, np.uint64(rows[row, column]))
     return order
 
 
-@numba.njit
-def _compare(rows: Any, rule: Rule, one: Any, two: Any) -> Any:
-    for column in range(rule.first, rows.shape[1]):
+@part_of_loops
+def _compare(rows: Any, first: Any, one: Any, two: Any) -> Any:
+    for column in range(first, rows.shape[1]):
         if rows[one, column] != rows[two, column]:
             return -1 if rows[one, column] < rows[two, column] else 1
     return 0
-
-
-@numba.njit
-def _add_row(rows: Any, rule: Rule, row: Any, times: Any, sums: Any, out: Out) -> None:
-    """Add a row's values to the sums of its group."""
-    for column in range(rows.shape[1] - rule.first):
-        value = rows[row, rule.first + column]
-        if value != NULL_WORD:
-            sums[2 + 2 * column] += times
-            sums[3 + 2 * column] += np.int64(value) * times
-    hand_on(rows, rule, row, times, out)
-
-
-@numba.njit
-def hand_on(rows: Any, rule: Rule, row: Any, times: Any, out: Out) -> None:
-    """Hand on the words that quantiles are drawn from, where any are."""
-    if len(rule.drawn):
-        for _ in range(times):
-            kept = out.kept[out.count[0]]
-            kept[0] = rows[row, 2]
-            for place in range(len(rule.drawn)):
-                kept[1 + place] = rows[row, rule.drawn[place]]
-            out.count[0] += 1
 
 
 # --- rows that are units: no bounding ---
@@ -413,14 +413,14 @@ class Grid(NamedTuple):
     keeps_ends: Any
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def count_rows(groups: Groups, sums: Any) -> None:
     """Count each group's rows."""
     for row in range(len(groups.keys)):
         sums[groups.start_of[np.uint64(groups.keys[row] - groups.base)]] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at: Any, sums: Any) -> None:
     """Put floats on their grid and add them up, from `at` on; with the first value rows are counted too.
 
@@ -445,7 +445,7 @@ def add_floats(groups: Groups, cells: Any, valid: Any, skip: Any, grid: Grid, at
             sums[start + at] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def add_words(groups: Groups, words: Any, at: Any, sums: Any) -> None:
     """Add up values that are already steps, NULL_WORD for no value; with the first value rows are counted too."""
     for row in range(len(groups.keys)):

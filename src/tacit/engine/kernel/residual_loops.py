@@ -7,32 +7,33 @@ runs over a short piece of rows that stays in cache. Importing numba takes a whi
 from math import sqrt
 from typing import Any
 
-import numba
 import numpy as np
 
+from tacit.engine.kernel.coding_loops import loop
 
-@numba.njit(cache=True, nogil=True)
+
+@loop
 def add_scores(cells: Any, table: Any, scores: Any) -> None:
     """Add a column's table entries to the scores of one class."""
     for row in range(len(cells)):
         scores[row] += table[cells[row]]
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def classify(cells: Any, class_of: Any, observed: Any) -> None:
     """Write the class of each row's cell, -1 where there is none."""
     for row in range(len(cells)):
         observed[row] = class_of[cells[row]]
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def share_of_range(steps: Any, height: Any, unit: Any, observed: Any) -> None:
     """Write each row's number as a part of its range, -1 where there is none."""
     for row in range(len(steps)):
         observed[row] = np.int64(steps[row]) * unit // height if steps[row] >= 0 else -1
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def looked_up(scores: Any, table: Any, first: Any, shift: Any) -> None:
     """Replace scores by what a link's table says of them."""
     last = len(table) - 1
@@ -40,14 +41,14 @@ def looked_up(scores: Any, table: Any, first: Any, shift: Any) -> None:
         scores[row] = table[min(max((scores[row] - first) >> shift, 0), last)]
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def shifted(scores: Any, shift: Any) -> None:
     """Replace scores by themselves in finer steps: the identity."""
     for row in range(len(scores)):
         scores[row] <<= shift
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def number_residuals(expected: Any, observed: Any, clip: Any) -> None:
     """Replace what is expected by what is observed less it, clipped; 0 where nothing is observed."""
     for row in range(len(expected)):
@@ -55,7 +56,7 @@ def number_residuals(expected: Any, observed: Any, clip: Any) -> None:
         expected[row] = min(max(observed[row] - expected[row], -clip), clip) if known else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def class_residuals(expected: Any, observed: Any, unit: Any, clip: Any) -> None:
     """The same for one of two classes, which is observed as 0 or `unit`."""
     for row in range(len(expected)):
@@ -64,7 +65,7 @@ def class_residuals(expected: Any, observed: Any, unit: Any, clip: Any) -> None:
         expected[row] = min(max(is_one - expected[row], -clip), clip) if known else 0
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def softmax_residuals(scores: Any, observed: Any, table: Any, place: Any, unit: Any, clip: Any) -> None:
     """Replace the scores of all classes by residuals whose vector is no longer than `clip`.
 
@@ -102,7 +103,7 @@ def softmax_residuals(scores: Any, observed: Any, table: Any, place: Any, unit: 
                 scores[each, row] = short if found > 0 else -short
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def divide(residuals: Any, rows_of_unit: Any) -> None:
     """Divide numbers by the rows of their rows' units, towards zero."""
     for row in range(len(residuals)):
@@ -111,7 +112,7 @@ def divide(residuals: Any, rows_of_unit: Any) -> None:
         residuals[row] = part if found > 0 else -part
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def add_by_bin(cells: Any, numbers: Any, sums: Any) -> None:
     """Add numbers up by bin: (2, bins), one line for rows of even and one for rows of odd place, which add apart."""
     pairs = len(cells) // 2

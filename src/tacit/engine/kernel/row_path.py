@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.engine.fixed_point import FloatGrid, float_grid
 from tacit.engine.kernel.coding import SPAN_MOST, as_input, cells_of
 from tacit.engine.kernel.kernel_path import as_word, batch_rows
-from tacit.engine.kernel.summing import NULL_WORD, ROWS_AT_ONCE
+from tacit.engine.kernel.summing import NULL_WORD, ROWS_AT_ONCE, take_beside
 from tacit.engine.prepared import Readable
 from tacit.exact import ROWS, UNITS, ExactTable, counted_name, key_name, total_name, value_name
 from tacit.plan import Plan
@@ -76,13 +76,17 @@ def exact_sums(plan: Plan, source: Source, asked: Readable, *, memory: int) -> E
     exact_total: NDArray[Any] = np.zeros((len(listed) + 1) * width, dtype=np.int64)
     # the sums, and the number of rows, since `exact_total` was last updated
     exact_batches, added = np.zeros_like(exact_total), 0
+
+    def add(batch: pa.RecordBatch) -> None:
+        nonlocal exact_total, added
+        if added + len(batch) > ROWS_AT_ONCE:
+            exact_total, added = exact_total.astype(object) + exact_batches, 0
+            exact_batches[:] = 0
+        added += len(batch)
+        _add(batch, form, exact_batches)
+
     with source.stream(asked.relation, batch_rows(BATCH_ROWS, 8 * width, memory), asked.sql) as batches:
-        for batch in batches:
-            if added + len(batch) > ROWS_AT_ONCE:
-                exact_total, added = exact_total.astype(object) + exact_batches, 0
-                exact_batches[:] = 0
-            added += len(batch)
-            _add(batch, form, exact_batches)
+        take_beside(batches, add)
     exact_columns = (exact_total + exact_batches).reshape(-1, width)[:-1].T
     exact_rows = exact_columns[0]
     exact_found = {ROWS: exact_rows, UNITS: exact_rows}

@@ -3,8 +3,11 @@
 The integers are those of docs/proofs/scaling.md.
 Whole numbers of 64 bits only. What would not fit is cut to CELL_MOST before it is multiplied; a unit with more than
 CELLS_AT_ONCE cells ends the loops, and another path takes over. No row is sorted: a table with one word for each key
-says which cell of the unit at hand a row belongs to, so the time is linear in the rows, whoever has them. Where bounds
-are given too, rows and groups are dropped first, by the rule of `loops`.
+says which cell of the unit at hand a row belongs to, so the time is linear in the rows, whoever has them. If bounds are
+given too, rows and groups are dropped first, by the rule of `loops`.
+
+A function is given the arrays that it uses, and no more: numba takes as long to compile the passing of an array as a
+line of arithmetic.
 
 A cell is a column of words: its rows, its key, and counted and total of each limb, as in the sums of `loops`. The cells
 of some units are gathered first, and then computed together, word by word.
@@ -13,17 +16,16 @@ of some units are gathered first, and then computed together, word by word.
 from math import sqrt
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
-from tacit.engine.kernel.coding_loops import mix
-from tacit.engine.kernel.loops import NULL_WORD, Rule, add_first_rows, by_unit, hand_on, smallest, split
+from tacit.engine.kernel.coding_loops import loop, mix, part_of_loops
+from tacit.engine.kernel.loops import NULL_WORD, Rule, by_unit, put_first_rows_first, smallest, split
 
 # As in tacit.plan: the loops are compiled with what they name.
 WEIGHT_BITS = 24
 ONE = 1 << WEIGHT_BITS
 CELL_MOST = 1 << 38
-BINS = 64
+BINS = 128
 # Squares have at most 40 binary digits, so that those of this many cells add up within 64 bits.
 CELLS_AT_ONCE = 1 << 22
 ROOT_BITS = 20
@@ -33,120 +35,108 @@ LIMB_BITS = 31
 LIMB = (1 << LIMB_BITS) - 1
 
 # What a vector has for each cell. CENTRED is of values of one limb, WIDE of two.
-ROWS, UNITS, COUNTED, MISSING, CENTRED, WIDE = 0, 1, 2, 3, 4, 5
+ROWS, UNITS, COUNTED, CENTRED, WIDE = 0, 1, 2, 3, 4
 # How kept and cut are added up.
 NO_TOTALS, ABSOLUTE, SIGNED = 0, 1, 2
-# What becomes of a unit: it is added after scaling; as it is, with totals of what was dropped; or it is put into bins.
-SCALED, DROPPED, PROFILED = 0, 1, 2
-
-
-class Vectors(NamedTuple):
-    """What is computed of each unit; one number for each vector, as in `tacit.plan.Vector`."""
-
-    task: Any  # SCALED, DROPPED or PROFILED
-    kind: Any
-    at: Any  # the word of a cell that counts the rows where the vector's column is not NULL
-    centre: Any  # (vector, 2): the centre's high and low limb; for CENTRED, all of it is the low one
-    shift: Any
-    norm: Any
-    cap: Any
-    joint: Any  # the first of the vectors that have one weight; if PROFILED, that have the same numbers
-    totals: Any
-    tail: Any  # in fine steps
-    tail_shift: Any
+# What becomes of a unit: it is added after scaling, or it is put into bins.
+SCALED, PROFILED = 0, 1
+# The lines of an array with a column for each vector, as in `tacit.plan.Vector`. AT is the word of a cell that counts
+# the rows where the vector's column is not NULL. HIGH and LOW are the limbs of the centre; for CENTRED, all of it is
+# LOW. JOINT is the first of the vectors that have one weight; if PROFILED, that have the same numbers. TAIL is in fine
+# steps.
+KIND, AT, HIGH, LOW, SHIFT, NORM, CAP, JOINT, TOTALS, TAIL, TAIL_SHIFT = range(11)
 
 
 class Result(NamedTuple):
     """The output of the loops."""
 
-    sums: Any  # (key, sum) int64: units and each vector if SCALED; if DROPPED, the sums of `loops`
-    kept: Any  # the words of kept rows that quantiles are drawn from, as in `loops`
-    count: Any
+    sums: Any  # (key, sum) int64, if SCALED: units and each vector
     totals: Any  # (vector, 2) int64: kept and cut
     people: Any  # (vector, bin) int64, if PROFILED
 
 
 class Room(NamedTuple):
-    """Where units are worked on."""
+    """Where the cells of units are gathered."""
 
     cell_of: Any  # (key,) int64: the last cell of each key, counted from the first cell there ever was
     base: Any  # (1,) int64: the first cell of this batch, counted so
     cells: Any  # (word, cell) int64
     ends: Any  # (unit,) int64: where each unit's cells end
-    is_cut: Any  # (unit,) bool: whether any of its rows were dropped
-    before: Any  # (vector, unit) int64: the total of all cells of such a unit
-    fine: Any  # (vector, cell) int64
-    weight: Any  # (vector, unit) int64
+    before: Any  # (1 + vector, unit) int64: whether any rows of a unit were dropped; the total of all cells it had
     orders: Any  # (row,) uint64
-    spare: Any  # (row,) int32
-    is_kept: Any  # (cell,) bool
+    spare: Any  # (row,) uint32
     starts: Any  # (cell + 1,) int64
 
 
-@numba.njit(cache=True, nogil=True)
+@loop
 def sum_vectors(
-    rows: Any, skip: Any, bits: Any, rule: Rule, vectors: Vectors, cell_of: Any, base: Any, out: Result
+    rows: Any, skip: Any, bits: Any, rule: Rule, task: Any, vectors: Any, cell_of: Any, base: Any, out: Result
 ) -> Any:
-    """Add up whole units; return whether it was done: not where a unit has too many cells.
+    """Add up whole units; return whether it was done: not if a unit has too many cells.
 
     `cell_of` and `base` are kept from call to call; they begin as -1 for each key, and 0.
     """
     parted, starts = split(rows, skip, bits)
-    most = 1
+    most = np.int64(1)
     for part in range(1 << bits):
         most = max(most, starts[part + 1] - starts[part])
-    cells = min(most, len(cell_of), CELLS_AT_ONCE)  # of one unit
+    cells: Any = min(most, len(cell_of), CELLS_AT_ONCE)  # of one unit
     drops = rule.rows_most < most or rule.groups_most < cells
-    count = len(vectors.kind)
+    count = vectors.shape[1]
     room = Room(
         cell_of,
         base,
         np.empty((2 + 2 * (rows.shape[1] - rule.first), BATCH_CELLS + cells), np.int64),
         np.empty(BATCH_CELLS, np.int64),
-        np.zeros(BATCH_CELLS, np.bool_),
-        np.empty((count, BATCH_CELLS), np.int64),
-        np.empty((count, BATCH_CELLS + cells), np.int64),
-        np.empty((count, BATCH_CELLS), np.int64),
+        np.empty((1 + count, BATCH_CELLS), np.int64),
         np.empty(most if drops else 0, np.uint64),
-        np.empty(most if drops else 0, np.int32),
-        np.empty(cells if drops else 0, np.bool_),
+        np.empty(most if drops else 0, np.uint32),
         np.empty(cells + 1 if drops else 0, np.int64),
     )
+    fine, weight = np.empty((count, BATCH_CELLS + cells), np.int64), np.empty((count, BATCH_CELLS), np.int64)
     for part in range(1 << bits):
         some = parted[starts[part] : starts[part + 1]]
         places, ends, units = by_unit(some, rule.first)
-        unit = 0
+        unit = np.int64(0)
         while unit < units:
             begin = unit
-            unit = _gather(some, rule, places, ends, unit, units, vectors, room, out)
+            unit = _gather(some, rule, places, ends, unit, units, vectors, fine, room)
             if unit < 0:
                 return False
-            _add_units(vectors, room, unit - begin, out)
+            for vector in range(count):
+                if task == SCALED or vectors[JOINT, vector] == vector:
+                    _fill(vectors, vector, room.cells, fine[vector], np.int64(0), room.ends[unit - begin - 1])
+            if task == SCALED:
+                _scale_units(vectors, fine, room.ends, unit - begin, room.before, weight, out.totals)
+                _add_cells(room.cells, fine, room.ends[unit - begin - 1], out.sums)
+            else:
+                _put_into_bins(vectors, fine, room.ends, unit - begin, out.people)
     return True
 
 
 # --- cells ---
 
 
-@numba.njit
+@part_of_loops
 def _gather(
-    rows: Any, rule: Rule, places: Any, ends: Any, unit: Any, units: Any, vectors: Vectors, room: Room, out: Result
+    rows: Any, rule: Rule, places: Any, ends: Any, unit: Any, units: Any, vectors: Any, fine: Any, room: Room
 ) -> Any:
     """Add up the rows of units by key, from `unit` on, until the batch is full; return the next unit.
 
     Return -1 if a unit has too many cells.
     """
     base, cells, first = room.base[0], room.cells, rule.first
-    count, held, begin = 0, 0, 0 if unit == 0 else ends[unit - 1]
+    count, held = np.int64(0), np.int64(0)
+    begin = np.int64(0 if unit == 0 else ends[unit - 1])
     while unit < units and count < BATCH_CELLS:
-        start, end = count, ends[unit]
+        start, end = count, np.int64(ends[unit])
         for place in range(begin, end):
             row = places[place]
             key = np.int64(rows[row, 2])
             cell = room.cell_of[key] - base
             if cell < start:
                 if count - start == CELLS_AT_ONCE:
-                    return -1
+                    return np.int64(-1)
                 cell = count
                 count += 1
                 room.cell_of[key] = base + cell
@@ -154,23 +144,15 @@ def _gather(
                 cells[1, cell] = key
                 for word in range(2, len(cells)):
                     cells[word, cell] = 0
-            cells[0, cell] += 1
-            for column in range(rows.shape[1] - first):
-                value = rows[row, first + column]
-                if value != NULL_WORD:
-                    cells[2 + 2 * column, cell] += 1
-                    cells[3 + 2 * column, cell] += np.int64(value)
-        room.is_cut[held] = _exceeds(rule, cells, start, count, end - begin)
-        if room.is_cut[held]:
-            for vector in range(len(vectors.kind)):
-                _fill(vectors, vector, room, start, count)
-                room.before[vector, held] = _total(room.fine[vector], start, count, vectors.totals[vector])
-            left = _drop(rows, rule, places[begin:end], room, base, start, count, out)
+            _add_to_cell(rows, row, first, cells, cell)
+        room.before[0, held] = _exceeds(rule, cells, start, count, end - begin)
+        if room.before[0, held]:
+            for vector in range(vectors.shape[1]):
+                _fill(vectors, vector, cells, fine[vector], start, count)
+                room.before[1 + vector, held] = _total(fine[vector], start, count, vectors[TOTALS, vector])
+            left = _drop(rows, rule, places[begin:end], room, base, start, count)
             base += count - left  # the cells of this unit are not the next one's
             count = left
-        elif len(rule.drawn):
-            for place in range(begin, end):
-                hand_on(rows, rule, places[place], 1, out)
         room.ends[held] = count
         held += 1
         unit += 1
@@ -179,7 +161,17 @@ def _gather(
     return unit
 
 
-@numba.njit
+@part_of_loops
+def _add_to_cell(rows: Any, row: Any, first: Any, cells: Any, cell: Any) -> None:
+    cells[0, cell] += 1
+    for column in range(rows.shape[1] - first):
+        value = rows[row, first + column]
+        if value != NULL_WORD:
+            cells[2 + 2 * column, cell] += 1
+            cells[3 + 2 * column, cell] += np.int64(value)
+
+
+@part_of_loops
 def _exceeds(rule: Rule, cells: Any, start: Any, end: Any, rows: Any) -> Any:
     """Whether a unit has more groups, or more rows in one, than it may have."""
     if end - start > rule.groups_most:
@@ -191,103 +183,95 @@ def _exceeds(rule: Rule, cells: Any, start: Any, end: Any, rows: Any) -> Any:
     return False
 
 
-@numba.njit
-def _drop(rows: Any, rule: Rule, places: Any, room: Room, base: Any, first: Any, end: Any, out: Result) -> Any:
+@part_of_loops
+def _drop(rows: Any, rule: Rule, places: Any, room: Room, base: Any, first: Any, end: Any) -> Any:
     """Leave in a unit's cells the groups and rows that come first, as `loops` does; return where its cells end."""
-    cells = room.cells
-    _keep_groups(rows, rule, places, room, first, end)
-    room.starts[0] = 0
+    cells, starts = room.cells, room.starts
+    unit = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
+    last, tied_rank = _last_group(rule, unit, cells[1, first:end], room.orders)
+    starts[0] = 0
     for cell in range(first, end):
-        room.starts[cell - first + 1] = room.starts[cell - first] + cells[0, cell]
+        starts[cell - first + 1] = starts[cell - first] + cells[0, cell]
     for place in range(len(places)):  # cell after cell; starts become where the cells end
         cell = room.cell_of[np.int64(rows[places[place], 2])] - base - first
-        room.spare[room.starts[cell]] = places[place]
-        room.starts[cell] += 1
+        room.spare[starts[cell]] = places[place]
+        starts[cell] += 1
     left, begin = first, np.int64(0)
     for cell in range(first, end):
-        stop = room.starts[cell - first]
-        if room.is_kept[cell - first]:
+        stop, key = starts[cell - first], cells[1, cell]
+        order = mix(unit, rule.key_hash[key])
+        if order < last or (order == last and rule.key_rank[key] <= tied_rank):
             is_cut = stop - begin > rule.rows_most
-            cells[0, left] = rule.rows_most if is_cut else stop - begin
-            cells[1, left] = cells[1, cell]
-            for word in range(2, len(cells)):
-                cells[word, left] = 0 if is_cut else cells[word, cell]
+            for word in range(len(cells)):
+                cells[word, left] = 0 if is_cut and word != 1 else cells[word, cell]
             if is_cut:
-                add_first_rows(rows, rule, room.spare[begin:stop], room.orders, cells[:, left], out)
-            elif len(rule.drawn):
-                for place in range(begin, stop):
-                    hand_on(rows, rule, room.spare[place], 1, out)
+                put_first_rows_first(
+                    rows, rule.first, rule.key_hash, rule.rows_most, room.spare[begin:stop], room.orders
+                )
+                for place in range(begin, begin + rule.rows_most):
+                    _add_to_cell(rows, room.spare[place], rule.first, cells, left)
             left += 1
         begin = stop
     return left
 
 
-@numba.njit
-def _keep_groups(rows: Any, rule: Rule, places: Any, room: Room, first: Any, end: Any) -> None:
-    """Mark the groups that come first in the order of (hash, key)."""
-    count, keys = end - first, room.cells[1, first:end]
-    if count <= rule.groups_most:
-        room.is_kept[:count] = True
-        return
-    unit = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
-    for cell in range(count):
-        room.orders[cell] = mix(unit, rule.key_hash[keys[cell]])
-    last = smallest(room.orders, 0, count, rule.groups_most)
+@part_of_loops
+def _last_group(rule: Rule, unit: Any, keys: Any, orders: Any) -> Any:
+    """Return the last of a unit's groups that are kept in the order of (hash, rank of the key): its hash and rank.
+
+    Keys with one hash have different ranks.
+    """
+    if len(keys) <= rule.groups_most:
+        return np.uint64(0xFFFFFFFFFFFFFFFF), np.int64(len(rule.key_rank))
+    for cell in range(len(keys)):
+        orders[cell] = mix(unit, rule.key_hash[keys[cell]])
+    last = smallest(orders, len(keys), rule.groups_most)
     tied = rule.groups_most
-    for cell in range(count):
-        room.is_kept[cell] = mix(unit, rule.key_hash[keys[cell]]) < last
-        if room.is_kept[cell]:
+    for cell in range(len(keys)):
+        if mix(unit, rule.key_hash[keys[cell]]) < last:
             tied -= 1
-    while tied > 0:  # nearly always once
+    rank = np.int64(-1)
+    for _ in range(tied):  # nearly always once
         best = np.int64(-1)
-        for cell in range(count):
-            is_tied = not room.is_kept[cell] and mix(unit, rule.key_hash[keys[cell]]) == last
-            if is_tied and (best < 0 or rule.key_rank[keys[cell]] < rule.key_rank[keys[best]]):
-                best = np.int64(cell)
-        room.is_kept[best] = True
-        tied -= 1
+        for cell in range(len(keys)):
+            other = rule.key_rank[keys[cell]]
+            is_tied = other > rank and mix(unit, rule.key_hash[keys[cell]]) == last
+            if is_tied and (best < 0 or other < best):
+                best = other
+        rank = best
+    return last, rank
 
 
 # --- vectors ---
 
 
-@numba.njit
-def _fill(vectors: Vectors, vector: Any, room: Room, begin: Any, end: Any) -> None:
+@part_of_loops
+def _fill(vectors: Any, vector: Any, cells: Any, fine: Any, begin: Any, end: Any) -> None:
     """Compute a vector's numbers in fine steps, towards 0, within CELL_MOST."""
-    kind, at, shift = vectors.kind[vector], vectors.at[vector], vectors.shift[vector]
-    cells, fine = room.cells, room.fine[vector]
-    high, low = vectors.centre[vector, 0], vectors.centre[vector, 1]
-    if kind == WIDE:
-        for cell in range(begin, end):
+    kind, at, shift = vectors[KIND, vector], vectors[AT, vector], vectors[SHIFT, vector]
+    high, low = vectors[HIGH, vector], vectors[LOW, vector]
+    most = CELL_MOST >> max(shift, 0)
+    for cell in range(begin, end):
+        if kind == WIDE:
             counted = cells[at, cell]
             fine[cell] = _fine_of_limbs(
                 cells[at + 1, cell] - high * counted, cells[at + 3, cell] - low * counted, shift
             )
-        return
-    if kind == ROWS:
-        fine[begin:end] = cells[0, begin:end]
-    elif kind == UNITS:
-        fine[begin:end] = 1
-    elif kind == COUNTED:
-        fine[begin:end] = cells[at, begin:end]
-    elif kind == MISSING:
-        for cell in range(begin, end):
-            fine[cell] = cells[0, cell] - cells[at, cell]
-    else:
-        for cell in range(begin, end):
-            fine[cell] = cells[at + 1, cell] - low * cells[at, cell]
-    if shift < 0:
-        for cell in range(begin, end):
-            size = min(abs(fine[cell]) >> -shift, CELL_MOST)
-            fine[cell] = size if fine[cell] >= 0 else -size
-    else:
-        most = CELL_MOST >> shift
-        for cell in range(begin, end):
-            size = abs(fine[cell]) << shift if abs(fine[cell]) <= most else np.int64(CELL_MOST)
-            fine[cell] = size if fine[cell] >= 0 else -size
+            continue
+        if kind == ROWS:
+            steps = cells[0, cell]
+        elif kind == UNITS:
+            steps = np.int64(1)
+        elif kind == COUNTED:
+            steps = cells[at, cell]
+        else:
+            steps = cells[at + 1, cell] - low * cells[at, cell]
+        size = abs(steps) >> -shift if shift < 0 else abs(steps)
+        size = size << max(shift, 0) if size <= most else np.int64(CELL_MOST)
+        fine[cell] = size if steps >= 0 else -size
 
 
-@numba.njit
+@part_of_loops
 def _fine_of_limbs(high: Any, low: Any, shift: Any) -> Any:
     """Return (high · 2^LIMB_BITS + low) in fine steps; what is cut is cut by the high limb first."""
     high += low >> LIMB_BITS
@@ -307,11 +291,11 @@ def _fine_of_limbs(high: Any, low: Any, shift: Any) -> Any:
     return -size if is_negative else size
 
 
-@numba.njit
+@part_of_loops
 def _length(fine: Any, begin: Any, end: Any, norm: Any) -> Any:
     """Return the L1 norm, or a whole number at or just above the L2 norm."""
     if norm == 1:
-        return _total(fine, begin, end, ABSOLUTE)
+        return _total(fine, begin, end, np.int64(ABSOLUTE))
     most = np.int64(0)
     for cell in range(begin, end):
         most = max(most, abs(fine[cell]))
@@ -325,7 +309,7 @@ def _length(fine: Any, begin: Any, end: Any, norm: Any) -> Any:
     return _root_above(squares) << coarse
 
 
-@numba.njit
+@part_of_loops
 def _root_above(square: Any) -> Any:
     """Return the least whole number whose square is at least this one; the float is where the search begins."""
     root = np.int64(sqrt(square))
@@ -336,7 +320,7 @@ def _root_above(square: Any) -> Any:
     return root
 
 
-@numba.njit
+@part_of_loops
 def _total(fine: Any, begin: Any, end: Any, kind: Any) -> Any:
     added = np.int64(0)
     if kind == ABSOLUTE:
@@ -348,114 +332,70 @@ def _total(fine: Any, begin: Any, end: Any, kind: Any) -> Any:
     return added
 
 
-@numba.njit
-def _add_units(vectors: Vectors, room: Room, units: Any, out: Result) -> None:
-    """Compute the vectors of a batch of units, and add them to what they belong to."""
-    count = room.ends[units - 1]
-    for vector in range(len(vectors.kind)):
-        if vectors.task != PROFILED or vectors.joint[vector] == vector:
-            _fill(vectors, vector, room, 0, count)
-    if vectors.task == PROFILED:
-        _put_into_bins(vectors, room, units, out)
-        return
-    if vectors.task == SCALED:
-        _scale_units(vectors, room, units)
-    for vector in range(len(vectors.kind)):
-        if vectors.totals[vector] != NO_TOTALS:
-            _add_totals(vectors, vector, room, units, out.totals[vector])
-    _add_cells(vectors.task, room.cells, room.fine, count, out.sums)
-
-
-@numba.njit
-def _add_cells(task: Any, cells: Any, fine: Any, count: Any, sums: Any) -> None:
+@part_of_loops
+def _add_cells(cells: Any, fine: Any, count: Any, sums: Any) -> None:
     """Add cells to the sums of their keys."""
     for cell in range(count):
         key = cells[1, cell]
-        if task == SCALED:
-            sums[key, 0] += 1
-            for vector in range(len(fine)):
-                sums[key, 1 + vector] += fine[vector, cell]
-        else:
-            sums[key, 0] += cells[0, cell]
-            sums[key, 1] += 1
-            for word in range(2, len(cells)):
-                sums[key, word] += cells[word, cell]
+        sums[key, 0] += 1
+        for vector in range(len(fine)):
+            sums[key, 1 + vector] += fine[vector, cell]
 
 
-@numba.njit
-def _scale_units(vectors: Vectors, room: Room, units: Any) -> None:
-    """Scale units by the largest weights for which none of their vectors is longer than its cap."""
-    room.weight[:, :units] = ONE
-    for vector in range(len(vectors.kind)):
-        weight = room.weight[vectors.joint[vector]]
-        _weigh(room.fine[vector], room.ends, units, vectors.norm[vector], vectors.cap[vector], weight)
-    for vector in range(len(vectors.kind)):
-        if vectors.totals[vector] != NO_TOTALS:
-            _total_before(vectors, vector, room, units)
-        _scale(room.fine[vector], room.ends, units, room.weight[vectors.joint[vector]])
-
-
-@numba.njit
-def _weigh(fine: Any, ends: Any, units: Any, norm: Any, cap: Any, weight: Any) -> None:
-    """Lower the weights of units to the largest for which a vector is no longer than its cap."""
-    begin = np.int64(0)
-    for unit in range(units):
-        length = _length(fine, begin, ends[unit], norm)
-        if length > cap:
-            weight[unit] = min(weight[unit], (cap << WEIGHT_BITS) // length)
-        begin = ends[unit]
-
-
-@numba.njit
-def _scale(fine: Any, ends: Any, units: Any, weight: Any) -> None:
-    begin = np.int64(0)
-    for unit in range(units):
-        share = weight[unit]
-        if share < ONE:
-            for cell in range(begin, ends[unit]):
-                size = abs(fine[cell]) * share >> WEIGHT_BITS
-                fine[cell] = size if fine[cell] >= 0 else -size
-        begin = ends[unit]
-
-
-@numba.njit
-def _total_before(vectors: Vectors, vector: Any, room: Room, units: Any) -> None:
-    """Add up what units have before they are scaled; of those that were cut this is known."""
-    fine, kind, begin = room.fine[vector], vectors.totals[vector], np.int64(0)
-    for unit in range(units):
-        if not room.is_cut[unit]:
-            room.before[vector, unit] = _total(fine, begin, room.ends[unit], kind)
-        begin = room.ends[unit]
-
-
-@numba.njit
-def _add_totals(vectors: Vectors, vector: Any, room: Room, units: Any, totals: Any) -> None:
-    """Add what units have left and what was taken from them, of each unit together never more than the tail."""
-    tail, shift = vectors.tail[vector], vectors.tail_shift[vector]
-    fine, kind, begin = room.fine[vector], vectors.totals[vector], np.int64(0)
-    for unit in range(units):
-        added = _total(fine, begin, room.ends[unit], kind)
-        before = room.before[vector, unit] if vectors.task == SCALED or room.is_cut[unit] else added
-        kept = max(-tail, min(added, tail))
-        rest = tail - abs(kept)
-        # rows that are dropped may have cancelled others: what is added up without signs is still never negative
-        least = 0 if kind == ABSOLUTE else -rest
-        cut = max(least, min(before - added, rest))
-        totals[0] += abs(kept) >> shift if kept >= 0 else -(abs(kept) >> shift)
-        totals[1] += abs(cut) >> shift if cut >= 0 else -(abs(cut) >> shift)
-        begin = room.ends[unit]
-
-
-@numba.njit
-def _put_into_bins(vectors: Vectors, room: Room, units: Any, out: Result) -> None:
-    """Count units in the one bin of each profile that their vector's length is in."""
-    for vector in range(len(vectors.kind)):
-        fine, norm, begin = room.fine[vectors.joint[vector]], vectors.norm[vector], np.int64(0)
+@part_of_loops
+def _scale_units(vectors: Any, fine: Any, ends: Any, units: Any, before: Any, weight: Any, totals: Any) -> None:
+    """Scale units by the largest weights for which none of their vectors is longer than its cap; add up totals."""
+    for vector in range(vectors.shape[1]):
         for unit in range(units):
-            length = _length(fine, begin, room.ends[unit], norm)
-            begin = room.ends[unit]
+            weight[vector, unit] = ONE
+    for vector in range(vectors.shape[1]):
+        joint, cap, begin = vectors[JOINT, vector], vectors[CAP, vector], np.int64(0)
+        for unit in range(units):
+            length = _length(fine[vector], begin, ends[unit], vectors[NORM, vector])
+            if length > cap:
+                weight[joint, unit] = min(weight[joint, unit], (cap << WEIGHT_BITS) // length)
+            begin = ends[unit]
+    for vector in range(vectors.shape[1]):
+        begin, kind, own = np.int64(0), vectors[TOTALS, vector], fine[vector]
+        for unit in range(units):
+            end, share = ends[unit], weight[vectors[JOINT, vector], unit]
+            had = before[1 + vector, unit]
+            if kind != NO_TOTALS and not before[0, unit]:
+                had = _total(own, begin, end, kind)
+            if share < ONE:
+                for cell in range(begin, end):
+                    size = abs(own[cell]) * share >> WEIGHT_BITS
+                    own[cell] = size if own[cell] >= 0 else -size
+            if kind != NO_TOTALS:
+                _add_totals(vectors, vector, _total(own, begin, end, kind), had, totals)
+            begin = end
+
+
+@part_of_loops
+def _add_totals(vectors: Any, vector: Any, added: Any, before: Any, totals: Any) -> None:
+    """Add what a unit has left and what was taken from it, together never more than the tail."""
+    tail, shift = vectors[TAIL, vector], vectors[TAIL_SHIFT, vector]
+    kept = max(-tail, min(added, tail))
+    rest = tail - abs(kept)
+    # rows that are dropped may have cancelled others: what is added up without signs is still never negative
+    least = 0 if vectors[TOTALS, vector] == ABSOLUTE else -rest
+    cut = max(least, min(before - added, rest))
+    totals[vector, 0] += abs(kept) >> shift if kept >= 0 else -(abs(kept) >> shift)
+    totals[vector, 1] += abs(cut) >> shift if cut >= 0 else -(abs(cut) >> shift)
+
+
+@part_of_loops
+def _put_into_bins(vectors: Any, fine: Any, ends: Any, units: Any, people: Any) -> None:
+    """Count units in the one bin of each profile that their vector's length is in."""
+    for vector in range(vectors.shape[1]):
+        begin = np.int64(0)
+        for unit in range(units):
+            length = _length(fine[vectors[JOINT, vector]], begin, ends[unit], vectors[NORM, vector])
+            begin = ends[unit]
             if length > 0:
                 place = 0
-                while length >> (place + 1) > 0:
-                    place += 1
-                out.people[vector, min(place, BINS - 1)] += 1
+                for below in (length - 1, (length - 1) // 3):
+                    while below > 0:
+                        place += 1
+                        below >>= 1
+                people[vector, min(place, BINS - 1)] += 1

@@ -24,6 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel import coding
+from tacit.plan import Vector
 
 if TYPE_CHECKING:
     from tacit.engine.kernel import loops
@@ -114,6 +115,8 @@ ROWS_AT_ONCE = 1 << 30
 ROWS_ALONE = 1 << 18  # up to so many, one thread adds up
 LIMB_BITS = 31
 NULL_WORD = (1 << 32) - 1
+# What is moved by as many binary digits is 0, or more than any cell.
+SHIFT_MOST = 62
 # Copies of the kept rows for quantiles while they are joined and sorted.
 KEPT_COPIES = 5
 # Divisors of the memory limit. DuckDB has half of it. Rows may take a quarter before they are written to a file. Tables
@@ -132,6 +135,7 @@ class Bounded:
     rows_most: int
     groups_most: int
     salt: str
+    totals: tuple[Vector, ...] = ()  # of rows: how many of the whole table are kept and how many cut
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,12 @@ class Summed:
     keys: list[tuple[Any, ...]] | None  # None: the public list
     sums: list[NDArray[Any]]
     drawn: Mapping[int, Drawn]  # for a drawn value: the key's index and the value of each kept row that has one
+    totals: list[list[int]]  # of each total: kept and cut
+
+
+def counts_rows(vector: Vector) -> bool:
+    """Return whether the kernel can add up what bounds by hand keep and cut of a vector: it is the number of rows."""
+    return vector.kind == "rows" and vector.shift == 0
 
 
 def sum_batches(
@@ -193,38 +203,34 @@ def sum_batches(
     packer = Packer(schema, columns, bounded.salt, memory)
     with packed(batches, packer, memory=memory, folder=folder) as runs:
         keys, hashes, order = packer.keys()
-        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
-    return Summed(keys, joined_limbs(table, columns), drawn_values(kept, columns))
+        table, kept, totals = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, joined_limbs(table, columns), drawn_values(kept, columns), totals.tolist())
 
 
 @contextmanager
 def packed(batches: Iterable[pa.RecordBatch], packer: "Packer", *, memory: int, folder: Path | None) -> Iterator[Runs]:
     """Lend all rows, sorted by part."""
     with Runs(width=packer.width, parts=1 << PART_BITS, memory=memory // HELD_SHARE, folder=folder) as runs:
-        made = iter(batches)
-        first = list(islice(made, 2))
-        if len(first) < 2:  # a thread of its own takes longer than a small table
-            for batch in first:
-                _take(runs, packer, batch)
-        else:
-            _take_beside(runs, packer, chain(first, made))
+        take_beside(batches, lambda batch: runs.add(*packer.pack(batch)))
         yield runs
 
 
-def _take_beside(runs: Runs, packer: "Packer", batches: Iterable[pa.RecordBatch]) -> None:
-    """Sort each batch in a thread while the next is made."""
+def take_beside(batches: Iterable[pa.RecordBatch], take: Callable[[pa.RecordBatch], None]) -> None:
+    """Call `take` with each batch, one after the other, in a thread while DuckDB makes the next batch."""
+    made = iter(batches)
+    first = list(islice(made, 2))
+    if len(first) < 2:  # a thread of its own takes longer than a small table
+        for batch in first:
+            take(batch)
+        return
     with ThreadPoolExecutor(1, "tacit-kernel") as worker:
         waiting: Future[None] | None = None
-        for batch in batches:
+        for batch in chain(first, made):
             if waiting is not None:
                 waiting.result()
-            waiting = worker.submit(_take, runs, packer, batch)
+            waiting = worker.submit(take, batch)
         if waiting is not None:
             waiting.result()
-
-
-def _take(runs: Runs, packer: "Packer", batch: pa.RecordBatch) -> None:
-    runs.add(*packer.pack(batch))
 
 
 class Packer:
@@ -322,7 +328,16 @@ def rule_of(packer: Packer, hashes: NDArray[np.uint64], order: NDArray[np.int64]
     from tacit.engine.kernel import loops
 
     rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
-    return loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
+    tails = [(vector.total_most, min(vector.tail_shift, SHIFT_MOST)) for vector in bounded.totals]
+    return loops.Rule(
+        packer.first,
+        hashes,
+        order,
+        rows_most,
+        groups_most,
+        packer.first + packer.drawn,
+        np.array(tails, dtype=np.int64).reshape(-1, 2),
+    )
 
 
 def _sum_parts(
@@ -332,8 +347,11 @@ def _sum_parts(
     order: NDArray[np.int64],
     bounded: Bounded,
     memory: int,
-) -> tuple[NDArray[Any], NDArray[np.uint32]]:
-    """Return (key, sum) integers: rows, units, and counted and total of each limb; and the drawn limbs of kept rows."""
+) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
+    """Return (key, sum) integers: rows, units, and counted and total of each limb; drawn limbs of kept rows; totals.
+
+    No total needs more than 64 bits: it is at most the number of rows.
+    """
     from tacit.engine.kernel import loops
 
     shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
@@ -342,25 +360,27 @@ def _sum_parts(
     kept = Kept(memory)
     if (few := runs.few()) is not None:
         sums, count = np.zeros(shape, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        room = kept.room(len(few[0]), len(rule.drawn))
-        loops.sum_parts(*few, rule, loops.Out(sums, room, count))
+        room, totals = kept.room(len(few[0]), len(rule.drawn)), np.zeros_like(rule.tails)
+        loops.sum_rows(*few, PART_BITS, 0, rule, loops.Out(sums, room, count, totals))
         kept.add(room[: count[0]])
-        return sums, kept.joined(len(rule.drawn))
+        return sums, kept.joined(len(rule.drawn)), totals
 
-    def work(parts: Iterator[Rows]) -> NDArray[Any]:
+    def work(parts: Iterator[Rows]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
-        sums, added = np.zeros(shape, dtype=np.int64), 0
+        sums, added, totals = np.zeros(shape, dtype=np.int64), 0, np.zeros_like(rule.tails)
         for rows in parts:
             if added + len(rows) > ROWS_AT_ONCE:
                 total, added = total.astype(object) + sums, 0
                 sums[:] = 0
             added += len(rows)
             room, count = kept.room(len(rows), len(rule.drawn)), np.zeros(1, dtype=np.int64)
-            loops.sum_rows(rows, PART_BITS, bits_for(len(rows)), rule, loops.Out(sums, room, count))
+            ends, bits = np.array([0, len(rows)]), bits_for(len(rows))
+            loops.sum_rows(rows, ends, PART_BITS, bits, rule, loops.Out(sums, room, count, totals))
             kept.add(room[: count[0]])
-        return total + sums
+        return total + sums, totals
 
-    return added_up(over_parts(runs, threads, work), runs), kept.joined(len(rule.drawn))
+    tables, all_totals = zip(*over_parts(runs, threads, work), strict=True)
+    return added_up(tables, runs), kept.joined(len(rule.drawn)), np.sum(all_totals, axis=0)
 
 
 def over_parts(runs: Runs, threads: int, work: Callable[[Iterator[Rows]], Found]) -> list[Found]:

@@ -75,8 +75,6 @@ def _row_steps(vector: Vector, values: Words) -> Whole:
     known: NDArray[np.bool_] = values[:, vector.column or 0] != NO_VALUE
     if vector.kind == "counted":
         return known.astype(np.int64)
-    if vector.kind == "missing":
-        return (~known).astype(np.int64)
     if vector.kind == "centred":
         return _about(values[:, vector.column or 0], vector.centre)
     assert_never(vector.kind)

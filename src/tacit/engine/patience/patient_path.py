@@ -334,7 +334,7 @@ class _Read:
 
 
 def _listed_table(plan: Plan, read: _Read, distinct: list[KeyedFile]) -> Iterator[ExactTable]:
-    listed = plan.public_keys or ((),)
+    listed = ((),) if plan.public_keys is None else plan.public_keys
     exact_sums: dict[str, list[int]] = {}
     if not plan.sums_nothing:
         exact_sums = {name: [0] * len(listed) for name in _names(plan)}

@@ -158,11 +158,14 @@ def length_bins(cells: CellFile, index: int, norm: int, files: ExitStack, folder
     for _, sums, coarse in _added_sizes(cells, [index], norm, files, folder):
         if coarse is None:
             high, low = joined_limbs(sums)
-            digits = np.where(high > 0, LIMB + bit_length(high), bit_length(low))
         else:
-            digits = bit_length(_roots(sums) << coarse)
-        digits = digits[digits > 0]
-        people += np.bincount(np.minimum(digits - 1, BINS - 1), minlength=BINS)
+            roots = _roots(sums) << coarse
+            high, low = roots >> LIMB, roots & ((1 << LIMB) - 1)
+        some = (high > 0) | (low > 0)
+        high, low = high[some] - (low[some] == 0), (low[some] - 1) & ((1 << LIMB) - 1)  # less 1
+        thirds = high // 3, ((high % 3 << LIMB) + low) // 3
+        bins = sum(np.where(top > 0, LIMB + bit_length(top), bit_length(rest)) for top, rest in ((high, low), thirds))
+        people += np.bincount(np.minimum(bins, BINS - 1), minlength=BINS)
     return [int(count) for count in people]
 
 

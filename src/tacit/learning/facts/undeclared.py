@@ -7,16 +7,28 @@ later fit, and as public as what a person declares: the model is made from them 
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from typing import Protocol, TypeVar
 
 from tacit.door import Table
 from tacit.errors import QueryRefused
 from tacit.hold import holding
 from tacit.json_wire import tagged, untagged
-from tacit.learned import ALL, Learn, all_missing, can_plan, events_of, fact_text, read_learn, source_of
+from tacit.learned import (
+    ALL,
+    Learn,
+    all_missing,
+    can_plan,
+    events_of,
+    explain_what_was_learned,
+    fact_text,
+    read_learn,
+    source_of,
+)
 from tacit.ledger import Learning
 from tacit.plan import Fact, Spend, WantedFact, make_plan, make_spend, unseen_columns
 from tacit.privacy import ApproximateLoss, Event, Number, decimal_meaning
@@ -46,23 +58,15 @@ class Ask:
     spend: Spend  # of all ranges together
     wanted: tuple[WantedFact, ...]
 
-    def learn(self, events: Sequence[Event], asked: ApproximateLoss, analyst: str | None) -> None:
-        """Learn it, each fact charged before a row is read; refused where that and a fit do not fit the budget."""
+    def learn(self, analyst: str | None, learned: list[Fact]) -> None:
+        """Charge for each fact and learn it, as a part of the fit's call; add it to `learned`."""
         session, keys = self.session, [each for each in self.wanted if _has_keys(each)]
-        session.ledger.require_may_ask(session.registered, analyst)
-        session.ledger.require_room(
-            session.registered,
-            events,
-            beside=events_of(self.wanted),
-            asked=asked,
-            question_key="a model",
-            analyst=analyst,
-        )
         with holding(session.hold):
             if len(keys) < len(self.wanted):
-                session.learn(_of_ranges(session, self.ranges), spend=self.spend, again=False, analyst=analyst)
+                query = _of_ranges(session, self.ranges)
+                session.learn(query, spend=self.spend, again=False, analyst=analyst, learned=learned)
             for each in keys:
-                _find_keys(session, each, analyst)
+                learned += _find_keys(session, each, analyst)
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,60 @@ class Known:
                 f" nearly all are 0 (declare its range, or table.learn(epsilon=1, columns=['{self.unseen[0]}']) first)"
             )
         return "\n".join(lines)
+
+
+class PlansFit(Protocol):
+    """The plan of a fit: its events, the loss that they were made for, and what is known of the table's columns."""
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """All that the fit draws."""
+        ...
+
+    @property
+    def asked(self) -> ApproximateLoss:
+        """The loss that the noise was made for."""
+        ...
+
+    @property
+    def known(self) -> Known | None:
+        """The table's columns, known or not."""
+        ...
+
+
+Fit = TypeVar("Fit", bound=PlansFit)
+
+
+@contextmanager
+def one_call(planned: Callable[[], Fit], analyst: str | None) -> Iterator[Fit]:
+    """Learn what a fit lacks, and yield its plan, to be charged inside: refused as a whole, before the first charge.
+
+    Of two equal fits at once, the second waits for the first, and has its model.
+    """
+    plan = planned()
+    if plan.known is None or not plan.known.names:
+        yield plan
+        return
+    session, about = plan.known.table.session, (plan.known.names, str(plan.known.epsilon))
+    key = f"a fit {hashlib.sha256(repr(about).encode('utf-8', 'surrogatepass')).hexdigest()}"
+    with session.ledger.alone(session.registered, question_key=session.key_of(key), analyst=analyst):
+        plan = planned()
+        if plan.known is None or plan.known.ask is None:
+            yield plan
+            return
+        ask = plan.known.ask
+        session.ledger.require_may_ask(session.registered, analyst)
+        call = session.ledger.call(
+            session.registered,
+            plan.events,
+            beside=events_of(ask.wanted),
+            asked=plan.asked,
+            question_key="a model",
+            analyst=analyst,
+        )
+        with call, explain_what_was_learned() as learned:
+            ask.learn(analyst, learned)
+            yield planned()
 
 
 def known_columns(
@@ -338,8 +396,8 @@ def _known_keys(session: Session, wanted: WantedFact, analyst: str | None) -> tu
     return fact, tuple(untagged(json.loads(stored.answer)["values"]))
 
 
-def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> None:
-    """Find a column's keys, charged first, and keep them as a fact."""
+def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> list[Fact]:
+    """Charge for a column's keys, find them and keep them as a fact; return it if it was charged here."""
     plan = wanted.plan
 
     def text(noisy: NoisyTable) -> str:
@@ -347,7 +405,7 @@ def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> Non
         values = [key[0] for key in noisy.keys if key[0] is not None]
         return json.dumps(record | {"values": tagged(values)}, separators=(",", ":"))
 
-    session.spend(
+    paid = session.spend(
         plan.events,
         key=wanted.key,
         run=lambda: session.release(plan),
@@ -358,3 +416,5 @@ def _find_keys(session: Session, wanted: WantedFact, analyst: str | None) -> Non
         loss=plan.loss,
         learning=Learning(wanted.words),
     )
+    fact = session.recall_fact(wanted.key, analyst)
+    return [] if paid.free or fact is None else [fact]

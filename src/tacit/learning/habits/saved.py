@@ -149,7 +149,7 @@ def _refuse_other_shapes(model: AdditiveModel) -> None:
         lengths = {len(each) for each in (*shape.effects, *shape.deviations)}
         if len(shape.bins) != size or not 0 <= min(shape.bins) <= max(shape.bins) < bins or lengths != {bins}:
             raise InvalidParameter(NOT_A_MODEL)
-        if not len(shape.effects) == len(shape.deviations) == scores:
+        if not len(shape.effects) == len(shape.deviations) == len(shape.signals) == scores:
             raise InvalidParameter(NOT_A_MODEL)
 
 

@@ -5,12 +5,15 @@ Only which one leaves; how well each does stays secret. So the charge is one cho
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from tacit.accounting import NoiseLoss
 from tacit.errors import InvalidParameter, QueryRefused
+from tacit.learned import events_of
 from tacit.learning.rounds import choose
 from tacit.learning.scoring.holdout import Holdout
 from tacit.learning.scoring.scorable import Scoring, scoring_of
@@ -65,7 +68,22 @@ def tune(
     "absolute error". A model that is not fitted is fitted on holdout.training, with `target`, for its own epsilon.
     """
     mechanism, measure = _mechanism(models, holdout, epsilon), _measure(measure)
-    _refuse_without_room(models, holdout, mechanism, target, features, analyst)
+    with _one_call(models, holdout, mechanism, target, features, analyst):
+        return _tuned(models, holdout, epsilon, mechanism, target, measure, features, analyst, request_id)
+
+
+def _tuned(
+    models: Sequence[Any],
+    holdout: Holdout,
+    epsilon: Number,
+    mechanism: NoisyMax,
+    target: str | None,
+    measure: MeritName | None,
+    features: Sequence[str] | None,
+    analyst: str | None,
+    request_id: str | None,
+) -> Tuned:
+    """Fit the models that are not fitted, each charged by itself, and charge for the choice among all."""
     fitted = [_fitted(each, holdout, target, features, analyst) for each in models]
     scorings = [scoring_of(each, holdout.rest, target) for each in fitted]
     for place, each in enumerate(scorings):
@@ -116,15 +134,15 @@ def _measure(measure: MeritName | None) -> MeritName | None:
     return measure
 
 
-def _refuse_without_room(
+def _one_call(
     models: Sequence[Any],
     holdout: Holdout,
     mechanism: NoisyMax,
     target: str | None,
     features: Sequence[str] | None,
     analyst: str | None,
-) -> None:
-    """Refuse, before the first charge, fits and a choice that the budget has no room for together."""
+) -> AbstractContextManager[None]:
+    """Return the call that fits models, learns what they lack, and chooses: refused as a whole, or not at all."""
     session = holdout.training.session
     session.ledger.require_may_ask(session.registered, analyst)
     unfitted = [each for each in models if _is_unfitted(each)]
@@ -133,9 +151,21 @@ def _refuse_without_room(
     plans = [each.plan(holdout.training, target=target, features=features) for each in unfitted]
     events = [event for plan in plans for event in plan.events]
     if not plans:
-        return
-    session.ledger.require_room(
-        session.registered, events, beside=(mechanism.event,), question_key="tune", analyst=analyst
+        return nullcontext()
+    asks = [plan.known.ask for plan in plans if plan.known is not None and plan.known.ask is not None]
+    wanted = {each.key: each for ask in asks for each in ask.wanted}
+    return session.ledger.call(
+        session.registered,
+        events,
+        beside=(mechanism.event, *events_of([*wanted.values()])),
+        asked=NoiseLoss(
+            sum(plan.asked.epsilon for plan in plans),
+            sum(plan.asked.delta for plan in plans),
+            sum(plan.asked.of_keys for plan in plans),
+        ),
+        question_key="tune",
+        analyst=analyst,
+        is_one_question=False,
     )
 
 

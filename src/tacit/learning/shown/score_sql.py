@@ -1,22 +1,21 @@
-"""A fitted additive model as one SELECT, to score rows wherever they are: CASE, EXP and arithmetic alone.
+"""A fitted additive model as one SELECT, to score rows in a database: CASE, EXP and arithmetic only.
 
-It is made of public facts and released numbers. It gives what `predict_proba` and `predict` give, but
-for the last digits, in DuckDB, PostgreSQL and their like; the score itself stays beside it.
+It is made of public facts and released numbers. It gives what `predict_proba` and `predict` give, except
+for the last digits; the score itself stays beside it. `tacit.query` escapes it for a database.
 """
 
 from collections.abc import Sequence
-from datetime import date, datetime
-from typing import Any
 
 from tacit.errors import InvalidParameter
 from tacit.learning.additive_model import AdditiveModel
 from tacit.learning.features import Feature, plain
 from tacit.plan import UNIT
+from tacit.query import in_dialect, quoted_name, show_value
 
 SCORE = "tacit_score"
 
 
-def score_sql(model: AdditiveModel, table: str) -> str:
+def score_sql(model: AdditiveModel, table: str, dialect: str | None) -> str:
     """Return a SELECT of all columns of a table with the model's probabilities, or its prediction."""
     if not isinstance(table, str) or not table.strip():
         raise InvalidParameter("name the table to score\nhint: to_sql('people')")
@@ -27,7 +26,9 @@ def score_sql(model: AdditiveModel, table: str) -> str:
     shown = ",\n  ".join(_outputs(model, names))
     inner = ",\n  ".join(scores)
     # without an OFFSET PostgreSQL writes the scores into every place that names them: many times the work
-    return f"SELECT scored.*,\n  {shown}\nFROM (SELECT *,\n  {inner}\nFROM {named(table)} OFFSET 0) AS scored"
+    once = " OFFSET 0" if dialect == "postgres" else ""
+    sql = f"SELECT scored.*,\n  {shown}\nFROM (SELECT *,\n  {inner}\nFROM {quoted_name(table)}{once}) AS scored"
+    return in_dialect(sql, dialect)
 
 
 def _sum(model: AdditiveModel, place: int) -> str:
@@ -53,7 +54,7 @@ def _outputs(model: AdditiveModel, scores: Sequence[str]) -> list[str]:
         return [f"{_number(model.low)} + {_number(model.width)} * EXP(LEAST({scores[0]}, 0e0)) AS prediction"]
     if model.link == "softmax":
         return [
-            f"1e0 / (1e0 + {_others(own, scores)}) AS {named(f'probability of {name}')}"
+            f"1e0 / (1e0 + {_others(own, scores)}) AS {quoted_name(f'probability of {name}')}"
             for own, name in zip(scores, model.classes, strict=True)
         ]
     clip = min(max(model.shapes.clip / UNIT, 0.5), 1.0)
@@ -62,7 +63,7 @@ def _outputs(model: AdditiveModel, scores: Sequence[str]) -> list[str]:
         f"CASE WHEN {chance} < {_number(1 - clip)} THEN {chance} / ({chance} + {written})"
         f" WHEN {chance} > {written} THEN {written} / (1e0 - {chance} + {written}) ELSE {chance} END"
     )
-    return [f"{second} AS {named(f'probability of {model.classes[1]}')}"]
+    return [f"{second} AS {quoted_name(f'probability of {model.classes[1]}')}"]
 
 
 def _others(own: str, scores: Sequence[str]) -> str:
@@ -72,7 +73,7 @@ def _others(own: str, scores: Sequence[str]) -> str:
 
 def _case(feature: Feature, texts: Sequence[str]) -> str:
     """Return a CASE that gives each cell its text; neighbours with the same text share a condition."""
-    column, missing = named(feature.name), texts[-1]
+    column, missing = quoted_name(feature.name), texts[-1]
     if len(set(texts)) == 1:
         return f"({missing})"
     if feature.column.measured is None:
@@ -89,32 +90,13 @@ def _listed_case(feature: Feature, column: str, texts: Sequence[str]) -> str:
     by_text: dict[str, list[str]] = {}
     for value, text in zip(feature.column.listed, texts, strict=False):
         if text != texts[-1]:
-            by_text.setdefault(text, []).append(literal(value))
+            by_text.setdefault(text, []).append(show_value(plain(value)))
     lines = [f"WHEN {column} IN ({', '.join(values)}) THEN {text}" for text, values in by_text.items()]
     return f"(CASE {' '.join(lines)} ELSE {texts[-1]} END)"
 
 
 def _or_nan(feature: Feature, column: str) -> str:
     return f" OR LOWER(CAST({column} AS VARCHAR)) = 'nan'" if feature.type == "float" else ""
-
-
-def named(name: str) -> str:
-    """Return a name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(value: Any) -> str:
-    """Return a listed value as SQL writes it."""
-    value = plain(value)
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    return str(value) if isinstance(value, int) else _number(value)
 
 
 def _number(value: float) -> str:

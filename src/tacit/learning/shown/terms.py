@@ -12,6 +12,7 @@ from typing import Any
 
 from tacit.errors import InvalidParameter, did_you_mean, printable
 from tacit.learning.additive_model import MARGIN, AdditiveModel
+from tacit.learning.priors import FALSE_ALARM
 from tacit.learning.shapes import Shape
 from tacit.pictures import Cell, Panel, Sheet, Spec, as_chart, chart, check_path, page, write
 
@@ -40,6 +41,7 @@ class ShownTerm:
     name: str
     unit: str  # what effects are in
     by_class: Mapping[Any, tuple[TermBin, ...]]
+    signal: float = 0.0  # how far its bins, all together, are from noise; at most 1: they could be noise
 
     @property
     def bins(self) -> tuple[TermBin, ...]:
@@ -113,7 +115,7 @@ def explained(model: AdditiveModel) -> str:
     lines = [f"{what}, as the sum of {len(terms)} terms and a start. Effects are in {unit_of(model)}, ± for 95 %."]
     quiet = []
     for term in terms.largest_first():
-        if term.size < 1e-9 or all(abs(each.effect) <= each.error for each in term.bins):
+        if term.size < 1e-9 or term.signal <= 1:
             quiet.append(term.name)
             continue
         bins = [each for each in term.bins if each.error > 0] or list(term.bins)
@@ -123,7 +125,10 @@ def explained(model: AdditiveModel) -> str:
             f" to {high.effect:+.2g} ± {high.error:.1g} ({high.holds})"
         )
     if quiet:
-        lines.append(f"No effect is told from noise: {', '.join(quiet)}.")
+        lines.append(
+            f"Could be noise, all bins of a term together: {', '.join(quiet)}. Of terms without any effect,"
+            f" {FALSE_ALARM:.0%} are not listed here."
+        )
     lines += unmatched(model)
     lines.append("A bin's effect is beside the others of its term; it says what goes together, not what causes what.")
     return printable("\n".join(lines), keeping="\n")
@@ -177,7 +182,7 @@ def _term(model: AdditiveModel, place: int, name: str) -> ShownTerm:
         )
         for each, effects, deviations in zip(names, shape.effects, shape.deviations, strict=True)
     }
-    return ShownTerm(name, unit_of(model), by_class)
+    return ShownTerm(name, unit_of(model), by_class, shape.signals[-1])
 
 
 def _words(model: AdditiveModel, place: int, shape: Shape) -> tuple[list[str], list[float | None]]:

@@ -1,20 +1,25 @@
 """Carrying a charge out: the part of a ledger between a charge and its answer, by one process at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
+from tacit.accounting import Charge
 from tacit.errors import BeingAnswered, InvalidParameter
 from tacit.ledger import charging
-from tacit.ledger.chain import digest
+from tacit.ledger.chain import digest, fresh_id
 from tacit.ledger.charging import Attempt, Receipt
 from tacit.ledger.draft import Draft
-from tacit.ledger.entry import Entry
+from tacit.ledger.entry import Entry, charge_from
 from tacit.ledger.group_commit import GroupCommit
-from tacit.ledger.hands.in_hand import InHand, in_hand, taken
+from tacit.ledger.hands.in_hand import InHand, in_hand, taken, waited_for
+from tacit.ledger.hands.set_aside import Call, call_in_progress, less, within
+from tacit.ledger.keys import keys_of, request_name
 from tacit.ledger.people.spelling import name_key
 from tacit.ledger.registry import RegisteredTable
+from tacit.ledger.status import first_shortfall
 from tacit.ledger.store import Store
+from tacit.privacy import ApproximateLoss, Event
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,11 @@ class Reservation:
     def number(self) -> int:
         """The number of the charge's entry."""
         return self.charge.number
+
+    @property
+    def is_again(self) -> bool:
+        """Whether the charge was made before, and is carried out again."""
+        return self.attempt.number > 1
 
     def commit(self, answer: str, shown: str | None = None) -> Receipt:
         """Store the released answer and return the receipt; on return it is durable and anchored, and may leave.
@@ -65,7 +75,7 @@ class CarriesOut:
         What is charged inside, and has no answer because this process dies, is carried out again by whoever has the
         request in hand next.
         """
-        key = digest("request", self.id, None if analyst is None else name_key(analyst), request_id)
+        key = request_name(self.id, request_id=request_id, analyst=analyst)
         with taken(InHand(self.id, request_id, analyst), key, self._store.locks) as is_alone:
             if not is_alone:
                 raise BeingAnswered(
@@ -73,6 +83,94 @@ class CarriesOut:
                     "\nhint: ask again under the same request id: it is charged once"
                 )
             yield
+
+    @contextmanager
+    def alone(
+        self, table: RegisteredTable, *, question_key: str, analyst: str | None = None, is_fact: bool = False
+    ) -> Iterator[None]:
+        """Wait for whoever pays for the same question or fact, on any thread, process or replica; then go on alone.
+
+        The key is that of the stored answer. It is the same for all analysts, except those with a budget of their own.
+        """
+        keys = keys_of(
+            table, question_key=question_key, request_id=None, analyst=analyst, ledger=self.id, is_fact=is_fact
+        )
+        with self._view() as draft:
+            question = charging.question_of(draft, keys, table.cohort, keys.analyst or "")
+        with waited_for(digest("paid for alone", question), self._store.locks):
+            yield
+
+    @contextmanager
+    def call(
+        self,
+        table: RegisteredTable,
+        events: Sequence[Event],
+        *,
+        question_key: str,
+        beside: Sequence[Event] = (),
+        asked: ApproximateLoss | None = None,
+        analyst: str | None = None,
+        request_id: str | None = None,
+        known: Sequence[int] = (),
+        is_one_question: bool = True,
+    ) -> Iterator[None]:
+        """Make the charges inside one call: its first charge is refused if the budgets lack room for all of them.
+
+        From the first charge on, the rest is set aside (`set_aside.py`). `beside` is what is learned first: pure, and
+        charged by itself. An earlier attempt at the same request may have paid for some of the facts `known`, the
+        entries of their answers. Inside of another call of the same analyst, that call has set the room aside.
+        Without `beside` there is one charge, which is refused by itself.
+        """
+        if not beside or self._call(table, analyst) is not None:
+            yield
+            return
+        request = charging.new_request(
+            table,
+            tuple(events),
+            beside=tuple(beside),
+            asked=asked,
+            question_key=question_key,
+            request_id=None,
+            analyst=analyst,
+            ledger=self.id,
+        )
+        with self._view() as draft:
+            paid = [self._paid(draft, entry, request_id, analyst) for entry in known]
+            rest = less(request.charge, sum(paid, Charge()))
+            record = charging.as_asked(draft, request)
+            short = first_shortfall(draft, table.cohort, analyst=request.analyst, charge=rest)
+        if short is not None:  # a refusal is written, room is not
+            self._group_commit.submit(lambda draft: charging.require_room(draft, request, rest))
+        id = digest("call", self.id, fresh_id())
+        call = Call(id, self.id, table.cohort, request.analyst, record, rest, is_one_question)
+        self._store.locks.take(id)
+        try:
+            with within(call):
+                yield
+        finally:
+            self._store.locks.let_go(id)
+
+    def paid_within(self, entry: int, request_id: str, analyst: str | None) -> bool:
+        """Return whether the fact at an entry was charged for a request."""
+        with self._view() as draft:
+            return self._paid(draft, entry, request_id, analyst) != Charge()
+
+    def _paid(self, draft: Draft, entry: int, request_id: str | None, analyst: str | None) -> Charge:
+        """Return what a request has paid for the fact whose answer is at an entry."""
+        answer = draft.entry(entry)
+        paid = None if answer is None or request_id is None else draft.entry(answer.record["charge"])
+        if paid is None or request_id is None:
+            return Charge()
+        is_own = paid.record.get("for") == request_name(self.id, request_id=request_id, analyst=analyst)
+        return charge_from(paid.record) if is_own else Charge()
+
+    def _call(self, table: RegisteredTable, analyst: str | None) -> Call | None:
+        who = name_key(analyst) if isinstance(analyst, str) else ""  # anything else is refused with the request
+        return call_in_progress(self.id, table.cohort, who)
+
+    def _call_id(self, table: RegisteredTable, analyst: str | None) -> str | None:
+        call = self._call(table, analyst)
+        return None if call is None else call.id
 
     def fail(self, attempt: Attempt) -> None:
         """Note that an attempt at a charge has failed; see `Reservation.fail`."""
@@ -93,5 +191,5 @@ class CarriesOut:
         now = in_hand(self.id)
         if now is None:
             return None
-        keys = charging.keys_of(table, question_key="-", request_id=now.request_id, analyst=now.analyst, ledger=self.id)
+        keys = keys_of(table, question_key="-", request_id=now.request_id, analyst=now.analyst, ledger=self.id)
         return charging.standing_for(draft, keys)

@@ -12,6 +12,7 @@ the answer of the newest attempt alone.
 import fcntl
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -31,6 +32,10 @@ class Locks(Protocol):
 
     def take(self, key: str) -> bool:
         """Take a lock and return whether it was free."""
+        ...
+
+    def is_free(self, key: str) -> bool:
+        """Return whether no process holds a lock; several may look at the same time."""
         ...
 
     def let_go(self, key: str) -> None:
@@ -75,6 +80,36 @@ def taken(now: InHand, key: str, locks: Locks) -> Iterator[bool]:
         locks.let_go(key)
 
 
+# How long to wait before looking again whether a lock is free, in seconds: each time twice as long, up to the most.
+LOOK_AGAIN, LOOK_AGAIN_MOST = 0.002, 0.05
+
+_ALONE: ContextVar[tuple[str, ...]] = ContextVar("tacit_alone", default=())
+
+
+def is_alone() -> bool:
+    """Return whether this thread has what it pays for to itself."""
+    return bool(_ALONE.get())
+
+
+@contextmanager
+def waited_for(key: str, locks: Locks) -> Iterator[None]:
+    """Wait until no other thread or process holds a key, and hold it while the block runs."""
+    held = _ALONE.get()
+    if key in held:
+        yield
+        return
+    pause = LOOK_AGAIN
+    while not locks.take(key):
+        time.sleep(pause)
+        pause = min(2 * pause, LOOK_AGAIN_MOST)
+    _ALONE.set((*held, key))
+    try:
+        yield
+    finally:
+        _ALONE.set(held)
+        locks.let_go(key)
+
+
 # ---- the locks of a file ---------------------------------------------------------------------------------------------
 
 
@@ -109,6 +144,19 @@ class FileLocks:
             held.numbers.add(number)
             return True
 
+    def is_free(self, key: str) -> bool:
+        """Return whether no process holds a lock; several may look at the same time."""
+        number = number_of(key)
+        with _DOOR:
+            held = _HELD.setdefault(self.path or "", _Held())
+            if number in held.numbers or self.path is None:
+                return number not in held.numbers
+            is_free = self._locked(self.path, held, number, fcntl.LOCK_SH)
+            if held.descriptor is not None:
+                fcntl.lockf(held.descriptor, fcntl.LOCK_UN, 1, number)
+            _close_if_idle(held)
+            return is_free
+
     def let_go(self, key: str) -> None:
         """Let go of a lock that was taken here."""
         with _DOOR:
@@ -119,11 +167,11 @@ class FileLocks:
             _close_if_idle(held)
 
     @staticmethod
-    def _locked(path: str, held: _Held, number: int) -> bool:
+    def _locked(path: str, held: _Held, number: int, mode: int = fcntl.LOCK_EX) -> bool:
         try:
             if held.descriptor is None:
                 held.descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.lockf(held.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+            fcntl.lockf(held.descriptor, mode | fcntl.LOCK_NB, 1, number)
         except BlockingIOError:
             _close_if_idle(held)
             return False

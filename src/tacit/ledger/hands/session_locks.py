@@ -39,18 +39,20 @@ class SessionLocks:
             self._leave_to_parent()
             if number in self._held:
                 return False
-            try:
-                is_free = self._ask("pg_try_advisory_lock", number)
-            except psycopg.Error:  # it was idle for long, or the server was restarted
-                self._drop()
-                try:
-                    is_free = self._ask("pg_try_advisory_lock", number)
-                except psycopg.Error as error:
-                    self._drop()
-                    raise _lost(error) from error
+            is_free = self._ask_or_reconnect("pg_try_advisory_lock", number)
             if is_free:
                 self._held.add(number)
             return is_free
+
+    def is_free(self, key: str) -> bool:
+        """Return whether no process holds a lock; several may look at the same time."""
+        number = number_of(key)
+        with self._door:
+            self._leave_to_parent()
+            if number in self._held or not self._ask_or_reconnect("pg_try_advisory_lock_shared", number):
+                return False
+            self._ask_or_reconnect("pg_advisory_unlock_shared", number)
+            return True
 
     def let_go(self, key: str) -> None:
         """Let go of a lock that was taken here."""
@@ -69,6 +71,17 @@ class SessionLocks:
         with self._door:
             self._leave_to_parent()
             self._drop()
+
+    def _ask_or_reconnect(self, function: str, number: int) -> bool:
+        try:
+            return self._ask(function, number)
+        except psycopg.Error:  # it was idle for long, or the server was restarted
+            self._drop()
+        try:
+            return self._ask(function, number)
+        except psycopg.Error as error:
+            self._drop()
+            raise _lost(error) from error
 
     def _ask(self, function: str, number: int) -> bool:
         if self._link is None:

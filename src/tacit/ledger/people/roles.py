@@ -23,7 +23,7 @@ from tacit.ledger.draft import HELD, PEOPLE, PERSON, Draft, person_name
 from tacit.ledger.entry import Entry, Record
 from tacit.ledger.people.spelling import given_name, look, name_key
 from tacit.ledger.registry import RegisteredTable
-from tacit.ledger.store import FORGET_HASH, KEEP_HASH, NOTE_USE, Store
+from tacit.ledger.store import END_VISIT, FORGET_HASH, FORGET_VISITS, KEEP_HASH, NOTE_USE, Store
 from tacit.privacy import Loss
 
 CURATOR, ANALYST, AUDITOR = ROLES = ("curator", "analyst", "auditor")
@@ -217,6 +217,20 @@ class KnowsPeople:
         if (found.last_used or "")[:_MINUTE] != found.time[:_MINUTE]:
             self._store.beside(NOTE_USE, (found.time, found.time, id))
         return found.person
+
+    def end_visit(self, visit: str, *, now: int, until: int) -> None:
+        """Write that a visit of pages, known by a hash of its cookie, is signed out; kept until it would be over."""
+        self._store.beside(FORGET_VISITS, (_second(now),))
+        self._store.beside(END_VISIT, (f"visit {visit}", visit, _second(until)))
+
+    def has_ended(self, visit: str) -> bool:
+        """Return whether a visit is signed out, read from the store now."""
+        with self._store.reading() as rows:
+            return rows.token(f"visit {visit}") is not None
+
+
+def _second(number: int) -> str:
+    return f"{number:012d}"  # as texts in the order of their numbers
 
 
 # ---- people ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tacit.plan.bounds.scaling import Vector
 from tacit.plan.bounds.vectors import count_subject
 from tacit.plan.outputs import FAMILIES
 from tacit.plan.plan import Spend
-from tacit.query import Query
+from tacit.query import Aggregate, Query
 from tacit.tables import Declaration, RowUnit
 
 # Which part of a call's epsilon learns how many rows people have, where the bounds are given by hand: more of a small
@@ -56,7 +56,14 @@ def counts_rows(query: Query, declaration: Declaration) -> bool:
         declaration.rows_per_unit, (declaration.groups_per_unit or 1) if query.keys else declaration.rows_per_unit
     ):
         return False  # nobody has more, by declaration: nothing can be cut
+    if declaration.rows_per_unit == 1 and all(_counts_people(output.aggregate) for output in query.outputs):
+        return False  # a count of people is not scaled up, so that nothing is measured for it
     return any(FAMILIES[output.aggregate.kind] in OF_ROWS for output in query.outputs)
+
+
+def _counts_people(aggregate: Aggregate) -> bool:
+    """Whether a number is of people where each has one row in a group: COUNT(*) is, and COUNT(x) is not."""
+    return aggregate.kind == "count_units" or (aggregate.kind == "count" and aggregate.expression is None)
 
 
 def facts_by_hand(
@@ -91,7 +98,7 @@ def cut_by_hand(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     if not known:
         return None
     rows_vector = _of_rows(grouping, by_both_norms=False).profiles[0].vector
-    reading = replace(reading_of(known, 0, rows_vector), dim=None)  # `_safe_tail` allows for who was not seen
+    reading = reading_of(known, 0, rows_vector)
     rows = declaration.rows_per_unit or 1
     if reading.top is None:
         return Cut(None, Fraction(0), tuple(known), is_unknown=True)
@@ -99,6 +106,7 @@ def cut_by_hand(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     (sizes,) = by_rank([Told(reading)])
     terms = Terms("laplace", float(min(spend.epsilon, EPSILON_MOST)))
     tail_cap = _safe_tail(reading.tail_cap, missed, sizes.mass, terms)
+    tail_cap = min(tail_cap, float(declaration.most_rows_per_unit or tail_cap))
     if tail_cap <= rows or (reading.tail_cap <= rows and tail_cap * _noise(terms) > TAIL_NOISE_MOST * sizes.mass):
         return Cut(None, Fraction(0), tuple(known), is_unknown=missed >= MISSED_MANY)
     tail, tail_shift = tail_in_fine_steps(tail_cap, 0)
@@ -138,4 +146,4 @@ def _known(grouping: Grouping, facts: Facts) -> list[Fact]:
 
 
 def _of_rows(grouping: Grouping, *, by_both_norms: bool) -> Subject:
-    return count_subject(replace(grouping, is_pure=not by_both_norms), "rows")
+    return count_subject(replace(grouping, only_l1=not by_both_norms), "rows")

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import inf, isqrt, log2, pi, sqrt
+from math import exp, hypot, inf, isqrt, log2, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.plan.bounds.profiles import Floats, Reading
+from tacit.plan.bounds.profiles import NOBODY, POINTS, ROUNDING, TAIL_BINS, UNSEEN, Floats, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
 from tacit.plan.plan import NoiseKind
 
@@ -25,6 +26,11 @@ MISMATCH_POWER = 1 / 4
 EPSILON_MOST = Fraction(10**6)
 # What share of the loss totals may get.
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
+# How many standard deviations of doubt an interval allows for; and that doubt is at least this many noise scales of
+# people, each with the cap beyond it.
+DOUBTS, FLOOR = 2.0, 0.7
+# How many bins below the top of a profile caps are tried.
+BELOW_TOP = 16
 # Caps are tried from an eighth of the median size up, in steps of a quarter octave: where noise is as large as a group,
 # the best cap is small.
 BELOW_MEDIAN = 8
@@ -86,6 +92,7 @@ class Sizes:
     people: Floats
     total: Floats  # the L1 norm: what a person adds to the whole table
     length: Floats  # the norm that is scaled
+    bins: NDArray[np.int64]  # which bin of the profile of totals they are in
 
     @property
     def tail_cap(self) -> float:
@@ -97,20 +104,6 @@ class Sizes:
         """About how much all people have together, none of them more than the tail cap."""
         return float(np.sum(self.people * np.minimum(self.total, self.tail_cap)))
 
-    @cached_property
-    def excess(self) -> float:
-        """About how much people have beyond the tail cap."""
-        return float(np.sum(self.people * np.maximum(self.total - self.tail_cap, 0)))
-
-    @property
-    def longest(self) -> float:
-        """About how long the vector of someone who has the tail cap is."""
-        return float(self.tail_cap * self.length[-1] / self.total[-1])
-
-    def beyond(self, tail: float) -> float:
-        """Return about how much people have beyond a tail, none of them more than the tail cap."""
-        return float(np.sum(self.people * np.maximum(np.minimum(self.total, self.tail_cap) - tail, 0)))
-
     def weights(self, cap: float) -> Floats:
         """Return what each counts for, where this vector alone is scaled."""
         return np.minimum(1.0, cap / self.length)
@@ -119,6 +112,45 @@ class Sizes:
         """Return about which share of all they have is left by these weights."""
         had = self.people * self.total
         return float(np.sum(had * weights)) / float(np.sum(had))
+
+    def people_beyond(self, size: float) -> float:
+        """Return about how many people have more than a size in all, at most."""
+        reading = self.told.total
+        if not self.told.is_believed:
+            return reading.unseen
+        above = np.array(reading.doubt)[reading.ends() * self.told.times > size * (1 + ROUNDING)]
+        seen = float(np.sum(self.people[self.total > size * (1 + ROUNDING)]))
+        hidden = 0.0 if reading.ceiling is not None and size >= reading.ceiling else FLOOR * reading.scale
+        return seen + DOUBTS * max(sqrt(float(np.sum(above))), hidden)
+
+    def lost(self, weights: Floats) -> float:
+        """Return about how much of all they have is taken by these weights."""
+        return float(np.sum(self.people * self.total * (1 - weights)))
+
+    def lost_most(self, weights: Floats, cap: float) -> float:
+        """Return how much of it is taken at most: two standard deviations more, by the doubt of the profile.
+
+        That is at least as if FLOOR noise scales of people more than are seen had the cap beyond it.
+        """
+        reading = self.told.total
+        if not self.told.is_believed:
+            return UNSEEN * reading.scale * cap
+        taken = np.bincount(self.bins, self.people * self.total * (1 - weights), len(reading.doubt))
+        people = np.bincount(self.bins, self.people, len(reading.doubt))
+        each = taken / np.maximum(people, NOBODY)
+        doubt = sqrt(float(np.sum(np.array(reading.doubt) * each**2)))
+        hidden = FLOOR * reading.scale * cap if reading.ceiling is None or cap < reading.ceiling else 0.0
+        return self.lost(weights) + DOUBTS * max(doubt, hidden)
+
+    def ends(self) -> list[float]:
+        """Return the caps that are worth trying: ends of bins, in steps, from well below the top on."""
+        told = self.told
+        if not told.is_believed:
+            return [self.tail_cap]
+        reading = told.total if told.length is None else told.length
+        first = max(0, (reading.top or 0) - BELOW_TOP)
+        ends = reading.ends()[first:]
+        return sorted(set(((np.sqrt(ends) if told.is_rooted else ends) * told.times).tolist()))
 
     def median(self) -> float:
         """Return about the length that half of the people exceed."""
@@ -136,14 +168,15 @@ def by_rank(told: Sequence[Told]) -> list[Sizes]:
     middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
     found = []
     for each, placed, ranks in zip(told, points, risen, strict=True):
-        columns = [
-            sizes[np.minimum(np.searchsorted(rank, middles), len(sizes) - 1)] * each.times
+        places = [
+            np.minimum(np.searchsorted(rank, middles), len(sizes) - 1)
             for (sizes, _), rank in zip(placed, ranks, strict=True)
         ]
+        columns = [sizes[place] * each.times for (sizes, _), place in zip(placed, places, strict=True)]
         total = columns[0]
         length = np.sqrt(total * each.times) if each.is_rooted else np.minimum(columns[-1], total)
         length = np.maximum(length, total / sqrt(each.cells))  # whatever the noise of its own profile says
-        found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length))
+        found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length, places[0] // POINTS))
     return found
 
 
@@ -154,8 +187,7 @@ class Cap:
     size: float  # in steps
     anchor: Fraction  # 0: no totals are released
     error: float  # in steps
-    tail: float | None = None  # how much one person may add to the totals, in steps; None: as much as the tail cap
-    by_values: float = 0.0  # of a mean's sums: the share that is cut because of far values, not of many rows
+    tail: float | None = None  # how much one person may add to the totals, in steps
 
     def relative(self, sizes: Sizes, cells: float) -> float:
         """Return the error as a part of what a group has on average."""
@@ -168,35 +200,64 @@ def best_cap(
     *,
     cells: float,
     share: float = 1.0,
-    others: Floats | None = None,
     is_public: bool = False,
 ) -> Cap:
     """Return the cap of least error in a group of mean size, where `share` of the loss is for this vector.
 
-    With one group there is nothing to scale back to: the cap is the tail cap, and no totals are released. `others` is
-    what people count for already because of vectors that are scaled together with this one. Where the whole
+    Either what people have beyond the cap is missing, or groups are scaled back to measured totals. Where the whole
     table's total `is_public`, groups are scaled back to that, and no totals are released.
     """
-    whole = Cap(sizes.tail_cap, Fraction(0), sizes.tail_cap * terms.width(share) + sizes.excess / cells)
+    whole = _whole(sizes, terms.width(share), cells)
     if cells <= 1 or not sizes.told.is_believed:
         return whole
-    mean = sizes.mass / cells
-    anchored = []  # the share of totals, the noise on cells for a cap of 1, and the error of the totals in a mean group
-    for anchor in () if is_public else ANCHOR_SHARES:
-        totals = sizes.tail_cap * terms.totals_width(share * float(anchor)) + sizes.excess
-        anchored.append((anchor, terms.width(share * float(1 - anchor)), mean * totals / sizes.mass))
-    if is_public:  # what all groups add up to has the noise of all of them
-        anchored.append((Fraction(0), terms.width(share) * (1 + 1 / sqrt(cells)), 0.0))
-    found = whole
-    for size in caps_tried(sizes):
-        weights = sizes.weights(size)
-        kept = max(sizes.kept(weights if others is None else np.minimum(weights, others)), KEPT_LEAST)
-        wrong = MISMATCH * (1 - kept) / kept**MISMATCH_POWER * mean
-        for anchor, width, off in anchored:
-            error = size * width / kept + wrong + off
-            if error < found.error:
-                found = Cap(size, anchor, error)
+    scaled = _scaled(sizes, terms, cells, share, is_public=is_public)
+    return whole if whole.error <= scaled.error else scaled
+
+
+def _whole(sizes: Sizes, width: float, cells: float) -> Cap:
+    """Return the cap of least error where nothing is scaled back; `width` is the mean noise for a cap of 1.
+
+    A group lacks its share b of what is beyond the cap, so with Laplace noise of scale s it errs by b + s·exp(-b / s).
+    """
+    if not sizes.told.is_believed:
+        return Cap(sizes.tail_cap, Fraction(0), sizes.tail_cap * width)
+    found = Cap(sizes.tail_cap, Fraction(0), inf)
+    for size in sizes.ends():
+        lost = sizes.lost(sizes.weights(size)) / cells
+        error = lost + size * width * exp(-lost / (size * width))
+        if error < found.error:
+            found = Cap(size, Fraction(0), error)
     return found
+
+
+def _scaled(sizes: Sizes, terms: Terms, cells: float, share: float, *, is_public: bool) -> Cap:
+    """Return the cap of least error where groups are scaled back to totals, whose tail has the least error too.
+
+    Noise, totals and what groups lose more or less than the others are independent, so they are added as squares.
+    """
+    mean = sizes.mass / cells
+    anchored = []  # the share of totals, the noise for a cap of 1, the error of totals in a mean group, their tail
+    for anchor in () if is_public else ANCHOR_SHARES:
+        totals, tail = _best_tail(sizes, terms.totals_width(share * float(anchor)))
+        anchored.append((anchor, terms.width(share * float(1 - anchor)), totals / cells, tail))
+    if is_public:  # what all groups add up to has the noise of all of them
+        anchored.append((Fraction(0), terms.width(share) * (1 + 1 / sqrt(cells)), 0.0, sizes.tail_cap))
+    found, least = Cap(sizes.tail_cap, Fraction(0), inf), inf
+    for size in caps_tried(sizes):
+        kept = max(sizes.kept(sizes.weights(size)), KEPT_LEAST)
+        wrong = MISMATCH * (1 - kept) / kept**MISMATCH_POWER * mean
+        for anchor, width, off, tail in anchored:
+            noise = size * width / kept
+            if noise + wrong + off < least:
+                least = noise + wrong + off
+                found = Cap(size, anchor, hypot(noise, wrong, off), max(tail, size))
+    return found
+
+
+def _best_tail(sizes: Sizes, width: float) -> tuple[float, float]:
+    """Return the error of totals at the best tail, and that tail: more noise, or more of people's rows left out."""
+    ends = (sizes.told.total.ends() * sizes.told.times).tolist()[-BELOW_TOP - TAIL_BINS :]
+    return min((end * width + float(sizes.people @ np.maximum(sizes.total - end, 0)), end) for end in ends)
 
 
 def caps_tried(sizes: Sizes, per_octave: int = CAPS_PER_OCTAVE) -> Iterator[float]:
@@ -207,47 +268,24 @@ def caps_tried(sizes: Sizes, per_octave: int = CAPS_PER_OCTAVE) -> Iterator[floa
         yield low * 2 ** (step / per_octave)
 
 
-def outlook_of(sizes: Sizes, weights: Floats, cap: Cap | None = None, by_cells: Told | None = None) -> Outlook:
-    """Return what the profiles foretell of a vector whose people count for these weights, in its own steps.
-
-    `by_cells` is what is known of people's L2 norms, whichever norm is scaled: how much each has in single groups.
-    """
-    beyond = float(np.sum(sizes.people[sizes.total > sizes.tail_cap]))
+def outlook_of(sizes: Sizes, weights: Floats, cap: Cap | None = None) -> Outlook:
+    """Return what the profiles foretell of a vector whose people count for these weights, in its own steps."""
     believed = sizes.told.is_believed
-    tail = sizes.tail_cap if cap is None or cap.tail is None else cap.tail
-    lengths = sizes.length
-    if by_cells is not None:
-        (ranked,) = by_rank([by_cells])
-        lengths = np.minimum(np.interp(sizes.total, ranked.total, ranked.length), sizes.total)
-    cut = float(np.sum(sizes.people * ((1 - weights) * lengths) ** 2))
-    lost = sizes.people * sizes.total * (1 - weights)
-    is_told = by_cells is not None and (by_cells.length is not None or by_cells.is_rooted) and np.sum(lost) > 0
+    size = sizes.tail_cap if cap is None else cap.size
+    tail = size if cap is None or cap.tail is None else cap.tail
+    under_tail = np.minimum(1.0, tail / np.maximum(sizes.total, NOBODY))
     return Outlook(
         people=sizes.told.total.count,
         mass=sizes.mass if believed else 0.0,
         kept=sizes.kept(weights),
-        scaled=float(np.sum(sizes.people[weights < 1])) if believed else 0.0,
-        beyond=beyond,
-        beyond_most=beyond + sizes.told.total.unseen,
-        excess=sizes.excess,
+        scaled=float(np.sum(sizes.people[weights < 1 - ROUNDING])) if believed else 0.0,
+        beyond_most=sizes.people_beyond(tail),
+        excess=sizes.lost(under_tail) if believed else 0.0,
         tail_cap=sizes.tail_cap,
-        beyond_totals=sizes.beyond(tail),
-        by_values=0.0 if cap is None else cap.by_values,
-        unseen=sizes.told.total.unseen,
-        at_tail=1.0 if cap is None else min(1.0, cap.size / sizes.longest),
-        unseen_cut=_unseen_cut(sizes, weights) if believed else 0.0,
-        cut_in_cells=cut / sizes.mass if believed else 0.0,
-        alone=float(np.average((lengths / sizes.total) ** 2, weights=lost)) if is_told else 0.0,
+        lost=sizes.lost(weights) if believed else 0.0,
+        lost_most=sizes.lost_most(weights, size),
+        excess_most=sizes.lost_most(under_tail, tail),
     )
-
-
-def _unseen_cut(sizes: Sizes, weights: Floats) -> float:
-    """Return about how much may be cut from people too few to be seen: beyond the tail cap, and as much below it.
-
-    Each octave between the cap and the tail cap can hide as many as there may be beyond; together they lose about as
-    much as those, who count for the tail cap.
-    """
-    return 2 * sizes.told.total.unseen * sizes.tail_cap * (1 - float(np.min(weights)))
 
 
 def in_fine_steps(size: float) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.known import Grouping, Subject, reading_of
-from tacit.plan.bounds.profiles import Reading, below
+from tacit.plan.bounds.profiles import Reading, at_most, below
 from tacit.plan.bounds.scaling import Profile
 from tacit.plan.bounds.vectors import count_subject
 
@@ -30,8 +30,14 @@ def keys_of_ceilings(subject: Subject, facts: Facts) -> Iterator[str]:
 
 
 def under_ceilings(reading: Reading, subject: Subject, facts: Facts) -> tuple[Reading, tuple[Fact, ...]]:
-    """Return a reading of a subject's totals without what no one has by what is known of more rows; and those facts."""
+    """Return a reading of a subject's totals without what no one has by what is known of more rows; and those facts.
+
+    A declared maximum of rows holds for every count.
+    """
     used: list[Fact] = []
+    most = subject.grouping.declaration.most_rows_per_unit
+    if most is not None and subject.profiles[0].vector.kind in COUNTING:
+        reading = at_most(reading, float(most))
     for wider in wider_than(subject):
         rounds = _rounds(wider, facts)
         if not rounds:
@@ -52,13 +58,14 @@ def wider_than(subject: Subject) -> Iterator[Subject]:
         for profiles in ((one,), (one, Profile(2, vector)))[: 2 if grouping.keys else 1]:
             yield replace(subject, grouping=grouping.of_all_rows(), profiles=profiles)
     for where in dict.fromkeys((grouping.where, None)):
-        one_cell: Grouping = replace(grouping, where=where, keys=(), public_keys=((),))
+        one_cell: Grouping = replace(grouping.of_all_groups(), where=where)
         if one_cell != grouping or vector.kind != "rows":
             yield count_subject(one_cell, "rows")
 
 
 def _prefix(subject: Subject) -> str:
-    is_of_table = subject.grouping == subject.grouping.of_whole_table() and not subject.measured
+    grouping = subject.grouping
+    is_of_table = grouping.where is None and not grouping.keys and not subject.measured
     return AT_MOST_OF_TABLE if is_of_table else AT_MOST
 
 

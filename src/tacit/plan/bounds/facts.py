@@ -12,11 +12,14 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from tacit.errors import QueryRefused
-from tacit.plan.plan import Plan
+from tacit.plan.plan import Cost, Plan
 from tacit.privacy import SCALE_MAX, SCALE_MIN
+from tacit.query import Scalar
 
 # No bin is taken to have more people, or fewer than none, than this: a float tells whole numbers apart up to here.
 PEOPLE_MOST = 1 << 53
+# What the key of a fact about groups begins with.
+OF_GROUPS = "groups "
 EPSILON_SHOWN_MOST = Fraction(1 << 53)
 
 
@@ -30,6 +33,12 @@ class WantedFact:
     key: str
     words: str  # e.g. "how many rows a user_id has, by item"
     plan: Plan = field(repr=False)
+    instead: tuple[str, ...] = ()  # keys of facts that would do as well, if they are known
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs."""
+        return self.plan.spend.epsilon, self.plan.threshold.delta if self.plan.threshold else Fraction(0)
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,18 @@ class Fact:
     epsilon: Fraction
     entry: int = 0
     time: str = ""
+    keys: tuple[tuple[Scalar, ...], ...] = ()  # the groups that were found, where the fact is about groups
+    delta: Fraction = Fraction(0)  # of the threshold that groups were found by
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs."""
+        return self.epsilon, self.delta
+
+    @property
+    def finds_groups(self) -> bool:
+        """Whether it is about which groups there are."""
+        return self.key.startswith(OF_GROUPS)
 
 
 Facts = Mapping[str, Fact]

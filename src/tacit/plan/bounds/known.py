@@ -12,12 +12,15 @@ from fractions import Fraction
 from tacit.plan.bounds.facts import Fact, Facts, sound
 from tacit.plan.bounds.profiles import Reading, Span, people_beyond, read_profile, span_of
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
-from tacit.plan.groups import public_keys
+from tacit.plan.groups import of_last_few, public_keys
 from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
 from tacit.plan.split import with_noise
 from tacit.query import Expression, PostProcessing, Query, Scalar, Value, columns_of, type_of
 from tacit.tables import Declaration, RowUnit
 
+# Of at most so many groups, Gaussian noise is never smaller than Laplace noise: no L2 norm is below the L1 norm over
+# the root of their number.
+FEW_CELLS = 16
 # A call with at least this epsilon learns for its own WHERE; a smaller one takes what is known of all rows, if it is.
 OWN_WHERE_FROM = Fraction(1, 2)
 
@@ -30,7 +33,10 @@ class Grouping:
     where: Expression | None
     keys: tuple[KeyColumn, ...]
     public_keys: tuple[tuple[Scalar, ...], ...] | None
-    is_pure: bool = False  # the call has no delta: its noise is Laplace noise, and L2 norms are of no use
+    only_l1: bool = False  # the noise is Laplace noise, so L2 norms are of no use
+    has_own_list: bool = False  # the question itself lists its groups, which may hold few of the table's rows
+    cells: int = 0  # how many groups are known; 0: it is not known yet
+    smallest: int | None = None  # down to how many people groups are looked for, if the question says
 
     @property
     def unit(self) -> str | None:
@@ -46,9 +52,13 @@ class Grouping:
         """Return the same cells without WHERE."""
         return replace(self, where=None)
 
+    def of_all_groups(self) -> "Grouping":
+        """Return the same rows as one cell."""
+        return replace(self, keys=(), public_keys=((),), cells=1)
+
     def of_whole_table(self) -> "Grouping":
         """Return the whole table as one cell: what sizes and centres of columns are about."""
-        return replace(self, where=None, keys=(), public_keys=((),))
+        return replace(self.of_all_groups(), where=None, has_own_list=False, only_l1=True)
 
     def record(self, *expressions: Expression) -> tuple[object, ...]:
         """Return what tells it from every other, with the types of all columns that it reads."""
@@ -60,13 +70,34 @@ class Grouping:
             (name, facts[name].type, facts[name].digits, facts[name].scale) for name in sorted(read) if name in facts
         )
         keys = tuple((key.expression, key.type) for key in self.keys)
-        return (self.unit, self.declaration.neighbours, self.where, keys, self.public_keys, types)
+        return (self.unit, self.declaration.neighbours, self.where, keys, _as_text(self.public_keys), types)
+
+
+class _Written:
+    """What prints as a text that is known."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+@of_last_few
+def _as_text(keys: object) -> _Written:
+    """Return a list of keys that prints as the list does, without going through it again."""
+    return _Written(repr(keys))
 
 
 def grouping_of(query: Query, declaration: Declaration, spend: Spend) -> Grouping:
     """Return what the profiles of a question are about."""
     keys = tuple(KeyColumn(key.name, key.expression, type_of(key.expression, declaration)) for key in query.keys)
-    return Grouping(declaration, query.where, keys, public_keys(query, declaration), is_pure=spend.delta_rho == 0)
+    listed = public_keys(query, declaration)
+    cells = 0 if listed is None else len(listed)
+    only_l1 = spend.delta_rho == 0 or 0 < cells <= FEW_CELLS
+    return Grouping(
+        declaration, query.where, keys, listed, only_l1, query.public_keys is not None, cells, query.smallest
+    )
 
 
 @dataclass(frozen=True)
@@ -83,6 +114,7 @@ class Subject:
             self.grouping.record(*(column.expression for column in self.measured)),
             self.measured,
             self.profiles,
+            BINS,
             again,
         )
         name = "profile" if self.profiles else "centre"
@@ -126,35 +158,6 @@ class Subject:
 
     def _is_believed(self, rounds: Sequence[Fact]) -> bool:
         return not self.profiles or reading_of(rounds, 0, self.profiles[0].vector).top is not None
-
-
-@dataclass(frozen=True)
-class KeyCount:
-    """The fact how many different keys one key column has, of which each unit brings one: for keys that are found."""
-
-    grouping: Grouping  # by this key alone
-
-    @property
-    def key(self) -> str:
-        """The key of the fact."""
-        return f"groups {hashlib.sha256(repr(self.grouping.record()).encode('utf-8', 'surrogatepass')).hexdigest()}"
-
-    def known(self, facts: Facts) -> Fact | None:
-        """Return the fact, if it is known."""
-        return sound(facts[self.key], [1], scales=1) if self.key in facts else None
-
-
-def key_counts(grouping: Grouping, facts: Facts, epsilon: Fraction) -> tuple[KeyCount, ...]:
-    """Return the counts of different keys that a question with found keys needs: of all rows, where that is known."""
-    if grouping.public_keys is not None:
-        return ()
-    found = []
-    for key in grouping.keys:
-        own = KeyCount(replace(grouping, keys=(key,)))
-        wider = KeyCount(replace(own.grouping, where=None))
-        is_small = own.key not in facts and wider.key in facts and epsilon < OWN_WHERE_FROM
-        found.append(wider if is_small else own)
-    return tuple(found)
 
 
 def reading_of(rounds: Sequence[Fact], profile: int, vector: Vector, *, safe: float = 1.0) -> Reading:

@@ -5,7 +5,7 @@ same people and the same cells (`known.py` has its key). Facts build on each oth
 then its centre, then the profiles of sums about it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -16,12 +16,11 @@ from tacit.plan.bounds.ceilings import keys_of_ceilings
 from tacit.plan.bounds.facts import Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import distances_of, lacks_anything, ranged_columns
 from tacit.plan.bounds.filled_bounds import missing_bounds
+from tacit.plan.bounds.found_keys import KeySearch, grouping_in
 from tacit.plan.bounds.known import (
+    FEW_CELLS,
     Grouping,
-    KeyCount,
     Subject,
-    grouping_of,
-    key_counts,
     profile_plan,
     reading_of,
     span_in,
@@ -32,7 +31,6 @@ from tacit.plan.bounds.vectors import (
     ValueColumn,
     count_subject,
     is_scaled,
-    missing_subject,
     value_columns,
     widens,
 )
@@ -42,37 +40,24 @@ from tacit.plan.planner import hand_set_plan
 from tacit.query import Aggregate, Output, Query, name_of
 from tacit.tables import Declaration
 
-# Which part of a call's epsilon learns: of a question of counts, of one with values, and of one without GROUP BY, where
-# the cap is all there is to choose.
-COUNTS_SHARE = Fraction(10, 100)
-VALUES_SHARE = Fraction(14, 100)
-# The same of a variance, and of what is made of two columns, which need more profiles.
-MOMENTS_SHARE = Fraction(25, 100)
-ONE_NUMBER_SHARE = Fraction(19, 100)
-# The same of a sum, whose profile should have no less for that it needs to know a size too, and of a mean.
-ONE_SUM_SHARE = Fraction(21, 100)
-ONE_VALUE_SHARE = Fraction(24, 100)
+# Which part of a call's epsilon learns: so much, and more where groups are few, by so much over their number: a profile
+# must then tell of few people, since the noise on a group is that of one person.
+LEARNS, LEARNS_BY_GROUP, FEWEST_CELLS = Fraction(12, 100), Fraction(30, 100), 3
+# So many times as much where values are asked of, and where their squares or products are: there is more to know.
+OF_VALUES_TOO, OF_MOMENTS = Fraction(5, 4), Fraction(3, 2)
 # Of a question whose ranges, or bounds by which rows are dropped, are learned.
-RANGES_SHARE = Fraction(10, 100)
-# How that is divided: parts of a fact, each profile's by its norm. The L1 norm is also what tail caps are read off; a
-# size gives no more than a grid, and a centre need not be near. A mean's size has more: learning it again, where it is
-# not believed, would cost a tenth of the call. Of a mean that is asked alone, rows may be cut as they come, but not the
-# few people who are far from the centre: most is for seeing those.
+RANGES_SHARE, RANGES_OF_ONE_SHARE = Fraction(10, 100), Fraction(24, 100)
+# How that is divided: parts of a fact, each profile's by its norm. A size gives no more than a grid, and a centre need
+# not be near.
 PARTS = {
     "size": (Fraction(1),),
-    "size for one sum": (Fraction(1, 2),),
-    "size for a mean": (Fraction(2),),
     "centre": (Fraction(1),),
-    "missing": (Fraction(2),),
     "counts": (Fraction(5), Fraction(5, 4)),
     "sums": (Fraction(5), Fraction(3, 2)),
     "squares": (Fraction(5), Fraction(4)),
-    "counts for a mean": (Fraction(2), Fraction(3, 4)),
-    "sums for a mean": (Fraction(8), Fraction(2)),
     "distances": (Fraction(5),),
     "size of many": (Fraction(4),),
     "distances of many": (Fraction(3),),
-    "groups": (Fraction(4),),
 }
 # Of so many columns at once a range must be found with little: most of it is for their sizes, without which there is
 # none, and distances from the middle may make it narrower.
@@ -87,9 +72,9 @@ SHARE_PARTS = 10**6
 # What needs squares or products of values.
 MOMENT_KINDS = MOMENTS_OF_ONE | {"covariance", "correlation"}
 # Profiles of the lengths of vectors.
-PROFILED = ("counts", "sums", "squares", "counts for a mean", "sums for a mean")
+PROFILED = ("counts", "sums", "squares")
 # How large values are, which makes the grid of all that is learned of them; and all profiles of the octaves of values.
-SIZES = ("size", "size for one sum", "size for a mean", "size of many")
+SIZES = ("size", "size of many")
 OF_VALUES = (*SIZES, "distances", "distances of many")
 OF_WHERE = " (of the rows that are asked about)"
 
@@ -114,10 +99,14 @@ def needed_facts(
     `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
     """
     query = with_quantiles_of(query, declaration)
-    grouping = grouping_of(query, declaration, spend)
+    grouping = grouping_in(query, declaration, spend, facts)
     if is_scaled(query, declaration):
+        first = None if grouping.cells else _first_groups(grouping, facts, spend, learn)
+        if first is not None:  # how many groups there are decides what else is learned
+            return (first,)
         needed = list(_needed(query, grouping, facts, spend.epsilon))
-        unit = _share(query, learn) / _parts(query, grouping)
+        unit = _share(query, grouping, learn) / _parts(query, grouping)
+        unit /= 1 if learn is None or grouping.public_keys is not None else 2  # groups have the other half
     elif lacks_anything(query, declaration, spend):
         needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
         unit = _share_to_fill(query, learn) / _parts_to_fill(query, grouping)
@@ -139,12 +128,39 @@ def needed_facts(
         return tuple(wanted.values())
     want(each for each in needed if each.kind not in SIZES)
     if is_scaled(query, declaration):
-        for count in key_counts(grouping, facts, spend.epsilon):
-            epsilon = spend.epsilon * _whole_parts(unit * PARTS["groups"][0])
-            name = count.grouping.keys[0].name
-            plan = key_count_plan(count, epsilon)
-            wanted.setdefault(count.key, WantedFact(count.key, f"about how many different {name} there are", plan))
+        for each in _key_rounds(grouping, facts, wanted, needed, spend, learn):
+            wanted.setdefault(each.key, each)
     return tuple(wanted.values())
+
+
+def _first_groups(grouping: Grouping, facts: Facts, spend: Spend, learn: Fraction | None) -> WantedFact | None:
+    """Return the first round that finds groups; None if they are listed, or a round was run."""
+    if grouping.public_keys is not None or spend.delta_keys == 0:
+        return None
+    search = KeySearch(grouping).at_hand(facts)
+    return None if search.rounds(facts) else search.next_round(facts, (), spend, learn)
+
+
+def _key_rounds(
+    grouping: Grouping,
+    facts: Facts,
+    wanted: Mapping[str, WantedFact],
+    needed: Sequence[_Needed],
+    spend: Spend,
+    learn: Fraction | None,
+) -> Iterator[WantedFact]:
+    """Yield the next round in which groups are found, once profiles tell about how many people there are."""
+    if grouping.public_keys is not None or spend.delta_keys == 0 or any(key not in facts for key in wanted):
+        return
+    search = KeySearch(grouping).at_hand(facts)
+    readings = [
+        reading_of(rounds, 0, each.subject.profiles[0].vector)
+        for each in needed
+        if each.kind in PROFILED and (rounds := each.subject.rounds(facts))
+    ]
+    following = search.next_round(facts, readings, spend, learn)
+    if following is not None:
+        yield following
 
 
 def missing_facts(
@@ -155,15 +171,19 @@ def missing_facts(
 
 
 def ceiling_keys(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> tuple[str, ...]:
-    """Return the keys of facts that would limit what is believed of a question, if anybody has paid for them."""
+    """Return the keys of facts that would improve a question's plan, if they are paid for: limits and more groups."""
     query = with_quantiles_of(query, declaration)
-    grouping = grouping_of(query, declaration, spend)
+    grouping = grouping_in(query, declaration, spend, facts)
     if is_scaled(query, declaration):
-        wanted = all_vectors(query, grouping, facts, spend.epsilon)
+        wanted = all_vectors(query, grouping, facts)
         subjects = [] if wanted is None else [each.subject for each in wanted.vectors if each.subject is not None]
     else:
         subjects = [bound.subject for bound in missing_bounds(query, grouping)]
-    return tuple(dict.fromkeys(key for subject in subjects for key in keys_of_ceilings(subject, facts)))
+    more = [key for subject in subjects for key in keys_of_ceilings(subject, facts)]
+    if is_scaled(query, declaration) and grouping.public_keys is None:
+        search = KeySearch(grouping).at_hand(facts)
+        more.append(search.key(len(search.rounds(facts))))
+    return tuple(dict.fromkeys(more))
 
 
 def _left_for_more(learn: Fraction | None) -> Fraction:
@@ -176,61 +196,44 @@ def _left_for_more(learn: Fraction | None) -> Fraction:
     return min(Fraction(1), (1 - learn) / 2 / (AGAIN_SHARE + AGAIN_SHARE_OF_SIZES))
 
 
-def _share(query: Query, learn: Fraction | None) -> Fraction:
+def _share(query: Query, grouping: Grouping, learn: Fraction | None) -> Fraction:
+    """Return which part of a call's epsilon learns: more if groups are few, and if values are asked of."""
     if learn is not None:
         return learn
     kinds = {output.aggregate.kind for output in query.outputs}
-    moments, values = bool(kinds & MOMENT_KINDS), bool(kinds & {"sum", "mean"} | kinds & MOMENT_KINDS)
-    if not query.keys:
-        has_more = moments or "mean" in kinds
-        return ONE_VALUE_SHARE if has_more else ONE_SUM_SHARE if values else ONE_NUMBER_SHARE
-    if moments:
-        return MOMENTS_SHARE
-    return VALUES_SHARE if values else COUNTS_SHARE
+    more = OF_MOMENTS if kinds & MOMENT_KINDS else OF_VALUES_TOO if kinds & {"sum", "mean"} else Fraction(1)
+    return more * (LEARNS + LEARNS_BY_GROUP / max(grouping.cells or FEW_CELLS, FEWEST_CELLS))
 
 
 def _share_to_fill(query: Query, learn: Fraction | None) -> Fraction:
     if learn is not None:
         return learn
     added = any(output.aggregate.kind in ("sum", "mean") for output in query.outputs)
-    return ONE_VALUE_SHARE if added and not query.keys else RANGES_SHARE
+    return RANGES_OF_ONE_SHARE if added and not query.keys else RANGES_SHARE
 
 
 def _parts(query: Query, grouping: Grouping) -> Fraction:
     """Return the parts of all facts of a question together, known or not."""
-    norms = 1 if grouping.is_pure or not grouping.keys else 2
+    norms = 1 if grouping.only_l1 or not grouping.keys else 2
     parts = {kind: sum(PARTS[kind][:norms], Fraction(0)) for kind in PROFILED}
-    counts, sums = (parts[_profile_kind(kind, query)] for kind in ("counts", "sums"))
-    squares = parts["squares"]
+    sums, squares = parts["sums"], parts["squares"]
     columns = list(value_columns(query, grouping))
-    has_rows = any(output.aggregate.kind == "count" and output.aggregate.expression is None for output in query.outputs)
     total = Fraction(0)
     for column, outputs in columns:
-        total += sums + (PARTS[_size_of(column)][0] if column.between is None else 0)
-        total += 0 if column.about_zero else PARTS["centre"][0] + (PARTS["missing"][0] if has_rows else counts)
+        total += sums + (PARTS["size"][0] if column.between is None else 0)
+        total += 0 if column.about_zero else PARTS["centre"][0]
         total += squares if any(output.aggregate.kind in MOMENT_KINDS for output in outputs) else 0
     for pair, outputs in paired_columns(query, grouping):
-        total += sum((PARTS[_size_of(column)][0] for column in pair if column.between is None), 2 * PARTS["centre"][0])
-        total += counts + 2 * sums
+        total += sum((PARTS["size"][0] for column in pair if column.between is None), 2 * PARTS["centre"][0])
+        total += parts["counts"] + 2 * sums
         total += squares * (3 if any(output.aggregate.kind == "correlation" for output in outputs) else 1)
     subjects = {
         (output.aggregate.kind, output.aggregate.expression)
         for output in query.outputs
         if output.aggregate.kind in ("count", "count_units")
     }
-    keys = PARTS["groups"][0] * len(grouping.keys) if grouping.public_keys is None else 0
-    return (total + parts["counts"] * len(subjects) or parts["counts"]) + keys
-
-
-def _size_of(column: ValueColumn) -> str:
-    if not column.about_zero:
-        return "size for a mean"
-    return "size" if column.grouping.keys else "size for one sum"
-
-
-def _profile_kind(kind: str, query: Query) -> str:
-    """Return the kind of a profile: it is another where nothing but means is asked."""
-    return f"{kind} for a mean" if all(output.aggregate.kind == "mean" for output in query.outputs) else kind
+    subjects |= {("count", None)} if any(not column.about_zero for column, _ in columns) else set()
+    return total + parts["counts"] * len(subjects) or parts["counts"]
 
 
 def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Iterator[_Needed]:
@@ -244,15 +247,12 @@ def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -
     paired = [column for pair, _ in paired_columns(query, grouping) for column in pair]
     for column in (*alone, *paired):
         name = name_of(column.expression)
-        size, centre, grid = column.size(), column.centre(facts), column.grid(facts)
+        size, centre = column.size(), column.centre(facts)
         if size is not None:
-            yield _Needed(_size_of(column), size, f"how large {name} is")
+            yield _Needed("size", size, f"how large {name} is")
         if centre is not None:
             yield _Needed("centre", centre, f"about the middle of {name}", column)
-        if grid is not None and rows and not column.about_zero and column in alone:
-            missing = missing_subject(column, grid).at_hand(facts, epsilon)
-            yield _Needed("missing", missing, f"for about how many {name} is missing in some row")
-    wanted = all_vectors(query, grouping, facts, epsilon)
+    wanted = all_vectors(query, grouping, facts)
     if wanted is None:
         if rows:
             subjects = count_subject(grouping, "rows").tried(facts, epsilon, widens=True)
@@ -264,10 +264,10 @@ def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -
         if vector.role == "centred":
             values = "values" if vector.factors is None else "squares" if len(set(vector.factors)) == 1 else "products"
             words = f"how far from their middle the {values} of {who} add up{cells}"
-            kind = _profile_kind("sums", query) if vector.factors is None else "squares"
+            kind = "sums" if vector.factors is None else "squares"
         else:
             what = "groups" if vector.role == "units" else "rows" if vector.role == "rows" else "values"
-            kind, words = _profile_kind("counts", query), f"how many {what} {who} has{cells}"
+            kind, words = "counts", f"how many {what} {who} has{cells}"
         yield from _tried(kind, vector.subject.tried(facts, epsilon, widens=widens(query)), words)
 
 
@@ -355,7 +355,7 @@ def _whole_parts(share: Fraction) -> Fraction:
 
 def _should_repeat(needed: _Needed, known: Sequence[Fact], epsilons: Sequence[Fraction]) -> bool:
     """Whether nothing is believed yet, and another round would have clearly less noise than all before it."""
-    if needed.kind in ("centre", "missing"):
+    if needed.kind == "centre":
         return False
     subject = needed.subject
     if needed.kind in OF_VALUES:
@@ -389,13 +389,4 @@ def centre_plan(subject: Subject, column: ValueColumn, epsilon: Fraction) -> Pla
     declaration = replace(subject.grouping.declaration, rows_per_unit=1, groups_per_unit=1)
     aggregate = Aggregate("quantile", column.expression, measured.between, fraction=Fraction(1, 2))
     query = Query(declaration.name, (Output("centre", aggregate),))
-    return hand_set_plan(query, declaration, Spend(epsilon))
-
-
-def key_count_plan(count: KeyCount, epsilon: Fraction) -> Plan:
-    """Return the plan that learns how many different keys there are: each unit brings one, by a fresh salt."""
-    grouping = count.grouping
-    declaration = replace(grouping.declaration, rows_per_unit=1, groups_per_unit=1)
-    aggregate = Aggregate("count_distinct", grouping.keys[0].expression, per_unit=1)
-    query = Query(declaration.name, (Output("groups", aggregate),), where=grouping.where)
     return hand_set_plan(query, declaration, Spend(epsilon))

@@ -8,7 +8,6 @@ added up as all sums are, on every path, and the same proof holds (docs/proofs/s
 
 from collections.abc import Iterator
 from dataclasses import replace
-from fractions import Fraction
 from math import ceil, log2
 
 from tacit.plan.bounds.facts import Facts
@@ -36,9 +35,9 @@ SQUARES_MOST = 1 << 48
 NOTHING = Value(None, "null")
 
 
-def all_vectors(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Wanted | None:
+def all_vectors(query: Query, grouping: Grouping, facts: Facts) -> Wanted | None:
     """Return all vectors of a question, those of its moments included; None where a fact is missing."""
-    wanted = wanted_vectors(query, grouping, facts, epsilon)
+    wanted = wanted_vectors(query, grouping, facts)
     if wanted is None:
         return None
     for column, outputs in value_columns(query, grouping):

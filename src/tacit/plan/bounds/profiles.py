@@ -7,101 +7,111 @@ profile is a public number like one that a person writes, and a wrong one makes 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from math import ceil, floor, log, log2, sqrt
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.plan.bounds.scaling import LARGEST_BINS, LARGEST_LEAST
+from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, LARGEST_LEAST
 
 Floats = NDArray[np.float64]
 
-# The chance that noise alone makes the bin above the top believed. A false bin d octaves up has this chance times
-# 2^(-FALSE_SLOPE d) and multiplies a cap by 2^d, so false bins add about 3 % to a cap on average.
-FALSE_BIN = 0.03
-FALSE_SLOPE = 2.0
-# The fullest bin is where a profile begins if it has this many noise scales: noise alone has such a bin in a profile
-# once in 10,000 profiles.
+# ---- Believing bins. Noise alone makes the next octave believed in about 3 of 100 profiles, and one that is d octaves
+# farther up in 2^-2d as many, so false bins add about 3 % to a cap on average.
+FALSE_BIN, FALSE_SLOPE = 0.03, 2.0
+# The fullest bin is believed from so many noise scales of people on: noise alone has one in 10,000 profiles.
 CLEAR = 13.0
-# The same for the octaves of values, of which there are more. The side of 0 with fewer people must be clearer still, or
-# be near the other: a side without anyone would otherwise stretch the grid by tens of octaves once in 6,000 profiles.
-CLEAR_VALUES = 13.0
-CLEAR_LESSER = 22.0
-# Few people are in no one bin, but together in neighbouring ones: so many bins are believed from so many noise scales
-# on, as noise alone has them in 3 of 1,000 profiles, and from more for each octave that they are higher.
-SPREAD_BINS = 8
-SPREAD_CLEAR, SPREAD_SLOPE = 12.0, 2.0
-# Of them, the highest from which on there are clearly people: so many standard deviations of noise, and noise scales.
-SPREAD_TAIL, SPREAD_TAIL_LEAST = 1.9, 1.0
-# Who is seen so dimly may well have some octaves more.
-SPREAD_MORE = 4.0
-# Inside a bin people are spread evenly by the logarithm of their size, over this many points.
-POINTS = 16
-# A tail that falls by less than 10 an octave, and does not rise before, goes on beyond its top: its cap is this many
-# times the top's upper edge. It is more if the two octaves above have so many noise scales of people, though neither is
-# believed, and less if they have hardly any.
-SLOW_LEAST = 0.1
-RISING_MOST = 1.2
-GOES_ON, GOES_FAR, GOES_SHORT = 2.0, 3.0, 1.5
-FAR_FROM, SHORT_BELOW = 3.0, 1.0
-# But where the octave above has so many noise scales of people fewer than the tail would bring there, it has ended.
-ENDED_FROM = 8.0
-# How a tail goes on beyond what was seen, for one octave: by its last ratio, within these.
+# Above the top, so many neighbouring bins are believed from so many noise scales on, and from one more for each octave.
+WINDOWS = ((1, 5.2), (2, 8.8), (4, 10.6), (6, 12.6), (8, 14.4))
+# With nothing believed yet, four neighbouring bins are believed from so many on.
+FIRST_WINDOW, FIRST_CLEAR = 4, 15.0
+# ---- The tail beyond the top: a tail ends within an octave with the probability 1 / (1 + L / 2), at most 3/4, L being
+# the number of octaves in which it fell slowly, by no more than to a tenth; otherwise it falls on as it did, within:
+ENDS_MOST, ENDS_LESS, SLOWLY = 3 / 4, 1 / 2, 1 / 10
+FALL_LEAST, FALL_MOST = 0.03, 0.55
+TAIL_BINS = 20
+# A tail cap loses as much of what people have beyond it as so many people of that size have, and less where less than
+# one person is noise: without noise it loses nothing.
+BEYOND_TAIL = 2.0
+# ---- The octaves of values. The side of 0 with fewer people must be clearer still, or be near the other: an empty side
+# would otherwise stretch the grid by tens of octaves once in 6,000 profiles.
+CLEAR_VALUES, CLEAR_LESSER = 13.0, 22.0
+# How a tail of values goes on, for one octave: by its last ratio, within these; if the octave above has so many noise
+# scales of people fewer than that, it has ended. A learned range reaches so many octaves beyond the last one believed.
 RATIO_LEAST, RATIO_MOST = 0.05, 0.5
-# A range that is learned reaches at most this many octaves beyond the last one that is believed.
+ENDED_FROM = 8.0
 STRETCH_MOST = 4
+# Inside a bin people are spread evenly by the logarithm of their size, over this many points.
+POINTS = 8
 # Instead of nobody, so that every profile has a mass.
 NOBODY = 1e-9
 # At most about this many noise scales of people are in a bin and not seen.
 UNSEEN = 3.0
+# A size that was computed is the whole number that it is so near to: the square of a root of 3 is 3.
+ROUNDING = 1e-9
+
+# The upper ends of the bins of lengths, in fine steps.
+ENDS: Floats = np.array([float(int(2.0 ** (place // 2) * (2.0 if place % 2 else 1.5))) for place in range(BINS)])
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a profile tells: about how many people have which size, up to the highest bin that is believed."""
+    """About how many people have which size: as counted up to the highest bin that is believed, foreseen beyond it."""
 
-    people: tuple[float, ...]  # in each bin up to the top; one more, not seen, where the tail is expected to go on
+    people: tuple[float, ...]  # in each bin
+    doubt: tuple[float, ...]  # the variance of each of these numbers
     top: int | None  # the highest bin believed; None: no bin is
     scale: float  # of the noise, in people
     shift: int  # a step is 2^shift fine steps, in which bins are counted
     whole: bool  # of counts: nobody has less than one step
     safe: float = 1.0  # the cap where nothing is believed, in steps
     is_total: bool = False  # the L1 norm: of counts, it is a whole number of steps
-    dim: float | None = None  # where no bin by itself is clear of noise: how many people may be above the top at most
-    goes_on: float = 1.0  # how many times the upper edge of the top the tail is taken to reach
     ceiling: float | None = None  # the size, in steps, that nobody exceeds by what is known of more rows
+    floor: float = 0.0  # the tail cap is at least this size, in steps
 
     @property
     def unseen(self) -> float:
         """How many people may be above the top and not be seen, at most."""
-        return UNSEEN * self.scale if self.dim is None else self.dim
-
-    @property
-    def tail_cap(self) -> float:
-        """The size, in steps, that nobody is believed to exceed; a safe one where nothing is believed."""
-        if self.top is None:
-            return self.safe
-        end = 2.0 ** (self.top + 1 - self.shift) * self.goes_on
-        end = max(end - 1, 1.0) if self.whole and self.is_total else end  # the last whole number below it
-        return end if self.ceiling is None else min(end, self.ceiling)
+        return 0.0 if self.ceiling is not None else UNSEEN * self.scale
 
     @property
     def count(self) -> float:
         """About how many people there are."""
         return sum(self.people)
 
+    def ends(self) -> Floats:
+        """Return the largest size of each bin, in steps: the caps that are worth trying."""
+        ends = ENDS[: len(self.people)] * 2.0**-self.shift
+        if self.whole:
+            ends = np.maximum(np.floor(ends) if self.is_total else np.sqrt(np.floor(ends**2 * (1 + ROUNDING))), 1.0)
+        return ends if self.ceiling is None else np.minimum(ends, self.ceiling)
+
+    @cached_property
+    def tail_cap(self) -> float:
+        """The size, in steps, beyond which people have little; a safe one where nothing is believed."""
+        if self.top is None:
+            return self.safe
+        sizes, people = self.points()
+        each = BEYOND_TAIL * min(self.scale, 1.0)
+        costs = [each * end + float(people @ np.maximum(sizes - end, 0)) for end in self.ends().tolist()]
+        end = max(float(self.ends()[int(np.argmin(costs))]), self.floor)
+        return end if self.ceiling is None else min(end, self.ceiling)
+
     def points(self) -> tuple[Floats, Floats]:
-        """Return sizes in steps, rising, and about how many people have each."""
+        """Return sizes in steps, rising, and about how many people have each: POINTS for each bin."""
         if self.top is None:
             return np.full(1, self.safe), np.full(1, NOBODY)
+        ends = ENDS[: len(self.people)] * 2.0**-self.shift
+        lows = np.concatenate([ends[:1] / 2, ends[:-1]])
         within = (np.arange(POINTS) + 0.5) / POINTS
-        sizes = np.exp2(np.arange(len(self.people))[:, None] + within[None, :] - self.shift)
-        if self.whole:  # between 1 and 2 there is only 1
-            sizes[: self.shift + 1] = 1.0
-            sizes = np.floor(sizes) if self.is_total else sizes
-        weights = np.repeat(np.array(self.people) / POINTS, POINTS)
-        return sizes.ravel(), np.maximum(weights, NOBODY)
+        sizes = lows[:, None] * (ends / lows)[:, None] ** within[None, :]
+        if self.whole:  # totals are whole numbers, from 1 on, and lengths are roots of such
+            rounded = np.ceil(sizes) if self.is_total else np.sqrt(np.ceil(sizes**2 * (1 - ROUNDING)))
+            sizes = np.maximum(np.minimum(rounded, self.ends()[:, None]), 1.0)
+        sizes = sizes if self.ceiling is None else np.minimum(sizes, self.ceiling)
+        return sizes.ravel(), np.maximum(np.repeat(np.array(self.people) / POINTS, POINTS), NOBODY)
 
 
 def read_profile(
@@ -115,23 +125,109 @@ def read_profile(
     """Return what rounds of one profile tell, each given as its noisy bins and the scale of their noise."""
     counts, scale = combined_rounds(rounds)
     # of sums, people are looked for from the size of one large value on: far below it any bin that is full is noise
-    start = shift if whole else min(max(shift + floor(log2(max(safe, 1.0))), 0), len(counts) - 1)
-    top, dim = believed_top(counts, scale, start=start), None
-    spread = spread_top(counts, scale, start) if max(counts) <= CLEAR * scale else None
-    if top is None or (spread is not None and spread > top):
-        top = spread
-        above = range(start if top is None else top + 1, len(counts))[: 2 * SPREAD_BINS]
-        dim = max(people_most(rounds, above), UNSEEN * scale)
+    least = bin_of(2.0**shift)
+    start = least if whole else min(bin_of(max(safe, 1.0) * 2.0**shift), len(counts) - 1)
+    top = believed_bin(counts, scale, start)
     if top is None:
-        return Reading((), None, scale, shift, whole, safe, is_total, dim)
-    least = shift if whole else 0  # nobody has less than one step, whatever the noise says
-    people = [max(count, 0.0) if place >= least else 0.0 for place, count in enumerate(counts[: top + 1])]
-    found = [*counts[top + 1 : top + 3], 0.0, 0.0]
-    beyond = _foreseen(people, top, scale, found[0])
-    goes_on = _goes_on(people, top, scale, found[0], found[1]) if dim is None else SPREAD_MORE
-    people = [*people, *([beyond] if beyond else [])]
-    read = Reading(tuple(people), top, scale, shift, whole, safe, is_total, dim, goes_on)
+        return Reading((), (), None, scale, shift, whole, safe, is_total)
+    # nobody has less than one step, whatever the noise says
+    people = [max(count, 0.0) if place >= least or not whole else 0.0 for place, count in enumerate(counts[: top + 1])]
+    doubt = [min(2 * scale**2, (count + scale) ** 2) + count for count in people]
+    beyond = _tail(people, counts, top, scale)
+    people, doubt = [*people, *(mean for mean, _ in beyond)], [*doubt, *(variance for _, variance in beyond)]
+    read = Reading(tuple(people), tuple(doubt), top, scale, shift, whole, safe, is_total)
     return read if whole else _from_one_value(read)
+
+
+def bin_of(size: float) -> int:
+    """Return the bin of a length in fine steps."""
+    return min(int(np.searchsorted(ENDS, size * (1 - ROUNDING))), BINS - 1)
+
+
+def believed_bin(counts: Sequence[float], scale: float, start: int) -> int | None:
+    """Return the highest bin in which people are believed to be, or None.
+
+    The search begins at the fullest bin if it is clear of noise, else at `start`, and goes up: neighbouring bins are
+    believed together if they have enough people, and the fullest of them is the new top.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(counts)])
+    fullest = int(np.argmax(counts))
+    top = fullest if counts[fullest] > CLEAR * scale else None
+    if top is None:
+        for first in range(start, len(counts) - FIRST_WINDOW):
+            more = (first - start) / 2
+            if sums[first + FIRST_WINDOW] - sums[first] > scale * (FIRST_CLEAR + more):
+                top = first + int(np.argmax(counts[first : first + FIRST_WINDOW]))
+                break
+    while (higher := _higher(counts, sums, scale, start - 1 if top is None else top)) is not None:
+        top = higher
+    return top
+
+
+def _higher(counts: Sequence[float], sums: Floats, scale: float, top: int) -> int | None:
+    for width, clear in WINDOWS:
+        firsts = np.arange(top + 1, len(counts) - width + 1)
+        octaves = np.maximum((firsts - top) / 2 - (width > 2), 0.0)
+        found = np.flatnonzero(sums[firsts + width] - sums[firsts] > scale * (clear + octaves))
+        if len(found):
+            first = int(firsts[found[0]])
+            return first + int(np.argmax(counts[first : first + width]))
+    return None
+
+
+def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: float) -> list[tuple[float, float]]:
+    """Return about how many people are in each bin above the top, with variances: a tail falls on or has ended."""
+    last, before = sum(people[max(0, top - 1) : top + 1]), sum(people[max(0, top - 3) : max(0, top - 1)])
+    fall = sqrt(min(max(last / before, FALL_LEAST), FALL_MOST)) if last > 0 and before > 0 else sqrt(FALL_MOST)
+    ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + ENDS_LESS * _slow_octaves(people))))
+    expected = max(people[top], last / 3, scale / 2) * fall
+    goes_on, found = 1.0, list[tuple[float, float]]()
+    for count in counts[top + 1 : top + 1 + TAIL_BINS]:
+        likely, mean = _if_exponential(count, max(expected, 1e-6), scale)
+        none = exp(-min(abs(count) / scale, 700)) / (2 * scale)
+        goes_on *= 1 - ends
+        both = goes_on * likely + (1 - goes_on) * none
+        goes_on = goes_on * likely / both if both > 0 else 0.0
+        some = goes_on * mean
+        found.append((some, 2 * goes_on * mean**2 - some**2 + some))
+        expected = mean * fall
+    while found and found[-1][0] < 0.01:
+        found.pop()
+    return found
+
+
+def _slow_octaves(people: Sequence[float]) -> int:
+    """Return for how many octaves, ending at the top, people have become fewer slowly."""
+    octaves = [sum(people[max(0, end - 2) : end]) for end in range(len(people), 0, -2)]
+    long = 0
+    for above, below in pairwise(octaves):
+        if not SLOWLY * below <= above <= below or below <= 0:
+            break
+        long += 1
+    return long
+
+
+def _if_exponential(count: float, mean: float, scale: float) -> tuple[float, float]:
+    """Return the density of a noisy count whose true one is exponential with this mean, and the true one's mean then.
+
+    The noise is Laplace's; the integral is split at 0 and at the count.
+    """
+    rate = 1 / mean
+    both = rate + 1 / scale
+    if count <= 0:
+        return rate * exp(max(count / scale, -700)) / (2 * scale) / both, 1 / both
+    less = 1 / scale - rate
+    if abs(less * count) < 1e-6:
+        low = exp(-min(count / scale, 700)) * count
+        of_low = low * count / 2
+    elif less * count > 600:
+        low = exp(-min(rate * count, 700)) / less
+        of_low = low * (count - 1 / less)
+    else:
+        up, down = exp(less * count), exp(-min(count / scale, 700))
+        low, of_low = down * (up - 1) / less, down * (count * up / less - (up - 1) / less**2)
+    high = exp(-min(rate * count, 700)) / both
+    return rate / (2 * scale) * (low + high), (of_low + high * (count + 1 / both)) / max(low + high, 1e-300)
 
 
 def _from_one_value(reading: Reading) -> Reading:
@@ -141,9 +237,8 @@ def _from_one_value(reading: Reading) -> Reading:
     bin: with one each they may have more together than all who are seen.
     """
     sizes, people = reading.points()
-    if reading.unseen * reading.safe <= float(np.sum(sizes * people)):
-        return reading
-    return replace(reading, goes_on=reading.goes_on * max(1.0, reading.safe / reading.tail_cap))
+    is_most = reading.unseen * reading.safe > float(people @ sizes)
+    return replace(reading, floor=reading.safe) if is_most else reading
 
 
 def below(reading: Reading, wider: Reading) -> Reading:
@@ -151,11 +246,18 @@ def below(reading: Reading, wider: Reading) -> Reading:
 
     To leave rows out, or to group them, makes no one's count larger: a bin above all of those is noise.
     """
-    if reading.top is None or wider.top is None or wider.tail_cap >= reading.tail_cap:
+    if wider.top is None:
         return reading
-    top = min(reading.top, floor(log2(wider.tail_cap)) + reading.shift)
-    people = reading.people[: top + 1]
-    return replace(reading, people=people, top=top, ceiling=wider.tail_cap, dim=min(reading.unseen, wider.unseen))
+    return at_most(reading, float(wider.ends()[-1]))
+
+
+def at_most(reading: Reading, size: float) -> Reading:
+    """Return a reading without the sizes, in steps, above one that no person exceeds: nobody is beyond it."""
+    if reading.top is None or size >= float(reading.ends()[-1]):
+        return reading
+    last = bin_of(size * 2.0**reading.shift)
+    people, doubt = reading.people[: last + 1], reading.doubt[: last + 1]
+    return replace(reading, people=people, doubt=doubt, top=min(reading.top, last), ceiling=size)
 
 
 def people_above(
@@ -163,14 +265,18 @@ def people_above(
 ) -> tuple[float, float] | None:
     """Return how many people are above a size, in steps, at least and at most, but for one time in 20.
 
-    A bin tells of its edges only. Where nothing is believed there is nothing to tell.
+    Who has exactly this size is not above it. A bin tells of its ends only. Where nothing is believed there is nothing
+    to tell.
     """
     if reading.top is None or size <= 0:
         return None
+    if reading.ceiling is not None and size * (1 + ROUNDING) >= reading.ceiling:
+        return 0.0, 0.0
     counts, scale = combined_rounds(rounds)
-    from_here = floor(size + 1) if reading.whole and reading.is_total else size  # the next whole number, or any above
-    edge = log2(from_here) + reading.shift
-    bins = [range(max(0, place), reading.top + 1) for place in (ceil(edge), floor(edge))]
+    fine = size * 2.0**reading.shift
+    at = bin_of(fine)
+    in_part = at if fine < ENDS[at] * (1 - ROUNDING) else at + 1
+    bins = [range(first, max(reading.top + 1, first)) for first in (at + 1, in_part)]
     least, most = (sum(counts[place] for place in each) for each in bins)
     off = [2 * scale * sqrt(2 * max(len(each), 1)) for each in bins]
     return max(least - off[0], 0.0), max(most + off[1], 0.0) + reading.unseen
@@ -187,39 +293,19 @@ def combined_rounds(rounds: Sequence[tuple[Sequence[int], float]]) -> tuple[list
     return list(map(float, weighted / total)), 1 / sqrt(total)
 
 
-def believed_top(counts: Sequence[float], scale: float, *, start: int = 0, clear: float = CLEAR) -> int | None:
-    """Return the highest bin in which people are believed to be, or None.
+def believed_octave(counts: Sequence[float], scale: float, *, start: int) -> int | None:
+    """Return the highest octave of values in which people are believed to be, or None.
 
-    The search begins at the fullest bin if it is clear of noise, else at `start`, and goes up. The farther above the
-    last believed bin, the more people a bin must have.
+    The search begins at the fullest octave if it is clear of noise, else at `start`, and goes up. The farther above the
+    last believed one, the more people an octave must have.
     """
     fullest = max(range(len(counts)), key=lambda place: counts[place])
-    top = fullest if counts[fullest] > clear * scale else None
+    top = fullest if counts[fullest] > CLEAR_VALUES * scale else None
     for place in range(start if top is None else top + 1, len(counts)):
         distance = place - (start if top is None else top)
         if counts[place] > scale * (log(1 / (2 * FALSE_BIN)) + FALSE_SLOPE * log(2) * distance):
             top = place
     return top
-
-
-def spread_top(counts: Sequence[float], scale: float, start: int) -> int | None:
-    """Return the highest bin in which people are, where they are believed together, of neighbouring bins; or None."""
-    for first in range(start, len(counts) - SPREAD_BINS + 1):
-        end = first + SPREAD_BINS
-        if sum(counts[first:end]) > scale * (SPREAD_CLEAR + SPREAD_SLOPE * (first - start)):
-            clear = [
-                place
-                for place in range(first, end)
-                if sum(counts[place:end]) > scale * (SPREAD_TAIL_LEAST + SPREAD_TAIL * sqrt(2 * (end - place)))
-            ]
-            return max(clear, default=first)
-    return None
-
-
-def people_most(rounds: Sequence[tuple[Sequence[int], float]], bins: range) -> float:
-    """Return how many people there are in these bins at most, but for one time in 40."""
-    counts, scale = combined_rounds(rounds)
-    return sum(counts[place] for place in bins) + 2 * scale * sqrt(2 * len(bins))
 
 
 @dataclass(frozen=True)
@@ -254,7 +340,7 @@ def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = 
     counts, scale = combined_rounds(rounds)
     half = LARGEST_BINS // 2 - 1
     sides = [counts[:half], counts[half + 1 : 2 * half + 1]]
-    tops = [believed_top(side, scale, start=half, clear=CLEAR_VALUES) for side in sides]
+    tops = [believed_octave(side, scale, start=half) for side in sides]
     fullest = [max(range(half), key=lambda place: side[place]) for side in sides]
     most = [side[place] for side, place in zip(sides, fullest, strict=True)]
     greater = 0 if most[0] >= most[1] else 1
@@ -262,7 +348,7 @@ def span_of(rounds: tuple[tuple[tuple[int, ...], float], ...], *, whole: bool = 
     if not any(clear):
         if not from_one:
             return Span(None, None, whole)
-        up, down = (believed_top(side, scale, start=-LARGEST_LEAST, clear=CLEAR_VALUES) for side in sides)
+        up, down = (believed_octave(side, scale, start=-LARGEST_LEAST) for side in sides)
         return Span(_octave(up), _octave(down), whole)
     for side in (0, 1):
         if not clear[side]:
@@ -328,33 +414,3 @@ def _near(counts: Sequence[float], scale: float, start: int) -> int | None:
         ),
         default=None,
     )
-
-
-def _goes_on(people: Sequence[float], top: int, scale: float, above: float, after: float) -> float:
-    """Return how far beyond the top's upper edge a tail is taken to reach, in times of it.
-
-    `above` and `after` are how many people were found in the two octaves above the top, with noise.
-    """
-    if top < 2:
-        return 1.0
-    before, last, at_top = people[top - 2 : top + 1]
-    if not 0 < SLOW_LEAST * last <= at_top <= last <= RISING_MOST * before:
-        return 1.0
-    fall = at_top / last
-    steeper = min(1.0, fall / min(1.0, last / before))  # a tail that falls ever faster goes on to
-    if at_top * fall * steeper > above + ENDED_FROM * scale:
-        return 1.0
-    seen = (above + after) / scale
-    return GOES_FAR if seen > FAR_FROM else GOES_SHORT if seen < SHORT_BELOW else GOES_ON
-
-
-def _foreseen(people: Sequence[float], top: int, scale: float, found: float) -> float:
-    """Return about how many people are in the octave above the top, where the tail is expected to go on; else 0.
-
-    That is not many more than were `found` there, with noise.
-    """
-    if top < 1 or people[top] > people[top - 1]:
-        return 0.0
-    ratio = min(max(people[top] / max(people[top - 1], 1e-9), RATIO_LEAST), RATIO_MOST)
-    expected = min(people[top] * ratio, scale * (log(1 / (2 * FALSE_BIN)) + log(2)), max(found, 0.0) + scale)
-    return expected if expected >= 0.3 else 0.0

@@ -1,22 +1,20 @@
 """What is known when a scaled plan is made: a question's vectors, and the facts that each one's cap is read off."""
 
 from dataclasses import dataclass
-from math import prod
 
 from tacit.plan.bounds.caps import Told
 from tacit.plan.bounds.ceilings import under_ceilings
 from tacit.plan.bounds.facts import Fact, Facts
-from tacit.plan.bounds.known import grouping_of, key_counts, reading_of
+from tacit.plan.bounds.found_keys import Keys, KeySearch, grouping_in, known_keys
+from tacit.plan.bounds.known import reading_of
 from tacit.plan.bounds.moment_vectors import all_vectors
 from tacit.plan.bounds.profiles import Reading, below, people_above
 from tacit.plan.bounds.vectors import Wanted, widens
-from tacit.plan.groups import KEYS_MOST, refuse_private_keys
+from tacit.plan.groups import refuse_private_keys
 from tacit.plan.plan import NoiseKind, Spend
 from tacit.query import Query
 from tacit.tables import Declaration
 
-# A noisy number of different keys is below the true one by more than so many scales of its noise once in five times.
-SURE = 1.0
 # A profile of lengths in which fewer people are seen than this part of those with a total tells of noise.
 SEEN_LEAST = 0.5
 
@@ -27,7 +25,8 @@ class Known:
 
     wanted: Wanted
     rounds: tuple[tuple[Fact, ...], ...]
-    keys_counted: tuple[Fact, ...]  # how many different keys there are, where they are found
+    keys: Keys  # the groups: listed, or found by the rounds below
+    found: tuple[Fact, ...]  # the rounds that found the groups
     declaration: Declaration
     spend: Spend
     totals: tuple[Reading | None, ...] = ()  # of each vector: what its L1 profile tells, under its ceilings
@@ -35,48 +34,34 @@ class Known:
     of_all_rows: tuple[bool, ...] = ()  # of each vector: whether its rounds are, though fewer rows are asked about
 
     @property
-    def is_private(self) -> bool:
-        """Whether keys are found privately."""
-        return self.wanted.grouping.public_keys is None
-
-    @property
     def cells_most(self) -> int:
         """In how many groups one unit can be."""
-        listed = self.wanted.grouping.public_keys
-        if listed is not None:
-            return len(listed)
-        return min(self.declaration.groups_per_unit or KEYS_MOST, KEYS_MOST)
+        return len(self.keys) or 2  # where none was found, nothing is added up, and any number does
 
     @property
     def is_one_number(self) -> bool:
-        """Whether all units are in one and the same group; of found keys, another unit's one group may be another."""
-        return not self.is_private and self.cells_most == 1
+        """Whether all units are in one and the same group."""
+        return self.cells_most == 1
 
     @property
     def public_rows(self) -> int | None:
         """How many rows the whole table has, where that is declared and all of them are asked about."""
-        is_whole = self.wanted.grouping.where is None and not self.is_private
+        is_whole = self.wanted.grouping.where is None and not self.found
         return self.declaration.rows if is_whole else None
-
-    @property
-    def groups_most(self) -> float:
-        """About how many groups there are at most, where keys are found, by the noisy numbers of different keys."""
-        counts = (fact.parts[0][0] + SURE * float(fact.scales[0]) for fact in self.keys_counted)
-        return max(2.0, prod(max(count, 1.0) for count in counts))
 
     @property
     def facts(self) -> tuple[Fact, ...]:
         """All of the facts, each once."""
         profiles = (fact for rounds in self.rounds for fact in rounds)
-        return tuple(dict.fromkeys((*self.wanted.used, *profiles, *self.keys_counted, *self.ceilings)))
+        return tuple(dict.fromkeys((*self.wanted.used, *profiles, *self.found, *self.ceilings)))
 
 
 def known_facts(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Known | None:
     """Return the vectors of a question with the facts that their caps are read off; None where one is missing."""
-    grouping = grouping_of(query, declaration, spend)
+    grouping = grouping_in(query, declaration, spend, facts)
     if grouping.public_keys is None and spend.delta_keys == 0:
         refuse_private_keys(query)
-    wanted = all_vectors(query, grouping, facts, spend.epsilon)
+    wanted = all_vectors(query, grouping, facts)
     if wanted is None:
         return None
     found: list[tuple[Fact, ...]] = []
@@ -98,11 +83,12 @@ def known_facts(query: Query, declaration: Declaration, spend: Spend, facts: Fac
         total, used = under_ceilings(read, each.subject, facts)
         totals.append(total)
         ceilings += used
-    counted = [each.known(facts) for each in key_counts(grouping, facts, spend.epsilon)]
-    known = tuple(fact for fact in counted if fact is not None)
-    if len(known) != len(counted):
+    rounds_of_keys = tuple(KeySearch(grouping).at_hand(facts).rounds(facts)) if grouping.public_keys is None else ()
+    if grouping.public_keys is None and not rounds_of_keys:
         return None
-    return Known(wanted, tuple(found), known, declaration, spend, tuple(totals), tuple(ceilings), tuple(of_all_rows))
+    keys = known_keys(rounds_of_keys) if grouping.public_keys is None else grouping.public_keys
+    more = (tuple(totals), tuple(ceilings), tuple(of_all_rows))
+    return Known(wanted, tuple(found), keys, rounds_of_keys, declaration, spend, *more)
 
 
 def told_of(known: Known, place: int, noise: NoiseKind) -> Told:

@@ -9,10 +9,9 @@ The integers themselves are stated in docs/proofs/scaling.md, and every executio
 """
 
 from dataclasses import dataclass, field
-from math import sqrt
 from typing import Literal
 
-VectorKind = Literal["rows", "units", "counted", "missing", "centred"]
+VectorKind = Literal["rows", "units", "counted", "centred"]
 
 # A weight is a whole number of 2^-WEIGHT_BITS.
 WEIGHT_BITS = 24
@@ -24,13 +23,12 @@ CELL_MOST = 1 << 38
 TOTAL_BITS = 62
 # As many rows or groups of a unit as it likes, in a plan that scales instead.
 UNBOUNDED = 1 << 62
-# The bins of a profile: bin i holds the units whose vector's length is in 2^i … 2^(i+1), in fine steps.
-BINS = 64
+# The bins of a profile, two an octave: their upper ends are 1, 2, 3, 4, 6, 8, 12, 16, 24 ... fine steps, 2^b and 3·2^b.
+# So the bin of a length is bit_length(length - 1) + bit_length((length - 1) // 3).
+BINS = 128
 # The bins of a profile of largest values: octaves from 2^-64 to 2^64, for values above 0 and then for those below.
 LARGEST_BINS = 256
 LARGEST_LEAST = -64
-# How many standard deviations of what a group loses by luck, where few people make up what was cut, a bar allows for.
-LUCK = 2.0
 
 
 @dataclass(frozen=True)
@@ -41,36 +39,24 @@ class Outlook:
     mass: float  # about how much all of them have together
     kept: float  # about which share of it is within the cap
     scaled: float  # about how many people are scaled down
-    beyond: float  # about how many people have more than the tail cap
-    beyond_most: float  # about how many there may be, unseen ones too
+    beyond_most: float  # about how many people have more than the cap, or the tail of totals, at most
     excess: float  # about how much they have beyond it
     tail_cap: float = 0.0  # what nobody is believed to have more than; the tail of totals may be less
-    beyond_totals: float = 0.0  # about how much people have beyond the tail of totals, up to the tail cap
-    by_values: float = 0.0  # of a mean's sums: the share that is cut because of far values, not of many rows
-    unseen: float = 0.0  # about how many people near the tail cap there may be at most who are not seen
-    at_tail: float = 1.0  # what someone who has the tail cap counts for, if this vector alone were scaled
+    lost: float = 0.0  # about how much the cap takes from all people together
+    lost_most: float = 0.0  # about how much it takes at most
+    excess_most: float = 0.0  # about how much people have beyond the tail of totals at most
     of_all_rows: bool = False  # it is told of all rows, though fewer are asked about
-    unseen_cut: float = 0.0  # about how much may be cut from people near the tail cap who are too few to be seen
-    cut_in_cells: float = 0.0  # the squares of what is cut of each person in each group, over all that people have
-    alone: float = (
-        0.0  # how far what is cut is of people in one group: 1, or 1/g of those in g groups alike; 0: unknown
-    )
     # how many people are longer than the cap, at least and at most as far as noise tells; None: nothing is known
     scaled_least: float | None = None
     scaled_most: float | None = None
-
-    @property
-    def luck(self) -> float:
-        """How much more than its share a group may have lost by luck, over the root of what it has."""
-        return LUCK * sqrt(self.cut_in_cells)
 
 
 @dataclass(frozen=True)
 class Vector:
     """One whole number for each cell of a unit, scaled into the cap.
 
-    rows, units, counted, missing: its rows; 1; its rows where a column is not NULL; where it is. centred: the sum of
-    (value - centre), the value in steps above the low end of the column's range.
+    rows, units, counted: its rows; 1; its rows where a column is not NULL. centred: the sum of (value - centre), the
+    value in steps above the low end of the column's range.
     """
 
     kind: VectorKind

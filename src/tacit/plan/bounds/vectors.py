@@ -13,9 +13,9 @@ from typing import Literal
 
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.facts import Fact, Facts
-from tacit.plan.bounds.known import Grouping, Subject, reading_of, span_in
-from tacit.plan.bounds.profiles import Span, people_most
-from tacit.plan.bounds.scaling import CELL_MOST, Profile, Vector
+from tacit.plan.bounds.known import Grouping, Subject, span_in
+from tacit.plan.bounds.profiles import Span
+from tacit.plan.bounds.scaling import Profile, Vector
 from tacit.plan.groups import public_keys
 from tacit.plan.layout import QUANTILE_STEPS
 from tacit.plan.measure import measured_column, power_of_two_at_most
@@ -43,8 +43,6 @@ MOMENTS_OF_ONE: frozenset[AggregateKind] = frozenset(("variance", "std"))
 SCALED_KINDS: frozenset[AggregateKind] = MOMENTS_OF_ONE | frozenset(
     ("count", "count_units", "sum", "mean", "covariance", "correlation")
 )
-# Of missing values one is already as many fine steps as a cell may have, so that every number of them is in one bin.
-MISSING_SHIFT = CELL_MOST.bit_length() - 1
 # In profiles of counts one is 2^8 fine steps, so that the L2 norm of a few is told from a whole number.
 COUNT_SHIFT = 8
 # A value as large as is believed has this many binary digits in steps, and a grid goes this many on either side of its
@@ -53,8 +51,6 @@ VALUE_BITS = 22
 GRID_BITS = 30
 # A float's octave where nothing is believed.
 OCTAVE_UNKNOWN = 16
-# Where certainly fewer people than this share lack a value, rows serve as the values of a mean, and NULL as its centre.
-MISSING_MOST = 0.1
 # A range given by hand has at most so many steps.
 STEPS_MOST = 1 << GRID_BITS
 
@@ -260,7 +256,7 @@ def _about(expression: Expression, kind: Type, step: Fraction, centre: int, off:
 
 # ---- Vectors.
 
-Role = Literal["rows", "units", "counted", "missing", "centred", "keys"]
+Role = Literal["rows", "units", "counted", "centred"]
 
 
 @dataclass(frozen=True)
@@ -332,28 +328,28 @@ def counts_rows(aggregate: Aggregate) -> bool:
 
 def count_subject(grouping: Grouping, role: Role, measured: tuple[Measured, ...] = ()) -> Subject:
     """Return the fact of how long a vector of counts is, in both norms if it has several cells."""
-    kind: Literal["rows", "units", "counted"] = "units" if role in ("units", "keys") else role  # type: ignore[assignment]
+    kind: Literal["rows", "units", "counted"] = role  # type: ignore[assignment]
     vector = Vector(kind, 0 if measured else None, shift=COUNT_SHIFT)
-    return Subject(grouping, measured, profiles_of(grouping, vector, only_l1=kind == "units"))
+    profiles = profiles_of(grouping, vector)[: 1 if kind == "units" else None]  # of ones the L1 norm tells the L2
+    if kind != "units" and len(profiles) == 1 and not grouping.has_own_list:
+        grouping = grouping.of_all_groups()  # all rows of a person are as many by whatever they are grouped
+    return Subject(grouping, measured, profiles)
 
 
-def profiles_of(grouping: Grouping, vector: Vector, *, only_l1: bool = False) -> tuple[Profile, ...]:
-    """Return the profiles of a vector: with one cell both norms are the same, and of ones the L1 norm tells the L2."""
+def profiles_of(grouping: Grouping, vector: Vector) -> tuple[Profile, ...]:
+    """Return the profiles of a vector: with one cell both norms are the same."""
     one = Profile(1, vector)
-    return (one,) if only_l1 or grouping.is_pure or not grouping.keys else (one, Profile(2, vector))
+    return (one,) if grouping.only_l1 or not grouping.keys else (one, Profile(2, vector))
 
 
-def missing_subject(column: ValueColumn, grid: Grid) -> Subject:
-    """Return the fact of how many people lack the value in any row: they are all in one bin, in whatever groups."""
-    whole = replace(column.grouping, keys=(), public_keys=((),))
-    return Subject(whole, (grid.measured,), (Profile(1, Vector("missing", 0, shift=MISSING_SHIFT)),))
+def wanted_vectors(query: Query, grouping: Grouping, facts: Facts) -> Wanted | None:
+    """Return the vectors of a question; None where a fact that decides which they are is missing.
 
-
-def wanted_vectors(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -> Wanted | None:
-    """Return the vectors of a question; None where a fact that decides which they are is missing."""
+    A mean has two vectors of its own, rows and sums with one weight, and shares neither with a count: a count beside
+    it is then as good as one that is asked alone with its share of the loss.
+    """
     wanted = Wanted(grouping)
     rows_names = tuple(output.name for output in query.outputs if counts_rows(output.aggregate))
-    rows = None
     if rows_names:
         rows = wanted.add(count_vector(wanted, "rows", rows_names))
         wanted.outputs |= {
@@ -361,29 +357,18 @@ def wanted_vectors(query: Query, grouping: Grouping, facts: Facts, epsilon: Frac
             for output in query.outputs
             if output.name in rows_names
         }
-    counted: dict[Expression | None, int] = {}
     for column, outputs in value_columns(query, grouping):
         grid = column.grid(facts)
         if grid is None:
             return None
         wanted.measured.append(grid.measured)
         wanted.used += column.known(facts)
-        counts = [
-            output
-            for output in query.outputs
-            if output.aggregate.kind == "count"
-            and output.aggregate.expression == column.expression
-            and output.name not in rows_names
-        ]
-        if not _add_column(wanted, column, outputs, counts, grid, rows, facts, epsilon, counted):
-            return None
-    _add_counts(wanted, query, rows_names, counted)
+        _add_column(wanted, column, outputs, grid)
+    _add_counts(wanted, query, rows_names)
     units = tuple(output.name for output in query.outputs if output.aggregate.kind == "count_units")
     if units:
         at = wanted.add(count_vector(wanted, "units", units))
         wanted.outputs |= {o.name: planned(o, at) for o in query.outputs if o.name in units}
-    if grouping.public_keys is None:
-        wanted.add(WantedVector("keys", Vector("units"), None))
     return wanted
 
 
@@ -400,38 +385,18 @@ def count_vector(
     return WantedVector(role, Vector(kind, at, shift=COUNT_SHIFT), subject, names)
 
 
-def _add_column(
-    wanted: Wanted,
-    column: ValueColumn,
-    outputs: list[Output],
-    counts: list[Output],
-    grid: Grid,
-    rows: int | None,
-    facts: Facts,
-    epsilon: Fraction,
-    counted: dict[Expression | None, int],
-) -> bool:
-    """Add the vectors of one column; False where it is not known yet whether its values are ever missing."""
+def _add_column(wanted: Wanted, column: ValueColumn, outputs: list[Output], grid: Grid) -> None:
+    """Add the vectors of one column."""
     place = len(wanted.measured) - 1
     vector = Vector("centred", 0, centre=grid.centre)
     subject = Subject(wanted.grouping, (grid.measured,), profiles_of(wanted.grouping, vector))
     names = tuple(output.name for output in outputs if output.aggregate.kind not in MOMENTS_OF_ONE)
     of_mean = all(output.aggregate.kind != "sum" for output in outputs)
-    denominator: int | None = None
+    denominator = None
     if not column.about_zero:
-        denominator = rows
-        if rows is not None and not counts:
-            missing = missing_subject(column, grid).at_hand(facts, epsilon).rounds(facts)
-            known = count_subject(wanted.grouping, "rows").at_hand(facts, epsilon, widens=True).rounds(facts)
-            if not missing or not known:
-                return False
-            wanted.used += missing
-            denominator = rows if _is_hardly_missing(missing, known) else None
-        if counts or denominator is None:
-            made = count_vector(wanted, "counted", tuple(output.name for output in counts), (grid.measured,), place)
-            if rows is not None and not counts:  # what is known of all rows does for those that have a value
-                made = replace(made, subject=count_subject(wanted.grouping, "rows"))
-            denominator = counted[column.expression] = wanted.add(made)
+        counted = count_vector(wanted, "counted", (), (grid.measured,), place)
+        # nobody has a value in more rows than they have
+        denominator = wanted.add(replace(counted, subject=count_vector(wanted, "rows", ()).subject))
     at = wanted.add(
         WantedVector(
             "centred",
@@ -446,23 +411,12 @@ def _add_column(
         beside=denominator,
     )
     wanted.outputs |= {output.name: planned(output, at, place) for output in outputs}
-    return True
 
 
-def _is_hardly_missing(missing: list[Fact], known: list[Fact]) -> bool:
-    """Whether few people, certainly, lack a value in any of their rows."""
-    reading = reading_of(known, 0, Vector("rows", shift=COUNT_SHIFT))
-    if reading.top is None:
-        return False
-    rounds = [(fact.parts[0], float(fact.scales[0])) for fact in missing]
-    return people_most(rounds, range(MISSING_SHIFT, MISSING_SHIFT + 1)) <= MISSING_MOST * reading.count
-
-
-def _add_counts(
-    wanted: Wanted, query: Query, rows_names: tuple[str, ...], counted: dict[Expression | None, int]
-) -> None:
-    """Add what COUNT(x) needs: a vector of its own for each expression that has none yet."""
-    places: dict[Expression | None, int] = {}
+def _add_counts(wanted: Wanted, query: Query, rows_names: tuple[str, ...]) -> None:
+    """Add what COUNT(x) needs: a vector of its own for each expression."""
+    counted: dict[Expression, int] = {}
+    places: dict[Expression, int] = {}
     for output in query.outputs:
         aggregate = output.aggregate
         if aggregate.kind != "count" or output.name in rows_names or aggregate.expression is None:

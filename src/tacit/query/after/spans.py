@@ -34,21 +34,29 @@ class Span:
             self.low is not None and self.high is not None and bool(operator.eq(*aligned(self.low, self.high)))
         )
 
+    def nearest(self, value: Any) -> Any:
+        """Return a number inside, nearest to this one; what is no number, or has no such ends, as it is."""
+        if not all(_is_number(each) for each in (value, self.low, self.high)):
+            return value
+        return min(max(value, self.low, key=comparable), self.high, key=comparable)
+
 
 # None: it may be anything.
 Spans = Mapping[str, Span | None]
 Rule = Callable[[Call, Sequence[Span]], Span | None]
+# Pairs of which the first is never more than the second, if it is not negative.
+Parts = frozenset[tuple[Expression, Expression]]
 
 
-def span_of(expression: Expression, spans: Spans) -> Span | None:
-    """Return where an expression may be, given where each of its columns may be."""
+def span_of(expression: Expression, spans: Spans, wholes: Parts = frozenset()) -> Span | None:
+    """Return where an expression may be, given where each of its columns may be, and which are parts of which."""
     if isinstance(expression, Value):
         return Span(expression.value, expression.value)
     if isinstance(expression, Column):
         return spans[expression.name]
     if expression.function == "case":
-        return _case(expression, spans)
-    found = [span_of(argument, spans) for argument in expression.arguments]
+        return _case(expression, spans, wholes)
+    found = [span_of(argument, spans, wholes) for argument in expression.arguments]
     parts = [span for span in found if span is not None]
     if len(parts) < len(found):
         return None
@@ -56,7 +64,56 @@ def span_of(expression: Expression, spans: Spans) -> Span | None:
         value = _run(expression, [part.low for part in parts])
         return Span(value, value)
     rule = _RULES.get(expression.function)
-    return None if rule is None else rule(expression, parts)
+    image = None if rule is None else rule(expression, parts)
+    share = _share(expression, spans, wholes) if expression.function == "/" else None
+    if share is None or image is None:
+        return image or share
+    return Span(share.nearest(image.low), share.nearest(image.high))
+
+
+def parts_of_window(window: Window, spans: Sequence[Spans]) -> Parts:
+    """Return what a window adds up, as a part of it: if nothing of it is negative, no row has more than all."""
+    if window.function != "sum" or window.frame is not None:
+        return frozenset()
+    (argument,) = window.arguments
+    return frozenset({(argument, Column(window.name))} if all(_is_positive(argument, each) for each in spans) else ())
+
+
+def _share(call: Call, spans: Spans, wholes: Parts) -> Span | None:
+    """Return from 0 to what all of it is, for a quotient of a part by its whole; constants may stand before either."""
+    (times, part), (over, whole) = map(_without_factor, call.arguments)
+    if not over or not _is_positive(part, spans) or not _is_part(part, whole, spans, wholes):
+        return None
+    end = float(times / over)
+    return Span(min(0.0, end), max(0.0, end))
+
+
+def _without_factor(expression: Expression) -> tuple[Fraction, Expression]:
+    """Return the constant that an expression is multiplied by, and the rest of it."""
+    if isinstance(expression, Call) and expression.function in ("cast_float", "*"):
+        for at, argument in enumerate(expression.arguments):
+            factor = Fraction(1) if expression.function == "cast_float" else _constant(argument)
+            if factor is not None:
+                times, rest = _without_factor(expression.arguments[at if len(expression.arguments) == 1 else 1 - at])
+                return factor * times, rest
+    return Fraction(1), expression
+
+
+def _is_part(part: Expression, whole: Expression, spans: Spans, wholes: Parts) -> bool:
+    if part == whole or (part, whole) in wholes:
+        return True
+    if not isinstance(whole, Call) or whole.function != "+":
+        return False
+    one, other = whole.arguments
+    return any(
+        _is_part(part, addend, spans, wholes) and _is_positive(rest, spans)
+        for addend, rest in ((one, other), (other, one))
+    )
+
+
+def _is_positive(expression: Expression, spans: Spans) -> bool:
+    found = span_of(expression, spans)
+    return found is not None and _is_number(found.low) and bool(found.low >= 0)
 
 
 def window_span_of(
@@ -99,17 +156,17 @@ def _run(call: Call, values: Sequence[Any]) -> Any:
     return FUNCTIONS[call.function].evaluate(*values)
 
 
-def _case(call: Call, spans: Spans) -> Span | None:
+def _case(call: Call, spans: Spans, wholes: Parts) -> Span | None:
     """All results whose condition may be the first that is true."""
     possible: list[Span | None] = []
     for condition, result in zip(call.arguments[:-1:2], call.arguments[1::2], strict=True):
-        met = span_of(condition, spans)
+        met = span_of(condition, spans, wholes)
         if met is not None and met.is_known and met.low is not True:
             continue
-        possible.append(span_of(result, spans))
+        possible.append(span_of(result, spans, wholes))
         if met is not None and met.is_known:
             return _around(possible)
-    return _around([*possible, span_of(call.arguments[-1], spans)])
+    return _around([*possible, span_of(call.arguments[-1], spans, wholes)])
 
 
 def _around(spans: Sequence[Span | None]) -> Span | None:

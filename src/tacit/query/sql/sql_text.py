@@ -21,7 +21,7 @@ def show(expression: Expression) -> str:
     if isinstance(expression, Column):
         return show_name(expression.name)
     if isinstance(expression, Value):
-        return _show_value(expression.value)
+        return show_value(expression.value)
     return _show_call(expression)
 
 
@@ -49,7 +49,8 @@ def show_name(name: str) -> str:
     return name if plain else '"' + name.replace('"', '""') + '"'
 
 
-def _show_value(value: Scalar) -> str:
+def show_value(value: Scalar) -> str:
+    """Return a constant as SQL text."""
     if value is None or isinstance(value, bool):
         return {None: "NULL", True: "TRUE", False: "FALSE"}[value]
     if isinstance(value, str):

@@ -16,13 +16,13 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from tacit.answer import Answer, answer_from, answer_record, cells, closing_lines
+from tacit.answer import Answer, answer_from, answer_record, cells, closing_lines, svg_for_page
 from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.noise import fresh_bytes
 from tacit.server.desk import Desk, Given, told
-from tacit.server.pages.mistakes import field_of, fixes_of, mended
-from tacit.server.pages.page_look import budget_bars, lines_of_plan, page
+from tacit.server.pages.mistakes import field_of, fixes_of, mended, two_digits
+from tacit.server.pages.page_look import budget_bars, in_locale, language_of, lines_of_plan, page
 from tacit.server.pages.visits import Visit, Visitors, read_form
 from tacit.server.pages.wording_of_forms import (
     AGGREGATES,
@@ -40,6 +40,7 @@ from tacit.server.wording import read_wording
 
 # An SVG that is opened by itself may not run anything either.
 PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox"}
+PICTURES = {"svg": "image/svg+xml", "narrow.svg": "image/svg+xml", "png": "image/png"}
 PICTURES_KEPT = 64
 _SIZE = re.compile(rb'<svg[^>]*? width="([0-9.]+)"[^>]*? height="([0-9.]+)"')
 
@@ -54,10 +55,10 @@ class AskPages:
     async def ask(self, request: Request, table: str) -> Response:
         """Show the builder, with whatever an address may fill in: a question that is asked again and changed."""
         person, visit = await self.who(request)
-        chosen = chosen_from(request.query_params)
-        if not chosen.spending:
+        chosen = chosen_from(request.query_params, language_of(request))
+        if not chosen.spends:
             left = (await self.desk.budget(person, table))["epsilon"]
-            chosen = replace(chosen, epsilon=f"{left / 10:.1g}" if left else "")
+            chosen = replace(chosen, epsilon=in_locale(f"{left / 10:.1g}", chosen.language) if left else "")
         if chosen.mode == "sql" and not chosen.sql:  # something to begin with
             chosen = replace(chosen, sql=sql_of(Chosen(), table, ""))
         return await self._ask_page(request, person, visit, table, chosen)
@@ -66,7 +67,7 @@ class AskPages:
         """Show the plan of what is chosen: free; the plan alone for a page that asks as one types."""
         person, visit = await self.who(request)
         form = await read_form(request, visit)
-        chosen = _with_buttons(mended(chosen_from(form), str(form.get("fix") or "")), form)
+        chosen = _with_buttons(mended(chosen_from(form, language_of(request)), str(form.get("fix") or "")), form)
         if request.headers.get("tacit-part") == "plan":
             described = await self.desk.described(person, table)
             values = await self._planned(person, table, chosen, described)
@@ -86,7 +87,7 @@ class AskPages:
         declared = described["declaration"]
         values = await self._planned(person, table, chosen, described)
         if problem is not None:
-            values |= self._at_its_field(problem, chosen, values["sql"], described)
+            values |= await self._at_its_field(person, table, problem, chosen, values["sql"], described)
         whats = {what: columns_for(what, declared["columns"], declared["unit"]) for what in AGGREGATES}
         return page(
             request,
@@ -108,9 +109,37 @@ class AskPages:
             **values,
         )
 
-    def _at_its_field(self, problem: Problem, chosen: Chosen, sql: str, described: Mapping[str, Any]) -> dict[str, Any]:
-        fixes = fixes_of(problem, chosen, sql, described["budget"]["epsilon"])
-        return {"problem": problem, "field": field_of(problem, chosen, sql), "fixes": fixes}
+    async def _at_its_field(
+        self,
+        person: Person,
+        table: str,
+        problem: Problem,
+        chosen: Chosen,
+        sql: str,
+        described: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        field = field_of(problem, chosen, sql)
+        epsilon = ""
+        if field == "spend" and described["budget"]["epsilon"]:
+            epsilon = await self._fitting(person, table, chosen, sql, described["budget"])
+        return {"problem": problem, "field": field, "fixes": fixes_of(problem, chosen, sql, epsilon)}
+
+    async def _fitting(self, person: Person, table: str, chosen: Chosen, sql: str, left: Mapping[str, Any]) -> str:
+        """Return the largest amount, in two digits, whose plan fits into what is left; nothing if none does.
+
+        How much fits depends on the noise of the plan, so each amount that may be left is planned.
+        """
+        kinds = {left[kind]["epsilon"] for kind in ("gaussian", "laplace")}
+        for amount in (two_digits(each) for each in sorted(kinds, reverse=True) if each):
+            tried = replace(chosen, epsilon=amount, error="", language="en")
+            try:
+                planned = await self.desk.plan(person, table, _wording(sql, tried, may_answer=False))
+            except Exception as error:  # noqa: BLE001 - a refusal of this amount: `told` logs what is not ours
+                told(error)
+                continue
+            if planned["fits"]:
+                return amount
+        return ""
 
     async def _planned(
         self, person: Person, table: str, chosen: Chosen, described: Mapping[str, Any]
@@ -118,21 +147,21 @@ class AskPages:
         """Return the plan of what is chosen, or what is wrong with it, and where."""
         sql = sql_of(chosen, table, described["declaration"]["unit"])
         found: dict[str, Any] = {"sql": sql, "plan": None, "python": "", "problem": None, "field": "", "fixes": ()}
-        if not sql or not chosen.spending:
+        if not sql or not chosen.spends:
             return found
-        found["python"] = python_of(chosen, table, chosen.spending)
         try:
+            found["python"] = python_of(chosen, table, chosen.spending)
             planned = await self.desk.plan(person, table, _wording(sql, chosen, may_answer=False))
             found["plan"] = {**planned, "lines": lines_of_plan(planned["text"])}
         except Exception as error:  # noqa: BLE001 - `told` decides what of it may be seen
-            found |= self._at_its_field(told(error), chosen, sql, described)
+            found |= await self._at_its_field(person, table, told(error), chosen, sql, described)
         return found
 
     async def asked(self, request: Request, table: str) -> Response:
         """Ask, at the cost that the plan says; the answer has an address of its own."""
         person, visit = await self.who(request)
         form = await read_form(request, visit)
-        chosen = chosen_from(form)
+        chosen = chosen_from(form, language_of(request))
         described = await self.desk.described(person, table)
         sql = sql_of(chosen, table, described["declaration"]["unit"])
         key = str(form.get("key") or "")
@@ -166,9 +195,10 @@ class AskPages:
             answer=answer,
             head=head,
             body=body,
-            closing=closing_lines(answer),
+            closing=closing_lines(answer, more=""),
+            details=answer.details(),
             number=answer.facts.receipt.get("entry"),
-            size=await size_of(answer),
+            sizes=await sizes_of(answer),
         )
 
     async def _as_asked(self, person: Person, key: str) -> tuple[str, str, str]:
@@ -192,10 +222,8 @@ class AskPages:
             return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
         if kind == "json":
             return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
-        if kind == "svg":
-            return await drawn(answer, "svg")
-        if kind == "png":
-            return await drawn(answer, "png")
+        if kind in PICTURES:
+            return await drawn(answer, kind)
         raise unknown("answer")
 
 
@@ -224,27 +252,28 @@ def _with_buttons(chosen: Chosen, form: Any) -> Chosen:
 
 async def drawn(answer: Answer, kind: str) -> Response:
     """Return an answer's picture."""
-    kinds = {"svg": "image/svg+xml", "png": "image/png"}
     picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), kind)
-    return Response(picture, 200, dict(PICTURE_HEADERS), media_type=kinds[kind])
+    return Response(picture, 200, dict(PICTURE_HEADERS), media_type=PICTURES[kind])
 
 
-async def size_of(answer: Answer) -> tuple[int, int]:
-    """Return the width and height of an answer's picture, so that its page keeps the place for it."""
-    picture = await asyncio.to_thread(_picture, write_json(answer_record(answer)), "svg")
-    found = _SIZE.search(picture)
-    return (640, 360) if found is None else (round(float(found[1])), round(float(found[2])))
+async def sizes_of(answer: Answer) -> dict[str, tuple[int, int]]:
+    """Return the width and height of an answer's two SVG pictures, so that its page keeps the place for them."""
+    body = write_json(answer_record(answer))
+    pictures = {kind: await asyncio.to_thread(_picture, body, kind) for kind in ("svg", "narrow.svg")}
+    found = {kind: _SIZE.search(picture) for kind, picture in pictures.items()}
+    return {
+        kind: (640, 360) if size is None else (round(float(size[1])), round(float(size[2])))
+        for kind, size in found.items()
+    }
 
 
 @lru_cache(maxsize=PICTURES_KEPT)
 def _picture(body: bytes, kind: str) -> bytes:
-    """Return a picture of an answer; drawing takes long enough that others must not wait for it, and once is enough.
-
-    What is below the table on the page is not in the picture as well.
-    """
+    """Return a picture of an answer; drawing takes long enough that others must not wait for it, and once is enough."""
     answer = answer_from(json.loads(body), {})
-    plain = replace(answer, facts=replace(answer.facts, notes=()))
+    if kind != "png":
+        return svg_for_page(answer, narrow=kind == "narrow.svg").encode()
     with TemporaryDirectory() as folder:
-        path = Path(folder) / f"answer.{kind}"
-        plain.plot(path)
+        path = Path(folder) / "answer.png"
+        answer.plot(path)
         return path.read_bytes()

@@ -5,6 +5,7 @@ Each act is what the API does and what the command line does, with a reason, and
 
 import re
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 from fastapi import Request, Response
@@ -12,13 +13,15 @@ from starlette.datastructures import FormData
 
 from tacit.json_wire import write_json
 from tacit.ledger import Person
+from tacit.privacy import show
 from tacit.server import curating, declaring
 from tacit.server.access import require
 from tacit.server.desk import Desk, told
-from tacit.server.pages.page_look import budget_bars, lines_of_plan, page
+from tacit.server.pages.page_look import budget_bars, language_of, lines_of_plan, page
 from tacit.server.pages.visits import Visit, Visitors, read_form
-from tacit.server.pages.wording_of_forms import Chosen, sql_of
+from tacit.server.pages.wording_of_forms import Chosen, plain_number, sql_of
 from tacit.server.problems import Problem
+from tacit.server.records import facts_read
 from tacit.server.wording import read_wording
 
 PARTS = (2, 5, 10, 20)  # of a budget, for the preview of what it buys
@@ -109,13 +112,18 @@ class CuratorPages:
         person, visit = await self._curator(request)
         form = await read_form(request, visit)
         table = request.path_params["table"]
-        record = {"table": table, **_filled(form, "analyst", "epsilon", "delta", "period", "reason")}
         if form.get("preview"):
-            return await self._grants_page(request, person, visit, table, record)
-        if form.get("revoke"):
-            record = {"table": table, "revoke": True, **_filled(form, "analyst", "period", "reason")}
-        done, problem = await self._act(lambda: curating.grant(self.desk, person, record))
-        return await self._grants_page(request, person, visit, table, record if problem else {}, problem, done)
+            return await self._grants_page(request, person, visit, table, form)
+
+        def act() -> Any:
+            record = {"table": table, **_filled(form, "analyst", "period", "reason")}
+            amounts = {} if form.get("revoke") else _amounts(form, language_of(request), "epsilon", "delta")
+            return curating.grant(
+                self.desk, person, {**record, **amounts, **({"revoke": True} if form.get("revoke") else {})}
+            )
+
+        done, problem = await self._act(act)
+        return await self._grants_page(request, person, visit, table, form if problem else {}, problem, done)
 
     async def _grants_page(
         self,
@@ -129,7 +137,7 @@ class CuratorPages:
     ) -> Response:
         described = await self.desk.described(person, table)
         bars = await self.desk.aside(lambda: self._bars(table))
-        preview = await self._preview(person, table, str(chosen.get("epsilon") or ""))
+        preview = await self._preview(person, table, str(chosen.get("epsilon") or "").strip().replace(",", "."))
         return page(
             request,
             "grants.html",
@@ -143,8 +151,15 @@ class CuratorPages:
             preview=preview,
             problem=problem,
             done=done,
+            delta=await self.desk.aside(lambda: self._delta(table)),
             analysts=[each.name for each in self.desk.ledger.people() if each.role != "auditor" and not each.ended],
         )
+
+    def _delta(self, table: str) -> str:
+        """Return the δ of the table's own budget: a grant without one could find no groups."""
+        registered = self.desk.ledger.table(table)
+        delta = Fraction(0 if registered is None else getattr(registered.budget, "delta", 0))
+        return show(delta, up=False).replace("e-0", "e-")
 
     def _bars(self, table: str) -> list[dict[str, Any]]:
         """Return the table's own budgets, and those of each analyst."""
@@ -192,7 +207,7 @@ class CuratorPages:
         person, visit = await self.who(request)
         table = request.path_params["table"]
         require(person, "audit", table)
-        found = await self.desk.aside(lambda: self.desk.facts_of(table))
+        found = await self.desk.aside(lambda: facts_read(self.desk, person, table))
         return page(request, "facts.html", person=person, visit=visit, table=table, facts=found)
 
     # --- declare a table ---
@@ -208,8 +223,8 @@ class CuratorPages:
         form = await read_form(request, visit)
         if not form.get("declare"):
             return await self._declare_page(request, person, visit, form)
-        record = declaration_of(form)
-        done, problem = await self._act(lambda: declaring.declare(self.desk, person, record))
+        language = language_of(request)
+        done, problem = await self._act(lambda: declaring.declare(self.desk, person, declaration_of(form, language)))
         return await self._declare_page(request, person, visit, form, problem, done)
 
     async def _declare_page(
@@ -243,16 +258,16 @@ class CuratorPages:
         )
 
 
-def declaration_of(form: FormData) -> dict[str, Any]:
+def declaration_of(form: FormData, language: str = "en") -> dict[str, Any]:
     """Return what the form declares, as the API takes it."""
     record: dict[str, Any] = _filled(form, "name", "source", "unit", "hold")
-    budget = _filled(form, "epsilon", "delta")
+    budget = _amounts(form, language, "epsilon", "delta")
     if budget:
         record["budget"] = budget
     columns: dict[str, Any] = {}
     for name in [str(each) for each in form.getlist("column")][:COLUMNS_MAX]:
         facts: dict[str, Any] = {}
-        low, high = (str(form.get(f"{end} {name}") or "").strip() for end in ("low", "high"))
+        low, high = (plain_number(str(form.get(f"{end} {name}") or "").strip(), language) for end in ("low", "high"))
         if low or high:
             facts["between"] = [low, high]
         keys = [key.strip() for key in str(form.get(f"keys {name}") or "").split(",") if key.strip()]
@@ -263,6 +278,11 @@ def declaration_of(form: FormData) -> dict[str, Any]:
     if columns:
         record["columns"] = columns
     return record
+
+
+def _amounts(form: FormData, language: str, *names: str) -> dict[str, Any]:
+    """Return the fields of a form that were filled in with numbers, with a decimal point."""
+    return {name: plain_number(written, language) for name, written in _filled(form, *names).items()}
 
 
 def _filled(form: FormData, *names: str) -> dict[str, Any]:

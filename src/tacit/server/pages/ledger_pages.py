@@ -4,16 +4,18 @@ An answer is shown as the ledger keeps it: the numbers as they were given, with 
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Request, Response
 
-from tacit.answer import Answer, cells
+from tacit.answer import Answer, amounts, cells, closing_lines
 from tacit.errors import TacitError
+from tacit.json_wire import write_json
 from tacit.ledger import Person
 from tacit.server.access import require
 from tacit.server.desk import Desk
-from tacit.server.pages.ask_pages import drawn, size_of
+from tacit.server.pages.ask_pages import PICTURES, drawn, sizes_of
 from tacit.server.pages.page_look import page
 from tacit.server.pages.visits import Visitors
 from tacit.server.problems import unknown
@@ -46,7 +48,7 @@ class LedgerPages:
         return page(request, "kept.html", person=person, visit=visit, **shown)
 
     async def answer_as(self, request: Request, number: str, kind: str) -> Response:
-        """Give a kept answer as csv, svg or png, or its certificate."""
+        """Give a kept answer as csv, json, svg or png, or its certificate."""
         person, _ = await self.who(request)
         if kind == "certificate":
             found = await self.desk.certificate(person, number_of(number, "answer"))
@@ -55,7 +57,9 @@ class LedgerPages:
         answer = await kept(self.desk, person, number_of(number, "answer"))
         if kind == "csv":
             return Response(answer.to_csv(), media_type="text/csv; charset=utf-8")
-        if kind in ("svg", "png"):
+        if kind == "json":
+            return Response(write_json(json.loads(answer.to_json())), media_type="application/json")
+        if kind in PICTURES:
             return await drawn(answer, kind)
         raise unknown("answer")
 
@@ -76,24 +80,26 @@ class LedgerPages:
             "number": place,
             "head": head,
             "body": body,
-            "cost": answer.facts.loss["text"],
+            "cost": amounts(answer.facts),
             "about": asked.get("about", ""),
             "analyst": asked.get("analyst"),
             "time": asked["time"][:16].replace("T", " "),
-            "closing": [f"protected: {answer.facts.unit}; neighbours: {answer.facts.neighbours}"],
+            "closing": closing_lines(answer, more=""),
+            "details": answer.details(),
             "table": record["table"]["name"],
-            "size": await size_of(answer),
+            "sizes": await sizes_of(answer),
         }
 
     def _answers(self, person: Person) -> list[dict[str, Any]]:
         ledger = self.desk.ledger
         names = {table.id: table.name for table in ledger.tables()}
         found = []
-        for entry in read_entries(ledger, person, max(1, ledger.length() - LOOKED_BACK), LOOKED_BACK):
-            record = entry.record
-            if entry.kind != "charge" or "about" not in record:
+        read, _ = read_entries(ledger, person, max(1, ledger.length() - LOOKED_BACK), LOOKED_BACK)
+        for entry in read:
+            record = json.loads(entry["body"])
+            if entry["kind"] != "charge" or "about" not in record:
                 continue
-            answer = ledger.answer_of(entry.number)
+            answer = ledger.answer_of(entry["number"])
             found.append(
                 {
                     "number": None if answer is None or "as_shown" not in answer.record else answer.number,
@@ -116,15 +122,9 @@ class LedgerPages:
         written = request.query_params.get("from")
         first = max(1, last - PAGE_ENTRIES + 1) if written is None else number_of(written, "entry")
         kind = request.query_params.get("kind", "")
-        found = await self.desk.aside(
-            lambda: [each for each in read_entries(ledger, person, first, PAGE_ENTRIES) if kind in ("", each.kind)]
-        )
-        verified = None
-        if request.query_params.get("verify"):
-            verified = await self.desk.aside(self._verified)
-        lines = [{"number": each.number, "time": each.record["time"][:19], "kind": each.kind} for each in found]
-        words = await self.desk.aside(lambda: self._words(found))
-        shown = [line | {"words": word} for line, word in zip(lines, words, strict=True)]
+        found, _ = await self.desk.aside(lambda: read_entries(ledger, person, first, PAGE_ENTRIES))
+        shown = [each | {"words": _words(each)} for each in found if kind in ("", each["kind"])]
+        verified = await self.desk.aside(self._verified) if request.query_params.get("verify") else None
         return page(
             request,
             "ledger.html",
@@ -133,6 +133,7 @@ class LedgerPages:
             entries=shown[::-1],
             first=first,
             last=last,
+            reads_all=person.tables is None,  # others are not shown how many entries there are
             size=PAGE_ENTRIES,
             kind=kind,
             verified=verified,
@@ -142,26 +143,31 @@ class LedgerPages:
         """Show one entry, in words and as it is signed."""
         person, visit = await self.who(request)
         place = number_of(number, "entry")
-        found = await self.desk.aside(lambda: read_entries(self.desk.ledger, person, place, 1))
-        if not found or found[0].number != place:
+        found, _ = await self.desk.aside(lambda: read_entries(self.desk.ledger, person, place, 1))
+        if not found or found[0]["number"] != place:
             raise unknown("entry")
-        words = await self.desk.aside(lambda: self._words(found))
-        body = json.dumps(json.loads(found[0].body), indent=1, ensure_ascii=False)
+        record = json.loads(found[0]["body"])
         return page(
-            request, "entry.html", person=person, visit=visit, entry=found[0], words=words[0], body=body, number=place
+            request,
+            "entry.html",
+            person=person,
+            visit=visit,
+            entry=found[0],
+            has_answer="as_shown" in record,
+            words=_words(found[0]),
+            body=json.dumps(record, indent=1, ensure_ascii=False),
+            number=place,
         )
 
-    def _words(self, entries: Any) -> list[str]:
-        from tacit.ledger import entry_line
-
-        tables = {table.id: table for table in self.desk.ledger.tables()}
-        return [
-            (*entry_line(each, tables).split(None, 3), "")[3] for each in entries
-        ]  # number, time and kind are shown
-
-    def _verified(self) -> str:
+    def _verified(self) -> dict[str, Any]:
+        """Verify the chain; return what is wrong with it, or how many entries it has and by which key it is signed."""
         try:
             found = self.desk.ledger.verify()
         except TacitError as error:
-            return str(error).partition("\n")[0]
-        return str(found)
+            return {"fault": str(error).partition("\n")[0]}
+        return {"fault": None, "entries": found.entries, "key": found.key}
+
+
+def _words(entry: Mapping[str, Any]) -> str:
+    """Return an entry's words without its number, time and kind, which stand beside them."""
+    return str((*entry["text"].split(None, 3), "")[3])

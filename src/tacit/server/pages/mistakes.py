@@ -6,8 +6,9 @@ form, so that the line tells the field.
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from decimal import ROUND_DOWN, Decimal
 
+from tacit.server.pages.page_look import in_locale
 from tacit.server.pages.wording_of_forms import Chosen
 from tacit.server.problems import Problem
 
@@ -40,25 +41,32 @@ def field_of(problem: Problem, chosen: Chosen, sql: str) -> str:
     return _FIELDS.get(line.split(" ")[0], "what")
 
 
-def fixes_of(problem: Problem, chosen: Chosen, sql: str, left: Any) -> list[Fix]:
-    """Return the buttons that mend a refusal."""
+def two_digits(amount: float) -> str:
+    """Return an amount in two digits, rounded down.
+
+    >>> two_digits(3.119), two_digits(0.0456), two_digits(2.0), two_digits(128.7)
+    ('3.1', '0.045', '2', '120')
+    """
+    exact = Decimal(repr(amount))
+    return f"{exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), ROUND_DOWN).normalize():f}"
+
+
+def fixes_of(problem: Problem, chosen: Chosen, sql: str, epsilon: str) -> list[Fix]:
+    """Return the buttons that mend a refusal; `epsilon` is an amount that fits, or nothing."""
     field = field_of(problem, chosen, sql)
     meant, unknown = _MEANT.search(problem.hint), _UNKNOWN.search(problem.detail)
     if meant and unknown and field in ("where", "sql"):
         text = getattr(chosen, field)
         found = re.sub(rf"\b{re.escape(unknown[1])}\b", lambda _: meant[1], text)
         return [Fix(meant[1], f"{field}={found}")] if found != text else []
-    if field == "spend" and left:
-        spend = f"{left:.3g}" if problem.kind == "no-room" else f"{left / 10:.1g}"
-        return [Fix(f"ε = {spend}", f"epsilon={spend}")] if left > 0 else []
-    return []
+    return [Fix(f"ε = {epsilon}", f"epsilon={epsilon}")] if field == "spend" and epsilon else []
 
 
 def mended(chosen: Chosen, fix: str) -> Chosen:
     """Return what is chosen after a button of `fixes_of`."""
     field, _, text = fix.partition("=")
     if field == "epsilon":
-        return replace(chosen, epsilon=text, error="")
+        return replace(chosen, epsilon=in_locale(text, chosen.language), error="")
     if field == "where":
         return replace(chosen, where=text)
     return replace(chosen, sql=text) if field == "sql" else chosen

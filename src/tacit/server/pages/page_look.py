@@ -1,7 +1,7 @@
 """How pages are written: templates, words in the visitor's language, numbers as their locale has them.
 
 Autoescaping is on for everything, and no template turns it off. A language is there if its words are; the sentences of
-plans, answers and refusals are the product's own, and English.
+plans and answers are the product's own, and English, and so are the refusals that `refusal_words.py` has no words for.
 """
 
 import gettext
@@ -15,6 +15,8 @@ from fastapi import Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from tacit.ledger import BudgetStatus, Ledger
+from tacit.server.pages.refusal_words import shown_refusal
+from tacit.server.problems import Problem
 
 HERE = Path(__file__).parent
 LANGUAGES = ("en", *sorted(path.parent.parent.name for path in HERE.glob("words/*/LC_MESSAGES/pages.mo")))
@@ -72,6 +74,8 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
     """Return a page; every page knows who looks at it, and where it is."""
     language = language_of(request)
     shown = {"path": request.url.path, "language": language, **values}
+    if isinstance(shown.get("problem"), Problem):
+        shown["problem"] = shown_refusal(shown["problem"], language, say_in(language))
     written = _environment(language).get_template(template).render(shown)
     return Response(written, status, media_type="text/html; charset=utf-8")
 

@@ -5,7 +5,6 @@ Nothing here decides anything: a page asks the desk what a client of the API wou
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,11 +68,13 @@ def add_pages(app: FastAPI, desk: Desk, visits: Visits) -> None:
     app.add_exception_handler(SignInFirst, to_sign_in)
 
 
-def problem_page(request: Request, problem: Problem) -> Response:
-    """Return a problem as a page, for whoever looks at pages."""
-    if "/api/" in problem.hint:  # a word for programs
-        problem = replace(problem, hint="")
-    return page(request, "problem_page.html", problem.status, person=None, problem=problem, fixes=())
+async def problem_page(request: Request, problem: Problem, desk: Desk, visits: Visits) -> Response:
+    """Return a problem as a page, with the header of whoever is signed in."""
+    try:
+        person, visit = await Visitors(desk, visits).who(request)
+    except Exception:  # noqa: BLE001 - nobody is signed in, or the ledger cannot be read: the problem is shown anyway
+        person, visit = None, None
+    return page(request, "problem_page.html", problem.status, person=person, visit=visit, problem=problem, fixes=())
 
 
 class Pages:
@@ -118,9 +119,10 @@ class Pages:
         return reply
 
     async def sign_out(self, request: Request) -> Response:
-        """End the visit."""
+        """End the visit, here and on every replica."""
         _, visit = await self.who(request)
         await read_form(request, visit)
+        await self.desk.aside(lambda: self.visitors.visits.end(visit, self.desk.ledger))
         reply = RedirectResponse("/sign-in", 303)
         reply.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="strict")
         return reply

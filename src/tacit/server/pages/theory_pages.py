@@ -18,7 +18,7 @@ from fastapi import FastAPI, Request, Response
 from starlette.datastructures import QueryParams
 
 from tacit.ledger import Person
-from tacit.pictures import Spec, as_svg
+from tacit.pictures import Spec, as_svg, themed
 from tacit.privacy import show
 from tacit.server.pages import theory_experiments as experiments
 from tacit.server.pages import theory_pictures as pictures
@@ -268,7 +268,7 @@ def found_in(topic: str, inputs: Inputs, drawn: tuple[int, ...] = ()) -> Any:
 @lru_cache(maxsize=KEPT_MAX)
 def picture_of(topic: str, inputs: Inputs, drawn: tuple[int, ...], language: str) -> bytes:
     """Return the picture of what an experiment found, as SVG."""
-    return as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn), say_in(language))).encode()
+    return themed(as_svg(TOPICS[topic].draw(found_in(topic, inputs, drawn), say_in(language)))).encode()
 
 
 WHOLE = frozenset({"people", "counts", "questions"})

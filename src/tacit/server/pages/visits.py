@@ -1,13 +1,15 @@
 """Who looks at a page: a token becomes a sealed cookie, and a form is taken only from our own pages.
 
-The cookie holds the token, encrypted, and an end. So every request asks the ledger anew whose the token is, an end of
-the token holds at once and on every replica, and nobody can read a token out of a cookie. It is sent to our own pages
-alone (SameSite=Strict) and no script can read it (HttpOnly). The routes under /api never look at it.
+The cookie holds the token, encrypted, and an end. Every request asks the ledger anew whose the token is and whether
+the visit was signed out, so an end of either holds at once and on every replica. A token cannot be read out of a
+cookie. The cookie is sent only to our own pages (SameSite=Strict), no script can read it (HttpOnly), and the routes
+under /api never look at it.
 """
 
 import base64
 import hmac
 import json
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request
 from starlette.datastructures import FormData
 
-from tacit.ledger import Person
+from tacit.ledger import Ledger, Person
 from tacit.noise import fresh_bytes
 from tacit.server.desk import Desk
 from tacit.server.problems import Problem
@@ -34,10 +36,15 @@ _NONCE = 12
 
 @dataclass(frozen=True)
 class Visit:
-    """A cookie, opened: the token that was given at sign-in, and the mark that our own forms carry."""
+    """A cookie, opened: the token that was given at sign-in, the mark that our own forms carry, and until when it is.
+
+    `id` is a hash of the cookie, by which the ledger knows a visit that was signed out.
+    """
 
     secret: str
     mark: str
+    until: int
+    id: str
 
 
 class Visits:
@@ -66,7 +73,12 @@ class Visits:
             return None
         if self._now() >= inside["until"]:
             return None
-        return Visit(inside["secret"], hmac.new(self._marks, raw, sha256).hexdigest())
+        mark = hmac.new(self._marks, raw, sha256).hexdigest()
+        return Visit(inside["secret"], mark, math.ceil(inside["until"]), sha256(b"visit " + raw).hexdigest())
+
+    def end(self, visit: Visit, ledger: Ledger) -> None:
+        """Write into the ledger that a visit is signed out: no worker and no replica takes its cookie any more."""
+        ledger.end_visit(visit.id, now=int(self._now()), until=visit.until)
 
     def link(self, secret: str) -> str:
         """Return a code that signs in once, within ten minutes: a token itself never stands in an address."""
@@ -98,6 +110,9 @@ class Visitors:
         visit = self.visits.opened(request.cookies.get(COOKIE))
         if visit is None:
             raise SignInFirst
+        id = visit.id
+        if await self.desk.aside(lambda: self.desk.ledger.has_ended(id)):
+            raise SignInFirst
         try:
             return await self.of(request, visit.secret), visit
         except Problem as problem:
@@ -106,7 +121,7 @@ class Visitors:
             raise
 
     async def of(self, request: Request, secret: str) -> Person:
-        """Return whose a token is; an address that guesses has to wait."""
+        """Return whose a token is; wrong ones are counted by address."""
         return await self.desk.who(f"Bearer {secret}", "" if request.client is None else request.client.host)
 
 

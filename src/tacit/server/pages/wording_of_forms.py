@@ -3,11 +3,14 @@
 So there is one way from a page to an answer, and what is shown as SQL is what was asked.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import FormData
+
+from tacit.server.problems import Problem
 
 ROWS_MAX = 8
 
@@ -64,15 +67,40 @@ class Chosen:
     sql: str = ""
     epsilon: str = ""
     error: str = ""
+    language: str = "en"  # in which the numbers are written
+
+    @property
+    def spends(self) -> bool:
+        """Whether it is filled in what is to be spent."""
+        return bool(self.error or self.epsilon)
 
     @property
     def spending(self) -> dict[str, str]:
         """What is to be spent, as the API takes it; an error wins, as it says what is needed."""
-        named = {"error": self.error.strip()} if self.error.strip() else {"epsilon": self.epsilon.strip()}
-        return {name: value for name, value in named.items() if value}
+        name, written = ("error", self.error) if self.error else ("epsilon", self.epsilon)
+        return {name: plain_number(written, self.language)} if written else {}
 
 
-def chosen_from(form: FormData | Mapping[str, Any]) -> Chosen:
+_COMMA = re.compile(r"([+-]?\d+),(\d+(?:[eE][+-]?\d+)?\s?%?)", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+", re.ASCII)
+
+
+def plain_number(written: str, language: str) -> str:
+    """Return a number of a form with a decimal point, as every other door takes it.
+
+    In German a comma is the decimal sign. A number in which a sign may stand between thousands is refused.
+
+    >>> plain_number("0,5", "de"), plain_number("0.5", "de"), plain_number("0,5", "en")
+    ('0.5', '0.5', '0,5')
+    """
+    if language != "de":
+        return written
+    if _THOUSANDS.fullmatch(written) or ("," in written and not _COMMA.fullmatch(written)):
+        raise Problem("refused", 422, f"this is not a number of this page: {written[:40]}", "write 0.5")
+    return _COMMA.sub(r"\1.\2", written)
+
+
+def chosen_from(form: FormData | Mapping[str, Any], language: str = "en") -> Chosen:
     """Return what a form chooses; a word that is none of ours is left out."""
     given = form if isinstance(form, FormData) else FormData(form)
 
@@ -91,6 +119,7 @@ def chosen_from(form: FormData | Mapping[str, Any]) -> Chosen:
         text("sql"),
         text("epsilon"),
         text("error"),
+        language,
     )
 
 

@@ -1,0 +1,387 @@
+"""The stage for tables of 0, 1 and 2 units: every verb that reads rows, and all that somebody sees of its outcome.
+
+The three tables are neighbours in turn, so at a tiny epsilon nothing but digits may tell them apart. With the noise
+frozen, whatever differs between them is decided by rows.
+"""
+
+import json
+import logging
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from decimal import Decimal
+from itertools import pairwise, zip_longest
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from tacit import ROW, Answer, audit_question, count, count_units, mean, public
+from tacit import epsilon as loss
+from tacit import sum as sum_of
+from tacit.errors import TacitError
+from tacit.learning import PCA, AdditiveClassifier, AdditiveRegressor, Holdout, LinearRegression, SqlModel, Teachers
+from tacit.learning import tune as choose_model
+from tacit.ledger import open_ledger
+from tacit_gauntlet.stage.models import Spots, public_text
+from tacit_gauntlet.stage.parts import coded_in_parts, stand_in
+from tacit_gauntlet.stage.table import Ear, Table, all_frozen, protected, protected_here
+
+TINY = "0.000001"
+# Quantiles refuse an epsilon at which all values are equally likely, and a choice among models is drawn slowly.
+SMALL = "0.001"
+# Nobody of the tables' other people has this number, which the filter asks for.
+WANTED = 5
+OTHERS = 4
+BUDGET = loss(10**6, delta="1e-6")
+COLUMNS: dict[str, dict[str, Any]] = {
+    "x": {"between": (0, 10)},
+    "y": {"between": (-5, 5)},
+    "z": {"between": (0, 100)},
+    "g": {"keys": ["a", "b", "c"]},
+}
+UNITS: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
+    "int": (pa.int64(), lambda who: who),
+    "far apart": (pa.int64(), lambda who: who << 40),
+    "text": (pa.string(), lambda who: f"person {who}"),
+    "float": (pa.float64(), lambda who: who + 0.5),
+    "date": (pa.date32(), lambda who: date(2000, 1, 1) + timedelta(days=who)),
+    "decimal": (pa.decimal128(12, 2), lambda who: Decimal(who) / 4),
+    "bool": (pa.bool_(), lambda who: who % 2 == 1),
+    "row": (pa.int64(), lambda who: who),
+}
+UNBOUNDED = {"rows_per_unit": None, "groups_per_unit": None, "most_rows_per_unit": None}
+WARDS = {"g": ["a", "b", "c"], "floor": [1, 2, 3]}
+PUBLIC_ROWS = {"x": [0, 5, 10], "y": [-5.0, 0.0, 5.0]}
+
+
+# Holds rows somewhere, and returns the words that a table is opened by.
+Hold = Callable[[pa.Table], dict[str, Any]]
+
+
+def as_they_are(rows: pa.Table) -> dict[str, Any]:
+    """Hold rows in this process, or where the course's engine keeps them."""
+    return {"source": rows}
+
+
+# What is known of a table beforehand: ranges and keys; bounds of each unit too; or nothing, so that it is learned.
+Style = Literal["declared", "bounded", "undeclared"]
+
+
+@dataclass(frozen=True)
+class Few:
+    """A table of some units: their kind, how many match, and whether others are there whom a filter leaves out."""
+
+    kind: str
+    people: int
+    filtered: bool = False
+    style: Style = "declared"
+
+    @property
+    def unit(self) -> Any:
+        """What a unit is."""
+        return ROW if self.kind == "row" else "id"
+
+    def rows(self) -> pa.Table:
+        """Return the rows: two of each unit, or one where every row is a unit."""
+        kind, name = UNITS[self.kind]
+        turns = 1 if self.kind == "row" else 2
+        rows = [(name(who), who, turn, WANTED) for who in range(self.people) for turn in range(turns)]
+        if self.filtered:
+            rows += [(name(who), who, turn, 1) for who in range(OTHERS) for turn in range(turns)]
+        return pa.table(
+            {
+                "id": pa.array([row[0] for row in rows], kind),
+                "g": pa.array(["abc"[(who + turn) % 3] for _, who, turn, _ in rows], pa.string()),
+                "x": pa.array([x for *_, x in rows], pa.int64()),
+                "y": pa.array([who - turn / 2 for _, who, turn, _ in rows], pa.float64()),
+                "z": pa.array([Decimal(who + turn) for _, who, turn, _ in rows], pa.decimal128(9, 2)),
+                "f": pa.array([turn == 1 for *_, turn, _ in rows], pa.bool_()),
+                "d": pa.array([date(2024, 1, 1 + turn) for *_, turn, _ in rows], pa.date32()),
+                "w": pa.array([f"word {who}" for _, who, _, _ in rows], pa.string()),
+            }
+        )
+
+    def table(self, hold: Hold = as_they_are) -> Table:
+        """Return the rows as a protected table, wherever they are held."""
+        usual: dict[str, Any] = {} if self.style == "bounded" else UNBOUNDED
+        columns = {} if self.style == "undeclared" else COLUMNS
+        usual = {**usual, "budget": BUDGET, "ledger": open_ledger(":memory:"), "columns": columns}
+        usual["unit"] = self.unit
+        return protected(**hold(self.rows()), **usual)
+
+    def beside(self, table: Table, hold: Hold = as_they_are) -> Table:
+        """Return a second table of the same people, with a row for each."""
+        kind, name = UNITS[self.kind]
+        whole = range(OTHERS if self.filtered else self.people)
+        ids = list(dict.fromkeys(name(who) for who in whole))
+        rows = pa.table({"id": pa.array(ids, kind), "age": pa.array(range(20, 20 + len(ids)), pa.int64())})
+        same = {"name": "people", "budget": None, "same_people_as": "t", "ledger": table.session.ledger}
+        return protected(**hold(rows), columns={"age": {"between": (0, 100)}}, **UNBOUNDED, **same)
+
+
+# ---- what is asked ---------------------------------------------------------------------------------------------------
+
+Ask = Callable[["Asked"], Any]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A table of few units, opened, and where further rows of it are held."""
+
+    table: Table
+    few: Few
+    hold: Hold
+
+    @property
+    def rows(self) -> Table:
+        """The table, or those of its rows that the filter leaves."""
+        return self.table.where(f"x = {WANTED}") if self.few.filtered else self.table
+
+
+def _sql(text: str) -> Ask:
+    """Ask a question in SQL; {where} stands for the filter, if there is one, and {both} for that and more."""
+
+    def ask(asked: Asked) -> Any:
+        where = f"WHERE x = {WANTED}" if asked.few.filtered else ""
+        both = f"{where} AND" if asked.few.filtered else "WHERE"
+        tables: list[Any] = [public(pa.table(WARDS), name="wards")] if "wards" in text else []
+        tables += [asked.few.beside(asked.table, asked.hold)] if " people" in text else []
+        question = asked.table.sql(text.format(where=where, both=both), tables=tables)
+        return question.answer(epsilon=SMALL if re.search("MEDIAN|QUANTILE|MIN|MAX", text) else TINY)
+
+    return ask
+
+
+QUESTIONS: dict[str, Ask] = {
+    name: _sql(text)
+    for name, text in {
+        "count": "SELECT COUNT(*) AS n, COUNT(y) AS m FROM t {where}",
+        "units": "SELECT COUNT(DISTINCT id) AS n FROM t {where}",
+        "sum": "SELECT SUM(x) AS s, SUM(z) AS t FROM t {where}",
+        "mean": "SELECT AVG(x) AS a, AVG(y) AS b FROM t {where}",
+        "spread": "SELECT VAR_POP(y) AS v, STDDEV(x) AS s FROM t {where}",
+        "covariance": "SELECT COVAR_POP(x, y) AS v FROM t {where}",
+        "correlation": "SELECT CORR(x, y) AS v FROM t {where}",
+        "regression": "SELECT REGR_SLOPE(y, x) AS s, REGR_R2(y, x) AS r FROM t {where}",
+        "median": "SELECT MEDIAN(y) AS m, QUANTILE(x, 0.9) AS q FROM t {where}",
+        "extremes": "SELECT MIN(x) AS a, MAX(y) AS b FROM t {where}",
+        "mode": "SELECT MODE(g) AS m FROM t {where}",
+        "mode beside": "SELECT g, MODE(x) AS m, COUNT(*) AS n FROM t {where} GROUP BY g",
+        "different values": "SELECT COUNT(DISTINCT w) AS d FROM t {where}",
+        "listed groups": "SELECT g, COUNT(*) AS n, AVG(y) AS a, MEDIAN(x) AS m FROM t {where} GROUP BY g",
+        "found groups": "SELECT w, COUNT(*) AS n, SUM(x) AS s FROM t {where} GROUP BY w",
+        "found medians": "SELECT w, MEDIAN(x) AS m FROM t {where} GROUP BY w",
+        "found days": "SELECT d, f, COUNT(*) AS n FROM t {where} GROUP BY d, f",
+        "rollup": "SELECT g, f, COUNT(*) AS n FROM t {where} GROUP BY ROLLUP (g, f)",
+        "cube": "SELECT g, x > 3 AS h, SUM(x) AS s FROM t {where} GROUP BY CUBE (g, h)",
+        "union": "SELECT 'a' AS what, COUNT(*) AS n FROM t {where} UNION ALL SELECT 'b', SUM(x) FROM t {where}",
+        "windows": "SELECT g, RANK() OVER (ORDER BY COUNT(*)) AS r, SUM(COUNT(*)) OVER () AS n FROM t"
+        " {where} GROUP BY g",
+        "having": "SELECT g, AVG(x) AS a FROM t {where} GROUP BY g HAVING AVG(x) > (SELECT AVG(x) FROM t) LIMIT 2",
+        "a condition": "SELECT COUNT(*) FILTER (WHERE f) AS n, COUNT_IF(y > 0) AS m FROM t {where}",
+        "public join": "SELECT floor, COUNT(*) AS n, AVG(y) AS a FROM t JOIN wards USING (g) {where} GROUP BY floor",
+        "public semi join": "SELECT COUNT(*) AS n FROM t {both} g IN (SELECT g FROM wards WHERE floor > 1)",
+        "public anti join": "SELECT COUNT(*) AS n FROM t ANTI JOIN wards USING (g) {where}",
+        "of computed rows": "SELECT v, AVG(u) AS a FROM (SELECT UPPER(g) AS v, x * 2 AS u FROM t {where}) GROUP BY v",
+    }.items()
+}
+# Of units that have rows: a row that is its own unit has no table of its own.
+RELATIONS: dict[str, Ask] = {
+    name: _sql(text)
+    for name, text in {
+        "per unit": "SELECT AVG(n) AS a, COUNT(*) AS p FROM (SELECT id, COUNT(*) AS n FROM t {where} GROUP BY id)",
+        "per unit, found": "SELECT n, COUNT(*) AS p FROM"
+        " (SELECT id, COUNT(*) AS n FROM t {where} GROUP BY id) GROUP BY n",
+        "per unit and key": "SELECT g, AVG(s) AS a FROM"
+        " (SELECT id, g, SUM(x) AS s, MAX(y) AS h FROM t {where} GROUP BY 1, 2 HAVING COUNT(*) > 0) GROUP BY g",
+        "whoever": "SELECT COUNT(*) AS p FROM (SELECT DISTINCT id FROM t {where})",
+        "join": "SELECT SUM(age) AS s, COUNT(*) AS n FROM t JOIN people USING (id) {where}",
+        "left join": "SELECT COUNT(age) AS s, COUNT(*) AS n FROM t LEFT JOIN people USING (id) {where}",
+        "semi join": "SELECT COUNT(*) AS n FROM people WHERE id IN (SELECT id FROM t {where})",
+        "anti join": "SELECT COUNT(*) AS n FROM people p WHERE NOT EXISTS (SELECT 1 FROM t v {both} v.id = p.id)",
+        "join of totals": "WITH often AS (SELECT id, COUNT(*) AS n FROM t {where} GROUP BY id)"
+        " SELECT AVG(n) AS a FROM people JOIN often USING (id)",
+    }.items()
+}
+
+
+VERBS: dict[str, Ask] = {
+    "histogram": lambda asked: asked.rows.histogram("x", bins=[0, 5, 10]).answer(epsilon=TINY),
+    "top": lambda asked: asked.rows.top("g", 2, keys=["a", "b", "c"]).answer(epsilon=TINY),
+    "mode in Python": lambda asked: asked.rows.mode("g").answer(epsilon=TINY),
+    "in Python": lambda asked: (
+        asked.rows.group_by("g")
+        .agg(n=count() if asked.few.kind == "row" else count_units(), s=sum_of("x"), m=mean("y"))
+        .answer(epsilon=TINY)
+    ),
+    "without learning": lambda asked: (
+        asked.rows.count() if asked.few.kind == "row" else asked.rows.count_units()
+    ).answer(epsilon=TINY, learn=False),
+    "describe": lambda asked: asked.rows.describe(epsilon=SMALL),
+    "learn": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x", "y"]),
+    "learn by": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x"], by=["g"]),
+    "learn by found": lambda asked: asked.rows.learn(epsilon=TINY, columns=["x"], by=["w"]),
+    "audit": lambda asked: audit_question(asked.rows.count(), epsilon=1, draws=200),
+}
+
+
+def _model(made: Any, **words: Any) -> Ask:
+    def fit(asked: Asked) -> Any:
+        return made(epsilon=SMALL if asked.few.style == "undeclared" else TINY).fit(
+            asked.rows, **({"features": ["x", "y", "g"]} | words)
+        )
+
+    return fit
+
+
+def _score(share: str, text: str, target: str, positive: Any = None) -> Ask:
+    def score(asked: Asked) -> Any:
+        model = SqlModel(text, target=target, positive=positive)
+        where = f"x = {WANTED}" if asked.few.filtered else None
+        return Holdout(asked.table, share=share).score(model, epsilon=TINY, where=where)
+
+    return score
+
+
+def _tuned(measure: Any, target: str, positive: Any = None) -> Ask:
+    def tuned(asked: Asked) -> Any:
+        models = [SqlModel(text, target=target, positive=positive) for text in ("0.1 + 0 * x", "0.9 + 0 * x")]
+        return choose_model(models, Holdout(asked.table, share="0.9"), epsilon=SMALL, target=target, measure=measure)
+
+    return tuned
+
+
+def _fitted_and_tuned(asked: Asked) -> Any:
+    models = [AdditiveRegressor(epsilon=TINY, rounds=2), LinearRegression(epsilon=TINY)]
+    return choose_model(models, Holdout(asked.table, share="0.5"), epsilon=SMALL, target="y", features=["x", "g"])
+
+
+def _voted(asked: Asked) -> Any:
+    teachers = Teachers(Spots(), count=5).fit(asked.table, target="f", features=["x", "y"])
+    return teachers.vote(PUBLIC_ROWS, epsilon=TINY)
+
+
+MODELS: dict[str, Ask] = {
+    "two classes": _model(AdditiveClassifier, target="f"),
+    "several classes": _model(AdditiveClassifier, target="g", features=["x", "y"]),
+    "a number": _model(AdditiveRegressor, target="y", features=["x", "g"]),
+    "a line": _model(LinearRegression, target="y", features=["x", "g"]),
+    "components": _model(PCA, features=["x", "y", "z"]),
+    "of one side": lambda asked: AdditiveRegressor(epsilon=TINY, rounds=2).fit(
+        Holdout(asked.table, share="0.999").training, target="y", features=["x"]
+    ),
+    "a score of classes": _score("0.999", "0.2 + 0.05 * x", "f", True),
+    "a score of numbers": _score("0.999", "x", "y"),
+    "a score of hardly any": _score("0.001", "x", "y"),
+    "a choice of classes": _tuned("log loss", "f", True),
+    "a choice of numbers": _tuned(None, "y"),
+    "fits, and a choice": _fitted_and_tuned,
+    "votes": _voted,
+}
+
+
+def verbs_of(kind: str) -> Mapping[str, Ask]:
+    """Return everything that may be asked of a table whose units are of this kind."""
+    return {**QUESTIONS, **({} if kind == "row" else RELATIONS), **VERBS, **MODELS}
+
+
+STYLES: tuple[Style, ...] = ("declared", "bounded", "undeclared")
+
+
+def in_turn(kinds: Sequence[str], verbs: Mapping[str, Ask] | None = None) -> Iterator[tuple[str, Few]]:
+    """Yield every verb on every kind of unit; with a filter or without, and what is known beforehand, in turn."""
+    for first, kind in enumerate(kinds):
+        for place, name in enumerate(verbs_of(kind)):
+            if verbs is None or name in verbs:
+                turn = first + place
+                yield name, Few(kind, 0, filtered=turn % 2 == 1, style=STYLES[turn // 2 % len(STYLES)])
+
+
+# ---- what is seen of it ----------------------------------------------------------------------------------------------
+
+_NUMBER_OR_HASH = re.compile(r"[-+−]?\d[\d,.]*(?:e[-+]?\d+)?(?![\da-f])|\binf\b|\bnan\b|\b[0-9a-f]{12,}\b")
+
+
+def in_words(text: str) -> str:
+    """Return a text without its digits, hashes and padding: what all three tables must have in common.
+
+    An interval is written as ±, or as both of its ends where they are not equally far.
+    """
+    masked = " ".join(re.sub("[─-]{2,}", "--", _NUMBER_OR_HASH.sub("#", text)).split())
+    return masked.replace("# … #", "#")
+
+
+RESULTS = {"Answer", "Summary", "KnownFacts", "QuestionAudit", "Score", "Tuned", "Votes"}
+RESULTS |= {"AdditiveClassifier", "AdditiveRegressor", "LinearRegression", "PCA"}
+
+
+def seen_of(name: str, few: Few, hold: Hold = as_they_are) -> list[str]:
+    """Return all that is seen of one verb on one table, in words: outcome, columns, text, warnings, log, ledger."""
+    with all_frozen(), _heard() as heard:
+        table = few.table(hold)
+        outcome = _outcome(lambda: verbs_of(few.kind)[name](Asked(table, few, hold)))
+        for entry in table.session.ledger.entries():
+            heard.append(f"{entry.kind} {sorted(entry.record)} {json.dumps(entry.record.get('events'), default=str)}")
+    return [in_words(each) for each in (*outcome, *heard)]
+
+
+def told_apart(name: str, few: Few, hold: Hold = as_they_are) -> list[str]:
+    """Return what of a verb tells 0, 1 and 2 units apart; of a verb without any result, that it has none."""
+    seen = [seen_of(name, replace(few, people=people), hold) for people in (0, 1, 2)]
+    found = []
+    for people, (one, other) in enumerate(pairwise(seen)):
+        changed = next((two for first, two in zip_longest(one, other, fillvalue="") if first != two), None)
+        if changed is not None:
+            found.append(f"{name}, {few}: from {people} to {people + 1} units: {changed[:200]}")
+    # where less is known, more is refused, and so is a question whose groups are all too small
+    fine = RESULTS if few.style == "declared" and "found" not in name else {*RESULTS, "QueryRefused"}
+    if not found and seen[0][0] not in fine:
+        found.append(f"{name}, {few}: {seen[0][:2]}")
+    return found
+
+
+def _outcome(ask: Callable[[], Any]) -> list[str]:
+    try:
+        found = ask()
+    except TacitError as problem:
+        return [type(problem).__name__, str(problem)]
+    except Exception as problem:
+        return [type(problem).__name__]  # words of a library's own, which no verb may show
+    seen = [type(found).__name__, public_text(found) if hasattr(found, "fit") else str(found)]
+    if isinstance(found, Answer):
+        seen += [str(found.to_arrow().schema), found.to_json(), f"{len(found.to_dicts())} rows".replace("0", "no")]
+    return seen
+
+
+@contextmanager
+def _heard() -> Iterator[list[str]]:
+    """Yield whatever is logged and warned of while open."""
+    ear = Ear()
+    ear.addFilter(lambda record: not record.name.startswith("py4j"))  # Spark's own wire, which names each object anew
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(ear)
+    root.setLevel(logging.DEBUG)
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            yield ear.heard
+            ear.heard += [f"{each.category.__name__}: {each.message}" for each in warned]
+    finally:
+        root.removeHandler(ear)
+        root.setLevel(level)
+
+
+# ---- rows as a model codes them --------------------------------------------------------------------------------------
+
+
+def coded_counts(few: Few) -> tuple[list[int], list[int]]:
+    """Return the exact counts of a model's cells: of the whole table, and of its parts put together."""
+    whole, there = (protected_here(rows, unit=few.unit, columns=COLUMNS) for rows in (few.rows(), stand_in(few.rows())))
+    plan = AdditiveRegressor(epsilon=1).plan(whole.where(f"x = {WANTED}"), target="y", features=["x", "g"]).coded
+    parts = coded_in_parts(there.session.engine.source, plan, parts=8, places=3)
+    with whole.session.engine.coded(plan) as rows:
+        return rows.counts().values.tolist(), parts.counts().values.tolist()

@@ -1,0 +1,46 @@
+"""What a cap leaves out of a group at most: the part of an interval that is foreseen, beside the noise.
+
+People count with at most the cap. What all of them have beyond it is foreseen from the profile, with doubt
+(`Outlook.lost_most`), or measured by totals. How it is spread over groups is not known: people with many rows may be in
+one group. A group may lack its share of rows of it one and a half times, and more if groups are few. This is a
+convention that held on many tables, not a theorem (docs/proofs/corrected.md).
+"""
+
+import math
+
+import numpy as np
+
+from tacit.answer.anchors import Anchor
+from tacit.plan import Vector
+from tacit.privacy import Floats
+
+# Of all that is missing a group may lack so many times its share, and so much over the root of the number of groups.
+SHARE_TIMES, SHARE_MORE = 1.5, 0.7
+# With more groups than this, people with many rows are taken to be spread more evenly over them.
+FEW_GROUPS = 16
+# Of what its parts lack, a mean may be off by this part, and a variance by this.
+PART_OF_MEAN, PART_OF_VARIANCE = 1 / 2, 3 / 4
+
+
+def most_missing(vector: Vector, anchor: Anchor) -> float:
+    """Return how much the cap takes from all groups together at most, in steps: as measured, or as foreseen."""
+    outlook = vector.outlook
+    if anchor.totals is not None:
+        beyond = 0.0 if outlook is None else outlook.excess_most
+        return max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond)
+    return 0.0 if outlook is None else outlook.lost_most
+
+
+def most_of_groups(shares: Floats) -> Floats:
+    """Return which part of all that is missing each group may lack, by its share of the rows."""
+    groups = max(len(shares), 1)
+    if groups == 1:
+        return np.ones_like(shares)
+    more = SHARE_MORE / math.sqrt(groups) * min(1.0, FEW_GROUPS / groups)
+    return np.minimum(1.0, SHARE_TIMES * shares + more)
+
+
+def shares_of(amounts: Floats, noise: float) -> Floats:
+    """Return the share of each group by its noisy amount; groups are taken to have at least the noise."""
+    least = np.abs(amounts) + max(noise, 1e-300)
+    return np.asarray(least / np.sum(least)) if len(least) else least

@@ -1,0 +1,211 @@
+"""The three lines below an answer: how to read its intervals, what is hidden or would be closer, and what was spent.
+
+Everything else about an answer is in `Answer.details()`, a line for each fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from tacit.answer.computed import COMPUTED
+from tacit.answer.words.bounds_words import LEARN_MORE, allowed_for, is_of_people, left_out, named, warning_of
+from tacit.errors import printable
+from tacit.plan import Plan, smallest_shown
+from tacit.privacy import brief
+from tacit.query import PostProcessing, picks_by_noise
+from tacit.release import NoisyTable
+
+if TYPE_CHECKING:
+    from tacit.answer.answer import Answer, AnswerInfo, View
+
+MORE = "More: answer.details()"
+PICKED = "the picking of rows by their noisy numbers, which favours lucky noise"
+MORE_EPSILON = "Spend more ε, ask fewer numbers at once, or group more coarsely."
+# A correlation whose interval is this wide may be anything: there are no others.
+ANYTHING = 1.9
+# The first line names so many things that intervals leave out; the details name all of them.
+LEFT_OUT_MOST = 3
+
+
+def joined(sentences: Sequence[str]) -> str:
+    """Return sentences as one line, each of them once."""
+    return " ".join(sentence for sentence in dict.fromkeys(sentences) if sentence)
+
+
+def reading_line(
+    confidence: Fraction, left_out: Sequence[str], allowed: Sequence[str] = (), warnings: Sequence[str] = ()
+) -> str:
+    """Return how to read the intervals of an answer, what they allow for, and what they do not include."""
+    held = f"Each interval by itself holds the table's number with {_percent(confidence)} probability."
+    uncounted = _first_few(allowed)
+    counted = f"Not counted, but allowed for: {'; '.join(uncounted)}." if uncounted else ""
+    return joined([held, counted, f"Not included: {'; '.join(['sampling error', *_first_few(left_out)])}.", *warnings])
+
+
+def _first_few(phrases: Sequence[str]) -> list[str]:
+    each = list(dict.fromkeys(phrases))
+    if len(each) <= LEFT_OUT_MOST:
+        return each
+    return [*each[: LEFT_OUT_MOST - 1], f"{len(each) - LEFT_OUT_MOST + 1} more such parts (see details)"]
+
+
+def hidden_line(least: Sequence[int], who: str) -> str:
+    """Return which groups are not shown; several parts of a question may have several such sizes."""
+    if not least:
+        return ""
+    sizes = " to ".join(f"{size:,}" for size in dict.fromkeys((min(least), max(least))))
+    return f"Groups with fewer than about {sizes} {who} are hidden."
+
+
+def spent_line(facts: AnswerInfo, more: str = MORE) -> str:
+    """Return what was spent and is left, what is protected, and where to read more."""
+    left = _left(facts)
+    sentences = [f"{_spent(facts)}{f'; {left}' if left else ''}."]
+    if facts.free and facts.has_changed:
+        later = facts.version + 1
+        sentences.append(
+            f"The source was written since: declare version={later} (--version {later}, or in the tacit.toml) to ask"
+            " the new rows."
+        )
+    if not facts.durable:
+        sentences.append("TRYOUT: nothing is kept, and the budget ends with this process.")
+    return joined([*sentences, f"Protects {facts.unit}.", more])
+
+
+def closing_lines(answer: Answer, more: str = MORE) -> list[str]:
+    """Return the lines below an answer, three at most."""
+    facts = answer.facts
+    return [printable(line) for line in (facts.reading, facts.advice, spent_line(facts, more)) if line]
+
+
+def advised(answer: Answer, *sentences: str) -> Answer:
+    """Return an answer with more sentences in the line on what would make it closer, or on what to know of it."""
+    return replace(answer, facts=replace(answer.facts, advice=joined([answer.facts.advice, *sentences])))
+
+
+def amounts(facts: AnswerInfo) -> str:
+    """Return what an answer cost, with two digits; a loss that has no ε in its own words."""
+    epsilon, delta = facts.loss["epsilon"], facts.loss["delta"]
+    if epsilon is None:
+        return str(facts.loss["text"])
+    return f"ε {brief(epsilon)}" + (f", δ {brief(delta)}" if delta else "")
+
+
+def _spent(facts: AnswerInfo) -> str:
+    if not facts.free:
+        return f"Spent {amounts(facts)}"
+    if facts.is_public:
+        return "Free: all of it is public, and no row was read"
+    time = str(facts.receipt.get("time", ""))[:16].replace("T", " ")
+    answered = f"answered {time} UTC from version {facts.version}" if time else "this question was already answered"
+    return f"Free: {answered}"
+
+
+def _left(facts: AnswerInfo) -> str:
+    """Return what is left of the budget; an answer read from a ledger has nothing to say of it."""
+    if not facts.left:
+        return ""
+    if not facts.left["epsilon"]:
+        return "the budget is used up"
+    questions = facts.left.get("questions")
+    about = f", about {questions:,} more like this" if questions and not facts.free else ""
+    return f"ε {brief(facts.left['epsilon'], up=False)} is left{about}"
+
+
+def _percent(confidence: Fraction) -> str:
+    return f"{float(confidence) * 100:g} %"
+
+
+# ---- What a plan and its view give to the lines and to the details.
+
+
+def reading_of(
+    parts: Sequence[tuple[Plan, Mapping[str, Any]]], view: View, confidence: Fraction, *, picked: bool
+) -> str:
+    """Return how to read an answer's intervals, from the plans of its parts and their bounds; empty if it has none."""
+    if not view.rows or not any(name in view.kinds for name in view.shown):
+        return ""
+    phrases = [phrase for plan, bounds in parts for phrase in left_out(plan, dict(bounds))]
+    warnings = [warning_of(plan) for plan, _ in parts]
+    allowed = [phrase for plan, bounds in parts for phrase in allowed_for(plan, dict(bounds))]
+    missing = [*phrases, *([PICKED] if picked else [])]
+    return reading_line(confidence, missing, allowed, [*view.lower_levels, *warnings])
+
+
+def advice_of(plans: Sequence[Plan], view: View) -> list[str]:
+    """Return which groups are hidden, which numbers are not shown, and what to do about it."""
+    least = [least_shown(plan) for plan in plans if plan.threshold is not None or plan.found_by]
+    learn = f"Closer: {LEARN_MORE}." if any(warning_of(plan) for plan in plans) else ""
+    return [hidden_line(least, _people(plans[0])), *unknown_notes(view), learn]
+
+
+def is_picked(plan: Plan, after: PostProcessing) -> bool:
+    """Whether rows were picked by their noisy numbers."""
+    return picks_by_noise(after, [output.name for output in plan.outputs])
+
+
+def question_notes(plan: Plan, after: PostProcessing) -> tuple[str, ...]:
+    """Return the facts that follow from the question, and not from rows."""
+    notes = []
+    if after.windows and (plan.threshold is not None or plan.found_by):
+        notes.append("Windows are computed over the groups that are shown.")
+    if plan.weighed:
+        names = [output.name for output in plan.outputs if is_of_people(output, plan)]
+        each = "its groups and rows" if plan.keys else "its rows"
+        verb = "is" if len(names) == 1 else "are"
+        notes.append(f"{named(names)} {verb} of people: each {plan.unit} counts once, shared evenly by {each}.")
+    if plan.instead_of is not None:
+        notes.append(instead_words(plan))
+    return tuple(notes)
+
+
+def unknown_notes(view: View) -> tuple[str, ...]:
+    """Return which numbers are not shown or may be anything, and what to do about it; only the noise decides which."""
+    names = [name for name in view.kinds if name in view.shown and view.kinds[name] != COMPUTED]
+    untold = [name for name in names if any(value is None for value in view.column(name))]
+    vague = [
+        name
+        for name in names
+        if view.kinds[name] == "correlation"
+        and any(row[name] is not None and row[f"{name}_high"] - row[f"{name}_low"] >= ANYTHING for row in view.rows)
+    ]
+    notes = []
+    if untold:
+        where = "" if len(view.rows) == 1 else " in rows with a –"
+        notes.append(f"There are too few people for {', '.join(untold)}{where}.")
+    if vague:
+        where = "" if len(view.rows) == 1 else " in some rows"
+        notes.append(f"{', '.join(vague)} may be anything{where}: the noise is as large as the sums behind it.")
+    return (*notes, *([MORE_EPSILON] if notes else []))
+
+
+def _people(plan: Plan) -> str:
+    return "rows" if plan.unit is None else "people"
+
+
+def why_empty(plan: Plan, noisy: NoisyTable) -> str:
+    """Return why no row is shown; an empty answer is an outcome of the noise like any other."""
+    if not noisy.keys and plan.threshold is not None:
+        return (
+            f"No group is shown: none has about {least_shown(plan):,} {_people(plan)}. Group more coarsely, spend more"
+            " ε or δ, or list the groups if they are public: keys=[...], or --keys."
+        )
+    return "No row is left after HAVING, QUALIFY and LIMIT, which look at the noisy numbers." if noisy.keys else ""
+
+
+def least_shown(plan: Plan) -> int:
+    """Return about how many units a group that is not listed must have to be shown."""
+    if plan.threshold is not None:
+        return plan.threshold.least
+    return ceil(smallest_shown(plan.found_by))
+
+
+def instead_words(plan: Plan) -> str:
+    """Return why the plan does not use the noise with the smaller error."""
+    names = {"laplace": "Laplace", "gaussian": "Gaussian"}
+    used, other = names[plan.noise], names[plan.instead_of or plan.noise]
+    return f"{used} noise: {other} noise would err less, but the budget has no room for it at this ε."

@@ -1,0 +1,66 @@
+"""`PlanReport`: what answering a question would do, cost and give, as data and as text."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from tacit.answer import html_lines
+from tacit.errors import printable
+from tacit.forecast import Solved, learning_in_words, plan_in_words
+from tacit.ledger import Fit
+from tacit.plan import Plan, WantedFact
+from tacit.privacy import Loss, show
+
+
+@dataclass(frozen=True)
+class PlanReport:
+    """A plan that prints as text; `plan` holds the data."""
+
+    plan: Plan
+    confidence: Any
+    solved: Solved | None = None
+    path: str | None = None  # how the engine would run it now
+    fit: Fit | None = None  # whether the budgets have room for it now
+    wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
+    by_hand: bool = False  # but nearly: its bounds are given, and only what they cut is to be learned
+    joins: tuple[str, ...] = ()  # what each join does to one unit's rows, a line each
+
+    @property
+    def only_plan(self) -> Plan:
+        """The plan, of a question that has one: what audits take."""
+        return self.plan
+
+    @property
+    def loss(self) -> Loss:
+        """What the call would cost."""
+        return self.plan.loss_with(each.cost for each in self.wanted)
+
+    def __str__(self) -> str:
+        if self.wanted and not self.by_hand:
+            text = learning_in_words(self.plan, self.wanted, self.loss)
+        else:
+            learned = [each.plan.spend.epsilon for each in self.wanted]
+            text = plan_in_words(_spending_also(self.plan, learned), self.confidence, path=self.path)
+            text += "".join(
+                f"\nLearned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it. What bounds"
+                " cut is then measured, if anyone is beyond them."
+                for each in self.wanted
+            )
+        if self.joins:
+            first, _, rest = text.partition("\n")
+            text = "\n".join([first, *self.joins, rest])
+        if self.fit is not None:
+            text += f"\nBudget: {self.fit}."
+        solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."
+        return printable(text + solved, keeping="\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_lines(str(self))
+
+
+def _spending_also(plan: Plan, learned: Iterable[Fraction]) -> Plan:
+    """Return the plan as one that spends what is learned first too."""
+    return replace(plan, spend=replace(plan.spend, epsilon=plan.spend.epsilon + sum(learned, Fraction(0))))

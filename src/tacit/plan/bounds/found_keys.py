@@ -1,0 +1,227 @@
+"""Found keys: which groups there are, learned once, in one or two rounds of a call, and known from then on.
+
+Each unit shares one vote among its groups. A group whose noisy votes reach a threshold is shown, and its key is kept as
+a fact. Every question then groups by a known list, as if a person had written it (docs/proofs/private-keys.md).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from fractions import Fraction
+from math import log
+
+from tacit.errors import QueryRefused
+from tacit.plan.bounds.facts import OF_GROUPS, Fact, Facts, WantedFact, sound
+from tacit.plan.bounds.known import FEW_CELLS, Grouping, grouping_of
+from tacit.plan.bounds.profiles import Reading
+from tacit.plan.bounds.scaling import UNBOUNDED, Scaling, Vector
+from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, threshold_for_weights
+from tacit.plan.plan import Part, Plan, Spend
+from tacit.plan.sensitivity import sensitivity_of_vector
+from tacit.plan.split import with_noise
+from tacit.query import PUBLIC_KEYS_MAX, PostProcessing, Query, Scalar, Type
+from tacit.tables import Declaration
+
+Keys = tuple[tuple[Scalar, ...], ...]
+
+# What the value of a key is made of.
+MADE_OF: dict[Type, type] = {
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "decimal": Fraction,
+    "text": str,
+    "date": date,
+    "timestamp": datetime,
+}
+
+# The share of a call's epsilon that the first round has, and the most that the second has; the most that a round has
+# if the question says down to which size groups should be found.
+FIRST_SHARE, SECOND_MOST, ASKED_MOST = Fraction(6, 100), Fraction(20, 100), Fraction(50, 100)
+ROUNDS = 2
+# Down to this many people groups are looked for, if the question does not say. The threshold of the second round is
+# this part of it, so that a group of this size is nearly always above.
+SMALLEST, BELOW_SMALLEST = 100, 0.9
+# The share that one round has of an epsilon that only learns; profiles have the rest.
+SHARE_AHEAD = Fraction(1, 2)
+# Another round must have so much less noise than all before it.
+CLEARLY_LESS = Fraction(4, 5)
+# What one unit adds to all of its groups together, in fine steps.
+VOTES = Vector("units", shift=UNIT_SHIFT, cap=1 << UNIT_SHIFT)
+
+
+@dataclass(frozen=True)
+class KeySearch:
+    """The fact which groups a question has, told by all its rounds."""
+
+    grouping: Grouping  # whose keys are not listed
+
+    def key(self, again: int) -> str:
+        """Return the key of one of its rounds."""
+        record = (self.grouping.record(), again)
+        return f"{OF_GROUPS}{hashlib.sha256(repr(record).encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+    def rounds(self, facts: Facts) -> list[Fact]:
+        """Return the rounds that are known."""
+        known: list[Fact] = []
+        while (key := self.key(len(known))) in facts:
+            known.append(self._sound(facts[key]))
+        return known
+
+    def _sound(self, fact: Fact) -> Fact:
+        """Return a fact of this with groups that could have been found; refuse one that has other parts."""
+        types = [key.type for key in self.grouping.keys]
+        could = tuple(key for key in dict.fromkeys(fact.keys) if _is_of(key, types))[:PUBLIC_KEYS_MAX]
+        return sound(fact, [len(could), 1], scales=1)
+
+    def of_all_rows(self) -> "KeySearch":
+        """Return the search over all rows of the table."""
+        return KeySearch(self.grouping.of_all_rows())
+
+    def at_hand(self, facts: Facts) -> "KeySearch":
+        """Return itself, or the search over all rows if that is known and this one is not."""
+        wider = self.of_all_rows()
+        return wider if self.key(0) not in facts and wider.key(0) in facts else self
+
+    def next_round(
+        self, facts: Facts, readings: Sequence[Reading], spend: Spend, learn: Fraction | None = None
+    ) -> WantedFact | None:
+        """Return the round to run next; None if no group of the smallest size is likely to be missing.
+
+        Another round must have clearly less noise than all before it. `learn` is the part of the call's epsilon that
+        all facts have together, if not the usual one.
+        """
+        known, asked = self.rounds(facts), self.grouping.smallest
+        smallest = asked or SMALLEST
+        if learn is None and known_keys(known) and smallest_shown(known) <= smallest:
+            return None
+        if learn is None and known and asked is None and _hold_enough(known, readings):
+            return None
+        delta = spend.delta_keys / ROUNDS
+        if learn is not None:
+            tried = [spend.epsilon * learn * SHARE_AHEAD]
+        else:
+            most = spend.epsilon * (ASKED_MOST if asked else SECOND_MOST if known else FIRST_SHARE)
+            tried = [min(most, _epsilon_for(smallest * BELOW_SMALLEST, delta) * self.grouping.moves)]
+            tried += [] if known_keys(known) or not known else [most]  # none was found: smaller ones are looked for
+        plans = [keys_plan(self.grouping, epsilon, delta) for epsilon in tried]
+        before = min((fact.scales[0] for fact in known), default=None)
+        plan = next((each for each in plans if before is None or each.releases[0].scale <= CLEARLY_LESS * before), None)
+        if plan is None:
+            return None
+        names = ", ".join(key.name for key in self.grouping.keys)
+        instead = () if self.grouping.where is None else (self.of_all_rows().key(0),)
+        return WantedFact(self.key(len(known)), f"which groups by {names} there are", plan, instead)
+
+
+def grouping_in(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Grouping:
+    """Return what the profiles of a question are about, by the groups that are listed or known."""
+    grouping = grouping_of(query, declaration, spend)
+    if grouping.public_keys is not None:
+        return grouping
+    cells = len(known_keys(KeySearch(grouping).at_hand(facts).rounds(facts)))
+    return replace(grouping, cells=cells, only_l1=grouping.only_l1 or 0 < cells <= FEW_CELLS)
+
+
+def known_keys(rounds: Sequence[Fact]) -> Keys:
+    """Return the keys that any round showed, in their order: NULL first."""
+    found = {key for fact in rounds for key in fact.keys}
+    return tuple(sorted(found, key=lambda key: [(part is not None, 0 if part is None else part) for part in key]))
+
+
+def _is_of(key: tuple[Scalar, ...], types: Sequence[Type]) -> bool:
+    """Whether a key has a value of its type, or NULL, for each key column."""
+    return len(key) == len(types) and all(
+        part is None or type(part) is MADE_OF.get(kind) for part, kind in zip(key, types, strict=True)
+    )
+
+
+def made_up_groups(wanted: WantedFact, *, groups: int, people: int) -> Fact:
+    """Return a made-up fact in the place of a round that was not run: so many groups, with so many people each."""
+    plan = wanted.plan
+    if plan.threshold is None:
+        raise ValueError("this fact is not about which groups there are")
+    some = {kind: [_made_up(kind, place) for place in range(groups)] for kind in MADE_OF}
+    keys = tuple(dict.fromkeys(zip(*(some[key.type] for key in plan.keys), strict=True)))
+    parts = ((people << UNIT_SHIFT,) * len(keys), (plan.threshold.least,))
+    scales = (plan.releases[0].scale,)
+    return Fact(wanted.key, wanted.words, parts, scales, *wanted.cost[:1], keys=keys, delta=wanted.cost[1])
+
+
+def _made_up(kind: Type, place: int) -> Scalar:
+    if kind in ("date", "timestamp"):
+        day = datetime(2000, 1, 1 + place % 28)  # noqa: DTZ001 - a key has no time zone
+        return day if kind == "timestamp" else day.date()
+    made: Scalar = MADE_OF[kind](place)
+    return made
+
+
+def refuse_no_groups(plan: Plan) -> None:
+    """Refuse a question of which no group was found: all of its epsilon would be spent on an empty table."""
+    if plan.public_keys or not plan.found_by:
+        return
+    names = ", ".join(f"'{key.name}'" for key in plan.keys)
+    raise QueryRefused(
+        f"no group by {names} has about {smallest_shown(plan.found_by):,.0f} people or more, so none can be shown"
+        "\nhint: group more coarsely, list the groups if they are public (keys=[...] or --keys), or look again with a"
+        " larger epsilon: learn(epsilon=..., by=[...], again=True)"
+    )
+
+
+def smallest_shown(rounds: Sequence[Fact]) -> float:
+    """Return about how many people a group needs to be shown by the best round."""
+    return min(fact.parts[1][0] for fact in rounds) / 2.0**UNIT_SHIFT
+
+
+def _hold_enough(known: Sequence[Fact], readings: Sequence[Reading]) -> bool:
+    """Whether people without a vote for a known group are too few for one more group; no group is never enough."""
+    votes = {key: count for fact in known for key, count in zip(fact.keys, fact.parts[0], strict=True)}
+    held = sum(votes.values()) / 2.0**UNIT_SHIFT
+    people = max((reading.count for reading in readings if reading.top is not None), default=0.0)
+    return bool(votes) and people - held <= SMALLEST
+
+
+def _epsilon_for(people: float, delta: Fraction) -> Fraction:
+    """Return about the epsilon at which the threshold is this many people, for a unit that is in many groups."""
+    return Fraction(round(log(KEYS_MOST / (2 * float(delta))) / max(people - 1, 1.0), 4)) if delta > 0 else Fraction(1)
+
+
+def keys_plan(grouping: Grouping, epsilon: Fraction, delta: Fraction) -> Plan:
+    """Return the plan of one round: votes for every group, Laplace noise on each, shown from a threshold on.
+
+    Privacy: a unit's votes add up to one at most; a group that only one unit has is shown with probability at most
+    delta (docs/proofs/private-keys.md).
+    """
+    declaration = grouping.declaration
+    groups = min(declaration.groups_per_unit or KEYS_MOST, KEYS_MOST)
+    replaced = declaration.neighbours == "replace"
+    how_far = sensitivity_of_vector(VOTES, norm=1, replaced=replaced, cells=max(groups, 2))
+    spend = Spend(epsilon, delta_keys=delta)
+    (made,) = with_noise([((Part("scaled", index=(0,)),), how_far, Fraction(1))], spend, "laplace")
+    threshold = threshold_for_weights(
+        made.summed, made.scale, cap=VOTES.cap, shift=VOTES.shift, norm=1, groups_most=groups, delta=delta, release=0
+    )
+    return Plan(
+        table=declaration.name,
+        version=declaration.version,
+        unit=grouping.unit,
+        neighbours=declaration.neighbours,
+        where=grouping.where,
+        keys=grouping.keys,
+        public_keys=None,
+        rows_per_unit=declaration.rows_per_unit or UNBOUNDED,
+        groups_per_unit=groups,
+        measured=(),
+        products=(),
+        releases=(made,),
+        quantiles=(),
+        distincts=(),
+        choice=None,
+        threshold=threshold,
+        outputs=(),
+        columns=tuple(key.name for key in grouping.keys),
+        after=PostProcessing(),
+        spend=replace(spend, delta=threshold.delta),
+        scaling=Scaling(1, (VOTES,), ((0,),)),
+    )
