@@ -85,6 +85,12 @@ def never_negative(plan: Plan, index: int) -> bool:
     return column.low >= 0 and column.low + vector.centre == 0
 
 
+def has_no_negative(plan: Plan, index: int) -> bool:
+    """Whether no cell of a vector is negative for all that is known: by its kind or range, or by learned sizes."""
+    outlook = vectors_of(plan)[index].outlook
+    return never_negative(plan, index) or (outlook is not None and outlook.one_sign)
+
+
 @dataclass(frozen=True)
 class _Cells:
     """The noisy cells of a plan's vectors, and how far their noise reaches."""
@@ -149,8 +155,8 @@ def _total(name: str, index: int, cells: _Cells, column: Measured | None) -> Noi
     times = anchor.factor / fine_per_step(vector)
     values = nearest_quotients(combined((times.numerator, cells.fine(index))), times.denominator)
     kept, (noise, _) = cells.steps(index), cells.noise(index)
-    missing, is_signed = most_missing(vector, anchor), not never_negative(cells.plan, index)
-    ends = corrected_ends(kept, noise, anchor, missing, cells.shares(index), is_signed=is_signed)
+    missing, has_one_sign = most_missing(vector, anchor), has_no_negative(cells.plan, index)
+    ends = corrected_ends(kept, noise, anchor, missing, cells.shares(index), is_signed=not has_one_sign)
     return _between(name, values, *ends, column)
 
 
@@ -269,6 +275,7 @@ def _sum_beside_mean(output: Sum, cells: _Cells) -> NoisyColumn:
     missing = most_missing(cells.vector(index), cells.anchors[index])
     missing += abs(about) * most_missing(cells.vector(counting), anchor)
     rounded = float(anchor.factor) * np.maximum(rows, 0.0) * float(column.off / column.step)
-    low, high = corrected_ends(kept, noise, anchor, missing, cells.shares(counting), is_signed=column.low < 0)
+    is_signed = column.low < 0 and not has_no_negative(cells.plan, index)
+    low, high = corrected_ends(kept, noise, anchor, missing, cells.shares(counting), is_signed=is_signed)
     values = wholes([int(each) for each in np.rint(float(anchor.factor) * kept).tolist()])
     return _between(output.name, values, low - rounded, high + rounded, column)

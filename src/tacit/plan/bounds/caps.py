@@ -28,7 +28,7 @@ EPSILON_MOST = Fraction(10**6)
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
 # How many standard deviations of doubt an interval allows for; and that doubt is at least this many noise scales of
 # people, each with the cap beyond it.
-DOUBTS, FLOOR = 2.0, 0.7
+DOUBTS, FLOOR = 3.0, 0.5
 # How many bins below the top of a profile caps are tried.
 BELOW_TOP = 16
 # Caps are tried from an eighth of the median size up, in steps of a quarter octave: where noise is as large as a group,
@@ -128,7 +128,7 @@ class Sizes:
         return float(np.sum(self.people * self.total * (1 - weights)))
 
     def lost_most(self, weights: Floats, cap: float) -> float:
-        """Return how much of it is taken at most: two standard deviations more, by the doubt of the profile.
+        """Return how much of it is taken at most: DOUBTS standard deviations more, by the doubt of the profile.
 
         That is at least as if FLOOR noise scales of people more than are seen had the cap beyond it.
         """

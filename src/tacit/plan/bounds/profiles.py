@@ -23,8 +23,9 @@ Floats = NDArray[np.float64]
 FALSE_BIN, FALSE_SLOPE = 0.03, 2.0
 # The fullest bin is believed from so many noise scales of people on: noise alone has one in 10,000 profiles.
 CLEAR = 13.0
-# Above the top, so many neighbouring bins are believed from so many noise scales on, and from one more for each octave.
-WINDOWS = ((1, 5.2), (2, 8.8), (4, 10.6), (6, 12.6), (8, 14.4))
+# Above the top, so many neighbouring bins are believed from so many noise scales on, and from FALSE_SLOPE·ln 2 more for
+# each octave between the top and the fullest of them.
+WINDOWS = ((1, 4.5), (2, 8.1), (4, 9.9), (6, 11.9), (8, 13.7))
 # With nothing believed yet, four neighbouring bins are believed from so many on.
 FIRST_WINDOW, FIRST_CLEAR = 4, 15.0
 # ---- The tail beyond the top: a tail ends within an octave with the probability 1 / (1 + L / 2), at most 3/4, L being
@@ -167,11 +168,13 @@ def believed_bin(counts: Sequence[float], scale: float, start: int) -> int | Non
 def _higher(counts: Sequence[float], sums: Floats, scale: float, top: int) -> int | None:
     for width, clear in WINDOWS:
         firsts = np.arange(top + 1, len(counts) - width + 1)
-        octaves = np.maximum((firsts - top) / 2 - (width > 2), 0.0)
-        found = np.flatnonzero(sums[firsts + width] - sums[firsts] > scale * (clear + octaves))
+        if not len(firsts):
+            continue
+        fullest = firsts + np.lib.stride_tricks.sliding_window_view(counts, width)[top + 1 :].argmax(axis=1)
+        least = clear + FALSE_SLOPE * log(2) * (fullest - top) / 2
+        found = np.flatnonzero(sums[firsts + width] - sums[firsts] > scale * least)
         if len(found):
-            first = int(firsts[found[0]])
-            return first + int(np.argmax(counts[first : first + width]))
+            return int(fullest[found[0]])
     return None
 
 

@@ -260,7 +260,7 @@ def _vector(known: Known, choice: _Choice, place: int) -> Vector:
     shift, fine = in_fine_steps(cap.size)
     vector = replace(each.vector, shift=shift, cap=fine, rows=each.rows, factors=each.factors)
     outlook = outlook_of(sizes, weights, cap)
-    outlook = replace(outlook, of_all_rows=known.of_all_rows[place])
+    outlook = replace(outlook, of_all_rows=known.of_all_rows[place], one_sign=each.one_sign)
     longer = people_longer(known, place, choice.noise, cap.size)
     if longer is not None:
         outlook = replace(outlook, scaled_least=longer[0], scaled_most=longer[1])

@@ -45,6 +45,7 @@ class Outlook:
     lost: float = 0.0  # about how much the cap takes from all people together
     lost_most: float = 0.0  # about how much it takes at most
     excess_most: float = 0.0  # about how much people have beyond the tail of totals at most
+    one_sign: bool = False  # of sums: no value below 0 was believed when sizes were learned
     of_all_rows: bool = False  # it is told of all rows, though fewer are asked about
     # how many people are longer than the cap, at least and at most as far as noise tells; None: nothing is known
     scaled_least: float | None = None

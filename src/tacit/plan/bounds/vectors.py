@@ -214,7 +214,7 @@ class ValueColumn:
         at = round(middle / step)
         largest = float((1 if span.top is None else Fraction(2) ** (span.top + 1)) / step)
         measured = _about(self.expression, self.type, step, at, Fraction(0) if step == self.own_step() else step / 2)
-        return Grid(measured, at - measured.low, max(largest, 1.0))
+        return Grid(measured, at - measured.low, max(largest, 1.0), span.up is not None and span.down is None)
 
     def _step(self, span: Span) -> Fraction:
         """Return a step of which the largest believed value has about 2^VALUE_BITS."""
@@ -245,6 +245,7 @@ class Grid:
     measured: Measured
     centre: int
     largest: float  # about how far one row is from the centre at most, in steps: the safe cap
+    one_sign: bool = False  # no value below 0 was believed
 
 
 def _about(expression: Expression, kind: Type, step: Fraction, centre: int, off: Fraction = Fraction(0)) -> Measured:
@@ -271,6 +272,7 @@ class WantedVector:
     rows: int | None = None  # the vector that counts the rows of a mean
     of_mean: bool = False  # only a mean is asked of it
     safe: float = 1.0  # the cap where nothing is believed, in steps
+    one_sign: bool = False  # no value below 0 was believed
     factors: tuple[int, int] | None = None  # the vectors of the sums whose columns are multiplied
 
 
@@ -407,6 +409,7 @@ def _add_column(wanted: Wanted, column: ValueColumn, outputs: list[Output], grid
             rows=denominator,
             of_mean=of_mean,
             safe=grid.largest,
+            one_sign=grid.one_sign,
         ),
         beside=denominator,
     )
