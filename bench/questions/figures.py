@@ -153,13 +153,19 @@ def _large_groups(lines: pd.DataFrame) -> Iterator[Figure]:
 
 
 def _demo(lines: pd.DataFrame) -> Iterator[Figure]:
+    """Yield the worst run's mean error and half-width over wards, and those of the worst single ward."""
     shown = lines[(lines["table"] == "visits") & (lines["epsilon"] == 1) & lines["shown"]]
-    for question, (name, error, half) in DEMO.items():
-        some = shown[shown["question"] == question]
-        if len(some):
-            truth, runs = some["truth"].abs(), some["run"].nunique()
-            yield Figure(f"demo, {name}: worst error of {runs} runs", (some["error"] / truth).max(), most=error)
-            yield Figure(f"demo, {name}: widest half-width", (some["half"] / truth).max(), most=half)
+    for question, (name, *limits) in DEMO.items():
+        some = shown[(shown["question"] == question) & (shown["number"] == "count")]
+        runs = some.groupby("run")[["error", "half", "truth"]].mean()
+        for what, words, most in zip(("error", "half"), ("error", "half-width"), limits, strict=True):
+            if len(some):
+                yield Figure(
+                    f"demo, {name}: {words} of the worst of {len(runs)} runs",
+                    (runs[what] / runs["truth"]).max(),
+                    most=most,
+                )
+                yield Figure(f"demo, {name}: {words} of the worst single ward", (some[what] / some["truth"]).max())
 
 
 def _held(lines: pd.DataFrame) -> Iterator[Figure]:

@@ -114,7 +114,7 @@ def test_the_upper_end_has_noise_and_factor_and_what_a_group_may_lack_beyond_its
     missing = (300_000 + law_bound(plan.totals[0].law, CONFIDENCE)) * 4 / FINE
     assert most_missing(ROWS, found) == pytest.approx(missing, rel=1e-6)
     for kept, value, high in zip((600, 300, 100), column.values, column.high, strict=True):
-        part = min(1.0, 1.5 * kept / 1000 + 0.7 / math.sqrt(3))
+        part = min(1.0, kept / 1000 + 1 / math.sqrt(3))
         lacks = max(part * missing - kept / 3, 0.0)
         far = math.hypot(4 / 3 * reach_of(plan), kept * (found.high - 4 / 3), lacks)
         assert value == round(kept * 4 / 3)
@@ -156,18 +156,18 @@ def test_of_one_group_all_that_is_foreseen_may_be_missing_from_it():
 
 
 def test_of_two_groups_each_may_lack_all_of_it_where_heavy_people_are_in_one_of_them():
-    """Even the smaller one holds what is missing: 1.5 times its share and half more are the whole, from a third on."""
+    """Even the smaller one holds what is missing: its share and 0.7 more are the whole, from 0.3 on."""
     _, high = ends_of([600.0, 400.0], missing=400.0)
     assert high == [pytest.approx(600 + math.hypot(10, 400)), pytest.approx(400 + math.hypot(10, 400))]
     _, uneven = ends_of([1000.0, 0.0], missing=400.0)
-    assert uneven[1] == pytest.approx(math.hypot(10, 0.7 / math.sqrt(2) * 400), rel=0.01), "a small group half of it"
+    assert uneven[1] == pytest.approx(math.hypot(10, 400 / math.sqrt(2)), rel=0.01), "a small group 0.7 of it"
 
 
 def test_of_no_rows_the_interval_is_the_noise_and_what_noise_hides():
     low, high = ends_of([0.0, 0.0, 0.0])
     assert (low, high) == ([-10.0] * 3, [10.0] * 3)
     _, high = ends_of([0.0, 0.0, 0.0], missing=30.0)
-    assert high == [pytest.approx(math.hypot(10, (0.5 + 0.7 / math.sqrt(3)) * 30))] * 3
+    assert high == [pytest.approx(math.hypot(10, (1 / 3 + 1 / math.sqrt(3)) * 30))] * 3
 
 
 def test_a_signed_number_may_lack_as_much_on_either_side():
@@ -182,7 +182,7 @@ def test_what_a_group_may_lack_is_all_of_it_at_most_and_its_share_at_least(group
     parts = most_of_groups(shares)
     assert (parts <= 1).all()
     assert (parts >= shares).all()
-    expected = 1.0 if groups <= 2 else 1.5 / groups + 0.7 / math.sqrt(groups) * min(1.0, 16 / groups)
+    expected = 1.0 if groups <= 2 else 1 / groups + min(1.0, 16 / groups) / math.sqrt(groups)
     assert parts[0] == pytest.approx(min(1.0, expected))
     assert most_of_groups(np.zeros(0)).tolist() == []
 

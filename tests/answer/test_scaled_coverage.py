@@ -14,7 +14,7 @@ import pytest
 from tacit.answer.anchors import anchors
 from tacit.answer.columns import lower_ends, noisy_columns
 from tacit.plan import CountRows, Mean, Measured, Sum, Vector
-from tacit.plan.bounds.caps import DOUBTS, FLOOR
+from tacit.plan.bounds.caps import HIDDEN_SCALES
 from tacit.plan.bounds.scaling import Outlook
 from tacit.query import Column
 from tests.answer.scaled_plans import noisy_of, scaled_plan
@@ -131,7 +131,7 @@ def test_the_ends_of_the_factor_hold_the_true_one():
 
 
 def missing_of(table, plan, centre=0):
-    """What all groups lack together by the caps of each vector, in steps: what a profile without doubt would say."""
+    """What all groups lack together by the caps of each vector, in steps: what a profile without noise would say."""
     added, _ = table.scaled(plan, centre)
     found = []
     for vector, left in zip(plan.scaling.vectors, added, strict=True):
@@ -141,12 +141,12 @@ def missing_of(table, plan, centre=0):
 
 
 def with_missing(plan, missing):
-    """The plan where that is foreseen, with the least doubt that a profile with noise of 10 people has."""
+    """The plan where that is foreseen, with what a profile with noise of 10 people may hide."""
     vectors = [
         replace(
             vector,
             outlook=Outlook(
-                1.0, 1.0, 1.0, 0.0, 0.0, 0.0, lost_most=each + DOUBTS * FLOOR * 10 * vector.cap / 2.0**vector.shift
+                1.0, 1.0, 1.0, 0.0, 0.0, 0.0, lost_most=each + HIDDEN_SCALES * 10 * vector.cap / 2.0**vector.shift
             ),
         )
         for vector, each in zip(plan.scaling.vectors, missing, strict=True)

@@ -206,7 +206,7 @@ def test_the_demo_is_held_to_its_worst_run(figures):
         line(table="visits", run=1, value=985.0, low=900.0, high=1100.0),
     ]
     found = figures(*lines)
-    error, width = (found[f"demo, count by ward: {what}"] for what in ("worst error of 2 runs", "widest half-width"))
+    error, width = (found[f"demo, count by ward: {what} of the worst of 2 runs"] for what in ("error", "half-width"))
     assert (error.value, width.value) == (0.015, 0.1)
     assert (error.met, width.met) == (False, False)
 

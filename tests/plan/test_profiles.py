@@ -1,7 +1,7 @@
 """Reading profiles: which bins are believed at which false-alarm rate, and what is foreseen above them."""
 
 from itertools import pairwise
-from math import comb, exp, factorial, isfinite
+from math import comb, exp, factorial, isfinite, log
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from tacit.plan.bounds.profiles import (
     CLEAR,
     ENDS,
+    FALSE_SLOPE,
     FIRST_CLEAR,
     FIRST_WINDOW,
     WINDOWS,
@@ -94,9 +95,9 @@ def test_noise_alone_makes_a_bin_believed_in_about_one_of_a_hundred_profiles_at_
     places = BINS - ROW
     clear = BINS * laplace_tail(1, CLEAR)
     above = sum(
-        laplace_tail(width, least + max((more + 1) / 2 - (width > 2), 0.0))
+        laplace_tail(width, least + FALSE_SLOPE * log(2) * more / 2)
         for width, least in WINDOWS
-        for more in range(places)
+        for more in range(1, places)
     )
     first = sum(laplace_tail(FIRST_WINDOW, FIRST_CLEAR + more / 2) for more in range(places))
     assert clear < 2e-4
@@ -114,7 +115,7 @@ def test_noise_alone_makes_a_bin_believed_in_about_one_of_a_hundred_profiles_at_
 
 @pytest.mark.parametrize("distance", [1, 2, 3, 4, 11, 40])
 def test_a_bin_is_believed_from_its_threshold_on_and_the_farther_the_more_people_it_needs(distance):
-    least = SCALE * (WINDOWS[0][1] + distance / 2)
+    least = SCALE * (WINDOWS[0][1] + FALSE_SLOPE * log(2) * distance / 2)
     assert believed_bin(bins({20: 10_000, 20 + distance: least + 0.01}), SCALE, ROW) == 20 + distance
     assert believed_bin(bins({20: 10_000, 20 + distance: least - 0.01}), SCALE, ROW) == 20
 
@@ -122,9 +123,9 @@ def test_a_bin_is_believed_from_its_threshold_on_and_the_farther_the_more_people
 @pytest.mark.parametrize(("width", "least"), WINDOWS[1:])
 def test_neighbouring_bins_are_believed_together_and_the_fullest_is_the_top(width, least):
     """So many bins begin four octaves above the top, none of them with enough people by itself."""
-    each = SCALE * (least + 4 - (width > 2)) / width
-    people = {20: 10_000} | dict.fromkeys(range(28, 28 + width), each + 0.01)
     fullest = 28 + width // 2
+    each = SCALE * (least + FALSE_SLOPE * log(2) * (28 - 20) / 2) / width
+    people = {20: 10_000} | dict.fromkeys(range(28, 28 + width), each + 0.01)
     assert believed_bin(bins(people | {fullest: each + 0.02}), SCALE, ROW) == fullest
     fewer = {20: 10_000} | dict.fromkeys(range(28, 28 + width), 0.9 * each)
     assert believed_bin(bins(fewer), SCALE, ROW) == 20
@@ -137,8 +138,8 @@ def test_nothing_is_believed_of_noise_alone_and_negative_bins_do_no_harm():
 
 
 def test_the_first_bins_are_believed_without_a_clear_one():
-    assert believed_bin(bins({ROW: 58}), SCALE, ROW) == ROW
-    assert believed_bin(bins({ROW + 50: 58}), SCALE, ROW) is None
+    assert believed_bin(bins({ROW: 60}), SCALE, ROW) == ROW
+    assert believed_bin(bins({ROW + 50: 60}), SCALE, ROW) is None
     assert believed_bin(bins(dict.fromkeys(range(18, 22), 42)), SCALE, ROW) in range(18, 22), "168 people"
     assert believed_bin(bins(dict.fromkeys(range(18, 22), 25)), SCALE, ROW) is None
 
@@ -158,8 +159,8 @@ FEW = rows({1: 5, 4: 14, 8: 18, 16: 17, 32: 19, 64: 16, 128: 15, 256: 4})  # abo
 def test_few_people_are_believed_together_where_no_bin_is_by_itself():
     reading = read_profile(((bins(FEW), 2.8),), shift=8, whole=True, is_total=True)
     assert max(FEW.values()) < CLEAR * 2.8
-    assert ENDS[reading.top] / 256 >= 64
-    assert reading.tail_cap >= 64
+    assert ENDS[reading.top] / 256 >= 32
+    assert reading.tail_cap >= 32
     assert read_profile(((bins(FEW), 10.0),), shift=8, whole=True).top is None
 
 
@@ -205,7 +206,7 @@ def test_of_a_tail_no_fewer_are_foreseen_the_more_are_found_and_none_is_negative
         profile = rows({1: 9000, 2: 3000, 4: 1400}) | {ROW + 5: beyond}
         reading = read_profile(((bins(profile), SCALE),), shift=8, whole=True, is_total=True)
         assert reading.top == ROW + 4
-        assert all(isfinite(each) and each >= 0 for each in (*reading.people, *reading.doubt))
+        assert all(isfinite(each) and each >= 0 for each in reading.people)
         found.append(sum(reading.people[reading.top + 1 :]))
     assert all(more >= less * (1 - 1e-9) for less, more in pairwise(found))
     assert found[0] < 1 < found[-1]

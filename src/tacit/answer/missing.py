@@ -2,8 +2,8 @@
 
 People count with at most the cap. What all of them have beyond it is foreseen from the profile, with doubt
 (`Outlook.lost_most`), or measured by totals. How it is spread over groups is not known: people with many rows may be in
-one group. A group may lack its share of rows of it one and a half times, and more if groups are few. This is a
-convention that held on many tables, not a theorem (docs/proofs/corrected.md).
+one group. A group may lack its share of rows of it, and more if groups are few. This is a convention that held on many
+tables, not a theorem (docs/proofs/corrected.md).
 """
 
 import math
@@ -14,8 +14,6 @@ from tacit.answer.anchors import Anchor
 from tacit.plan import Vector
 from tacit.privacy import Floats
 
-# Of all that is missing a group may lack so many times its share, and so much over the root of the number of groups.
-SHARE_TIMES, SHARE_MORE = 1.5, 0.7
 # With more groups than this, people with many rows are taken to be spread more evenly over them.
 FEW_GROUPS = 16
 # Of what its parts lack, a mean may be off by this part, and a variance by this.
@@ -32,12 +30,12 @@ def most_missing(vector: Vector, anchor: Anchor) -> float:
 
 
 def most_of_groups(shares: Floats) -> Floats:
-    """Return which part of all that is missing each group may lack, by its share of the rows."""
+    """Return which part of all that is missing each group may lack: its share, and 1 over the root of their number."""
     groups = max(len(shares), 1)
     if groups == 1:
         return np.ones_like(shares)
-    more = SHARE_MORE / math.sqrt(groups) * min(1.0, FEW_GROUPS / groups)
-    return np.minimum(1.0, SHARE_TIMES * shares + more)
+    more = min(1.0, FEW_GROUPS / groups) / math.sqrt(groups)
+    return np.minimum(1.0, shares + more)
 
 
 def shares_of(amounts: Floats, noise: float) -> Floats:

@@ -12,9 +12,8 @@ from functools import cached_property
 from math import exp, hypot, inf, isqrt, log2, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.plan.bounds.profiles import NOBODY, POINTS, ROUNDING, TAIL_BINS, UNSEEN, Floats, Reading
+from tacit.plan.bounds.profiles import NOBODY, ROUNDING, TAIL_BINS, Floats, Reading
 from tacit.plan.bounds.scaling import CAP_BITS, Outlook
 from tacit.plan.plan import NoiseKind
 
@@ -26,9 +25,11 @@ MISMATCH_POWER = 1 / 4
 EPSILON_MOST = Fraction(10**6)
 # What share of the loss totals may get.
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
-# How many standard deviations of doubt an interval allows for; and that doubt is at least this many noise scales of
-# people, each with the cap beyond it.
-DOUBTS, FLOOR = 3.0, 0.5
+# Beyond a cap so many times what is foreseen is missing at most, and what so many noise scales of people have if each
+# has the cap beyond it.
+FORESEEN_TIMES, HIDDEN_SCALES = 2.0, 1.5
+# Groups are scaled back to measured totals only if that is foreseen to err by less than this part of the other way.
+CLEARLY_LESS = 0.7
 # How many bins below the top of a profile caps are tried.
 BELOW_TOP = 16
 # Caps are tried from an eighth of the median size up, in steps of a quarter octave: where noise is as large as a group,
@@ -92,7 +93,6 @@ class Sizes:
     people: Floats
     total: Floats  # the L1 norm: what a person adds to the whole table
     length: Floats  # the norm that is scaled
-    bins: NDArray[np.int64]  # which bin of the profile of totals they are in
 
     @property
     def tail_cap(self) -> float:
@@ -115,32 +115,26 @@ class Sizes:
 
     def people_beyond(self, size: float) -> float:
         """Return about how many people have more than a size in all, at most."""
-        reading = self.told.total
         if not self.told.is_believed:
-            return reading.unseen
-        above = np.array(reading.doubt)[reading.ends() * self.told.times > size * (1 + ROUNDING)]
+            return self.told.total.unseen
         seen = float(np.sum(self.people[self.total > size * (1 + ROUNDING)]))
-        hidden = 0.0 if reading.ceiling is not None and size >= reading.ceiling else FLOOR * reading.scale
-        return seen + DOUBTS * max(sqrt(float(np.sum(above))), hidden)
+        return FORESEEN_TIMES * seen + self._hidden(size)
+
+    def _hidden(self, size: float) -> float:
+        """Return how many people above a size noise may hide."""
+        reading = self.told.total
+        is_limit = reading.ceiling is not None and size >= reading.ceiling
+        return 0.0 if is_limit else HIDDEN_SCALES * reading.scale
 
     def lost(self, weights: Floats) -> float:
         """Return about how much of all they have is taken by these weights."""
         return float(np.sum(self.people * self.total * (1 - weights)))
 
     def lost_most(self, weights: Floats, cap: float) -> float:
-        """Return how much of it is taken at most: DOUBTS standard deviations more, by the doubt of the profile.
-
-        That is at least as if FLOOR noise scales of people more than are seen had the cap beyond it.
-        """
-        reading = self.told.total
+        """Return how much of it is taken at most: more than is foreseen, and by people whom noise hides."""
         if not self.told.is_believed:
-            return UNSEEN * reading.scale * cap
-        taken = np.bincount(self.bins, self.people * self.total * (1 - weights), len(reading.doubt))
-        people = np.bincount(self.bins, self.people, len(reading.doubt))
-        each = taken / np.maximum(people, NOBODY)
-        doubt = sqrt(float(np.sum(np.array(reading.doubt) * each**2)))
-        hidden = FLOOR * reading.scale * cap if reading.ceiling is None or cap < reading.ceiling else 0.0
-        return self.lost(weights) + DOUBTS * max(doubt, hidden)
+            return self.told.total.unseen * cap
+        return FORESEEN_TIMES * self.lost(weights) + self._hidden(cap) * cap
 
     def ends(self) -> list[float]:
         """Return the caps that are worth trying: ends of bins, in steps, from well below the top on."""
@@ -176,7 +170,7 @@ def by_rank(told: Sequence[Told]) -> list[Sizes]:
         total = columns[0]
         length = np.sqrt(total * each.times) if each.is_rooted else np.minimum(columns[-1], total)
         length = np.maximum(length, total / sqrt(each.cells))  # whatever the noise of its own profile says
-        found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length, places[0] // POINTS))
+        found.append(Sizes(each, widths * float(np.sum(placed[0][1])), total, length))
     return found
 
 
@@ -211,7 +205,7 @@ def best_cap(
     if cells <= 1 or not sizes.told.is_believed:
         return whole
     scaled = _scaled(sizes, terms, cells, share, is_public=is_public)
-    return whole if whole.error <= scaled.error else scaled
+    return whole if CLEARLY_LESS * whole.error <= scaled.error else scaled
 
 
 def _whole(sizes: Sizes, width: float, cells: float) -> Cap:

@@ -42,7 +42,7 @@ from tacit.tables import Declaration
 
 # Which part of a call's epsilon learns: so much, and more where groups are few, by so much over their number: a profile
 # must then tell of few people, since the noise on a group is that of one person.
-LEARNS, LEARNS_BY_GROUP, FEWEST_CELLS = Fraction(12, 100), Fraction(30, 100), 3
+LEARNS, LEARNS_BY_GROUP, FEWEST_CELLS = Fraction(11, 100), Fraction(27, 100), 3
 # So many times as much where values are asked of, and where their squares or products are: there is more to know.
 OF_VALUES_TOO, OF_MOMENTS = Fraction(5, 4), Fraction(3, 2)
 # Of a question whose ranges, or bounds by which rows are dropped, are learned.

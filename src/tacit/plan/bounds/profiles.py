@@ -18,20 +18,21 @@ from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, LARGEST_LEAST
 
 Floats = NDArray[np.float64]
 
-# ---- Believing bins. Noise alone makes the next octave believed in about 3 of 100 profiles, and one that is d octaves
-# farther up in 2^-2d as many, so false bins add about 3 % to a cap on average.
+# ---- Believing bins. Noise alone makes the next octave believed in about 1 of 100 profiles, and one that is d octaves
+# farther up in 2^-2d as many. The same holds of the octaves of values, where the next is believed in 3 of 100.
 FALSE_BIN, FALSE_SLOPE = 0.03, 2.0
 # The fullest bin is believed from so many noise scales of people on: noise alone has one in 10,000 profiles.
 CLEAR = 13.0
 # Above the top, so many neighbouring bins are believed from so many noise scales on, and from FALSE_SLOPE·ln 2 more for
-# each octave between the top and the fullest of them.
-WINDOWS = ((1, 4.5), (2, 8.1), (4, 9.9), (6, 11.9), (8, 13.7))
+# each octave between the top and the first of them.
+WINDOWS = ((1, 5.2), (2, 8.8), (4, 10.6), (8, 14.4))
 # With nothing believed yet, four neighbouring bins are believed from so many on.
 FIRST_WINDOW, FIRST_CLEAR = 4, 15.0
-# ---- The tail beyond the top: a tail ends within an octave with the probability 1 / (1 + L / 2), at most 3/4, L being
-# the number of octaves in which it fell slowly, by no more than to a tenth; otherwise it falls on as it did, within:
-ENDS_MOST, ENDS_LESS, SLOWLY = 3 / 4, 1 / 2, 1 / 10
-FALL_LEAST, FALL_MOST = 0.03, 0.55
+# ---- The tail beyond the top: a tail ends within an octave with the probability 1 / (1 + L), at most 3/4, L being the
+# number of octaves in which it fell slowly, by no more than to a tenth; otherwise it falls on as it did, and in an
+# octave to this part at least and at most:
+ENDS_MOST, SLOWLY = 3 / 4, 1 / 10
+FALL_LEAST, FALL_MOST = 1 / 10, 1 / 3
 TAIL_BINS = 20
 # A tail cap loses as much of what people have beyond it as so many people of that size have, and less where less than
 # one person is noise: without noise it loses nothing.
@@ -62,7 +63,6 @@ class Reading:
     """About how many people have which size: as counted up to the highest bin that is believed, foreseen beyond it."""
 
     people: tuple[float, ...]  # in each bin
-    doubt: tuple[float, ...]  # the variance of each of these numbers
     top: int | None  # the highest bin believed; None: no bin is
     scale: float  # of the noise, in people
     shift: int  # a step is 2^shift fine steps, in which bins are counted
@@ -130,13 +130,11 @@ def read_profile(
     start = least if whole else min(bin_of(max(safe, 1.0) * 2.0**shift), len(counts) - 1)
     top = believed_bin(counts, scale, start)
     if top is None:
-        return Reading((), (), None, scale, shift, whole, safe, is_total)
+        return Reading((), None, scale, shift, whole, safe, is_total)
     # nobody has less than one step, whatever the noise says
     people = [max(count, 0.0) if place >= least or not whole else 0.0 for place, count in enumerate(counts[: top + 1])]
-    doubt = [min(2 * scale**2, (count + scale) ** 2) + count for count in people]
-    beyond = _tail(people, counts, top, scale)
-    people, doubt = [*people, *(mean for mean, _ in beyond)], [*doubt, *(variance for _, variance in beyond)]
-    read = Reading(tuple(people), tuple(doubt), top, scale, shift, whole, safe, is_total)
+    people += _tail(people, counts, top, scale)
+    read = Reading(tuple(people), top, scale, shift, whole, safe, is_total)
     return read if whole else _from_one_value(read)
 
 
@@ -168,33 +166,30 @@ def believed_bin(counts: Sequence[float], scale: float, start: int) -> int | Non
 def _higher(counts: Sequence[float], sums: Floats, scale: float, top: int) -> int | None:
     for width, clear in WINDOWS:
         firsts = np.arange(top + 1, len(counts) - width + 1)
-        if not len(firsts):
-            continue
-        fullest = firsts + np.lib.stride_tricks.sliding_window_view(counts, width)[top + 1 :].argmax(axis=1)
-        least = clear + FALSE_SLOPE * log(2) * (fullest - top) / 2
+        least = clear + FALSE_SLOPE * log(2) * (firsts - top) / 2
         found = np.flatnonzero(sums[firsts + width] - sums[firsts] > scale * least)
         if len(found):
-            return int(fullest[found[0]])
+            first = int(firsts[found[0]])
+            return first + int(np.argmax(counts[first : first + width]))
     return None
 
 
-def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: float) -> list[tuple[float, float]]:
-    """Return about how many people are in each bin above the top, with variances: a tail falls on or has ended."""
+def _tail(people: Sequence[float], counts: Sequence[float], top: int, scale: float) -> list[float]:
+    """Return about how many people are in each bin above the top: a tail falls on or has ended."""
     last, before = sum(people[max(0, top - 1) : top + 1]), sum(people[max(0, top - 3) : max(0, top - 1)])
     fall = sqrt(min(max(last / before, FALL_LEAST), FALL_MOST)) if last > 0 and before > 0 else sqrt(FALL_MOST)
-    ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + ENDS_LESS * _slow_octaves(people))))
+    ends = 1 - sqrt(1 - min(ENDS_MOST, 1 / (1 + _slow_octaves(people))))
     expected = max(people[top], last / 3, scale / 2) * fall
-    goes_on, found = 1.0, list[tuple[float, float]]()
+    goes_on, found = 1.0, list[float]()
     for count in counts[top + 1 : top + 1 + TAIL_BINS]:
         likely, mean = _if_exponential(count, max(expected, 1e-6), scale)
         none = exp(-min(abs(count) / scale, 700)) / (2 * scale)
         goes_on *= 1 - ends
         both = goes_on * likely + (1 - goes_on) * none
         goes_on = goes_on * likely / both if both > 0 else 0.0
-        some = goes_on * mean
-        found.append((some, 2 * goes_on * mean**2 - some**2 + some))
+        found.append(goes_on * mean)
         expected = mean * fall
-    while found and found[-1][0] < 0.01:
+    while found and found[-1] < 0.01:
         found.pop()
     return found
 
@@ -259,8 +254,7 @@ def at_most(reading: Reading, size: float) -> Reading:
     if reading.top is None or size >= float(reading.ends()[-1]):
         return reading
     last = bin_of(size * 2.0**reading.shift)
-    people, doubt = reading.people[: last + 1], reading.doubt[: last + 1]
-    return replace(reading, people=people, doubt=doubt, top=min(reading.top, last), ceiling=size)
+    return replace(reading, people=reading.people[: last + 1], top=min(reading.top, last), ceiling=size)
 
 
 def people_above(
