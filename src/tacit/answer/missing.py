@@ -17,7 +17,7 @@ from tacit.privacy import Floats
 # With more groups than this, people with many rows are taken to be spread more evenly over them.
 FEW_GROUPS = 16
 # Of what its parts lack, a mean may be off by this part, and a variance by this.
-PART_OF_MEAN, PART_OF_VARIANCE = 1 / 4, 1 / 2
+PART_OF_MEAN, PART_OF_VARIANCE = 1 / 6, 1 / 2
 
 
 def most_missing(vector: Vector, anchor: Anchor) -> float:

@@ -27,7 +27,7 @@ EPSILON_MOST = Fraction(10**6)
 ANCHOR_SHARES = tuple(Fraction(percent, 100) for percent in (5, 10, 20, 35, 50))
 # Beyond a cap so many times what is foreseen is missing at most, and what so many noise scales of people have if each
 # has the cap beyond it.
-FORESEEN_TIMES, HIDDEN_SCALES = 2.0, 1.5
+FORESEEN_TIMES, HIDDEN_SCALES, HIDDEN_OF_SUMS = 2.0, 1.5, 3.0
 # Groups are scaled back to measured totals only if that is foreseen to err by less than this part of the other way.
 CLEARLY_LESS = 0.7
 # How many bins below the top of a profile caps are tried.
@@ -124,7 +124,7 @@ class Sizes:
         """Return how many people above a size noise may hide."""
         reading = self.told.total
         is_limit = reading.ceiling is not None and size >= reading.ceiling
-        return 0.0 if is_limit else HIDDEN_SCALES * reading.scale
+        return 0.0 if is_limit else (HIDDEN_SCALES if reading.whole else HIDDEN_OF_SUMS) * reading.scale
 
     def lost(self, weights: Floats) -> float:
         """Return about how much of all they have is taken by these weights."""
