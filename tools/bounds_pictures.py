@@ -10,13 +10,13 @@ from typing import Any
 import duckdb
 
 import tacit
-from tacit.pictures import BLUE, ORANGE, PALE, RED, Spec, page, write
+from tacit.pictures import BLUE, PALE, RED, Spec, page, write
 
 SOURCE = "visits.parquet"
 IMAGES = Path(__file__).resolve().parent.parent / "docs" / "images"
 OCTAVES = 10
 BY_HAND = ((3, 2), (10, 5), (100, 5))
-NOT_MEASURED, MEASURED, LEARNED = "by hand, learn=False", "by hand, what was left out measured", "learned"
+BY_HAND_KIND, LEARNED = "by hand", "learned"
 SHOWN_WARDS = ("maternity", "oncology", "surgery")
 
 
@@ -43,16 +43,14 @@ def bounds_picture(path: Path) -> None:
 
     for rows_per_unit, groups_per_unit in BY_HAND:
         bounds = {"rows_per_unit": rows_per_unit, "groups_per_unit": groups_per_unit}
-        words = f"{rows_per_unit} × {groups_per_unit}"
-        for kind, learn in ((NOT_MEASURED, False), (MEASURED, None)):
-            answer = visits(**bounds).group_by("ward").count().answer(epsilon=1, learn=learn)
-            add(f"{words}, {'measured' if learn is None else 'nothing measured'}", kind, answer)
+        answer = visits(**bounds).group_by("ward", keys=sorted(true)).count().answer(epsilon=1)
+        add(f"{rows_per_unit} × {groups_per_unit}", BY_HAND_KIND, answer)
     add("learned", LEARNED, visits().group_by("ward").count().answer(epsilon=1))
     y = {"field": "bounds", "type": "ordinal", "sort": order, "title": "rows × groups of a patient"}
     colour = {
         "field": "kind",
         "type": "nominal",
-        "scale": {"domain": [NOT_MEASURED, MEASURED, LEARNED], "range": [RED, ORANGE, BLUE]},
+        "scale": {"domain": [BY_HAND_KIND, LEARNED], "range": [RED, BLUE]},
         "legend": {"title": None},
     }
     x: Spec = {

@@ -217,7 +217,6 @@ class Foreseen:
     plan: Plan
     wanted: tuple[WantedFact, ...] = ()
     facts: Facts = field(default_factory=dict, repr=False)
-    by_hand: bool = False  # the plan could be made without what is wanted, which tells what bounds by hand cut
 
     @property
     def beside(self) -> tuple[Event, ...]:

@@ -22,7 +22,6 @@ from tacit.learned import (
     all_missing,
     asked_key,
     basis_of,
-    can_plan,
     cost_of_wanted,
     costs_of_learning,
     events_of,
@@ -440,15 +439,14 @@ class Session:
             raise InvalidParameter(
                 "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"
             )
-        by_hand = bool(wanted) and can_plan(query, self.declaration, spend, known)
         plan = plan_with_room(
             query,
             self.declaration,
             replace(spend, epsilon=left),
             lambda plan: self._has_room(plan, analyst, events_of(wanted)),
-            known if by_hand else facts,
+            facts,
         )
-        return Foreseen(plan, wanted, known, by_hand=by_hand)
+        return Foreseen(plan, wanted, known)
 
     def fit(self, foreseen: Foreseen, analyst: str | None) -> Fit:
         """Return whether the budgets have room for a plan now, and what it would leave."""

@@ -17,7 +17,6 @@ from tacit.learned import (
     LearnChoice,
     all_missing,
     asked_key,
-    can_plan,
     cost_of_wanted,
     costs_of_learning,
     events_of,
@@ -44,7 +43,6 @@ class ForeseenTogether:
 
     planned: PlannedTogether
     wanted: tuple[WantedFact, ...] = ()
-    by_hand: tuple[bool, ...] = ()  # of each question: it could be planned without what is wanted
     known: tuple[int, ...] = ()  # the entries of the facts that are known
 
     @property
@@ -111,7 +109,8 @@ class Together:
 
     def plan(self, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL) -> ForeseenTogether:
         """Return what answering would do, cost and learn: free, and no row is read."""
-        asked: list[tuple[Facts, Facts, bool, bool]] = []
+        used: list[Facts] = []
+        entries: set[int] = set()
         wanted: dict[str, WantedFact] = {}
         for (session, query), share in zip(self.parts, spends_of(spend, self.queries), strict=True):
             recall = partial(session.recall_fact, analyst=analyst)
@@ -120,8 +119,8 @@ class Together:
             if lacks and not learn.allowed:
                 refuse_where_unknown(query, session.declaration, share, known)
                 facts, lacks = known, ()
-            by_hand = bool(lacks) and can_plan(query, session.declaration, share, known)
-            asked.append((facts, known, by_hand, not lacks or by_hand))
+            used.append(facts)
+            entries |= {fact.entry for fact in known.values()}
             for each in lacks:  # of two questions that need one fact, the first learns it
                 wanted.setdefault(f"{each.key}:{session.source_mark}", each)
         unknown = tuple(wanted.values())
@@ -130,10 +129,8 @@ class Together:
             raise InvalidParameter(
                 "learning would take all of epsilon and leave nothing for the answer\nhint: give a smaller learn"
             )
-        used = [known if by_hand else facts for facts, known, by_hand, _ in asked]
         planned = self._planned(used, replace(spend, epsilon=left), analyst, events_of(unknown))
-        entries = sorted({fact.entry for _, known, _, _ in asked for fact in known.values()})
-        return ForeseenTogether(planned, unknown, tuple(can_be for _, _, _, can_be in asked), tuple(entries))
+        return ForeseenTogether(planned, unknown, tuple(sorted(entries)))
 
     def fit(self, foreseen: ForeseenTogether, analyst: str | None) -> Fit:
         """Return whether the budgets have room for all of it now, and what it would leave."""

@@ -15,7 +15,7 @@ from tacit.query.frame import count, count_units, mean, std, variance
 from tacit.query.frame import sum as sum_of
 from tacit.release import NoisyTable, release
 from tacit_gauntlet.stage.statistic import clopper_pearson_lower, clopper_pearson_upper
-from tacit_gauntlet.stage.table import plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, protected
 
 CONFIDENCE = Fraction(95, 100)
 GROUPS = 20_000
@@ -48,7 +48,7 @@ def assert_covers(column, truth, rate=CONFIDENCE):
 @pytest.mark.parametrize("people", [0, 3, 10_000])
 def test_counts_and_sums_cover(noise, neighbours, people):
     asked = table(neighbours).agg(n=count(), c=count("x"), s=sum_of("x"), u=count_units())
-    plan = plan_of(asked, noise=noise)
+    plan = bounded_plan(asked, noise=noise)
     column = plan.measured[0]
     with_value, total = people * 2 // 3, people * 2 // 3 * 31
     exact = repeated(plan, rows=people, units=people, counted_0=with_value, total_0=total)
@@ -61,7 +61,7 @@ def test_counts_and_sums_cover(noise, neighbours, people):
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_sum_alone_covers_and_its_bar_is_no_wider_than_it_must_be(noise):
-    plan = plan_of(table().sum("y"), noise=noise)
+    plan = bounded_plan(table().sum("y"), noise=noise)
     exact = repeated(plan, rows=50, units=50, counted_0=50, total_0=12345)
     (column,) = noisy_columns(plan, release(plan, exact), CONFIDENCE)
     truth = float(12345 * plan.measured[0].step)
@@ -75,7 +75,7 @@ def test_a_sum_alone_covers_and_its_bar_is_no_wider_than_it_must_be(noise):
     ("people", "place"), [(2, 0.5), (40, 0.0), (40, 0.9), (300, 0.25), (100_000, 0.5), (10**6, 1.0)]
 )
 def test_means_cover_whether_or_not_there_were_enough_people(noise, neighbours, people, place):
-    plan = plan_of(table(neighbours).mean("x"), noise=noise)
+    plan = bounded_plan(table(neighbours).mean("x"), noise=noise)
     column = plan.measured[0]
     total = round(people * column.height * place)
     exact = repeated(plan, rows=people, units=people, counted_0=people, total_0=total)
@@ -89,7 +89,7 @@ def test_means_cover_whether_or_not_there_were_enough_people(noise, neighbours, 
 
 @pytest.mark.parametrize("confidence", [Fraction(1, 2), Fraction(99, 100)])
 def test_other_confidences_cover_too(confidence):
-    plan = plan_of(table().agg(n=count(), x=mean("x")))
+    plan = bounded_plan(table().agg(n=count(), x=mean("x")))
     exact = repeated(plan, rows=500, units=500, counted_0=500, total_0=500 * 60)
     n, x = noisy_columns(plan, release(plan, exact), confidence)
     assert_covers(n, 500, confidence)
@@ -99,7 +99,7 @@ def test_other_confidences_cover_too(confidence):
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("above", [-4, -1, 0, 2, 10, 500])
 def test_a_count_of_units_covers_among_the_groups_that_are_shown(noise, above):
-    plan = plan_of(table(groups_per_unit=1).group_by("g").count_units(), noise=noise)
+    plan = bounded_plan(table(groups_per_unit=1).group_by("g").count_units(), noise=noise)
     people = max(1, plan.threshold.least + above)
     noisy = release(plan, repeated(plan, rows=people, units=people))
     (column,) = noisy_columns(plan, noisy, CONFIDENCE)
@@ -110,7 +110,7 @@ def test_a_count_of_units_covers_among_the_groups_that_are_shown(noise, above):
 
 def test_a_group_barely_shown_is_not_told_as_if_it_had_been_certain():
     """The interval of a count at the threshold reaches down to one unit; far above it is even and tight."""
-    plan = plan_of(table(groups_per_unit=1).group_by("g").count_units(), noise="laplace")
+    plan = bounded_plan(table(groups_per_unit=1).group_by("g").count_units(), noise="laplace")
     least = plan.threshold.least
     from tacit.answer.error_bars import shown_count_reach
     from tacit.answer.noise_sums import single_bound
@@ -145,7 +145,7 @@ def test_intervals_hold_what_rows_were_before_they_were_rounded(noise, name, val
         coarse.agg(s=sum_of(name), m=mean(name)),
         coarse.agg(s=sum_of(name), m=mean(name), v=variance(name), d=std(name)),
     ):
-        plan = plan_of(asked, noise=noise)
+        plan = bounded_plan(asked, noise=noise)
         column = plan.measured[0]
         steps = min(max(int(value / float(column.step) + 0.5), column.low), column.high) - column.low
         sums = {"rows": people, "units": people, "counted_0": people, "total_0": people * steps}
@@ -165,8 +165,8 @@ def test_intervals_hold_what_rows_were_before_they_were_rounded(noise, name, val
 def test_what_is_on_its_grid_is_not_widened():
     decimals = pa.table({"id": [1], "z": pa.array([1], pa.int8()).cast(pa.decimal128(9, 2)), "x": [1]})
     fine = protected(decimals, columns={"z": {"between": (0, 10)}, "x": {"between": (0, 10)}})
-    assert {plan_of(fine.mean(name)).measured[0].off for name in "xz"} == {0}
-    assert plan_of(fine.mean("z", step="0.1")).measured[0].off == Fraction(1, 20)
+    assert {bounded_plan(fine.mean(name)).measured[0].off for name in "xz"} == {0}
+    assert bounded_plan(fine.mean("z", step="0.1")).measured[0].off == Fraction(1, 20)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_what_is_on_its_grid_is_not_widened():
 def test_a_quantile_at_the_end_of_its_range_is_held_though_no_step_ends_there(kind, between, step):
     """Rows at the end count as the last step before it: an interval up to that step reaches the end."""
     rows = protected(pa.table({"id": [1], "x": pa.array([kind(1)])}))
-    plan = plan_of(rows.quantile("x", 0.5, between=between, **({} if step is None else {"step": step})))
+    plan = bounded_plan(rows.quantile("x", 0.5, between=between, **({} if step is None else {"step": step})))
     steps = plan.measured[0].height
     (top,) = noisy_columns(plan, NoisyTable(((),), (((steps - 1,), (steps,), (steps,)),)), CONFIDENCE)
     (bottom,) = noisy_columns(plan, NoisyTable(((),), (((0,), (0,), (1,)),)), CONFIDENCE)
@@ -186,7 +186,7 @@ def test_a_quantile_at_the_end_of_its_range_is_held_though_no_step_ends_there(ki
 def test_a_variance_of_too_few_rows_is_within_what_the_declared_range_allows():
     """Half of the rows at either end of the range, which no step ends at."""
     rows = protected(pa.table({"id": [1], "x": [1.0]}))
-    plan = plan_of(rows.agg(v=variance("x", between=(0, 10.3), step=1)))
+    plan = bounded_plan(rows.agg(v=variance("x", between=(0, 10.3), step=1)))
     (column,) = noisy_columns(plan, NoisyTable(((),), (((0,), (0,), (0,)),)), CONFIDENCE)
     assert column.values == (None,)
     assert column.high[0] >= 5.15**2

@@ -17,6 +17,7 @@ from tacit.exact import ExactTable
 from tacit.plan.plan import Plan, Sensitivity
 from tacit.plan.sensitivity import sensitivity_of
 from tacit.release.noisy import release
+from tacit_gauntlet.stage.table import bounded_plan
 
 SALT = "00"
 NINETY_FIVE = Fraction(95, 100)
@@ -45,7 +46,7 @@ def everything(asked: Table) -> Question:
 
 def parts_of(question: Question) -> tuple[Plan, list[list[list[int]]]]:
     """The exact integers, [release][part][group], that noise would be added to."""
-    plan = question.plan(epsilon=1).plan
+    plan = bounded_plan(question)
     exact = question.session.engine.aggregate(plan, SALT)
     return plan, [[exact.part(part, plan) for part in each.parts] for each in plan.releases]
 
@@ -158,7 +159,7 @@ def test_sensitivities_without_the_groups_or_the_rows_factor_are_found_out() -> 
 def test_everything_about_a_column_comes_from_one_release_and_count_joins_it() -> None:
     asked = table(ROWS)
     plan = asked.agg(v=tacit.variance("x"), s=tacit.std("x"), m=tacit.mean("x"), t=tacit.sum("x"), n=tacit.count())
-    (only,) = plan.plan(epsilon=1).plan.releases
+    (only,) = bounded_plan(plan).releases
     assert only.share == 1
     assert [part.kind for part in only.parts] == ["missing", "moment", "moment", "moment"]
 

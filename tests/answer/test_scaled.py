@@ -9,7 +9,6 @@ import pytest
 
 from tacit.answer.anchors import Anchor, _ratio_ends, anchors
 from tacit.answer.columns import noisy_columns, uncut_columns
-from tacit.answer.dropped import largest_products
 from tacit.answer.missing import PART_OF_MEAN, most_missing, most_of_groups, shares_of
 from tacit.answer.noise_sums import law_bound, weighted_bound
 from tacit.answer.scaled_columns import corrected_ends
@@ -192,16 +191,6 @@ def test_shares_are_by_noisy_numbers_and_groups_have_at_least_the_noise():
     assert shares_of(np.array([0.0, 0.0]), 0.0).tolist() == [0.5, 0.5]
     assert shares_of(np.array([98.0, 0.0]), 1.0).tolist() == pytest.approx([0.99, 0.01])
     assert len(shares_of(np.zeros(0), 1.0)) == 0
-
-
-def test_the_largest_product_of_two_errors_that_are_off_together():
-    kept, reach = np.array([0.0, 100.0, 1e9, -50.0]), np.array([10.0, 10.0, 10.0, 10.0])
-    found = largest_products(kept, reach, 2.0, 1.5)
-    angles = np.linspace(0, math.pi / 2, 100_001)
-    for each, of, by in zip(found.tolist(), kept.tolist(), reach.tolist(), strict=True):
-        best = ((of + by * np.cos(angles)) * (2.0 + 1.5 * np.sin(angles))).max()
-        assert best - 1e-3 * abs(best) <= each <= best
-    assert largest_products(kept, reach, 2.0, 0.0).tolist() == (2 * (kept + reach)).tolist(), "noise alone, scaled up"
 
 
 def test_where_nothing_was_cut_the_bar_is_the_noise_alone():

@@ -11,6 +11,7 @@ import tacit
 from tacit.answer.columns import noisy_columns
 from tacit.answer.totals import Level, added_up
 from tacit.plan import make_plan, make_spend
+from tacit.plan.planner import hand_set_plan
 from tacit.release import NoisyTable
 
 A, B = ["u", "v", "w"], list(range(8))
@@ -162,7 +163,7 @@ def test_counts_of_units_are_not_added_up():
     assert fitted(levels)[2] == []
 
 
-def test_bounds_by_hand_that_leave_out_more_of_a_total_than_of_its_cells_are_not_added_up():
+def test_bounds_that_leave_out_more_of_a_total_than_of_its_cells_are_not_added_up():
     """Of a person with a row in each of three groups, one counts in the total: cells must not be pulled down to it."""
     rows = pa.table({"who": [1], "a": ["u"]})
     declared = {"unit": "who", "name": "t", "budget": tacit.epsilon(9), "columns": {"a": {"keys": A}}}
@@ -170,7 +171,7 @@ def test_bounds_by_hand_that_leave_out_more_of_a_total_than_of_its_cells_are_not
     spend = make_spend(1, None, None, table.session.registered.budget)
     levels = []
     for kept, question in (((0,), table.group_by("a").count()), ((), table.count())):
-        plan = make_plan(question.query, table.session.declaration, spend)
+        plan = hand_set_plan(question.query, table.session.declaration, spend)
         keys = tuple((a,) for a in A) if kept else ((),)
         levels.append(Level(kept, plan, NoisyTable(keys, (((500,) * len(keys),),))))
     alone, best, names = fitted(levels)

@@ -188,7 +188,7 @@ def traits(plan: Plan, relation: Relation | None) -> set[str]:
     found |= {"chosen keys"} if plan.choice else set()
     found |= {"listed keys" if plan.public_keys else "found keys"} if plan.keys and not plan.profiles else set()
     found |= {"noise " + plan.noise}
-    vectors = [*plan.measured_totals, *(each.vector for each in plan.profiles)]
+    vectors = [each.vector for each in plan.profiles]
     if plan.scaling is not None:
         vectors += plan.scaling.vectors
         found |= {f"scaled in L{plan.scaling.norm}"}

@@ -18,6 +18,7 @@ from tacit.plan.plan import Cells, KeyColumn
 from tacit.query import Column
 from tacit.query.frame import count
 from tacit.tables import open_source
+from tacit_gauntlet.stage.table import bounded_plan
 from tests.engine import scaling_reference as reference
 from tests.engine.exact import SALT, as_table, question
 
@@ -32,8 +33,7 @@ KEYS = {"found": {}, "listed": {"keys": ["b", None, "zz", "a"]}, "none": {"by": 
 def start_plan(keys, unit="id"):
     """Return a plan to start from: it depends on types alone, so that it serves every table of (id, g, x, y)."""
     unit = tacit.ROW if unit == "row" else unit
-    plan = question(as_table([]), {"n": count()}, unit=unit, **KEYS[keys]).plan(epsilon=1).plan
-    return replace(plan, totals=(), measured_totals=())
+    return bounded_plan(question(as_table([]), {"n": count()}, unit=unit, **KEYS[keys]))
 
 
 def engine_of(rows, path, memory=1 << 16):
@@ -44,7 +44,7 @@ def engine_of(rows, path, memory=1 << 16):
     return engine
 
 
-def scaled_plan(start, scaling, *, rows=UNBOUNDED, groups=UNBOUNDED, measured=(X, Y)):
+def scaled_plan(start, scaling, *, groups=UNBOUNDED, measured=(X, Y)):
     """Return a plan that scales; only what an engine reads is right about it."""
     release = start.releases[0]
     releases = [replace(release, parts=(Part("scaled", index=(at,)),)) for at in range(len(scaling.vectors))]
@@ -60,24 +60,7 @@ def scaled_plan(start, scaling, *, rows=UNBOUNDED, groups=UNBOUNDED, measured=(X
         totals=tuple(totals),
         measured=measured,
         products=(),
-        rows_per_unit=rows,
-        groups_per_unit=groups,
-    )
-
-
-def totals_plan(start, vectors, *, rows, groups, measured=(X, Y)):
-    """Return a plan that drops, and measures what that took."""
-    release = start.releases[0]
-    totals = [
-        replace(release, parts=(Part("kept", index=(at,)), Part("cut", index=(at,)))) for at in range(len(vectors))
-    ]
-    return replace(
-        start,
-        measured_totals=tuple(vectors),
-        totals=tuple(totals),
-        measured=measured,
-        products=(),
-        rows_per_unit=rows,
+        rows_per_unit=UNBOUNDED,
         groups_per_unit=groups,
     )
 
@@ -140,16 +123,16 @@ def cell_of(rows, vector):
 
 def expected(engine, plan, salt=SALT):
     """Return ({key: [sum of each vector]}, {name: total}) as the reference has them."""
-    vectors = plan.scaling.vectors if plan.scaling else plan.measured_totals
+    vectors = plan.scaling.vectors
     sums, totals = defaultdict(lambda: [0] * len(vectors)), defaultdict(int)
     for cells in units_of(engine, plan, salt).values():
-        kept = {key: rows[: plan.rows_per_unit] for key, rows in list(cells.items())[: plan.groups_per_unit]}
+        kept = dict(list(cells.items())[: plan.groups_per_unit])
         added = _added(plan, vectors, kept)
         for index, vector in enumerate(vectors):
             for key, number in zip(kept, added[index], strict=True):
                 sums[key][index] += number
             if vector.totals:
-                before = [cell_of(rows, vector) for rows in cells.values()]
+                before = [cell_of(rows, vector) for rows in kept.values()]
                 both = reference.kept_and_cut(vector, before, added[index])
                 for name, number in zip((kept_name, cut_name), both, strict=True):
                     totals[name(index)] += number
@@ -159,8 +142,6 @@ def expected(engine, plan, salt=SALT):
 
 def _added(plan, vectors, kept):
     fine = [[reference.fine(vector, cell_of(rows, vector)) for rows in kept.values()] for vector in vectors]
-    if plan.scaling is None:
-        return fine
     added = [[] for _ in vectors]
     for together in plan.scaling.together:
         lengths = {index: reference.length(fine[index], plan.scaling.norm) for index in together}

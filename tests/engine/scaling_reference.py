@@ -80,7 +80,7 @@ def contributions(scaling: Scaling, cells: Sequence[Cell]) -> list[list[int]]:
 def kept_and_cut(vector: Vector, cells: Sequence[Cell], added: Sequence[int]) -> tuple[int, int]:
     """Return what a unit adds to the two totals of a vector: together never more than its tail.
 
-    `cells` are all of the unit's cells, and `added` what was left of them by dropping, where any was, and scaling.
+    `cells` are all of the unit's cells, and `added` what was left of them by scaling.
     """
     before = [fine(vector, cell) for cell in cells]
     if vector.totals == "absolute":
@@ -88,8 +88,6 @@ def kept_and_cut(vector: Vector, cells: Sequence[Cell], added: Sequence[int]) ->
     most = min(vector.tail << vector.tail_shift, 1 << 62)
     kept = _clipped(sum(added), most)
     cut = _clipped(sum(before) - sum(added), most - abs(kept))
-    if vector.totals == "absolute":  # rows that were dropped may have cancelled others
-        cut = max(0, cut)
     return _towards_zero(kept, vector.tail_shift), _towards_zero(cut, vector.tail_shift)
 
 

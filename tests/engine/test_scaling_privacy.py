@@ -7,7 +7,6 @@ Each claim comes with mutants of the code that must break it.
 
 import random
 from collections import defaultdict
-from dataclasses import replace
 
 import ibis
 import numpy as np
@@ -253,30 +252,6 @@ def test_a_mutant_of_totals_goes_beyond_a_tail(monkeypatch, mutant):
     mutant(monkeypatch)
     with pytest.raises(AssertionError):
         assert_within_tails("sql", ODD_TOTALS[1])
-
-
-def assert_never_negative(path):
-    """A row that is dropped cancelled one that is kept: the unit had less before than it has after."""
-    rows = [(unit, "a", number, 0.0) for unit in range(20) for number in (900, -900)]
-    vector = Vector("centred", 0, centre=MIDDLE, shift=SHIFT, cap=CELL_MOST, totals="absolute", tail=1 << 20)
-    asked = Scaling(2, (vector,), ((0,),))
-    _, totals = found_sums(engine_of(rows, path), scaled_plan(start_plan("found"), asked, rows=1))
-    assert totals["kept_0"] == 20 * (900 << SHIFT)
-    assert totals["cut_0"] >= 0
-
-
-@pytest.mark.parametrize("path", [*PATHS, "kernel"])
-@pytest.mark.usefixtures("kernel")
-def test_totals_without_signs_are_never_negative_so_that_a_replaced_unit_moves_them_less(path):
-    assert_never_negative(path)
-
-
-def test_a_mutant_that_takes_what_was_cut_with_its_sign_is_seen(monkeypatch):
-    right = arithmetic.kept_and_cut
-    signed = lambda kept, rest, vector: right(kept, rest, replace(vector, totals="signed"))  # noqa: E731
-    monkeypatch.setattr(arithmetic, "kept_and_cut", signed)
-    with pytest.raises(AssertionError):
-        assert_never_negative("sql")
 
 
 # --- profiles ---

@@ -199,10 +199,10 @@ def tied_cells(key_hash, key_rank, keys, values):
 
 
 def add_up(rows, sums, *rule):
-    """Add up rows, without quantiles and totals."""
-    none, totals = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
-    out = kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64), totals)
-    kernel_loops.sum_rows(rows, np.array([0, len(rows)]), 8, 0, kernel_loops.Rule(*rule, none, totals), out)
+    """Add up rows, without quantiles."""
+    out = kernel_loops.Out(sums, np.zeros((0, 1), np.uint32), np.zeros(1, np.int64))
+    rule = kernel_loops.Rule(*rule, np.zeros(0, np.int64))
+    kernel_loops.sum_rows(rows, np.array([0, len(rows)]), 8, 0, rule, out)
 
 
 def test_groups_whose_hashes_tie_are_chosen_by_their_keys_and_not_by_their_codes():
@@ -275,7 +275,7 @@ def test_a_kernel_that_bounds_badly_is_caught(case, bug, monkeypatch):
             coding.TextCoder, "hashes", property(lambda coder: np.arange(coder._known[0] + 1, dtype="u8"))
         )
     elif bug == "bounds are trusted":
-        monkeypatch.setattr(kernel_path.summing, "Bounded", lambda _rows, _groups, salt, _: Bounded(10**6, 10**6, salt))
+        monkeypatch.setattr(kernel_path.summing, "Bounded", lambda _rows, _groups, salt: Bounded(10**6, 10**6, salt))
     else:
         monkeypatch.setattr(
             coding.TextCoder, "hashes", property(lambda coder: np.zeros(coder._known[0] + 1, dtype="u8"))

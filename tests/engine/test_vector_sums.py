@@ -62,8 +62,8 @@ def cells_of(rows):
     }
 
 
-def summed(rows, asked, *, rows_most=UNBOUNDED, groups_most=UNBOUNDED, **words):
-    bounded = summing.Bounded(rows_most, groups_most, SALT)
+def summed(rows, asked, *, groups_most=UNBOUNDED, **words):
+    bounded = summing.Bounded(UNBOUNDED, groups_most, SALT)
     batch = batch_of(rows)
     return vector_sums.sum_vectors([batch], SCHEMA, COLUMNS, bounded, asked, memory=1 << 30, **words)
 
@@ -74,10 +74,10 @@ def by_key(found):
     return {key: sums for key, sums in table.items() if sums[0]}
 
 
-def expected_of(scaling, before, after):
-    """Return the reference's sums by key and totals, given each unit's cells before and after dropping."""
+def expected_of(scaling, cells):
+    """Return the reference's sums by key and totals, given each unit's cells."""
     sums, totals = defaultdict(lambda: [0] * (1 + len(scaling.vectors))), [[0, 0] for _ in scaling.vectors]
-    for unit, groups in after.items():
+    for groups in cells.values():
         added = reference.contributions(scaling, list(groups.values()))
         for at, key in enumerate(groups):
             sums[key][0] += 1
@@ -85,7 +85,7 @@ def expected_of(scaling, before, after):
                 sums[key][1 + index] += each[at]
         for index, vector in enumerate(scaling.vectors):
             if vector.totals is not None:
-                both = reference.kept_and_cut(vector, list(before[unit].values()), added[index])
+                both = reference.kept_and_cut(vector, list(groups.values()), added[index])
                 totals[index] = [one + other for one, other in zip(totals[index], both, strict=True)]
     return dict(sums), totals
 
@@ -136,17 +136,17 @@ def scaled(scaling):
 @given(people, scalings())
 def test_scaled_sums_and_totals_are_the_references(rows, scaling):
     found, cells = summed(rows, scaled(scaling)), cells_of(rows)
-    sums, totals = expected_of(scaling, cells, cells)
+    sums, totals = expected_of(scaling, cells)
     assert by_key(found) == sums
     assert found.totals == totals
 
 
-def kept_cells(rows, rows_most, groups_most):
-    """Return {unit: {key: Cell}} of what today's kernel keeps of each unit, taken by itself."""
+def kept_cells(rows, groups_most):
+    """Return {unit: {key: Cell}} of the groups that the kernel keeps of each unit, taken by itself."""
     found = {}
     for unit in {row[0] for row in rows}:
         own = batch_of([row for row in rows if row[0] == unit])
-        bounded = summing.Bounded(rows_most, groups_most, SALT)
+        bounded = summing.Bounded(UNBOUNDED, groups_most, SALT)
         table = summing.sum_batches([own], SCHEMA, COLUMNS, bounded, memory=1 << 30)
         sums = [[int(number) for number in each] for each in table.sums]
         found[unit] = {
@@ -158,69 +158,25 @@ def kept_cells(rows, rows_most, groups_most):
 
 
 @settings(odd, max_examples=60)
-@given(people, scalings(), st.sampled_from([(1, 1), (2, 2), (1, 9), (9, 1), (UNBOUNDED, 3), (2, UNBOUNDED)]))
-def test_bounds_given_by_hand_drop_first_and_totals_are_of_all_cells(rows, scaling, bounds):
-    found = summed(rows, scaled(scaling), rows_most=bounds[0], groups_most=bounds[1])
-    sums, totals = expected_of(scaling, cells_of(rows), kept_cells(rows, *bounds))
+@given(people, scalings(), st.sampled_from([1, 2, 3, 9]))
+def test_groups_beyond_a_bound_are_dropped_first(rows, scaling, groups_most):
+    found = summed(rows, scaled(scaling), groups_most=groups_most)
+    sums, totals = expected_of(scaling, kept_cells(rows, groups_most))
     assert by_key(found) == sums
     assert found.totals == totals
 
 
-row_totals = st.builds(
-    Vector,
-    st.just("rows"),
-    totals=st.sampled_from(["absolute", "signed"]),
-    tail=numbers,
-    tail_shift=st.integers(0, 70) | st.integers(0, 3),
-)
-
-
-@settings(odd, max_examples=60)
-@given(people, st.lists(row_totals, min_size=1, max_size=3), st.sampled_from([(1, 1), (2, 2), (1, 9), (9, 1)]))
-def test_totals_of_plain_bounds_leave_the_sums_as_they_are(rows, some, bounds):
-    assert all(map(summing.counts_rows, some))
-    plain, found = (
-        summing.sum_batches([batch_of(rows)], SCHEMA, COLUMNS, summing.Bounded(*bounds, SALT, totals), memory=1 << 30)
-        for totals in ((), tuple(some))
-    )
-    assert [each.tolist() for each in found.sums] == [each.tolist() for each in plain.sums]
-    before, after = cells_of(rows), kept_cells(rows, *bounds)
-    for index, vector in enumerate(some):
-        totals = [0, 0]
-        for unit in before:
-            added = [reference.fine(vector, cell) for cell in after[unit].values()]
-            both = reference.kept_and_cut(vector, list(before[unit].values()), added)
-            totals = [one + other for one, other in zip(totals, both, strict=True)]
-        assert found.totals[index] == totals
-
-
-@pytest.mark.parametrize("rows", [summing.ROWS_ALONE + 1, 500])
-def test_totals_of_many_rows_are_added_up_over_parts_and_threads(rows):
-    source = np.random.default_rng(3)
-    unit, key = source.integers(0, rows // 10, rows), source.integers(0, 4, rows)
-    batch = pa.RecordBatch.from_pydict(
-        {"unit": unit, "g": [f"k{k}" for k in key], "a": key, "b": key, "c": key}, schema=SCHEMA
-    )
-    half, bounded = rows // 2, summing.Bounded(2, 3, SALT, (Vector("rows", totals="absolute", tail=9),))
-    found = summing.sum_batches([batch[:half], batch[half:]], SCHEMA, COLUMNS, bounded, memory=1 << 30)
-    of_units = np.bincount(unit)
-    kept = sum(int(each[0].sum()) for each in [found.sums])
-    assert found.totals[0][0] == kept  # nobody keeps more than 6 rows
-    assert found.totals[0][1] == int(np.minimum(of_units, 9).sum()) - kept
-
-
-@pytest.mark.parametrize("bounds", [(UNBOUNDED, UNBOUNDED), (1, 2), (2, UNBOUNDED)])
-def test_units_beyond_one_batch_of_cells_are_added_up_too(bounds):
+@pytest.mark.parametrize("groups_most", [UNBOUNDED, 2])
+def test_units_beyond_one_batch_of_cells_are_added_up_too(groups_most):
     source = np.random.default_rng(2)
     keys = [f"k{n}" for n in range(30)]
     rows = [(int(u), keys[int(k)], int(x), None) for u, k, x in source.integers(0, (700, 30, 99), (5000, 3))]
     rows += [(1000, f"only {n}", 1, 2**61) for n in range(scaling_loops.BATCH_CELLS + 7)]
     some = (COUNT, replace(ABOUT, centre=50, shift=9), Vector("counted", column=1, cap=3, totals="signed", tail=2))
     scaling = Scaling(2, some, ((0, 1), (2,)))
-    found = summed(rows, scaled(scaling), rows_most=bounds[0], groups_most=bounds[1])
-    before = cells_of(rows)
-    after = before if bounds[0] == UNBOUNDED else kept_cells(rows, *bounds)
-    assert (by_key(found), found.totals) == expected_of(scaling, before, after)
+    found = summed(rows, scaled(scaling), groups_most=groups_most)
+    cells = cells_of(rows) if groups_most == UNBOUNDED else kept_cells(rows, groups_most)
+    assert (by_key(found), found.totals) == expected_of(scaling, cells)
 
 
 def people_of(profiles, cells):
@@ -343,7 +299,7 @@ ROWS = [
 def reference_of(rows, scaling):
     """Return the reference's sums and totals of column x, in steps above -2^30."""
     cells = cells_of([(unit, key, None if x is None else x + 2**30) for unit, key, x, _ in rows if unit is not None])
-    return expected_of(scaling, cells, cells)
+    return expected_of(scaling, cells)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -426,22 +382,6 @@ def test_kernel_and_sql_put_people_into_the_same_bins(rows, some, keys):
     assert by_key_and_name(exact_by_kernel(engine, plan)) == by_key_and_name(engine.aggregate(plan, SALT))
 
 
-@settings(odd, max_examples=8)
-@given(odd_rows, st.sampled_from([*scaled_plans.KEYS]))
-def test_totals_beside_bounds_by_hand_are_those_of_sql_where_all_rows_are_kept(rows, keys):
-    start = scaled_plans.start_plan(keys)
-    for rows_most, groups_most in ((1000, 1000), (2, 1)):
-        some = [replace(COUNT, shift=0, tail=5), replace(COUNT, shift=0, tail=1 << 20, tail_shift=1)]
-        plan = scaled_plans.totals_plan(start, some, rows=rows_most, groups=groups_most)
-        engine = scaled_plans.engine_of(rows, "sql", memory=1 << 28)
-        by_kernel, by_sql = exact_by_kernel(engine, plan), engine.aggregate(plan, SALT)
-        if rows_most == 1000:
-            assert by_key_and_name(by_kernel) == by_key_and_name(by_sql)
-            assert by_kernel.totals == by_sql.totals
-        plain = exact_by_kernel(engine, replace(plan, totals=(), measured_totals=()))
-        assert by_key_and_name(by_kernel) == by_key_and_name(plain)
-
-
 def test_what_the_loops_cannot_hold_is_left_to_sql():
     engine, plan = plan_of(ROWS, Scaling(1, (COUNT, ABOUT), BOTH))
     assert kernel_path.supports(plan, engine._source)
@@ -452,10 +392,6 @@ def test_what_the_loops_cannot_hold_is_left_to_sql():
         replace(ABOUT, centre=2**32),
     ):
         assert not kernel_path.supports(replace(plan, scaling=Scaling(1, (odd_one, ABOUT), BOTH)), engine._source)
-    by_hand = replace(plan, scaling=None, measured_totals=(replace(COUNT, shift=0),))
-    assert kernel_path.supports(by_hand, engine._source)
-    for odd_one in (COUNT, ABOUT):  # what bounds by hand leave out is measured in rows
-        assert not kernel_path.supports(replace(by_hand, measured_totals=(odd_one,)), engine._source)
     largest = profile_plan(plan, (Profile("largest", ABOUT),), Cells((), None))
     assert not kernel_path.supports(largest, engine._source)
 
@@ -472,7 +408,7 @@ def test_rows_are_read_once_for_a_question_and_its_profile():
 
 def test_where_nothing_is_compiled_the_loops_give_the_same_as_python(monkeypatch):
     engine, plan = plan_of(ROWS * 3, Scaling(2, (COUNT, ABOUT), BOTH))
-    bounded = replace(plan, rows_per_unit=1, groups_per_unit=1)
+    bounded = replace(plan, groups_per_unit=1)
     profiled = profile_plan(plan, (Profile(2, ABOUT),), Cells(plan.keys, plan.public_keys))
     plans = (plan, bounded, profiled)
     with on_path("kernel"):

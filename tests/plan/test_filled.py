@@ -38,7 +38,7 @@ SUMS = {
     "sum by": lambda table: table.group_by("g", keys=["a", "b"]).agg(s=tacit.sum("x"), m=tacit.mean("p")),
     "expression": lambda table: table.mean("x * y"),
 }
-# Made of scaled vectors where no unit is bounded by hand.
+# Made of scaled vectors, but for rows that are units.
 SCALED = {*SUMS, "variance", "pair", "ranged by hand"}
 
 
@@ -55,7 +55,7 @@ def asked_of(question, epsilon=1):
 def test_every_question_is_planned_whatever_was_learned(name):
     hand = {"rows_per_unit": 2, "groups_per_unit": 2}
     for declared in ({"unit": tacit.ROW}, hand, {}):
-        if declared == {} and name in SCALED:
+        if "unit" not in declared and name in SCALED:
             continue
         question = (ASKED | SUMS)[name](table(**declared))
         for epsilon, (people, off) in (

@@ -12,7 +12,7 @@ from tacit.accounting.filter import FOR_KEYS
 from tacit.errors import QueryRefused
 from tacit.plan.groups import threshold_for
 from tacit.privacy.loss import epsilon
-from tacit_gauntlet.stage.table import exact_cells, plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, exact_cells, protected
 
 mpmath.mp.dps = 120
 
@@ -53,7 +53,7 @@ def test_more_groups_per_unit_ask_for_a_higher_threshold():
 
 def test_what_a_threshold_costs_is_charged_beside_the_noise():
     rows = pa.table({"id": [1], "g": ["a"]})
-    plan = plan_of(protected(rows).group_by("g").count())
+    plan = bounded_plan(protected(rows).group_by("g").count())
     assert [type(event).__name__ for event in plan.events] == ["LaplaceNoise", "LaplaceNoise", "KeyThreshold"]
     assert plan.loss.delta == plan.threshold.delta / FOR_KEYS > 0
 
@@ -61,7 +61,7 @@ def test_what_a_threshold_costs_is_charged_beside_the_noise():
 def test_public_keys_and_no_keys_have_no_threshold():
     rows = pa.table({"id": [1], "g": ["a"]})
     for asked in (protected(rows).count(), protected(rows).group_by("g", keys=["a"]).count()):
-        assert plan_of(asked).threshold is None
+        assert bounded_plan(asked).threshold is None
 
 
 def test_under_a_pure_budget_private_keys_are_refused_with_both_ways_out():
@@ -74,8 +74,9 @@ def test_under_a_pure_budget_private_keys_are_refused_with_both_ways_out():
 def test_composite_keys_are_one_key():
     rows = pa.table({"id": [1, 1, 2], "g": ["a", "b", "a"], "h": [1, 2, None]})
     table = protected(rows, columns={"h": {"keys": [1, None]}, "g": {"keys": ["a", "b"]}})
-    assert plan_of(table.group_by("g", "h").count()).public_keys == (("a", 1), ("a", None), ("b", 1), ("b", None))
-    (cells,) = exact_cells(protected(rows).group_by("g", "h").count_units())
+    assert bounded_plan(table.group_by("g", "h").count()).public_keys == (("a", 1), ("a", None), ("b", 1), ("b", None))
+    found = protected(rows).group_by("g", "h").count_units()
+    (cells,) = exact_cells(found, plan=bounded_plan(found))
     assert cells == {("a", 1, "units"): 1, ("b", 2, "units"): 1, ("a", None, "units"): 1}
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit_gauntlet.stage.table import plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, protected
 
 ROWS = pa.table({"id": [1, 2, 3], "g": ["a", "a", "b"], "x": [1, None, 3], "y": [1.0, 2.0, 3.0]})
 RANGES = {"x": {"between": (0, 10)}, "y": {"between": (0, 10)}}
@@ -15,7 +15,7 @@ RANGES = {"x": {"between": (0, 10)}, "y": {"between": (0, 10)}}
 def parts(rows_per_unit: int, *, found: bool, **asked: Any) -> list[list[str]]:
     table = protected(ROWS, columns=RANGES, rows_per_unit=rows_per_unit, groups_per_unit=1)
     grouped = table.group_by("g") if found else table.group_by("g", keys=["a", "b"])
-    return [[part.kind for part in each.parts] for each in plan_of(grouped.agg(**asked)).releases]
+    return [[part.kind for part in each.parts] for each in bounded_plan(grouped.agg(**asked)).releases]
 
 
 @pytest.mark.parametrize("found", [True, False])
@@ -42,7 +42,7 @@ def test_a_covariance_and_a_correlation_of_two_columns_are_one_release():
 
 def test_a_count_of_a_constant_counts_rows():
     table = protected(ROWS, columns=RANGES, rows_per_unit=2)
-    plan = plan_of(table.sql("SELECT COUNT(1) AS a, COUNT(*) AS b FROM t"))
+    plan = bounded_plan(table.sql("SELECT COUNT(1) AS a, COUNT(*) AS b FROM t"))
     assert [[part.kind for part in each.parts] for each in plan.releases] == [["rows"]]
 
 
@@ -59,5 +59,5 @@ def test_the_number_is_the_same_by_either_word(found, mean):
 
 def test_a_count_over_found_keys_errs_as_a_count_of_units_does():
     table = protected(ROWS, columns=RANGES, rows_per_unit=1, groups_per_unit=1).group_by("g")
-    scales = [plan_of(asked).releases[0].scale for asked in (table.count(), table.count_units())]
+    scales = [bounded_plan(asked).releases[0].scale for asked in (table.count(), table.count_units())]
     assert scales[0] == scales[1]

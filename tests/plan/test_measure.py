@@ -8,14 +8,14 @@ import pytest
 
 from tacit.errors import QueryRefused
 from tacit.privacy.law import SCALE_MAX
-from tacit_gauntlet.stage.table import plan_of, protected
+from tacit_gauntlet.stage.table import bounded_plan, protected
 
 ROWS = pa.table({"id": [1], "i": [1], "f": [1.0], "d": pa.array([Decimal("1.00")], pa.decimal128(10, 2)), "t": ["a"]})
 
 
 def grid(column, between, *, epsilon=1, rows_per_unit=2, **words):
     table = protected(ROWS, rows_per_unit=rows_per_unit)
-    return plan_of(table.mean(column, between=between, **words), epsilon=epsilon).measured[0]
+    return bounded_plan(table.mean(column, between=between, **words), epsilon=epsilon).measured[0]
 
 
 def test_integers_and_decimals_keep_their_own_step():
@@ -65,7 +65,7 @@ def test_a_range_that_cannot_be_measured_is_refused_before_any_charge(column, be
 def test_noise_that_cannot_be_drawn_is_refused_with_a_way_out():
     table = protected(ROWS, rows_per_unit=10**18, groups_per_unit=10**18)
     with pytest.raises(QueryRefused, match="coarser step"):
-        table.group_by("t").sum("i", between=(0, 10)).plan(epsilon=Fraction(1, 10**9))
+        bounded_plan(table.group_by("t").sum("i", between=(0, 10)), epsilon=Fraction(1, 10**9))
 
 
 @pytest.mark.parametrize(

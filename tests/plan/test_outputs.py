@@ -88,7 +88,7 @@ def test_a_question_for_everything_has_every_record_and_every_concern_answers_it
         lambda output, plan: columns._column(output, plan, None, Fraction(1, 2)),
         columns.column_type,
         possible.limits_of,
-        lambda output, plan: moments._widest(output, []),
+        lambda output, plan: moments.widest(output, []),
         target.depends_on,
         lambda output, plan: solving._largest(output, plan, solving.Sizes(3, Fraction(3))),
         lambda output, plan: split._error(output, _Layout(plan), plan.releases[0].sensitivity, noise="laplace"),

@@ -17,7 +17,7 @@ AFTERWARDS = {
     "instead_of",
     "learned",
     "public_rows",
-    "cut_is_unknown",
+    "by_hand",
     "learned_ranges",
     "most_rows",
 }

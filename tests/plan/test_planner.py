@@ -23,8 +23,7 @@ DECIDES = {
     "bound_units": {"unit", "query"},  # of people or of rows, for its quantiles
     "lay_out_parts": {"layout"},
     "bound_moves": {"sensitivities"},
-    "measure_cut": {"cut"},
-    "choose_noise": {"releases", "quantiles", "totals"},
+    "choose_noise": {"releases", "quantiles"},
     "set_threshold": {"threshold"},
     "choose_ranking": {"choice"},
 }
@@ -44,11 +43,7 @@ def test_each_pass_decides_its_own_and_leaves_the_rest(name):
         assert changed <= DECIDES[step]
         before = draft
     assert [step.__name__ for step in PASSES] == list(DECIDES)
-    assert set.union(*DECIDES.values()) == {each.name for each in fields(Draft)} - {
-        "declaration",
-        "spend",
-        "facts",
-    }
+    assert set.union(*DECIDES.values()) == {each.name for each in fields(Draft)} - {"declaration", "spend"}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -71,7 +66,7 @@ def test_a_draft_prints_what_is_decided_and_no_more():
 
 def test_a_pass_out_of_turn_is_refused():
     for step in PASSES[2:]:
-        if step.__name__ in ("set_threshold", "measure_cut"):
+        if step.__name__ == "set_threshold":
             continue
         with pytest.raises(ValueError, match="before the pass that it depends on"):
             step(Draft(*asked("ranked")))

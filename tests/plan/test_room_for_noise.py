@@ -51,7 +51,7 @@ def test_gaussian_noise_has_the_rho_of_half_the_calls_delta_unless_it_is_a_few_s
         epsilon, delta = size * part, part / 10**6
         plan = QUESTIONS[asked](protected(size)).plan(epsilon=epsilon, noise="gaussian").plan
         rho = sum(event.sensitivity_squared / (2 * event.sigma**2) for event in drawn(plan))
-        whole = rho_within(epsilon, delta / 2)
+        whole = rho_within(plan.spend.epsilon, delta / 2)
         wide = all(event.sigma > 6 for event in drawn(plan))
         assert whole * (1 - (Fraction(1, 10**9) if wide else Fraction(9, 100))) <= rho <= whole
 

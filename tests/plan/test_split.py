@@ -13,6 +13,7 @@ from tacit.accounting.cost import pure_epsilon, zcdp
 from tacit.door import Table
 from tacit.plan.plan import Plan
 from tacit.plan.split import EVEN_LEAST, rounded_shares, standard_deviation
+from tacit_gauntlet.stage.table import bounded_plan
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_shares_add_up_to_the_whole_and_so_does_what_is_charged(visits: Table, n
 def test_no_other_division_has_smaller_squared_relative_errors(visits: Table, noise: str, power: int) -> None:
     """Relative errors of count of units and sum, in rows: known by hand, so the best division is too."""
     asked = {"people": tacit.count_units(), "y": tacit.sum("y")}
-    found = shares(visits.agg(**asked).plan(epsilon=1, noise=noise).plan)
+    found = shares(bounded_plan(visits.agg(**asked), noise=noise))
     # one unit moves the count by 1 and the sum, relative to its rows at the end of the range, by 3
     sizes = {"laplace": (9, 1), "gaussian": (9, 1)}[noise]
 
@@ -67,7 +68,7 @@ def test_no_other_division_has_smaller_squared_relative_errors(visits: Table, no
 
 def test_an_even_division_would_err_more(visits: Table) -> None:
     """The mutant: every release the same share."""
-    plan = visits.agg(people=tacit.count_units(), y=tacit.sum("y")).plan(epsilon=1, noise="laplace").plan
+    plan = bounded_plan(visits.agg(people=tacit.count_units(), y=tacit.sum("y")), noise="laplace")
     assert shares(plan)[0] > Fraction(6, 10)
 
 
@@ -96,7 +97,7 @@ def test_shares_are_whole_thousandths_that_add_up_and_none_is_tiny(sizes: list[f
 
 
 def test_the_count_that_shows_private_keys_gets_no_less_than_the_others(visits: Table) -> None:
-    plan = visits.group_by("g").agg(x=tacit.mean("x"), y=tacit.sum("y")).plan(epsilon=1, noise="laplace").plan
+    plan = bounded_plan(visits.group_by("g").agg(x=tacit.mean("x"), y=tacit.sum("y")), noise="laplace")
     assert plan.threshold is not None
     assert shares(plan)[plan.threshold.release] >= Fraction(333, 1000)
 
@@ -111,11 +112,11 @@ def test_private_keys_get_the_noise_that_is_better_for_both_threshold_and_answer
     question = table.group_by("g").mean("x")
 
     def cost(noise: str | None) -> float:  # how high the threshold is, times how far a mean strays
-        plan = question.plan(epsilon=1, noise=noise).plan
+        plan = bounded_plan(question, noise=noise)
         assert plan.threshold is not None
         return plan.threshold.least * standard_deviation(plan.releases[0].noise, plan.releases[0].scale)
 
-    assert {release.noise for release in question.plan(epsilon=1).plan.releases} == {kind}
+    assert {release.noise for release in bounded_plan(question).releases} == {kind}
     assert cost(None) == min(cost("laplace"), cost("gaussian"))
 
 
@@ -125,26 +126,20 @@ def test_a_unit_in_five_private_groups_gets_a_threshold_below_a_hundred() -> Non
         rows, unit="id", budget=tacit.epsilon(1, delta="1e-6"), ledger=":memory:",
         rows_per_unit=2, most_rows_per_unit=1, groups_per_unit=5, columns={"x": {"between": (0, 100)}},
     )  # fmt: skip
-    threshold = table.group_by("g").mean("x").plan(epsilon=1).plan.threshold
+    threshold = bounded_plan(table.group_by("g").mean("x")).threshold
     assert threshold is not None
     assert threshold.least < 100  # Laplace noise, which strays less, would need 156
 
 
 @pytest.mark.filterwarnings("ignore::tacit.LargeEpsilonWarning")
 @pytest.mark.parametrize("far", [1, 2, 64, 10**6, 2**40])
-def test_every_epsilon_is_answered_at_once_or_refused_before_the_charge(far: int) -> None:
+def test_every_epsilon_is_answered_at_once(far: int) -> None:
     rows = pa.table({"id": [1, 2], "x": [1, 2]})
     for power in (-9, -5, -2, 0, 1, 3, 6, 12, 15):
         epsilon = Fraction(10) ** power
         table = tacit.table(
             rows, unit="id", budget=tacit.epsilon(10**15), ledger=":memory:", rows_per_unit=far, groups_per_unit=1
         )
-        before = str(table.left)
-        if far / epsilon > 2**56:
-            with pytest.raises(tacit.QueryRefused, match="wider than the sampler can draw"):
-                table.count().answer(epsilon=epsilon)
-            assert str(table.left) == before
-            continue
         (release,) = table.count().plan(epsilon=epsilon).plan.releases
         assert (pure_epsilon(release.event) or Fraction(0)) <= epsilon
         assert len(table.count().answer(epsilon=epsilon).rows) == 1

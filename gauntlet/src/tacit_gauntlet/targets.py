@@ -310,7 +310,6 @@ TARGETS: dict[str, str | tuple[str, ...]] = {
     "cells of profiles": "tacit.engine.scaled_relation:unbounded_cells",
     "row_steps": "tacit.engine.unit_cells:_row_steps",
     "fine_name": "tacit.engine.unit_cells:fine_name",
-    "before_name": "tacit.engine.unit_cells:before_name",
     "length_name": "tacit.engine.unit_cells:length_name",
     "with_lengths": "tacit.engine.scaled_relation:with_lengths",
     "weight_within": "tacit.engine.arithmetic:weight_within",

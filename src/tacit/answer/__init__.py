@@ -1,7 +1,6 @@
 """Answers: post-processing of noisy integers into columns, error bars and print. Reads no row and no secret."""
 
 from tacit.answer.answer import Answer, AnswerInfo, loss_record, make_answer
-from tacit.answer.dropped import left_out_error
 from tacit.answer.error_bars import mean_bounds, sum_levels
 from tacit.answer.missing import PART_OF_MEAN, most_of_groups
 from tacit.answer.noise_sums import law_bound, nearest_bound, weighted_bound
@@ -40,7 +39,6 @@ __all__ = [
     "kept_text",
     "law_bound",
     "least_shown",
-    "left_out_error",
     "loss_record",
     "make_answer",
     "make_compound_answer",

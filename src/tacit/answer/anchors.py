@@ -53,8 +53,8 @@ class Anchor:
 
 
 def vectors_of(plan: Plan) -> tuple[Vector, ...]:
-    """Return the vectors of a plan that scales, or those of which bounds by hand keep and cut some."""
-    return plan.measured_totals if plan.scaling is None else plan.scaling.vectors
+    """Return the vectors of a plan that scales."""
+    return () if plan.scaling is None else plan.scaling.vectors
 
 
 def fine_per_step(vector: Vector) -> Fraction:
@@ -65,7 +65,7 @@ def fine_per_step(vector: Vector) -> Fraction:
 def anchors(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> tuple[Anchor, ...]:
     """Return the anchor of each of the vectors of a plan that scales."""
     found = []
-    for index, vector in enumerate(() if plan.scaling is None else plan.scaling.vectors):
+    for index, vector in enumerate(vectors_of(plan)):
         measured = totals_index(plan, index)
         if measured is not None:
             kept, cut = noisy.totals[measured]

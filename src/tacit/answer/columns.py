@@ -11,7 +11,6 @@ from typing import Literal, assert_never
 import numpy as np
 
 from tacit.answer.anchors import Anchor, anchors
-from tacit.answer.dropped import anchor_by_hand, corrected
 from tacit.answer.error_bars import (
     mean_bounds,
     mean_intervals,
@@ -57,11 +56,7 @@ def noisy_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[N
 def uncut_columns(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> list[NoisyColumn]:
     """Return the same as the noise left it, to compute with: cut numbers would add up to too much."""
     found = anchors(plan, noisy, confidence)
-    columns = [_any_column(output, plan, noisy, found, confidence) for output in plan.outputs]
-    anchor = measured_cut(plan, noisy, confidence)
-    if anchor is not None:
-        columns = [corrected(output, each, plan, anchor) for output, each in zip(plan.outputs, columns, strict=True)]
-    return columns
+    return [_any_column(output, plan, noisy, found, confidence) for output in plan.outputs]
 
 
 def _any_column(
@@ -72,18 +67,6 @@ def _any_column(
     if is_scaled(output, plan):
         return scaled_column(output, plan, noisy, found, confidence)
     return _column(output, plan, noisy, confidence)
-
-
-def measured_cut(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Anchor | None:
-    """Return by which factor counts and sums under bounds by hand are scaled back; None where nothing was measured."""
-    if plan.scaling is not None or (not plan.measured_totals and plan.public_rows is None):
-        return None
-    rows = next((output for output in plan.outputs if isinstance(output, CountRows)), None)
-    means = [output for output in plan.outputs if isinstance(output, Mean)]
-    if means and len(means) == len(plan.outputs):  # each tells how many rows it is of
-        rows = CountRows("rows", means[0].release)
-    counts = None if rows is None else (rows, _column(rows, plan, noisy, confidence))
-    return anchor_by_hand(plan, noisy, counts, confidence)
 
 
 def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str, tuple[Number, ...]]:
@@ -101,7 +84,7 @@ def lower_ends(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> dict[str,
         elif isinstance(output, CountRows | CountUnits | CountValues | CountDistinct) or (
             isinstance(output, Sum) and plan.measured[output.column].low >= 0
         ):
-            kept = _column(output, plan, noisy, confidence)  # before it was scaled back
+            kept = _column(output, plan, noisy, confidence)
             found[output.name] = tuple(max(end or 0, 0) for end in kept.low)
     return found
 

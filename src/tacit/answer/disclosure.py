@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.answer.anchors import Anchor, anchors, fine_per_step, vectors_of
-from tacit.answer.columns import measured_cut
-from tacit.answer.dropped import lost_more
 from tacit.answer.missing import most_of_groups
 from tacit.answer.scaled_columns import is_scaled
 from tacit.answer.scaled_moments import ScaledMoment, is_scaled_moment
@@ -22,8 +20,6 @@ from tacit.release import NoisyTable
 
 Record = dict[str, Any]
 SUM_OF = "the sum of "
-# What a public number of rows is of, where bounds are given by hand.
-ROWS_BY_HAND = Vector("rows", cap=0)
 
 
 def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record:
@@ -41,9 +37,7 @@ def bounds_record(plan: Plan, noisy: NoisyTable, confidence: Fraction) -> Record
             if column.expression in plan.learned_ranges
         }
     if plan.scaling is None:
-        by_hand = measured_cut(plan, noisy, confidence)
-        vector = plan.measured_totals[0] if plan.measured_totals else ROWS_BY_HAND
-        return record if by_hand is None else record | {"left_out": [_scaled(vector, plan, by_hand)]}
+        return record
     found = anchors(plan, noisy, confidence)
     record["scaled"] = [_scaled(plan.scaling.vectors[index], plan, found[index]) for index in _shown(plan)]
     record["moments"] = [_moment(output, plan) for output in plan.outputs if is_scaled_moment(output, plan)]
@@ -87,15 +81,15 @@ def _scaled(vector: Vector, plan: Plan, anchor: Anchor) -> Record:
     record: Record = {
         "of": _name_of(vector, plan),
         "kind": vector.kind,
-        "norm": None if plan.scaling is None else plan.scaling.norm,
-        "cap": None if plan.scaling is None else vector.cap * per_step,
+        "norm": plan.scaling.norm if plan.scaling is not None else None,
+        "cap": vector.cap * per_step,
         "most": _most(vector) * per_step or None,
         "factor": float(anchor.factor),
         "factor_low": anchor.low,
         "factor_high": None if math.isinf(anchor.high) else anchor.high,
         "public_total": anchor.public_total,
         "foreseen": _foreseen(vector, anchor),
-        "lost_times": _lost_times(plan, anchor),
+        "lost_times": _lost_times(plan),
     }
     if anchor.totals is not None:
         totals, high = anchor.totals, anchor.high
@@ -128,10 +122,8 @@ def _foreseen(vector: Vector, anchor: Anchor) -> float:
     return 1 / min(max(outlook.kept, 1e-9), 1.0)
 
 
-def _lost_times(plan: Plan, anchor: Anchor) -> float:
+def _lost_times(plan: Plan) -> float:
     """Return how many times what groups lose on average a group of mean size may have lost, by its interval."""
-    if plan.scaling is None:
-        return 1 + lost_more(1 / float(anchor.factor))
     groups = max(len(plan.public_keys or ()), 1)
     return groups * float(most_of_groups(np.full(groups, 1 / groups))[0])
 

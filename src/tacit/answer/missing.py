@@ -26,6 +26,8 @@ def most_missing(vector: Vector, anchor: Anchor) -> float:
     if anchor.totals is not None:
         beyond = 0.0 if outlook is None else outlook.excess_most
         return max(anchor.totals.cut, 0.0) + math.hypot(anchor.totals.error, beyond)
+    if outlook is None and anchor.public_total is not None and math.isfinite(anchor.high):
+        return anchor.public_total * (1 - 1 / anchor.high)
     return 0.0 if outlook is None else outlook.lost_most
 
 

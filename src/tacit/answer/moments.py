@@ -41,7 +41,7 @@ MEAN_SHARE = Fraction(1, 10)
 EACH_SHARE = Fraction(1, 20)
 
 # What has a span of its own kind; a sum is weighed from its parts.
-_Spanned = Mean | Variance | StandardDeviation | Covariance | Correlation
+Spanned = Mean | Variance | StandardDeviation | Covariance | Correlation
 
 
 @dataclass(frozen=True)
@@ -86,17 +86,17 @@ def moment_column(output: Moment, plan: Plan, noisy: NoisyTable, confidence: Fra
     )
     if isinstance(output, Sum):
         return _whole_sums(output.name, groups.total(columns[0]), columns[0])
-    span, widest = _asked(output, groups, columns), _widest(output, columns)
+    span, ends = _asked(output, groups, columns), widest(output, columns)
     known = ~groups.are_small & ~np.isnan(span.value)
     return NoisyColumn(
         output.name,
         tuple(value if some else None for value, some in zip(span.value.tolist(), known.tolist(), strict=True)),
-        tuple(np.where(groups.are_small, widest[0], span.low).tolist()),
-        tuple(np.where(groups.are_small, widest[1], span.high).tolist()),
+        tuple(np.where(groups.are_small, ends[0], span.low).tolist()),
+        tuple(np.where(groups.are_small, ends[1], span.high).tolist()),
     )
 
 
-def _asked(output: _Spanned, groups: "_Groups", columns: Sequence[Measured]) -> Span:
+def _asked(output: Spanned, groups: "_Groups", columns: Sequence[Measured]) -> Span:
     steps = [float(column.step) for column in columns]
     match output:
         case Mean():
@@ -116,7 +116,7 @@ def _asked(output: _Spanned, groups: "_Groups", columns: Sequence[Measured]) -> 
             assert_never(output)
 
 
-def _widest(output: _Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
+def widest(output: Spanned, columns: Sequence[Measured]) -> tuple[float, float]:
     """Return the interval of a group with too few people: all that the public ranges allow."""
     ranges = [declared_range(column) for column in columns]
     match output:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit.answer.anchors import Anchor, fine_per_step
 from tacit.answer.missing import PART_OF_VARIANCE, most_missing, most_of_groups, shares_of
-from tacit.answer.moments import NoisyColumn, Span
+from tacit.answer.moments import NoisyColumn, Span, widest
 from tacit.answer.noise_sums import law_bound
 from tacit.answer.scaled_columns import noise_bounds
 from tacit.plan import Correlation, Covariance, NoisyRelease, Plan, PlannedOutput, StandardDeviation, Variance, Vector
@@ -38,8 +38,6 @@ def is_scaled_moment(output: PlannedOutput, plan: Plan) -> TypeGuard[ScaledMomen
 def scaled_moment_column(output: ScaledMoment, plan: Plan, noisy: NoisyTable, confidence: Fraction) -> NoisyColumn:
     """Return one output for every group, with its interval."""
     moments = _Moments(plan, noisy, confidence)
-    least: float | None = 0.0
-    most: float | None = None
     match output:
         case Variance():
             span = moments.spread(output.release)
@@ -47,11 +45,16 @@ def scaled_moment_column(output: ScaledMoment, plan: Plan, noisy: NoisyTable, co
             spread = moments.spread(output.release)
             span = Span(np.sqrt(spread.value), np.sqrt(spread.low), np.sqrt(spread.high))
         case Covariance():
-            span, least = moments.spread(output.release), None
+            span = moments.spread(output.release)
         case Correlation():
-            span, least, most = moments.correlation(output.release), -1.0, 1.0
+            span = moments.correlation(output.release)
         case _:
             assert_never(output)
+    least, most = moments.limits(output)
+    if least is not None:
+        span = Span(*(np.maximum(each, least) for each in (span.value, span.low, span.high)))
+    if most is not None:
+        span = Span(*(np.minimum(each, most) for each in (span.value, span.low, span.high)))
     is_known = moments.are_known(moments.counting(output.release)) & ~np.isnan(span.value)
 
     def shown(ends: Floats, instead: float | None) -> tuple[float | None, ...]:
@@ -67,6 +70,14 @@ class _Moments:
     plan: Plan
     noisy: NoisyTable
     confidence: Fraction
+
+    def limits(self, output: ScaledMoment) -> tuple[float | None, float | None]:
+        """Return all that is possible: by the ranges that are declared, or by what a moment is."""
+        factors = dict.fromkeys(self._factors(output.release))
+        columns = [self.plan.measured[self._vector(place).column or 0] for place in factors]
+        if isinstance(output, Correlation) or all(column.between is not None for column in columns):
+            return widest(output, columns)
+        return (None if isinstance(output, Covariance) else 0.0), None
 
     def spread(self, index: int) -> Span:
         """Return the mean product of two columns about their own means: the variance where they are one column."""

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.answer.columns import column_type, measured_cut
+from tacit.answer.columns import column_type
 from tacit.answer.moments import NoisyColumn
 from tacit.answer.noise_sums import weighted_bounds
 from tacit.answer.scaled_columns import is_scaled
@@ -111,13 +111,13 @@ def _fitted(
     levels: Sequence[Level], place: int, asked: Sequence[NoisyColumn], margins: Floats, confidence: Fraction
 ) -> list[NoisyColumn] | None:
     """Return one output of all levels as least squares has it; None where its levels are not of the same rows."""
-    noises = [_noise_of(level, place, confidence) for level in levels]
+    noises = [_noise_of(level, place) for level in levels]
     values = np.array([value for column in asked for value in column.values], dtype=np.float64)
     sizes = [len(column.values) for column in asked]
     known = [noise for noise in noises if noise is not None]
     if len(known) == len(levels):
         variances = [noise.variance for noise in known]
-    elif all(noise or _is_corrected(level, place, confidence) for noise, level in zip(noises, levels, strict=True)):
+    elif all(noise or _is_scaled(level, place) for noise, level in zip(noises, levels, strict=True)):
         variances = [_widest(column) ** 2 * len(column.values) for column in asked]
     else:
         return None
@@ -131,23 +131,22 @@ def _fitted(
     return _columns(levels, place, asked, fitted, bounds)
 
 
-def _is_corrected(level: Level, place: int, confidence: Fraction) -> bool:
-    """Whether a number is scaled back to what was measured of the whole table, so that levels are of the same rows."""
-    scaled = is_scaled(level.plan.outputs[place], level.plan)
-    return scaled or measured_cut(level.plan, level.noisy, confidence) is not None
+def _is_scaled(level: Level, place: int) -> bool:
+    """Whether people count with one weight each, so that levels are of the same rows."""
+    return is_scaled(level.plan.outputs[place], level.plan)
 
 
 def _widest(column: NoisyColumn) -> float:
     return max((float(high) - float(low) for low, high in zip(column.low, column.high, strict=True)), default=0.0) / 2  # type: ignore[arg-type]
 
 
-def _noise_of(level: Level, place: int, confidence: Fraction) -> _Noise | None:
+def _noise_of(level: Level, place: int) -> _Noise | None:
     """Return the noise of a count or a sum; None where people may have lost rows, or its noise is of another kind."""
     plan = level.plan
     output = plan.outputs[place]
     if plan.scaling is not None or not isinstance(output, CountRows | CountValues | Sum):
         return None
-    if (plan.unit is not None and plan.groups_per_unit > 1) or measured_cut(plan, level.noisy, confidence) is not None:
+    if plan.unit is not None and plan.groups_per_unit > 1:
         return None
     release = plan.releases[output.release]
     if release.noise == "staircase":

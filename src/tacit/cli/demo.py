@@ -86,7 +86,7 @@ GUESSED = f"""\
 guessed = tacit.table("visits.parquet", unit="patient_id",
                       rows_per_unit={GUESSED_VISITS}, groups_per_unit={GUESSED_WARDS},
                       budget=tacit.epsilon(2, delta=1e-6), ledger=tacit.TRYOUT)
-guessed.group_by("ward").count().answer(epsilon=1, learn=False)    # a bound that nobody checks"""
+guessed.group_by("ward").count().answer(epsilon=1)    # a bound that nobody checks"""
 ADULTS = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits WHERE age >= 65"
 NEXT_SERVED = """\
 tacit demo --serve                       the same in a browser: ada is the curator, ben an analyst
@@ -225,7 +225,7 @@ def show_guess(path: Path) -> None:
         budget=tacit.epsilon(2, delta=1e-6),
         ledger=tacit.TRYOUT,
     )
-    answer, exact = guessed.group_by("ward").count().answer(epsilon=1, learn=False), true_visits(path)
+    answer, exact = guessed.group_by("ward").count().answer(epsilon=1), true_visits(path)
     lines = [f"{'ward':<12} {'count':>7} {'± 95 %':>7} {'(exact)':>9}"]
     for row in answer.to_dicts():
         half, visits = (row["count_high"] - row["count_low"]) // 2, exact[row["ward"]][1]

@@ -125,7 +125,7 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="N|auto",
-            help="By hand: the most rows of one unit that count in a group; the rest is dropped. Learned if left out.",
+            help="By hand: the most rows of one unit that count in a group. Learned if left out.",
             rich_help_panel=TABLE,
         ),
     ] = None
@@ -133,7 +133,7 @@ class AskOptions:
         str | None,
         typer.Option(
             metavar="N|auto",
-            help="By hand: the most groups that one unit counts in; others are dropped. Learned if left out.",
+            help="By hand: the most groups that one unit counts in. Learned if left out.",
             rich_help_panel=TABLE,
         ),
     ] = None

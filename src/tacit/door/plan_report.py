@@ -1,8 +1,6 @@
 """`PlanReport`: what answering a question would do, cost and give, as data and as text."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 from tacit.answer import html_lines
@@ -23,7 +21,6 @@ class PlanReport:
     path: str | None = None  # how the engine would run it now
     fit: Fit | None = None  # whether the budgets have room for it now
     wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
-    by_hand: bool = False  # but nearly: its bounds are given, and only what they cut is to be learned
     joins: tuple[str, ...] = ()  # what each join does to one unit's rows, a line each
 
     @property
@@ -37,16 +34,10 @@ class PlanReport:
         return self.plan.loss_with(each.cost for each in self.wanted)
 
     def __str__(self) -> str:
-        if self.wanted and not self.by_hand:
+        if self.wanted:
             text = learning_in_words(self.plan, self.wanted, self.loss)
         else:
-            learned = [each.plan.spend.epsilon for each in self.wanted]
-            text = plan_in_words(_spending_also(self.plan, learned), self.confidence, path=self.path)
-            text += "".join(
-                f"\nLearned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it. What bounds"
-                " cut is then measured, if anyone is beyond them."
-                for each in self.wanted
-            )
+            text = plan_in_words(self.plan, self.confidence, path=self.path)
         if self.joins:
             first, _, rest = text.partition("\n")
             text = "\n".join([first, *self.joins, rest])
@@ -59,8 +50,3 @@ class PlanReport:
 
     def _repr_html_(self) -> str:
         return html_lines(str(self))
-
-
-def _spending_also(plan: Plan, learned: Iterable[Fraction]) -> Plan:
-    """Return the plan as one that spends what is learned first too."""
-    return replace(plan, spend=replace(plan.spend, epsilon=plan.spend.epsilon + sum(learned, Fraction(0))))

@@ -39,10 +39,6 @@ from tacit.release import NoisyTable
 from tacit.session import Answered, Session
 from tacit.together import AnsweredTogether
 
-# What a solved epsilon says where bounds by hand drop rows and nobody has learned how many rows people have.
-NOISE_ALONE = "of the noise alone: what the bounds leave out is not known before it is learned (table.learn)"
-
-
 # Names that other libraries have, and the words for them here.
 WORDS = {
     **dict.fromkeys(("execute", "run", "collect", "show", "compute", "result"), "write answer(epsilon=1)"),
@@ -129,7 +125,7 @@ class Question:
         path = session.engine.path_of(foreseen.plan)
         fit = session.fit(foreseen, analyst)
         joins = () if session.relation is None else relation_lines(session.relation)
-        return PlanReport(foreseen.plan, level, solved, path, fit, foreseen.wanted, foreseen.by_hand, joins)
+        return PlanReport(foreseen.plan, level, solved, path, fit, foreseen.wanted, joins)
 
     def _answered(
         self,
@@ -242,19 +238,18 @@ class Question:
         """What is asked: a part of a compound question has one of its own."""
         return [self.query]
 
-    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> tuple[Sequence[Plan], bool]:
-        """Return the plans that an epsilon gives, and whether the price includes what is learned beside them."""
+    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> Sequence[Plan]:
+        """Return the plans that an epsilon gives; what is learned beside them is a part of the price."""
         foreseen = self.session.plan(self.query, spend=spend, analyst=analyst)
-        if foreseen.by_hand:  # what is learned beside it is a part of the price
-            left = spend.epsilon - sum((each.plan.spend.epsilon for each in foreseen.wanted), Fraction(0))
-            spend = replace(spend, epsilon=left)
+        left = spend.epsilon - sum((each.plan.spend.epsilon for each in foreseen.wanted), Fraction(0))
+        spend = replace(spend, epsilon=left)
         try:
             plan = make_plan(self.query, self.session.declaration, spend, foreseen.facts)
         except QueryRefused:
             if not foreseen.wanted:
                 raise
             refuse_unlearned(foreseen.wanted[0])
-        return [plan], foreseen.by_hand
+        return [plan]
 
     def _correlated(self, spend: Spend, analyst: str | None) -> tuple[Sequence[Plan], int | None]:
         """Return the plans of a question about a correlation, and how many rows there are at most, if that is public.
@@ -268,7 +263,7 @@ class Question:
         if not known:
             return (), None
         foreseen = self.session.plan(self.query, spend=spend, analyst=analyst)
-        return ((foreseen.plan,) if foreseen.by_hand or not foreseen.wanted else ()), min(known)
+        return (() if foreseen.wanted else (foreseen.plan,)), min(known)
 
     def _solve(
         self,
@@ -285,15 +280,13 @@ class Question:
             raise InvalidParameter("give epsilon or error, not both: one follows from the other")
         population = self.session.declaration.population
         wanted = self._of_outputs(error) if isinstance(error, Mapping) else error
-        solved = solve_epsilon(
+        return solve_epsilon(
             wanted,
-            lambda tried: self._foreseen_plans(spend_at(tried), analyst)[0],
+            lambda tried: self._foreseen_plans(spend_at(tried), analyst),
             level,
             lambda plan: group_rows(plan, population, for_groups_of),
             self._computed(wanted),
         )
-        by_hand = self._foreseen_plans(spend_at(solved.epsilon), analyst)[1]
-        return replace(solved, words=f"{solved.words}; {NOISE_ALONE}") if by_hand else solved
 
     def _computed(self, error: Wanted) -> dict[str, Moves]:
         """Return how far the computed columns that have an error move with what they are computed from."""

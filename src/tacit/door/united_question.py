@@ -54,16 +54,12 @@ class CompoundReport(PlanReport):
             raise ValueError("a compound question has its plans")
         plans = foreseen.planned.plans
         lines = [f"{len(plans)} questions, charged together: {self.loss}, all or nothing."]
-        if self.wanted and not all(foreseen.by_hand):
+        if self.wanted:
             whole = replace(plans[0], spend=replace(plans[0].spend, epsilon=foreseen.planned.spend.epsilon))
             lines.append(learning_in_words(whole, self.wanted, self.loss))
         else:
             for label, plan in zip(self.labels, plans, strict=True):
                 lines += [f"--- {label}", plan_in_words(plan, self.confidence)]
-            lines += [
-                f"Learned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it."
-                for each in self.wanted
-            ]
         if self.fit is not None:
             lines.append(f"Budget: {self.fit}.")
         if self.solved is not None:
@@ -198,15 +194,14 @@ class CompoundQuestion(Question):
                 found.setdefault(branch.query.after.shown[at].name, given[name])
         return super()._of_outputs(found)
 
-    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> tuple[Sequence[Plan], bool]:
+    def _foreseen_plans(self, spend: Spend, analyst: str | None) -> Sequence[Plan]:
         foreseen = self.together.plan(spend=spend, analyst=analyst)
-        if foreseen.wanted and not all(foreseen.by_hand):
+        if foreseen.wanted:
             refuse_unlearned(foreseen.wanted[0])
-        plans = [
+        return [
             named_as(foreseen.planned.plans[place], self.together.queries[place], query)
             for place, (_, query) in zip(self.together.places, self.together.questions, strict=True)
         ]
-        return plans, bool(foreseen.wanted)
 
     def __repr__(self) -> str:
         return printable(

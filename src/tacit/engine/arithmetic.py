@@ -97,8 +97,6 @@ def kept_and_cut(
     most = whole(vector.total_most)
     within = narrowed(_clipped(kept, most))
     taken = _clipped(narrowed(_clipped(rest, most)), most - within.abs())
-    if vector.totals == "absolute":  # rows that were dropped may have cancelled others
-        taken = ibis.cases((taken < 0, whole(0)), else_=taken)
     shift = min(vector.tail_shift, 63)  # a shift by more leaves nothing either
     return signed_as(within.abs() >> shift, within), signed_as(taken.abs() >> shift, taken)
 

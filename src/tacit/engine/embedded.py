@@ -8,7 +8,6 @@ Rows may be in files, in DuckDB or on a server: that is left to the source.
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -44,8 +43,6 @@ from tacit.engine.scaled_relation import (
     scaled_names,
     scaled_relation,
     total_names,
-    totals_of,
-    totals_relation,
     with_totals_apart,
 )
 from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
@@ -220,7 +217,7 @@ class EmbeddedEngine:
                 found = profile_relation(plan, self._source.table, self._kinds, listed)
                 return profile_table(self._source.fetch(found), plan)
         kept = plan.unit is None and not (
-            plan.quantiles or plan.distincts or plan.scaling or plan.totals
+            plan.quantiles or plan.distincts or plan.scaling
         )  # then the prepared relation already holds the keys
         with self._source.with_table(None if kept else listed_keys(plan)) as listed:
             if plan.scaling is not None:
@@ -231,9 +228,6 @@ class EmbeddedEngine:
                 exact_table = ExactTable(((),) if plan.public_keys is None else plan.public_keys, {})
             else:
                 exact_table = _table_of(self._summed(plan, salt, listed), plan, sum_names(plan))
-            if plan.scaling is None and plan.measured_totals:
-                found = totals_relation(plan, self._source.table, self._kinds, salt, listed)
-                exact_table = replace(exact_table, totals=totals_of(self._source.fetch(found), plan))
             for column in sorted({draw.column for draw in plan.quantiles}):
                 values = values_relation(plan, column, self._source.table, self._kinds, salt, listed)
                 exact_table = with_values(exact_table, column, self._source.fetch(values), plan)

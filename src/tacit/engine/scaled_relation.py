@@ -1,4 +1,4 @@
-"""Translates plans that scale, that measure what bounding took, or that learn, into Ibis relations.
+"""Translates plans that scale or that learn into Ibis relations.
 
 What a unit adds to groups and to totals, or the bin that it is in, follows from all of its cells (`unit_cells.py`), and
 from nothing else in the table. The integers are those of docs/proofs/scaling.md, the same on every path. All of it is
@@ -16,10 +16,7 @@ from tacit.engine import arithmetic
 from tacit.engine.arithmetic import whole
 from tacit.engine.relation import UNIT, as_text, counted_rows
 from tacit.engine.unit_cells import (
-    FIRST,
-    KEPT,
     OverUnit,
-    before_name,
     bounded_cells,
     coarse_name,
     fine_name,
@@ -33,6 +30,9 @@ from tacit.exact import UNITS, ExactTable, cut_name, kept_name, people_name, sca
 from tacit.plan import LARGEST_LEAST, Plan, Scaling, Vector
 from tacit.query import Kind
 
+# Whether a cell is the one that holds its unit's totals.
+FIRST = "first"
+
 
 def scaled_names(plan: Plan) -> list[str]:
     """Return the names of a scaled plan's sums over groups."""
@@ -41,12 +41,8 @@ def scaled_names(plan: Plan) -> list[str]:
 
 def total_names(plan: Plan) -> list[str]:
     """Return the names of a plan's totals."""
-    return [name(index) for index, _ in _with_totals(totalled(plan)) for name in (kept_name, cut_name)]
-
-
-def totalled(plan: Plan) -> tuple[Vector, ...]:
-    """Return the plan's vectors, of which those with totals have them measured."""
-    return plan.measured_totals if plan.scaling is None else plan.scaling.vectors
+    vectors = plan.scaling.vectors if plan.scaling else ()
+    return [name(index) for index, _ in _with_totals(vectors) for name in (kept_name, cut_name)]
 
 
 def _with_totals(vectors: tuple[Vector, ...]) -> list[tuple[int, Vector]]:
@@ -62,31 +58,18 @@ def scaled_relation(
     """
     rows, keys = counted_rows(plan, table, kinds, listed)
     each = _added_cells(plan, rows, keys, salt)
-    each = each.filter(each[KEPT])
     sums = {name: each[name].sum() for name in (*scaled_names(plan)[1:], *total_names(plan))}
     sums[UNITS] = each.count()
     return as_text(each.group_by(keys).agg(**sums) if keys else each.agg(**sums), keys)
 
 
-def totals_relation(
-    plan: Plan, table: ir.Table, kinds: Mapping[str, Kind], salt: str, listed: ir.Table | None
-) -> ir.Table:
-    """Return the totals of a plan that does not scale: what dropping left of each vector, and what it took."""
-    rows, keys = counted_rows(plan, table, kinds, listed)
-    each = _added_cells(plan, rows, keys, salt)
-    return as_text(each.agg(**{name: each[name].sum() for name in total_names(plan)}), [])
-
-
 def _added_cells(plan: Plan, rows: ir.Table, keys: list[str], salt: str) -> ir.Table:
     """Return cells with what each adds to its group, and what it holds of its unit's totals."""
-    vectors, over = totalled(plan), OverUnit(plan)
-    measures_cut = bool(_with_totals(vectors))
-    cells = bounded_cells(plan, rows, keys, vectors, salt, measures_cut=measures_cut)
     if plan.scaling is None:
-        cells = cells.mutate(**{scaled_name(index): cells[fine_name(index)] for index in range(len(vectors))})
-    else:
-        cells = _scaled(cells, plan.scaling, over)
-    return _with_kept_and_cut(cells, vectors, over) if measures_cut else cells
+        raise ValueError("this plan has no vectors: it scales nothing")
+    vectors, over = plan.scaling.vectors, OverUnit(plan)
+    cells = _scaled(bounded_cells(plan, rows, keys, vectors, salt), plan.scaling, over)
+    return _with_kept_and_cut(cells, vectors, over) if _with_totals(vectors) else cells
 
 
 def _scaled(cells: ir.Table, scaling: Scaling, over: OverUnit) -> ir.Table:
@@ -104,9 +87,9 @@ def _scaled(cells: ir.Table, scaling: Scaling, over: OverUnit) -> ir.Table:
 
 
 def _with_kept_and_cut(cells: ir.Table, vectors: tuple[Vector, ...], over: OverUnit) -> ir.Table:
-    sums: dict[str, ir.Value] = {}
+    sums: dict[str, ir.Value] = {FIRST: over.is_first()}
     for index, vector in _with_totals(vectors):
-        before, added = cells[before_name(index)], cells[scaled_name(index)]
+        before, added = cells[fine_name(index)], cells[scaled_name(index)]
         if vector.totals == "absolute":
             before, added = before.abs(), added.abs()
         sums |= {f"left_{index}": over.total(added), f"rest_{index}": over.total(before - added)}
@@ -125,11 +108,6 @@ def with_totals_apart(exact_table: ExactTable, plan: Plan) -> ExactTable:
     exact_sums = {name: sums for name, sums in exact_table.sums.items() if name not in names}
     totals = {name: sum(exact_table.sums[name]) for name in names}
     return replace(exact_table, sums=exact_sums, totals=totals)
-
-
-def totals_of(found: pa.Table, plan: Plan) -> dict[str, int]:
-    """Return the fetched totals: 0 where there was no row."""
-    return {name: int(found.column(name)[0].as_py() or 0) for name in total_names(plan)}
 
 
 # --- profiles ---

@@ -1,8 +1,7 @@
 """Translates rows into cells, in Ibis: what each unit has in each group, and how long a unit's vectors of cells are.
 
-A cell has one whole number for each vector of a plan, in fine steps. Rows and groups beyond a bound that was given by
-hand are dropped first, chosen as in `relation.py`; where totals are measured, what they had is kept beside. The
-integers are those of docs/proofs/scaling.md. What is added up from cells is left to `scaled_relation.py`.
+A cell has one whole number for each vector of a plan, in fine steps. The integers are those of docs/proofs/scaling.md.
+What is added up from cells is left to `scaled_relation.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,23 +12,14 @@ import ibis.expr.types as ir
 
 from tacit.engine import arithmetic
 from tacit.engine.arithmetic import whole
-from tacit.engine.relation import UNIT, group_order, row_order
+from tacit.engine.relation import UNIT, group_order
 from tacit.exact import value_name
 from tacit.plan import UNBOUNDED, Plan, Vector
 
-# Whether a cell's group is kept, and whether the cell is the one that holds its unit's totals: a kept one.
-KEPT, FIRST = "kept", "first"
-_ROW_KEPT = "row_kept"
-
 
 def fine_name(index: int) -> str:
-    """Return the name of a cell's number of vector `index`, of what is kept."""
+    """Return the name of a cell's number of vector `index`."""
     return f"fine_{index}"
-
-
-def before_name(index: int) -> str:
-    """Return the name of a cell's number of vector `index`, of what there was before anything was dropped."""
-    return f"before_{index}"
 
 
 def length_name(index: int) -> str:
@@ -57,66 +47,33 @@ class OverUnit:
         return ibis.literal(True) if self.is_row else ibis.row_number().over(self._window) == 0
 
 
-def bounded_cells(
-    plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], salt: str, *, measures_cut: bool
-) -> ir.Table:
-    """Return the cells of every unit; without `measures_cut`, only those that are kept.
-
-    A cell whose group is dropped has the number 0 in every vector, beside what there was.
-    """
-    rows = _with_rows_kept(plan, rows, keys, vectors, salt, measures_cut=measures_cut)
-    cells = unbounded_cells(plan, rows, keys, vectors, measures_cut=measures_cut)
+def bounded_cells(plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], salt: str) -> ir.Table:
+    """Return the cells of every unit, in at most as many groups as the plan says."""
+    cells = unbounded_cells(plan, rows, keys, vectors)
     if plan.unit is None or not keys or plan.groups_per_unit >= UNBOUNDED:
-        first = {FIRST: OverUnit(plan).is_first()} if measures_cut else {}
-        return cells.mutate(**{KEPT: ibis.literal(True)}, **first)
+        return cells
     order = [group_order(cells, keys, salt), *[cells[key] for key in keys]]
     cells = cells.mutate(group_place=ibis.row_number().over(ibis.window(group_by=[UNIT], order_by=order)))
-    cells = cells.mutate(**{KEPT: cells["group_place"] < plan.groups_per_unit, FIRST: cells["group_place"] == 0})
-    if not measures_cut:
-        return cells.filter(cells[KEPT])
-    names = map(fine_name, range(len(vectors)))
-    return cells.mutate(**{name: ibis.cases((cells[KEPT], cells[name]), else_=whole(0)) for name in names})
+    return cells.filter(cells["group_place"] < plan.groups_per_unit)
 
 
-def _with_rows_kept(
-    plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], salt: str, *, measures_cut: bool
-) -> ir.Table:
-    counts_rows = any(vector.kind != "units" for vector in vectors)
-    if plan.unit is None or plan.rows_per_unit >= UNBOUNDED or not counts_rows:
-        return rows
-    values = [value_name(index) for index in range(plan.value_count)]
-    order = [row_order(rows, keys, values, salt), *[rows[name] for name in values]]
-    place = ibis.row_number().over(ibis.window(group_by=[UNIT, *keys], order_by=order))
-    ranked = rows.mutate(**{_ROW_KEPT: place < plan.rows_per_unit})
-    return ranked if measures_cut else ranked.filter(ranked[_ROW_KEPT]).drop(_ROW_KEPT)
-
-
-def unbounded_cells(
-    plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector], *, measures_cut: bool = False
-) -> ir.Table:
-    """Return one row for each unit and group, with its number of every vector, and what there was before."""
+def unbounded_cells(plan: Plan, rows: ir.Table, keys: list[str], vectors: Sequence[Vector]) -> ir.Table:
+    """Return one row for each unit and group, with its number of every vector."""
     who = [] if plan.unit is None else [UNIT]
-    shifts: dict[str, int] = {}
-    steps: dict[str, ir.Value] = {}
-    for index, vector in enumerate(vectors):
-        of_row = whole(1) if vector.kind == "units" else _row_steps(vector, rows)
-        if _ROW_KEPT in rows.columns:
-            steps[before_name(index)], shifts[before_name(index)] = of_row, vector.shift
-            of_row = ibis.cases((rows[_ROW_KEPT], of_row), else_=whole(0))
-        steps[fine_name(index)], shifts[fine_name(index)] = of_row, vector.shift
+    steps = {
+        fine_name(index): whole(1) if vector.kind == "units" else _row_steps(vector, rows)
+        for index, vector in enumerate(vectors)
+    }
     rows = rows.select(*who, *keys, **steps)
     if plan.unit is not None:
-        of_units = {name(index) for index, each in enumerate(vectors) if each.kind == "units" for name in _NAMES}
+        of_units = {fine_name(index) for index, each in enumerate(vectors) if each.kind == "units"}
         summed = {name: rows[name].max() if name in of_units else rows[name].sum() for name in steps}
         rows = rows.group_by([*who, *keys]).agg(**summed)
-    fine = {name: arithmetic.fine_steps(rows[name], shift) for name, shift in shifts.items()}
-    cells = rows.select(*who, *keys, **fine)
-    if not measures_cut or before_name(0) in fine:
-        return cells
-    return cells.mutate(**{before_name(index): cells[fine_name(index)] for index in range(len(vectors))})
-
-
-_NAMES = (fine_name, before_name)
+    fine = {
+        fine_name(index): arithmetic.fine_steps(rows[fine_name(index)], vector.shift)
+        for index, vector in enumerate(vectors)
+    }
+    return rows.select(*who, *keys, **fine)
 
 
 def _row_steps(vector: Vector, rows: ir.Table) -> ir.IntegerValue:

@@ -15,12 +15,11 @@ from tacit.answer import (
     PART_OF_MEAN,
     ScaledOutput,
     law_bound,
-    left_out_error,
     most_of_groups,
     noise_bounds,
     weighted_bound,
 )
-from tacit.plan import CountRows, CountValues, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector
+from tacit.plan import Mean, NoisyRelease, Plan, Sum, Vector
 
 
 @dataclass(frozen=True)
@@ -54,35 +53,6 @@ def foreseen_error(
         return outlook.sum_beside_mean(output)
     step = float(plan.measured[output.column].step) if isinstance(output, Sum) else 1.0
     return outlook.count(output.release, step)
-
-
-def error_by_hand(
-    output: PlannedOutput, plan: Plan, noise: float, confidence: Fraction = Fraction(95, 100), size: float | None = None
-) -> ForeseenError | None:
-    """Return the error of a count, sum or mean whose bounds by hand are measured, in a group of this many rows.
-
-    `noise` is how far the noise on what is kept reaches. Of a sum, total and scaling are for rows of 1 each. None where
-    nothing is measured, or a size is not known.
-    """
-    if not plan.measured_totals or not isinstance(output, CountRows | CountValues | Sum | Mean):
-        return None
-    vector, release = plan.measured_totals[0], plan.totals[0]
-    outlook, listed = vector.outlook, plan.public_keys
-    if outlook is None or outlook.mass <= 0:
-        return None
-    found = size if size is not None or listed is None else outlook.mass / max(len(listed), 1)
-    if found is None:
-        return None
-    kept = min(max(outlook.kept, 1e-9), 1.0)
-    if isinstance(output, Mean):  # at most: wherever in its range the mean is; an answer's bar adds this to its noise
-        column = plan.measured[output.column]
-        moved = left_out_error(kept, near=float(column.height * column.step) / 2)
-        return ForeseenError(noise, scaling=math.sqrt(moved * (moved + 2 * noise)), size=found)
-    unit = float(Fraction(2) ** (vector.tail_shift - vector.shift))
-    weights = (1.0, (1 - kept) / kept)
-    total = weighted_bound(release.summed, release.scale, weights, confidence) * unit / outlook.mass
-    scaling = left_out_error(kept) if plan.keys else 0.0
-    return ForeseenError(noise / kept, total * found, scaling * found, found)
 
 
 def nothing_is_believed(plan: Plan) -> bool:

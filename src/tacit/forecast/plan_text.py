@@ -7,14 +7,13 @@ from tacit.accounting import for_group, meaning_line
 from tacit.answer import instead_words, is_scaled, least_shown
 from tacit.forecast.scaled_text import (
     NULL_UNITS,
-    by_hand_in_words,
     expected_in_words,
     learned_words,
     scaled_reading,
     scaled_release,
     totals_lines,
 )
-from tacit.forecast.target import depends_on, expected_error, noise_error, quantile_reach, rows_for_correlation
+from tacit.forecast.target import depends_on, expected_error, quantile_reach, rows_for_correlation
 from tacit.noise import warning
 from tacit.plan import (
     UNBOUNDED,
@@ -216,9 +215,6 @@ def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
             for people in PEOPLE
         ]
         return "at most " + ", ".join(sizes) + " rows"
-    by_hand = by_hand_in_words(output, plan, noise_error(output, plan, confidence) or 0) if plan.totals else None
-    if by_hand is not None:
-        return by_hand
     bound = expected_error(output, plan, confidence) or 0
     if isinstance(output, CountUnits) and plan.threshold is not None:
         return f"± {_amount(bound)}, more on the low side for groups barely above the threshold"

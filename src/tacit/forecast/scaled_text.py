@@ -1,6 +1,6 @@
 """A plan that scales in words: what was learned, into which caps units are scaled, and the three parts of its error.
 
-Also what is said before anything is learned, and of the totals that bounds by hand are measured by.
+Also what is said before anything is learned.
 """
 
 import math
@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from tacit.accounting import meaning_line
 from tacit.answer import ScaledOutput, filter_line
-from tacit.forecast.foreseen import ForeseenError, error_by_hand, foreseen_error, nothing_is_believed
+from tacit.forecast.foreseen import ForeseenError, foreseen_error, nothing_is_believed
 from tacit.noise import warning
-from tacit.plan import UNBOUNDED, Fact, Mean, NoisyRelease, Plan, PlannedOutput, Sum, Vector, WantedFact
+from tacit.plan import Fact, Mean, NoisyRelease, Plan, Vector, WantedFact
 from tacit.privacy import Loss, show
 from tacit.query import name_of
 
@@ -50,12 +50,11 @@ def scaled_reading(plan: Plan) -> list[str]:
     if plan.scaling is None:
         return []
     vectors = plan.scaling.vectors
-    shown = [_size(vector, vector.cap, plan) for vector in vectors if vector.outlook is not None]
+    shown = [_size(vector, vector.cap, plan) for vector in vectors if vector.outlook is not None or plan.by_hand]
     full = f", in full up to {' and '.join(shown)}" if shown else ""
     norm = "" if plan.scaling.norm == 1 else " (as the root of the sum of squares over its groups)"
-    first = _bounds_by_hand(plan)
     lines = [
-        f"Unit: {plan.unit}; {first}all its rows count, with one weight{full}{norm}; nothing is picked at random. "
+        f"Unit: {plan.unit}; all its rows count, with one weight{full}{norm}; nothing is picked at random. "
         f"{NULL_UNITS} Neighbours: {plan.neighbours}."
     ]
     if plan.learned:
@@ -65,13 +64,6 @@ def scaled_reading(plan: Plan) -> list[str]:
     if nothing_is_believed(plan):
         lines.append("Too few people to learn bounds from: the caps are the least there are. Learn again with more ε.")
     return lines
-
-
-def _bounds_by_hand(plan: Plan) -> str:
-    rows = "" if plan.rows_per_unit >= UNBOUNDED else f"at most {plan.rows_per_unit:,} rows in a group"
-    groups = "" if plan.groups_per_unit >= UNBOUNDED else f"at most {plan.groups_per_unit:,} groups"
-    given = ", ".join(each for each in (groups, rows) if each)
-    return f"{given}, the rest left out at random; of these " if given else ""
 
 
 def scaled_release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
@@ -89,16 +81,15 @@ def scaled_release(number: int, release: NoisyRelease, plan: Plan) -> list[str]:
 
 
 def totals_lines(plan: Plan) -> list[str]:
-    """Return what is measured of the whole table, for plans that scale and for bounds by hand."""
-    vectors = plan.measured_totals if plan.scaling is None else plan.scaling.vectors
+    """Return what is measured of the whole table."""
+    vectors = () if plan.scaling is None else plan.scaling.vectors
     lines = []
     for release in plan.totals:
         vector = vectors[release.parts[0].index[0]]
         tail = _size(vector, vector.tail * 2**vector.tail_shift, plan)
         times = 2**vector.tail_shift
-        took = "scaling" if plan.scaling is not None else "the bounds"
         lines.append(
-            f"Totals: of all {_name(vector, plan)}, what {took} left and took, {_percent(release.share)} of the loss;"
+            f"Totals: of all {_name(vector, plan)}, what scaling left and took, {_percent(release.share)} of the loss;"
             f" a unit adds at most {tail}, {NOISES[release.noise]} {_amount(_scale(release, vector, plan) * times)}."
         )
     return lines
@@ -120,24 +111,6 @@ def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) ->
     hopeless = found.is_hopeless and not isinstance(output, Mean)
     advice = "; noise is as large as a typical group: ask fewer groups" if hopeless else ""
     return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}{advice}"
-
-
-def by_hand_in_words(output: PlannedOutput, plan: Plan, noise: float) -> str | None:
-    """Return how far off a count or sum is whose bounds by hand are measured; None for any other output.
-
-    `noise` is how far the noise on what is kept reaches. A sum's other errors are shares of it, whatever it is.
-    """
-    found = None if isinstance(output, Sum) else error_by_hand(output, plan, noise)
-    if found is not None:
-        of = (
-            "" if found.size is None else f", for {len(plan.public_keys or ()):,} groups of about {_amount(found.size)}"
-        )
-        return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}{' rows' if of else ''}"
-    shares = error_by_hand(output, plan, noise, size=1.0)
-    if shares is None:
-        return None
-    total, scaling = (f"{100 * share:.2g} %" for share in (shares.total, shares.scaling))
-    return f"noise {_amount(shares.noise)}, and of a group's own number total {total} and scaling {scaling}"
 
 
 def _terms(found: ForeseenError) -> str:

@@ -152,34 +152,11 @@ def solve_epsilon(
         middle = (low + high) // 2
         low, high = (low, middle) if holds(_epsilon(middle)) else (middle, high)
     if high == steps:
-        bounds, instead = _left_out_words(plans_at(_epsilon(steps - 1)))
         raise QueryRefused(
-            f"the wanted error is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it{bounds}"
-            f"\nhint: allow a larger error, {instead}or ask about larger groups"
+            f"the wanted error is too small: no epsilon up to {show(_epsilon(steps - 1))} reaches it"
+            "\nhint: allow a larger error, or ask about larger groups"
         )
-    words = _words(goals, first, confidence)
-    return Solved(_epsilon(high), words + _unsized_words(plans_at(_epsilon(high)), goals))
-
-
-def _left_out_words(plans: Sequence[Plan]) -> tuple[str, str]:
-    """Return what bounds by hand leave out, which no epsilon mends, and what to do about it."""
-    found = [plan.measured_totals[0].outlook for plan in plans if plan.measured_totals]
-    kept = min((outlook.kept for outlook in found if outlook is not None), default=1.0)
-    if kept >= 1:
-        return "", ""
-    share = f", since the bounds given by hand leave out about {100 * (1 - kept):.2g} % of rows"
-    return share, "raise rows_per_unit and groups_per_unit, leave them out, "
-
-
-def _unsized_words(plans: Sequence[Plan], goals: Sequence[_Goal]) -> str:
-    """Return that the error is of the noise alone, where what bounds by hand leave out of a group is not known."""
-    for goal in goals:
-        plan = plans[goal.plan]
-        if goal.rows is not None or not plan.measured_totals or plan.public_keys is not None:
-            continue
-        if any(isinstance(_output(plan, name), CountRows | CountValues | Sum) for name in goal.moves.slopes):
-            return "; of the noise alone, since how many rows a group has is not public: for_groups_of=1000 says it"
-    return ""
+    return Solved(_epsilon(high), _words(goals, first, confidence))
 
 
 def _epsilon(index: int) -> Fraction:

@@ -3,7 +3,6 @@
 Where bounds were learned, it is all of it: noise, total and scaling (`foreseen.py`).
 """
 
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from typing import Literal, assert_never
@@ -17,7 +16,7 @@ from tacit.answer import (
     sum_levels,
     weighted_bound,
 )
-from tacit.forecast.foreseen import error_by_hand, foreseen_error
+from tacit.forecast.foreseen import foreseen_error
 from tacit.plan import (
     UNIT_WEIGHT,
     Correlation,
@@ -69,14 +68,7 @@ def expected_error(
         return None
     if is_scaled(output, plan):
         return foreseen_error(output, plan, confidence, rows=rows).whole
-    noise = noise_error(output, plan, confidence, rows=rows)
-    by_hand = None if noise is None else error_by_hand(output, plan, noise, confidence, rows)
-    if by_hand is None:
-        return noise
-    if isinstance(output, Sum):  # at most: as if every row were at the end of the range that is farther from 0
-        farther = farther_end(output, plan)
-        by_hand = replace(by_hand, total=by_hand.total * farther, scaling=by_hand.scaling * farther)
-    return by_hand.whole
+    return noise_error(output, plan, confidence, rows=rows)
 
 
 def rows_for_correlation(output: Correlation, plan: Plan, confidence: Fraction, *, spread: float) -> float | None:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from tacit.accounting import FOR_KEYS, FOR_NOISE
-from tacit.plan.bounds.scaling import Profile, Scaling, Vector
+from tacit.plan.bounds.scaling import ByHand, Profile, Scaling
 from tacit.plan.outputs import PlannedOutput
 from tacit.privacy import (
     ApproximateLoss,
@@ -245,8 +245,7 @@ class Plan:
     after: PostProcessing
     spend: Spend
     scaling: Scaling | None = None  # units are scaled into caps, by releases that are its vectors
-    totals: tuple[NoisyRelease, ...] = ()  # of the whole table: what scaling or dropping left of a vector, and took
-    measured_totals: tuple[Vector, ...] = ()  # the vectors of the totals, where nothing is scaled
+    totals: tuple[NoisyRelease, ...] = ()  # of the whole table: what scaling left of a vector, and took
     # what is learned: the groups are bins, and the cells of a unit are those of `cells`
     profiles: tuple[Profile, ...] = ()
     cells: "Cells | None" = None
@@ -254,8 +253,7 @@ class Plan:
     instead_of: NoiseKind | None = None  # the noise that would err less, where the budget has no room for it
     learned: "tuple[Fact, ...]" = field(default=(), repr=False, compare=False)  # the facts that caps were read off
     learned_ranges: frozenset[Expression] = field(default=frozenset(), repr=False, compare=False)  # not given by hand
-    # too few people were seen to tell whether bounds by hand leave anything out
-    cut_is_unknown: bool = field(default=False, repr=False, compare=False)
+    by_hand: ByHand = field(default=ByHand(), repr=False, compare=False)  # the bounds that caps were made from
     most_rows: int | None = field(default=None, repr=False, compare=False)  # that a unit can have, where that is public
 
     @property
@@ -347,7 +345,7 @@ def question_key(plan: Plan) -> str:
         plan.choice,
         plan.threshold,
     )
-    learned: tuple[object, ...] = (plan.scaling, plan.totals, plan.measured_totals, plan.profiles, plan.cells)
+    learned: tuple[object, ...] = (plan.scaling, plan.totals, plan.profiles, plan.cells)
     of_people = tuple(getattr(draw, "of", None) == "people" for draw in plan.quantiles)
     learned += (of_people,) if any(of_people) else ()
     parts += learned if any(learned) else ()

@@ -15,7 +15,6 @@ from typing import TypeVar
 
 from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
-from tacit.plan.bounds.by_hand import Cut, cut_by_hand
 from tacit.plan.bounds.facts import NO_FACTS, Facts
 from tacit.plan.bounds.filled import filled, lacks_anything
 from tacit.plan.bounds.scaled import scaled_plan
@@ -30,21 +29,18 @@ from tacit.plan.plan import (
     KeyColumn,
     NoiseKind,
     NoisyRelease,
-    Part,
     Plan,
     QuantileDraw,
     Sensitivity,
     Spend,
     Threshold,
 )
-from tacit.plan.sensitivity import sensitivity_of, sensitivity_of_totals
-from tacit.plan.split import Wanted, divide
+from tacit.plan.sensitivity import sensitivity_of
+from tacit.plan.split import divide
 from tacit.privacy import Loss, Number, RenyiLoss, decimal_meaning, delta_meaning, positive
 from tacit.query import Query, Scalar, limit_cells, type_of
 from tacit.tables import Declaration, RowUnit
 
-# Of the rows of the whole table: what bounds by hand left, and what they took.
-TOTALS = (Part("kept", index=(0,)), Part("cut", index=(0,)))
 # Families that count units, however many rows each unit has.
 UNITS_ONLY = ("units", "distinct", "ranking")
 
@@ -69,9 +65,6 @@ class Draft:
     quantiles: tuple[QuantileDraw, ...] | None = None
     threshold: Threshold | None = None  # None, once it is set: no key is found
     choice: Choice | None = None  # None, once it is made: nothing is ranked
-    facts: Facts = field(default_factory=lambda: NO_FACTS, repr=False)
-    cut: Cut | None = None  # None, once it is looked for: what the bounds leave out is not measured
-    totals: tuple[NoisyRelease, ...] | None = None
 
     def __str__(self) -> str:
         shown = {each.name: getattr(self, each.name) for each in fields(self) if each.repr}
@@ -121,22 +114,11 @@ def bound_moves(draft: Draft) -> Draft:
     return replace(draft, sensitivities=found)
 
 
-def measure_cut(draft: Draft) -> Draft:
-    """Decide whether totals of what the bounds keep and cut are released, and what share of the loss they get."""
-    return replace(draft, cut=cut_by_hand(draft.query, draft.declaration, draft.spend, draft.facts))
-
-
 def choose_noise(draft: Draft) -> Draft:
     """Divide the loss, and give each release and each draw the noise that errs less."""
     sensitivities = list(_decided(draft.sensitivities))
-    more: tuple[Wanted, ...] = ()
-    if draft.cut is not None and draft.cut.vector is not None:
-        how_far = sensitivity_of_totals(draft.cut.vector, replaced=draft.declaration.neighbours == "replace")
-        more = ((TOTALS, how_far, draft.cut.share),)
-    layout = _decided(draft.layout)
-    releases, draws = divide(layout, sensitivities, draft.spend, _decided(draft.unit), more)
-    asked = len(layout.released)
-    return replace(draft, releases=releases[:asked], totals=releases[asked:], quantiles=draws)
+    releases, draws = divide(_decided(draft.layout), sensitivities, draft.spend, _decided(draft.unit))
+    return replace(draft, releases=releases, quantiles=draws)
 
 
 def set_threshold(draft: Draft) -> Draft:
@@ -161,7 +143,6 @@ PASSES: tuple[Pass, ...] = (
     bound_units,
     lay_out_parts,
     bound_moves,
-    measure_cut,
     choose_noise,
     set_threshold,
     choose_ranking,
@@ -205,15 +186,14 @@ def _made_plan(query: Query, declaration: Declaration, spend: Spend, facts: Fact
     elif lacks_anything(query, declaration, spend):
         found = filled(query, declaration, spend, facts)
         if found is not None:
-            plan = hand_set_plan(found.query, found.declaration, spend, facts)
-            learned = tuple(dict.fromkeys((*found.used, *plan.learned)))
-            return replace(plan, learned=learned, learned_ranges=found.ranged)
-    return hand_set_plan(query, declaration, spend, facts)
+            plan = hand_set_plan(found.query, found.declaration, spend)
+            return replace(plan, learned=found.used, learned_ranges=found.ranged)
+    return hand_set_plan(query, declaration, spend)
 
 
-def hand_set_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts = NO_FACTS) -> Plan:
+def hand_set_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:
     """Return the plan of a question whose bounds and ranges are all given by hand; refuse where one is missing."""
-    return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend, facts=facts)))
+    return _plan(reduce(lambda draft, step: step(draft), PASSES, Draft(query, declaration, spend)))
 
 
 def trace(query: Query, declaration: Declaration, spend: Spend) -> Iterator[tuple[str, Draft]]:
@@ -248,11 +228,7 @@ def _plan(draft: Draft) -> Plan:
         columns=query.columns or (*(key.name for key in query.keys), *(output.name for output in query.outputs)),
         after=query.after,
         spend=draft.spend,
-        totals=draft.totals or (),
-        measured_totals=() if draft.cut is None or draft.cut.vector is None else (draft.cut.vector,),
         public_rows=declaration.rows if query.where is None else None,
-        learned=() if draft.cut is None else draft.cut.learned,
-        cut_is_unknown=draft.cut is not None and draft.cut.is_unknown,
         most_rows=declaration.most_rows_per_unit,
     )
 
@@ -304,7 +280,7 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can have any number of rows, and no bound is declared."
             "\nhint: add rows_per_unit=1 if each has at most one row in a group, or a larger bound, e.g."
-            " rows_per_unit=5 (--rows-per-unit 5); rows beyond it are dropped at random"
+            " rows_per_unit=5 (--rows-per-unit 5); people with more count for less"
         )
     if not query.keys:
         return rows or 1, 1
@@ -314,7 +290,7 @@ def _bounds(query: Query, declaration: Declaration, listed: object) -> tuple[int
         raise QueryRefused(
             f"a unit ('{declaration.unit}') can be in any number of groups, and no bound is declared."
             "\nhint: add groups_per_unit=1 if each is in one group, or a larger bound, e.g."
-            " groups_per_unit=3 (--groups-per-unit 3); groups beyond it are dropped at random"
+            " groups_per_unit=3 (--groups-per-unit 3); people in more count for less"
         )
     if isinstance(listed, tuple):
         groups = min(groups, len(listed))

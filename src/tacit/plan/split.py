@@ -181,13 +181,10 @@ Wanted = tuple[tuple[Part, ...], Sensitivity, Fraction]
 
 
 def divide(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, more: tuple[Wanted, ...] = ()
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
-    """Return each release with the noise it gets, and each draw of quantiles with its epsilon.
-
-    Releases in `more` come last, and have shares of their own; what they leave is divided among the others.
-    """
-    laplace, purely = _purely(layout, sensitivities, spend, unit, more)
+    """Return each release with the noise it gets, and each draw of quantiles with its epsilon."""
+    laplace, purely = _purely(layout, sensitivities, spend, unit)
     if spend.noise == "laplace" or (spend.noise is None and spend.delta_rho == 0):
         return _drawable(laplace), purely
     if spend.delta_rho == 0:
@@ -195,10 +192,9 @@ def divide(
             "Gaussian noise needs a delta, but this budget is pure (delta = 0)"
             "\nhint: use noise='laplace', or declare the budget with a delta, e.g. budget=tacit.epsilon(3, delta=1e-6)"
         )
-    gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit, more)
+    gaussian, by_rho = _by_rho(layout, sensitivities, spend, unit)
     height = _Height(layout.released.index(UNITS), unit.groups, spend.delta_keys) if layout.private else None
-    asked = len(layout.released)
-    gain = _log_error(gaussian[:asked], height) - _log_error(laplace[:asked], height)
+    gain = _log_error(gaussian, height) - _log_error(laplace, height)
     better = gain + quantile_gain(purely, by_rho) < 0
     if spend.noise == "gaussian" or (better and not _is_too_wide(gaussian)) or _is_too_wide(laplace):
         return _drawable(gaussian), by_rho
@@ -206,11 +202,11 @@ def divide(
 
 
 def _purely(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, more: tuple[Wanted, ...]
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Laplace noise and choices charged in epsilon."""
-    shares, draw_shares = _shares_beside(more, layout, sensitivities, unit, spend, noise="laplace")
-    wanted = (*zip(layout.released, sensitivities, shares, strict=True), *more)
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="laplace")
+    wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
     releases = tuple(_pure(parts, how_far, share, spend) for parts, how_far, share in wanted)
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
@@ -218,7 +214,7 @@ def _purely(
 
 
 def _by_rho(
-    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds, more: tuple[Wanted, ...]
+    layout: Layout, sensitivities: list[Sensitivity], spend: Spend, unit: UnitBounds
 ) -> tuple[tuple[NoisyRelease, ...], tuple[QuantileDraw, ...]]:
     """Gaussian noise and choices charged in rho.
 
@@ -226,8 +222,8 @@ def _by_rho(
     for noise too: by their exact distribution Gaussian vectors are, except where sigma is a few steps (a few percent).
     What is bounded by its rho alone gets a little less.
     """
-    shares, draw_shares = _shares_beside(more, layout, sensitivities, unit, spend, noise="gaussian")
-    wanted = (*zip(layout.released, sensitivities, shares, strict=True), *more)
+    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise="gaussian")
+    wanted = tuple(zip(layout.released, sensitivities, shares, strict=True))
     for rho in _rhos(spend, by_law=not draw_shares):
         releases = tuple(_gaussian(parts, how_far, share, rho * share) for parts, how_far, share in wanted)
         if not draw_shares and not _is_beyond(releases, spend):
@@ -235,20 +231,6 @@ def _by_rho(
     heights = tuple(column.height for column in layout.measured)
     draws = zip(layout.quantiles, draw_shares, strict=True)
     return releases, tuple(draw_of(each, heights, spend, share, unit, rho=rho * share) for each, share in draws)
-
-
-def _shares_beside(
-    more: tuple[Wanted, ...],
-    layout: Layout,
-    sensitivities: list[Sensitivity],
-    unit: UnitBounds,
-    spend: Spend,
-    *,
-    noise: NoiseKind,
-) -> tuple[list[Fraction], list[Fraction]]:
-    left = 1 - sum((share for _, _, share in more), Fraction(0))
-    shares, draw_shares = shares_of(layout, sensitivities, unit, spend.weights, noise=noise)
-    return [left * share for share in shares], [left * share for share in draw_shares]
 
 
 def with_noise(wanted: Sequence[Wanted], spend: Spend, noise: NoiseKind) -> tuple[NoisyRelease, ...]:

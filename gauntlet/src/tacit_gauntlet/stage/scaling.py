@@ -1,4 +1,4 @@
-"""Plans that scale units, measure what bounding took, or learn, of any vectors; and their exact integers, moved by one.
+"""Plans that scale units, measure what scaling took, or learn, of any vectors; and their exact integers, moved by one.
 
 How far one unit may move them is what the product's own planner declares of such vectors. How far it does, an engine
 tells, on every path that can run the plan.
@@ -21,7 +21,7 @@ from tacit.query.nodes import Call, Column
 from tacit.tables import open_source
 from tacit_gauntlet.stage.engine import Way
 from tacit_gauntlet.stage.neighbours import Row, as_table, asked_of
-from tacit_gauntlet.stage.table import SALT, Cells, plan_of
+from tacit_gauntlet.stage.table import SALT, Cells, bounded_plan
 
 # what the functions below take and give
 Plan = plan.Plan
@@ -48,8 +48,8 @@ def start_of(keys: Sequence[Any] | None, neighbours: Neighbours = "add-remove") 
     """Return a plan by hand about the made-up people: by listed keys, by keys to be found (None), or by none at all."""
     table = asked_of([], neighbours=neighbours)
     if keys is None:
-        return plan_of(table.group_by("g").count())
-    return plan_of(table.group_by("g", keys=list(keys)).count() if keys else table.count())
+        return bounded_plan(table.group_by("g").count())
+    return bounded_plan(table.group_by("g", keys=list(keys)).count() if keys else table.count())
 
 
 def scaled_plan(
@@ -58,7 +58,6 @@ def scaled_plan(
     vectors: Sequence[Vector],
     together: Sequence[tuple[int, ...]] | None = None,
     *,
-    rows: int = UNBOUNDED,
     groups: int = UNBOUNDED,
 ) -> Plan:
     """Return the plan that scales these vectors, with the sensitivities that the planner declares of them."""
@@ -81,21 +80,8 @@ def scaled_plan(
         totals=_totals(start, vectors),
         measured=_GRIDS,
         products=(),
-        rows_per_unit=rows,
+        rows_per_unit=UNBOUNDED,
         groups_per_unit=groups if start.public_keys is not None else min(groups, KEYS_MOST),
-    )
-
-
-def dropped_plan(start: Plan, vectors: Sequence[Vector], *, rows: int, groups: int) -> Plan:
-    """Return the plan with bounds by hand that measures what they take from these vectors."""
-    return replace(
-        start,
-        measured_totals=tuple(vectors),
-        totals=_totals(start, vectors),
-        measured=_GRIDS,
-        products=(),
-        rows_per_unit=rows,
-        groups_per_unit=groups,
     )
 
 

@@ -23,8 +23,9 @@ from tacit.auditing import replay
 from tacit.exact import ExactTable
 from tacit.ledger import open_ledger
 from tacit.noise.bits import KEY_BYTES
+from tacit.plan.choices import with_quantiles_of
 from tacit.plan.plan import Measured, NoiseKind, Plan
-from tacit.plan.planner import make_plan, make_spend
+from tacit.plan.planner import hand_set_plan, make_plan, make_spend
 from tacit.privacy import law
 from tacit.privacy.arrays import Words
 from tacit.release import NoisyTable, release
@@ -108,14 +109,22 @@ def plan_of(question: Question, *, epsilon: object = 1, noise: NoiseKind | None 
     return make_plan(question.query, question.session.declaration, spend)
 
 
-def exact_table(question: Question, *, salt: str = SALT) -> ExactTable:
+def bounded_plan(question: Question, *, epsilon: object = 1, noise: NoiseKind | None = None) -> Plan:
+    """Return the plan in which rows and groups beyond the bounds are left out, as they are beside a quantile."""
+    spend = make_spend(epsilon, None, noise, question.session.registered.budget)  # type: ignore[arg-type]
+    declaration = question.session.declaration
+    return hand_set_plan(with_quantiles_of(question.query, declaration), declaration, spend)
+
+
+def exact_table(question: Question, *, salt: str = SALT, plan: Plan | None = None) -> ExactTable:
     """Return what the engine hands to the release: bounded and still secret."""
-    return question.session.engine.aggregate(plan_of(question), salt)
+    return question.session.engine.aggregate(plan or plan_of(question), salt)
 
 
-def exact_cells(question: Question, *, salt: str = SALT) -> list[Cells]:
+def exact_cells(question: Question, *, salt: str = SALT, plan: Plan | None = None) -> list[Cells]:
     """Return for each release every exact integer that noise is added to, by key and part; zeros are left out."""
-    plan, exact = plan_of(question), exact_table(question, salt=salt)
+    plan = plan or plan_of(question)
+    exact = exact_table(question, salt=salt, plan=plan)
     found = []
     for each in plan.releases:
         cells: Cells = {}

@@ -81,7 +81,7 @@ def remove_one(size: Size) -> Evidence:
     tries, broken = 0, []
     for rows_per_unit, groups_per_unit in bounds:
         limits = {"rows_per_unit": rows_per_unit, "groups_per_unit": groups_per_unit}
-        for ask in QUESTIONS if size == "full" else QUESTIONS[:1]:
+        for ask in QUESTIONS if size == "full" else QUESTIONS[:2]:
             before = ask(asked_of(crowd(), **limits))
             without, plan = exact_cells(before), plan_of(before)
             found: dict[str, list[Cells]] = {"nobody": without}

@@ -10,14 +10,10 @@ from collections.abc import Sequence
 from tacit.answer.disclosure import SUM_OF, Record
 from tacit.plan import (
     UNBOUNDED,
-    CountRows,
-    CountValues,
-    Mean,
     Measured,
     Plan,
     PlannedOutput,
     Quantile,
-    Sum,
     Vector,
     people_beyond_ranges,
 )
@@ -27,16 +23,12 @@ from tacit.query import name_of
 TOO_FEW = (
     "There are too few people to learn bounds at this ε. The smallest caps were used, so results may be far too low."
 )
-CUT_UNKNOWN = "There are too few people to measure what the bounds leave out, so results may be far too low."
 OF_ALL_ROWS = (
     "The filter leaves too few people to learn their bounds at this ε. The bounds of all rows were used, so the noise"
     " may be larger than needed."
 )
 # What helps in all three cases, for the line about a closer answer.
 LEARN_MORE = "learn with more ε (table.learn), or declare rows_per_unit=, groups_per_unit= and between="
-COARSE = "At this ε the sizes of people are known only coarsely, so the measured total may be too low."
-# If sizes are known coarsely, this part of the people who were seen may have more than is believed.
-COARSE_FROM = 0.05
 # How the words of a fact about a column's values begin.
 SIZE_OF = "how large "
 # A line names so many columns, and how many more there are.
@@ -44,11 +36,9 @@ NAMED_MOST = 4
 
 
 def warning_of(plan: Plan) -> str:
-    """Return that too few people were seen to learn or measure bounds; empty if enough were."""
+    """Return that too few people were seen to learn bounds; empty if enough were."""
     if any(each.outlook is not None and each.outlook.people <= 0 for each in _vectors(plan)):
         return TOO_FEW
-    if plan.learned and plan.scaling is None and not plan.measured_totals and plan.cut_is_unknown:
-        return CUT_UNKNOWN
     return filter_line(plan)
 
 
@@ -73,10 +63,23 @@ def left_out(plan: Plan, record: Record) -> list[str]:
         if words.startswith(SIZE_OF)
     ]
     if plan.scaling is not None:
-        return beyond
-    by_hand = record.get("left_out", [])
-    caps = [_beyond_cap(each, plan) for each in _limited(plan, by_hand)] if _has_counts(plan) else []
-    return [*caps, *([] if by_hand else _beyond_bounds(plan)), *_beyond_ranges(plan), *beyond]
+        unknown = [] if _cuts_nobody(plan, plan.scaling.norm) else _caps(plan, record, are_known=False)
+        return [*unknown, *beyond]
+    return [*_beyond_bounds(plan), *_beyond_ranges(plan), *beyond]
+
+
+def _cuts_nobody(plan: Plan, norm: int) -> bool:
+    """Whether nobody is beyond the bounds that were given by hand, by what is declared."""
+    if plan.most_rows is None or plan.by_hand.rows is None:
+        return False
+    groups = plan.by_hand.groups if plan.keys else 1
+    return groups is not None and plan.most_rows <= plan.by_hand.rows * groups ** (1 / norm)
+
+
+def _caps(plan: Plan, record: Record, *, are_known: bool) -> list[str]:
+    """Return the caps that people may exceed: those of which it is known how many do, or the others."""
+    found = [each for each in record["scaled"] if (each.get("people_beyond_most") is not None) is are_known]
+    return [_beyond_cap(each, plan) for each in _limited(plan, found)]
 
 
 def _limited(plan: Plan, vectors: Sequence[Record]) -> list[Record]:
@@ -96,6 +99,8 @@ def _may_be_beyond(each: Record) -> bool:
 
 def _beyond_cap(each: Record, plan: Plan) -> str:
     of = "groups" if each["kind"] == "units" else str(each["of"]).replace(SUM_OF, "a sum of ")
+    if each.get("people_beyond_most") is None and each["norm"] == 2 and each["kind"] in ("rows", "counted"):
+        return f"{of} beyond {plan.by_hand.rows:,} in each of {plan.by_hand.groups:,} groups of one {plan.unit}"
     return f"{of} beyond {_exactly(each['most'])} of one {plan.unit}{_of_people(each)}"
 
 
@@ -138,8 +143,8 @@ def allowed_for(plan: Plan, record: Record) -> list[str]:
     """Return what is not counted and foreseen, so that the intervals allow for it: rows and sums beyond a cap."""
     if plan.scaling is None:
         return []
-    caps = [_beyond_cap(each, plan) for each in _limited(plan, record["scaled"])]
-    extremes = [*record["extremes"], *record["moments"]]
+    caps = _caps(plan, record, are_known=True)
+    extremes = [each for each in (*record["extremes"], *record["moments"]) if each["people_beyond_most"] is not None]
     return [
         *caps,
         *(f"extreme values in {each['name']}{_of_people(each)}" for each in extremes if _may_be_beyond(each)),
@@ -158,9 +163,8 @@ def bounds_lines(plan: Plan, record: Record) -> tuple[str, ...]:
     """Return every fact about an answer's bounds: what they removed, what was put back, and what was learned."""
     lines = [warning_of(plan), filter_line(plan)]
     vectors = record.get("scaled", [])
-    lines += [line for each in vectors if _may_be_cut(each) for line in _removed(each, plan, "Down-weighting")]
+    lines += [_removed(each, plan) for each in vectors if _may_be_cut(each)]
     lines += [_moment_line(each) for each in record.get("moments", []) if plan.keys]
-    lines += [] if plan.scaling is not None else _dropping_lines(plan, record.get("left_out", []))
     lines += [f"Not counted: {phrase}. The intervals allow for it." for phrase in allowed_for(plan, record)]
     lines += [f"The intervals leave out {phrase}." for phrase in left_out(plan, record)]
     lines += learned_lines(plan)
@@ -180,35 +184,28 @@ def _may_be_cut(each: Record) -> bool:
     return bool(each["factor_high"] != 1.0 or each["foreseen"] != 1.0)
 
 
-def _removed(each: Record, plan: Plan, by: str) -> list[str]:
-    """Return which share of a vector was removed, measured if it was, and how it was put back."""
+def _removed(each: Record, plan: Plan) -> str:
+    """Return which share of a vector down-weighting removed, measured if it was, and how it was put back."""
     of = _the(each["of"])
-    if plan.scaling is None and not _has_counts(plan):
-        return [f"{by} removed about {_percent(1 - 1 / each['factor'])} of {of}."]
     if each["public_total"] is not None:
         rows = f"the declared {each['public_total']:,} rows"
-        return [
+        return (
             f"All counts were scaled up by {each['factor']:.4g} to {rows}."
             " If rows are in no listed group, all counts are too high."
-        ]
+        )
     if "share_cut" not in each:
-        return [
-            f"{_who(each)}{by} removed about {_percent(1 - 1 / each['foreseen'])} of {of}, by what was learned."
-            " The intervals allow for it."
-        ]
+        return (
+            f"{_who(each)}Down-weighting removed about {_percent(1 - 1 / each['foreseen'])} of {of}, by what was"
+            " learned. The intervals allow for it."
+        )
     if each["factor_high"] is None:
-        return [f"The share of {of} that {by.lower()} removed is not known. The intervals allow for all of it."]
+        return f"The share of {of} that down-weighting removed is not known. The intervals allow for all of it."
     if each["factor"] == 1.0:
-        return [f"{by} removed no measurable part of {of} (at most {_percent(each['share_cut_high'])})."]
+        return f"Down-weighting removed no measurable part of {of} (at most {_percent(each['share_cut_high'])})."
     share = f"about {_percent(each['share_cut'])} of {of} ({_between(each['share_cut_low'], each['share_cut_high'])})"
     total = f"{_amount(each['total'])} ± {_amount(each['total_error'])}"
     groups = "all groups were" if plan.keys else "the result was"
-    return [f"{by} removed {share}; {groups} scaled up to the measured total, {total}."]
-
-
-def _has_counts(plan: Plan) -> bool:
-    """Whether some output is scaled up for what bounds removed."""
-    return any(isinstance(output, CountRows | CountValues | Sum) for output in plan.outputs)
+    return f"Down-weighting removed {share}; {groups} scaled up to the measured total, {total}."
 
 
 def _who(each: Record) -> str:
@@ -239,31 +236,6 @@ def _moment_line(each: Record) -> str:
         f"{each['name']} was computed after down-weighting, which by what was learned removed about {rows} of the rows"
         f" and {products} of the {each['of']} about the mean. The intervals allow for the difference."
     )
-
-
-def _dropping_lines(plan: Plan, by_hand: Sequence[Record]) -> list[str]:
-    """Return what bounds given by hand removed, and which numbers are only about the rows that were kept."""
-    if not by_hand:
-        return []
-    lines = [line for each in by_hand for line in _removed(each, plan, "Dropping rows beyond the bounds")]
-    means = [output.name for output in plan.outputs if isinstance(output, Mean)]
-    others = [
-        output.name
-        for output in plan.outputs
-        if not isinstance(output, CountRows | CountValues | Sum | Mean) and not is_of_people(output, plan)
-    ]
-    if means:
-        lines.append(
-            f"{named(means)}: of the rows that were kept. The intervals allow for dropped rows that differ by half the"
-            " distance to the nearer end of the range."
-        )
-    if others:
-        lines.append(f"{named(others)}: of the rows that were kept, as are the intervals. Nothing was scaled up.")
-    return lines + [COARSE for each in by_hand if _is_coarse(each)]
-
-
-def _is_coarse(each: Record) -> bool:
-    return bool(each.get("people")) and each["people_beyond_most"] >= COARSE_FROM * each["people"]
 
 
 def named(names: Sequence[str]) -> str:

@@ -374,7 +374,6 @@ def _run_kernel(loops: ModuleType) -> None:
         np.zeros((1, 4), dtype=np.int64),
         np.zeros((1, 2), dtype=np.uint32),
         np.zeros(1, dtype=np.int64),
-        np.zeros((1, 2), dtype=np.int64),
     )
     loops.sum_rows(rows, starts, 8, 0, _rule(loops), out)
 
@@ -382,8 +381,8 @@ def _run_kernel(loops: ModuleType) -> None:
 def _rule(loops: ModuleType) -> Any:
     import numpy as np
 
-    hashes, tails = np.zeros(1, dtype=np.uint64), np.ones((1, 2), dtype=np.int64)
-    return loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]), tails)
+    hashes = np.zeros(1, dtype=np.uint64)
+    return loops.Rule(3, hashes, np.zeros(1, dtype=np.int64), 1, 1, np.array([3]))
 
 
 def _run_vectors(loops: ModuleType, scaling_loops: ModuleType) -> None:

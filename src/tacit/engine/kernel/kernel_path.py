@@ -108,11 +108,10 @@ def sums_of_batches(
 ) -> ExactTable:
     """Return the exact sums of rows that `relation_of` has computed, whoever brings them."""
     vectors, folder = _vectors(plan), spill_folder()
-    bounded = summing.Bounded(*_bounds(plan, vectors), salt, plan.measured_totals if vectors is None else ())
+    bounded = summing.Bounded(*_bounds(plan, vectors), salt)
     if vectors is None:
         summed = summing.sum_batches(batches, schema, columns, bounded, memory=memory, folder=folder)
-        exact_table = _as_exact(summed.keys, summed.sums, plan, sum_names(plan), summed.drawn)
-        return _with_totals(exact_table, plan.measured_totals, summed.totals)
+        return _as_exact(summed.keys, summed.sums, plan, sum_names(plan), summed.drawn)
     found = vector_sums.sum_vectors(batches, schema, columns, bounded, vectors, memory=memory, folder=folder)
     if plan.profiles:
         return _as_profiles(found, plan)
@@ -123,7 +122,7 @@ def sums_of_batches(
 def bounded(plan: Plan, salt: str) -> summing.Bounded | None:
     """Return the bounds of a plan where kept rows alone are added up; None where rows that are not kept count too."""
     vectors = _vectors(plan)
-    return summing.Bounded(*_bounds(plan, vectors), salt) if vectors is None and not plan.measured_totals else None
+    return summing.Bounded(*_bounds(plan, vectors), salt) if vectors is None else None
 
 
 def batch_rows(most: int, width: int, memory: int) -> int:
@@ -139,7 +138,7 @@ def _fits(plan: Plan) -> bool:
     """Whether the loops can compute the plan's vectors, if it has any."""
     vectors = _vectors(plan)
     if vectors is None:
-        return all(map(summing.counts_rows, plan.measured_totals))
+        return True
     if any(profile.norm == "largest" for profile in plan.profiles) or plan.quantiles:
         return False
     heights = _heights(plan)
@@ -150,9 +149,7 @@ def _bounds(plan: Plan, vectors: vector_sums.Asked | None) -> tuple[int, int]:
     """Return how many rows in a group, and how many groups, a unit may have; a profile is of all of a unit's rows."""
     if plan.profiles:
         return UNBOUNDED, UNBOUNDED
-    measured = plan.measured_totals if vectors is None else vectors.vectors
-    needs_rows = plan.needs_rows or any(vector.kind != "units" for vector in measured)
-    return plan.rows_per_unit if needs_rows else UNBOUNDED, plan.groups_per_unit
+    return plan.rows_per_unit if vectors is None and plan.needs_rows else UNBOUNDED, plan.groups_per_unit
 
 
 def _vectors(plan: Plan) -> vector_sums.Asked | None:

@@ -32,7 +32,6 @@ class Rule(NamedTuple):
     rows_most: Any
     groups_most: Any
     drawn: Any  # (word,) int64: which words of a row are handed on for quantiles, row by row
-    tails: Any  # (total, 2) int64: how much of kept and cut rows together one unit adds to a total, and its shift
 
 
 class Out(NamedTuple):
@@ -41,7 +40,6 @@ class Out(NamedTuple):
     sums: Any  # (key, sum) int64: rows, units, and counted and total of each value
     kept: Any  # (row, 1 + word) uint32: the key and the drawn words of each kept row, where any are drawn
     count: Any  # (1,) int64: how many rows `kept` has
-    totals: Any  # (total, 2) int64: how many rows were kept and cut
 
 
 @loop
@@ -122,7 +120,7 @@ def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
     best = np.empty(rule.groups_most if rule.groups_most <= FEW else 0, np.uint64)
     begin = np.int64(0)
     for unit in range(units):
-        end, at, groups, kept = np.int64(ends[unit]), begin, 0, np.int64(0)
+        end, at, groups = np.int64(ends[unit]), begin, 0
         stop = end
         if end - begin > 1:
             stop = begin + _put_groups_in_order(
@@ -143,12 +141,6 @@ def _sum_part(rows: Any, rule: Rule, out: Out) -> None:
             if len(rule.drawn):
                 _hand_on(rows, rule.drawn, places[first : first + most], out.kept, out.count)
             groups += 1
-            kept += most
-        for total in range(len(rule.tails)):
-            left = min(kept, rule.tails[total, 0])
-            cut = min(end - begin - kept, rule.tails[total, 0] - left)
-            out.totals[total, 0] += left >> rule.tails[total, 1]
-            out.totals[total, 1] += cut >> rule.tails[total, 1]
         begin = end
 
 

@@ -3,8 +3,8 @@
 The integers are those of docs/proofs/scaling.md.
 Whole numbers of 64 bits only. What would not fit is cut to CELL_MOST before it is multiplied; a unit with more than
 CELLS_AT_ONCE cells ends the loops, and another path takes over. No row is sorted: a table with one word for each key
-says which cell of the unit at hand a row belongs to, so the time is linear in the rows, whoever has them. If bounds are
-given too, rows and groups are dropped first, by the rule of `loops`.
+says which cell of the unit at hand a row belongs to, so the time is linear in the rows, whoever has them. If a unit may
+be in so many groups only, others are dropped first, by the rule of `loops`.
 
 A function is given the arrays that it uses, and no more: numba takes as long to compile the passing of an array as a
 line of arithmetic.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.engine.kernel.coding_loops import loop, mix, part_of_loops
-from tacit.engine.kernel.loops import NULL_WORD, Rule, by_unit, put_first_rows_first, smallest, split
+from tacit.engine.kernel.loops import NULL_WORD, Rule, by_unit, smallest, split
 
 # As in tacit.plan: the loops are compiled with what they name.
 WEIGHT_BITS = 24
@@ -62,10 +62,7 @@ class Room(NamedTuple):
     base: Any  # (1,) int64: the first cell of this batch, counted so
     cells: Any  # (word, cell) int64
     ends: Any  # (unit,) int64: where each unit's cells end
-    before: Any  # (1 + vector, unit) int64: whether any rows of a unit were dropped; the total of all cells it had
-    orders: Any  # (row,) uint64
-    spare: Any  # (row,) uint32
-    starts: Any  # (cell + 1,) int64
+    orders: Any  # (cell,) uint64
 
 
 @loop
@@ -81,17 +78,13 @@ def sum_vectors(
     for part in range(1 << bits):
         most = max(most, starts[part + 1] - starts[part])
     cells: Any = min(most, len(cell_of), CELLS_AT_ONCE)  # of one unit
-    drops = rule.rows_most < most or rule.groups_most < cells
     count = vectors.shape[1]
     room = Room(
         cell_of,
         base,
         np.empty((2 + 2 * (rows.shape[1] - rule.first), BATCH_CELLS + cells), np.int64),
         np.empty(BATCH_CELLS, np.int64),
-        np.empty((1 + count, BATCH_CELLS), np.int64),
-        np.empty(most if drops else 0, np.uint64),
-        np.empty(most if drops else 0, np.uint32),
-        np.empty(cells + 1 if drops else 0, np.int64),
+        np.empty(cells if rule.groups_most < cells else 0, np.uint64),
     )
     fine, weight = np.empty((count, BATCH_CELLS + cells), np.int64), np.empty((count, BATCH_CELLS), np.int64)
     for part in range(1 << bits):
@@ -100,14 +93,14 @@ def sum_vectors(
         unit = np.int64(0)
         while unit < units:
             begin = unit
-            unit = _gather(some, rule, places, ends, unit, units, vectors, fine, room)
+            unit = _gather(some, rule, places, ends, unit, units, room)
             if unit < 0:
                 return False
             for vector in range(count):
                 if task == SCALED or vectors[JOINT, vector] == vector:
                     _fill(vectors, vector, room.cells, fine[vector], np.int64(0), room.ends[unit - begin - 1])
             if task == SCALED:
-                _scale_units(vectors, fine, room.ends, unit - begin, room.before, weight, out.totals)
+                _scale_units(vectors, fine, room.ends, unit - begin, weight, out.totals)
                 _add_cells(room.cells, fine, room.ends[unit - begin - 1], out.sums)
             else:
                 _put_into_bins(vectors, fine, room.ends, unit - begin, out.people)
@@ -118,9 +111,7 @@ def sum_vectors(
 
 
 @part_of_loops
-def _gather(
-    rows: Any, rule: Rule, places: Any, ends: Any, unit: Any, units: Any, vectors: Any, fine: Any, room: Room
-) -> Any:
+def _gather(rows: Any, rule: Rule, places: Any, ends: Any, unit: Any, units: Any, room: Room) -> Any:
     """Add up the rows of units by key, from `unit` on, until the batch is full; return the next unit.
 
     Return -1 if a unit has too many cells.
@@ -145,12 +136,8 @@ def _gather(
                 for word in range(2, len(cells)):
                     cells[word, cell] = 0
             _add_to_cell(rows, row, first, cells, cell)
-        room.before[0, held] = _exceeds(rule, cells, start, count, end - begin)
-        if room.before[0, held]:
-            for vector in range(vectors.shape[1]):
-                _fill(vectors, vector, cells, fine[vector], start, count)
-                room.before[1 + vector, held] = _total(fine[vector], start, count, vectors[TOTALS, vector])
-            left = _drop(rows, rule, places[begin:end], room, base, start, count)
+        if count - start > rule.groups_most:
+            left = _drop(rows, rule, places[begin], room, start, count)
             base += count - left  # the cells of this unit are not the next one's
             count = left
         room.ends[held] = count
@@ -172,46 +159,19 @@ def _add_to_cell(rows: Any, row: Any, first: Any, cells: Any, cell: Any) -> None
 
 
 @part_of_loops
-def _exceeds(rule: Rule, cells: Any, start: Any, end: Any, rows: Any) -> Any:
-    """Whether a unit has more groups, or more rows in one, than it may have."""
-    if end - start > rule.groups_most:
-        return True
-    if rows > rule.rows_most:
-        for cell in range(start, end):
-            if cells[0, cell] > rule.rows_most:
-                return True
-    return False
-
-
-@part_of_loops
-def _drop(rows: Any, rule: Rule, places: Any, room: Room, base: Any, first: Any, end: Any) -> Any:
-    """Leave in a unit's cells the groups and rows that come first, as `loops` does; return where its cells end."""
-    cells, starts = room.cells, room.starts
-    unit = np.uint64(rows[places[0], 0]) | (np.uint64(rows[places[0], 1]) << np.uint64(32))
+def _drop(rows: Any, rule: Rule, row: Any, room: Room, first: Any, end: Any) -> Any:
+    """Leave in a unit's cells the groups that come first, as `loops` does; return where its cells end."""
+    cells = room.cells
+    unit = np.uint64(rows[row, 0]) | (np.uint64(rows[row, 1]) << np.uint64(32))
     last, tied_rank = _last_group(rule, unit, cells[1, first:end], room.orders)
-    starts[0] = 0
+    left = first
     for cell in range(first, end):
-        starts[cell - first + 1] = starts[cell - first] + cells[0, cell]
-    for place in range(len(places)):  # cell after cell; starts become where the cells end
-        cell = room.cell_of[np.int64(rows[places[place], 2])] - base - first
-        room.spare[starts[cell]] = places[place]
-        starts[cell] += 1
-    left, begin = first, np.int64(0)
-    for cell in range(first, end):
-        stop, key = starts[cell - first], cells[1, cell]
+        key = cells[1, cell]
         order = mix(unit, rule.key_hash[key])
         if order < last or (order == last and rule.key_rank[key] <= tied_rank):
-            is_cut = stop - begin > rule.rows_most
             for word in range(len(cells)):
-                cells[word, left] = 0 if is_cut and word != 1 else cells[word, cell]
-            if is_cut:
-                put_first_rows_first(
-                    rows, rule.first, rule.key_hash, rule.rows_most, room.spare[begin:stop], room.orders
-                )
-                for place in range(begin, begin + rule.rows_most):
-                    _add_to_cell(rows, room.spare[place], rule.first, cells, left)
+                cells[word, left] = cells[word, cell]
             left += 1
-        begin = stop
     return left
 
 
@@ -221,8 +181,6 @@ def _last_group(rule: Rule, unit: Any, keys: Any, orders: Any) -> Any:
 
     Keys with one hash have different ranks.
     """
-    if len(keys) <= rule.groups_most:
-        return np.uint64(0xFFFFFFFFFFFFFFFF), np.int64(len(rule.key_rank))
     for cell in range(len(keys)):
         orders[cell] = mix(unit, rule.key_hash[keys[cell]])
     last = smallest(orders, len(keys), rule.groups_most)
@@ -343,7 +301,7 @@ def _add_cells(cells: Any, fine: Any, count: Any, sums: Any) -> None:
 
 
 @part_of_loops
-def _scale_units(vectors: Any, fine: Any, ends: Any, units: Any, before: Any, weight: Any, totals: Any) -> None:
+def _scale_units(vectors: Any, fine: Any, ends: Any, units: Any, weight: Any, totals: Any) -> None:
     """Scale units by the largest weights for which none of their vectors is longer than its cap; add up totals."""
     for vector in range(vectors.shape[1]):
         for unit in range(units):
@@ -359,9 +317,7 @@ def _scale_units(vectors: Any, fine: Any, ends: Any, units: Any, before: Any, we
         begin, kind, own = np.int64(0), vectors[TOTALS, vector], fine[vector]
         for unit in range(units):
             end, share = ends[unit], weight[vectors[JOINT, vector], unit]
-            had = before[1 + vector, unit]
-            if kind != NO_TOTALS and not before[0, unit]:
-                had = _total(own, begin, end, kind)
+            had = _total(own, begin, end, kind) if kind != NO_TOTALS else np.int64(0)
             if share < ONE:
                 for cell in range(begin, end):
                     size = abs(own[cell]) * share >> WEIGHT_BITS
@@ -377,9 +333,7 @@ def _add_totals(vectors: Any, vector: Any, added: Any, before: Any, totals: Any)
     tail, shift = vectors[TAIL, vector], vectors[TAIL_SHIFT, vector]
     kept = max(-tail, min(added, tail))
     rest = tail - abs(kept)
-    # rows that are dropped may have cancelled others: what is added up without signs is still never negative
-    least = 0 if vectors[TOTALS, vector] == ABSOLUTE else -rest
-    cut = max(least, min(before - added, rest))
+    cut = max(-rest, min(before - added, rest))
     totals[vector, 0] += abs(kept) >> shift if kept >= 0 else -(abs(kept) >> shift)
     totals[vector, 1] += abs(cut) >> shift if cut >= 0 else -(abs(cut) >> shift)
 

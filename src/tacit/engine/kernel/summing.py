@@ -24,7 +24,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tacit.engine.kernel import coding
-from tacit.plan import Vector
 
 if TYPE_CHECKING:
     from tacit.engine.kernel import loops
@@ -135,7 +134,6 @@ class Bounded:
     rows_most: int
     groups_most: int
     salt: str
-    totals: tuple[Vector, ...] = ()  # of rows: how many of the whole table are kept and how many cut
 
 
 @dataclass(frozen=True)
@@ -182,12 +180,6 @@ class Summed:
     keys: list[tuple[Any, ...]] | None  # None: the public list
     sums: list[NDArray[Any]]
     drawn: Mapping[int, Drawn]  # for a drawn value: the key's index and the value of each kept row that has one
-    totals: list[list[int]]  # of each total: kept and cut
-
-
-def counts_rows(vector: Vector) -> bool:
-    """Return whether the kernel can add up what bounds by hand keep and cut of a vector: it is the number of rows."""
-    return vector.kind == "rows" and vector.shift == 0
 
 
 def sum_batches(
@@ -203,8 +195,8 @@ def sum_batches(
     packer = Packer(schema, columns, bounded.salt, memory)
     with packed(batches, packer, memory=memory, folder=folder) as runs:
         keys, hashes, order = packer.keys()
-        table, kept, totals = _sum_parts(runs, packer, hashes, order, bounded, memory)
-    return Summed(keys, joined_limbs(table, columns), drawn_values(kept, columns), totals.tolist())
+        table, kept = _sum_parts(runs, packer, hashes, order, bounded, memory)
+    return Summed(keys, joined_limbs(table, columns), drawn_values(kept, columns))
 
 
 @contextmanager
@@ -328,16 +320,7 @@ def rule_of(packer: Packer, hashes: NDArray[np.uint64], order: NDArray[np.int64]
     from tacit.engine.kernel import loops
 
     rows_most, groups_most = (min(most, ROWS_AT_ONCE) for most in (bounded.rows_most, bounded.groups_most))
-    tails = [(vector.total_most, min(vector.tail_shift, SHIFT_MOST)) for vector in bounded.totals]
-    return loops.Rule(
-        packer.first,
-        hashes,
-        order,
-        rows_most,
-        groups_most,
-        packer.first + packer.drawn,
-        np.array(tails, dtype=np.int64).reshape(-1, 2),
-    )
+    return loops.Rule(packer.first, hashes, order, rows_most, groups_most, packer.first + packer.drawn)
 
 
 def _sum_parts(
@@ -347,11 +330,8 @@ def _sum_parts(
     order: NDArray[np.int64],
     bounded: Bounded,
     memory: int,
-) -> tuple[NDArray[Any], NDArray[np.uint32], NDArray[np.int64]]:
-    """Return (key, sum) integers: rows, units, and counted and total of each limb; drawn limbs of kept rows; totals.
-
-    No total needs more than 64 bits: it is at most the number of rows.
-    """
+) -> tuple[NDArray[Any], NDArray[np.uint32]]:
+    """Return (key, sum) integers: rows, units, and counted and total of each limb; and drawn limbs of kept rows."""
     from tacit.engine.kernel import loops
 
     shape = (len(hashes), 2 + 2 * (packer.width - packer.first))
@@ -360,14 +340,14 @@ def _sum_parts(
     kept = Kept(memory)
     if (few := runs.few()) is not None:
         sums, count = np.zeros(shape, dtype=np.int64), np.zeros(1, dtype=np.int64)
-        room, totals = kept.room(len(few[0]), len(rule.drawn)), np.zeros_like(rule.tails)
-        loops.sum_rows(*few, PART_BITS, 0, rule, loops.Out(sums, room, count, totals))
+        room = kept.room(len(few[0]), len(rule.drawn))
+        loops.sum_rows(*few, PART_BITS, 0, rule, loops.Out(sums, room, count))
         kept.add(room[: count[0]])
-        return sums, kept.joined(len(rule.drawn)), totals
+        return sums, kept.joined(len(rule.drawn))
 
-    def work(parts: Iterator[Rows]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def work(parts: Iterator[Rows]) -> NDArray[Any]:
         total: NDArray[Any] = np.zeros(shape, dtype=np.int64)
-        sums, added, totals = np.zeros(shape, dtype=np.int64), 0, np.zeros_like(rule.tails)
+        sums, added = np.zeros(shape, dtype=np.int64), 0
         for rows in parts:
             if added + len(rows) > ROWS_AT_ONCE:
                 total, added = total.astype(object) + sums, 0
@@ -375,12 +355,11 @@ def _sum_parts(
             added += len(rows)
             room, count = kept.room(len(rows), len(rule.drawn)), np.zeros(1, dtype=np.int64)
             ends, bits = np.array([0, len(rows)]), bits_for(len(rows))
-            loops.sum_rows(rows, ends, PART_BITS, bits, rule, loops.Out(sums, room, count, totals))
+            loops.sum_rows(rows, ends, PART_BITS, bits, rule, loops.Out(sums, room, count))
             kept.add(room[: count[0]])
-        return total + sums, totals
+        return np.asarray(total + sums)
 
-    tables, all_totals = zip(*over_parts(runs, threads, work), strict=True)
-    return added_up(tables, runs), kept.joined(len(rule.drawn)), np.sum(all_totals, axis=0)
+    return added_up(over_parts(runs, threads, work), runs), kept.joined(len(rule.drawn))
 
 
 def over_parts(runs: Runs, threads: int, work: Callable[[Iterator[Rows]], Found]) -> list[Found]:

@@ -36,36 +36,31 @@ class CellBlock:
     unit: Whole  # (cell,), rising
     kept: NDArray[np.bool_]  # (cell,)
     keys: Words  # (cell, word)
-    fine: Whole  # (cell, vector), of what is kept
-    before: Whole  # (cell, vector), of what there was
+    fine: Whole  # (cell, vector)
 
     @property
     def words(self) -> Words:
         """The cells as records."""
         head = [self.unit.view(np.uint64), self.kept.astype(np.uint64), self.keys]
-        return np.column_stack([*head, self.fine.view(np.uint64), self.before.view(np.uint64)])
+        return np.column_stack([*head, self.fine.view(np.uint64)])
 
 
-def cell_blocks(
-    ranked: Iterable[RankedRows], vectors: Sequence[Vector], *, rows_most: int, groups_most: int
-) -> Iterator[CellBlock]:
-    """Yield the cells of ranked rows, with at most so many rows of a cell and groups of a unit kept."""
+def cell_blocks(ranked: Iterable[RankedRows], vectors: Sequence[Vector], *, groups_most: int) -> Iterator[CellBlock]:
+    """Yield the cells of ranked rows, with at most so many groups of a unit kept."""
 
     def of_rows() -> Iterator[tuple[Words, Words]]:
         for rows in ranked:
             if not len(rows.unit):
                 continue
             steps = np.column_stack([_row_steps(vector, rows.values) for vector in vectors])
-            left = np.where((rows.place < rows_most)[:, None], steps, 0)
             kept = (rows.group < groups_most).astype(np.uint64)
-            yield np.column_stack([rows.unit.view(np.uint64), kept, rows.keys]), _limbs(np.hstack([left, steps]))
+            yield np.column_stack([rows.unit.view(np.uint64), kept, rows.keys]), _limbs(steps)
 
     for head, sums in added_up(of_rows()):
         kept = head[:, 1] != 0
-        both = [_fine_steps(sums, at, vectors[at % len(vectors)]) for at in range(2 * len(vectors))]
-        fine, before = np.column_stack(both[: len(vectors)]), np.column_stack(both[len(vectors) :])
+        fine = np.column_stack([_fine_steps(sums, at, vector) for at, vector in enumerate(vectors)])
         unit = np.ascontiguousarray(head[:, 0]).view(np.int64)
-        yield CellBlock(unit, kept, head[:, 2:], np.where(kept[:, None], fine, 0), before)
+        yield CellBlock(unit, kept, head[:, 2:], np.where(kept[:, None], fine, 0))
 
 
 def _row_steps(vector: Vector, values: Words) -> Whole:
@@ -137,14 +132,13 @@ class CellFile:
 
     def blocks(self) -> Iterator[CellBlock]:
         """Yield all cells, some at a time."""
-        width = 2 + self._key + 2 * self._vectors
+        width = 2 + self._key + self._vectors
         step = max(1, SLICE_BYTES // (8 * width))
         for start in range(0, record_count(self._file, width), step):
             some = read_records(self._file, width, start, step).view(np.uint64)
-            numbers = np.ascontiguousarray(some[:, 2 + self._key :]).view(np.int64)
+            fine = np.ascontiguousarray(some[:, 2 + self._key :]).view(np.int64)
             unit = np.ascontiguousarray(some[:, 0]).view(np.int64)
-            fine, before = numbers[:, : self._vectors], numbers[:, self._vectors :]
-            yield CellBlock(unit, some[:, 1] != 0, some[:, 2 : 2 + self._key], fine, before)
+            yield CellBlock(unit, some[:, 1] != 0, some[:, 2 : 2 + self._key], fine)
 
     def close(self) -> None:
         """Close the file."""

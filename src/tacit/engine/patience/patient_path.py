@@ -56,7 +56,7 @@ from tacit.engine.relation import (
     weighed_rows,
     with_orders,
 )
-from tacit.engine.scaled_relation import is_of_largest, largest_rows, question_of_profiles, scaled_names, totalled
+from tacit.engine.scaled_relation import is_of_largest, largest_rows, question_of_profiles, scaled_names
 from tacit.engine.weighing import COPIES, WeighedLayout, weighed_blocks
 from tacit.exact import (
     ExactTable,
@@ -103,8 +103,6 @@ def exact_tables(asked: PatientQuestion, listed: ir.Table | None) -> Iterator[Ex
             read.rows()
         if plan.scaling is not None:
             read.scaled(plan.scaling)
-        elif plan.measured_totals:
-            read.measured()
         for index in sorted(plan.weighed):
             read.weighed(index)
         distinct = [read.distinct(index) for index in range(len(plan.distincts))]
@@ -151,24 +149,15 @@ class _Read:
 
     def scaled(self, scaling: Scaling) -> None:
         """Read the sums of vectors that are scaled, and the totals of what was left of them and what was taken."""
-        cells, folder = self.cell_file(scaling.vectors, self._cells(scaling.vectors)), self.asked.folder
+        blocks = cell_blocks(self.ranked(), scaling.vectors, groups_most=self.asked.plan.groups_per_unit)
+        cells, folder = self.cell_file(scaling.vectors, blocks), self.asked.folder
         lengths = unit_lengths(cells, range(len(scaling.vectors)), scaling.norm, self._files, folder)
         totals, self.sums = UnitTotals(scaling.vectors), None
         for block, added in scaled_blocks(cells, scaling, lengths):
             totals.add(block, added)
             self._take_groups(block, added)
-        self._name_totals(totals)
-
-    def measured(self) -> None:
-        """Read the totals of what dropping left of vectors, and what it took."""
-        totals = UnitTotals(self.asked.plan.measured_totals)
-        for block in self._cells(self.asked.plan.measured_totals):
-            totals.add(block, block.fine)
-        self._name_totals(totals)
-
-    def _name_totals(self, totals: UnitTotals) -> None:
         for name, numbers in zip((kept_name, cut_name), totals.totals(), strict=True):
-            vectors = zip(totalled(self.asked.plan), numbers, strict=True)
+            vectors = zip(scaling.vectors, numbers, strict=True)
             self.totals |= {name(at): number for at, (vector, number) in enumerate(vectors) if vector.totals}
 
     def _take_groups(self, block: CellBlock, added: Whole) -> None:
@@ -178,11 +167,6 @@ class _Read:
             self.sums = KeySums(key=self.key_words, parts=parts.shape[1], memory=memory, folder=folder)
             self._files.enter_context(closing(self.sums))
         self.sums.add(keys, parts)
-
-    def _cells(self, vectors: Sequence[Vector]) -> Iterator[CellBlock]:
-        plan = self.asked.plan
-        limits = {"rows_most": plan.rows_per_unit, "groups_most": plan.groups_per_unit}
-        return cell_blocks(self.ranked(), vectors, **limits)
 
     def cell_file(self, vectors: Sequence[Vector], blocks: Iterator[CellBlock]) -> CellFile:
         """Write cells to a file, so that they can be read several times."""
@@ -389,7 +373,7 @@ def _profile_table(asked: PatientQuestion, listed: ir.Table | None, files: ExitS
         people = [_people_by_largest(asked, listed, files, index) for index in range(len(plan.profiles))]
     else:
         read, vectors = _Read(replace(asked, plan=question), listed, files), [each.vector for each in plan.profiles]
-        blocks = cell_blocks(read.ranked(), vectors, rows_most=UNBOUNDED, groups_most=UNBOUNDED)
+        blocks = cell_blocks(read.ranked(), vectors, groups_most=UNBOUNDED)
         cells = read.cell_file(vectors, blocks)
         people = [
             length_bins(cells, index, int(profile.norm), files, asked.folder)

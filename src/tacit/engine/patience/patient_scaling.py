@@ -106,7 +106,7 @@ def _weights(scaling: Scaling, lengths: Whole) -> Whole:
 
 
 class UnitTotals:
-    """What bounding left of some vectors, and what it took, over all units; cells come in the order of units."""
+    """What scaling left of some vectors, and what it took, over all units; cells come in the order of units."""
 
     def __init__(self, vectors: Sequence[Vector]) -> None:
         self._vectors = vectors
@@ -132,7 +132,7 @@ class UnitTotals:
 
     def _left_and_rest(self, block: CellBlock, added: Whole) -> Whole:
         absolute = np.array([vector.totals == "absolute" for vector in self._vectors])
-        before = np.where(absolute, np.abs(block.before), block.before)
+        before = np.where(absolute, np.abs(block.fine), block.fine)
         left = np.where(absolute, np.abs(added), added)
         return np.hstack([left, before - left])
 
@@ -141,8 +141,7 @@ class UnitTotals:
             most = vector.total_most
             kept = np.clip(sums[:, index], -most, most)
             room = most - np.abs(kept)
-            least = 0 if vector.totals == "absolute" else -room  # rows that were dropped may have cancelled others
-            cut = np.clip(sums[:, len(self._vectors) + index], least, room)
+            cut = np.clip(sums[:, len(self._vectors) + index], -room, room)
             self._kept[index] += sum(_towards_zero(kept, vector.tail_shift).tolist())
             self._cut[index] += sum(_towards_zero(cut, vector.tail_shift).tolist())
 

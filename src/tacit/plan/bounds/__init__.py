@@ -1,1 +1,1 @@
-"""Bounds that are learned: facts, caps and one weight a person; and totals of what bounds by hand cut."""
+"""Bounds: facts, caps that are learned or given by hand, and one weight a person."""

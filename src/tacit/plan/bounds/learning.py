@@ -11,7 +11,6 @@ from fractions import Fraction
 
 from tacit.accounting import laplace_scale
 from tacit.errors import with_article
-from tacit.plan.bounds.by_hand import facts_by_hand
 from tacit.plan.bounds.ceilings import keys_of_ceilings
 from tacit.plan.bounds.facts import Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import distances_of, lacks_anything, ranged_columns
@@ -111,7 +110,7 @@ def needed_facts(
         needed = list(_needed_to_fill(query, grouping, facts, spend.epsilon))
         unit = _share_to_fill(query, learn) / _parts_to_fill(query, grouping)
     else:
-        return facts_by_hand(query, declaration, spend, facts, learn)
+        return ()
     left = _left_for_more(learn)
     profiles = sum(each.kind in PROFILED for each in needed)
     values = sum(each.kind in OF_VALUES for each in needed)
@@ -176,7 +175,8 @@ def ceiling_keys(query: Query, declaration: Declaration, spend: Spend, facts: Fa
     grouping = grouping_in(query, declaration, spend, facts)
     if is_scaled(query, declaration):
         wanted = all_vectors(query, grouping, facts)
-        subjects = [] if wanted is None else [each.subject for each in wanted.vectors if each.subject is not None]
+        learned = () if wanted is None else (each.learned_from for each in wanted.vectors)
+        subjects = [each for each in learned if each is not None]
     else:
         subjects = [bound.subject for bound in missing_bounds(query, grouping)]
     more = [key for subject in subjects for key in keys_of_ceilings(subject, facts)]
@@ -259,7 +259,7 @@ def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -
             yield from _tried("counts", subjects, f"how many rows {who} has{cells}")
         return
     for vector in wanted.vectors:
-        if vector.subject is None:
+        if vector.learned_from is None:
             continue
         if vector.role == "centred":
             values = "values" if vector.factors is None else "squares" if len(set(vector.factors)) == 1 else "products"
@@ -268,7 +268,7 @@ def _needed(query: Query, grouping: Grouping, facts: Facts, epsilon: Fraction) -
         else:
             what = "groups" if vector.role == "units" else "rows" if vector.role == "rows" else "values"
             kind, words = "counts", f"how many {what} {who} has{cells}"
-        yield from _tried(kind, vector.subject.tried(facts, epsilon, widens=widens(query)), words)
+        yield from _tried(kind, vector.learned_from.tried(facts, epsilon, widens=widens(query)), words)
 
 
 def _tried(kind: str, subjects: Sequence[Subject], words: str) -> Iterator[_Needed]:

@@ -8,6 +8,7 @@ added up as all sums are, on every path, and the same proof holds (docs/proofs/s
 
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from math import ceil, log2
 
 from tacit.plan.bounds.facts import Facts
@@ -89,11 +90,14 @@ def _where_known(column: ValueColumn, other: ValueColumn) -> Expression:
 def _product(one: Grid, two: Grid, distances: tuple[Expression, Expression]) -> Grid:
     """Return the product of two distances on a grid of its own, about 0; a square is never below it."""
     largest = one.largest * two.largest
-    coarse = max(0, ceil(log2(largest)) - SQUARE_BITS)
-    step = one.measured.step * two.measured.step * 2**coarse
+    coarse = ceil(log2(largest)) - SQUARE_BITS
+    is_exact = coarse <= 0 and one.measured.off == two.measured.off == 0  # on the product of both grids
+    coarse = 0 if is_exact else coarse
+    step = one.measured.step * two.measured.step * Fraction(2) ** coarse
     low = 0 if distances[0] == distances[1] else -SQUARES_MOST
-    measured = Measured(Call("*", distances), "float", step, low, SQUARES_MOST, off=step / 2)
-    return Grid(measured, -low, max(largest / 2**coarse, 1.0))
+    off = Fraction(0) if is_exact else step / 2
+    measured = Measured(Call("*", distances), "float", step, low, SQUARES_MOST, off=off)
+    return Grid(measured, -low, max(largest / 2.0**coarse, 1.0))
 
 
 # ---- Vectors.

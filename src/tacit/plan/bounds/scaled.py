@@ -1,4 +1,4 @@
-"""The scaled plan: no bound is given by hand, so each unit's vectors are scaled into caps that were learned.
+"""The scaled plan: each unit's vectors are scaled into caps that were learned, or that a person gave.
 
 Whatever the facts say, the plan is safe: a cap is what one unit can add to a release, and the noise is made for it
 (docs/proofs/scaling.md). Facts decide how well the answer comes out.
@@ -29,7 +29,7 @@ from tacit.plan.bounds.mean_caps import ROWS_SHARES, Pair, best_mean_caps
 from tacit.plan.bounds.moment_caps import MomentPart, moment_caps
 from tacit.plan.bounds.profiles import Floats
 from tacit.plan.bounds.scaled_known import Known, known_facts, people_longer, told_of
-from tacit.plan.bounds.scaling import UNBOUNDED, Scaling, Vector
+from tacit.plan.bounds.scaling import UNBOUNDED, ByHand, Scaling, Vector
 from tacit.plan.bounds.vectors import WantedVector
 from tacit.plan.groups import UNIT_SHIFT
 from tacit.plan.plan import NoiseKind, NoisyRelease, Part, Plan, Sensitivity, Spend
@@ -62,7 +62,7 @@ class _Choice:
 
 
 def scaled_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Plan | None:
-    """Return the plan of a question in which no unit is bounded by hand; None where a fact is missing."""
+    """Return the plan of counts, sums, means and moments of units' rows; None where a fact is missing."""
     known = known_facts(query, declaration, spend, facts)
     if known is None:
         return None
@@ -85,8 +85,8 @@ def _plan(query: Query, known: Known, scaling: Scaling, made: tuple[NoisyRelease
         where=query.where,
         keys=wanted.grouping.keys,
         public_keys=known.keys,
-        rows_per_unit=declaration.rows_per_unit or UNBOUNDED,
-        groups_per_unit=declaration.groups_per_unit or UNBOUNDED,
+        rows_per_unit=UNBOUNDED,
+        groups_per_unit=UNBOUNDED,
         measured=tuple(wanted.measured),
         products=(),
         releases=made[: len(scaling.vectors)],
@@ -102,6 +102,8 @@ def _plan(query: Query, known: Known, scaling: Scaling, made: tuple[NoisyRelease
         totals=made[len(scaling.vectors) :],
         public_rows=known.public_rows,
         learned=known.facts,
+        by_hand=ByHand(declaration.rows_per_unit, declaration.groups_per_unit if query.keys else None),
+        most_rows=declaration.most_rows_per_unit,
     )
 
 
@@ -110,7 +112,9 @@ def _plan(query: Query, known: Known, scaling: Scaling, made: tuple[NoisyRelease
 
 def _chosen(known: Known) -> _Choice:
     """Return the kind of noise, and the caps, that err less; the kind that the call asks for if it asks."""
-    noises = ("laplace",) if known.wanted.grouping.only_l1 and known.spend.noise is None else _noises(known.spend)
+    given = any(vector.given is not None for vector in known.wanted.vectors)
+    only_l1 = known.wanted.grouping.only_l1 and not given
+    noises = ("laplace",) if only_l1 and known.spend.noise is None else _noises(known.spend)
     choices = [_choice(known, noise, float(known.cells_most)) for noise in noises]
     return min(choices, key=lambda choice: choice.error)
 
@@ -135,8 +139,13 @@ def _choice(known: Known, noise: NoiseKind, cells: float) -> _Choice:
     sizes: list[Sizes | None] = [None] * len(vectors)
     caps: list[Cap | None] = [None] * len(vectors)
     weights: list[Floats | None] = [None] * len(vectors)
+    error = 0.0
     for group in known.wanted.together:
-        scaled = [place for place in group if known.rounds[place]]
+        by_hand = [place for place in group if vectors[place].given is not None]
+        for place in by_hand:
+            caps[place], sizes[place], weights[place] = _given(known, place, noise)
+            error += _error_given(known, place, noise, float(shares[place]))
+        scaled = [place for place in group if known.rounds[place] and place not in by_hand]
         if not scaled:
             continue
         ranked = by_rank([told_of(known, place, noise) for place in scaled])
@@ -145,12 +154,33 @@ def _choice(known: Known, noise: NoiseKind, cells: float) -> _Choice:
         together = np.minimum.reduce([each.weights(chosen[place].size) for place, each in of_group.items()])
         for place in scaled:
             sizes[place], caps[place], weights[place] = of_group[place], chosen[place], together
-    error = sum(
+    error += sum(
         _weight(known, place) * cap.relative(each, cells)
         for place, (cap, each) in enumerate(zip(caps, sizes, strict=True))
-        if cap is not None and each is not None
+        if cap is not None and each is not None and vectors[place].given is None
     )
     return _Choice(noise, tuple(shares), tuple(sizes), tuple(caps), tuple(weights), error)
+
+
+def _given(known: Known, place: int, noise: NoiseKind) -> tuple[Cap, Sizes | None, Floats | None]:
+    """Return a cap that is given by hand, and what is known of people's sizes if that was learned before."""
+    given = known.wanted.vectors[place].given
+    if given is None:
+        raise ValueError("this cap is not given by hand")
+    cap = Cap(given.size(noise), Fraction(0), 0.0)
+    if not known.rounds[place]:
+        return cap, None, None
+    (sizes,) = by_rank([told_of(known, place, noise)])
+    return cap, sizes, sizes.weights(cap.size)
+
+
+def _error_given(known: Known, place: int, noise: NoiseKind, share: float) -> float:
+    """Return the noise under a cap given by hand, as a part of what one row adds, to compare kinds of noise by."""
+    vector = known.wanted.vectors[place]
+    if vector.given is None:
+        return 0.0
+    width = _terms(noise, known, vector).width(share)
+    return _weight(known, place) * vector.given.size(noise) / vector.given.each * width
 
 
 def _caps(
@@ -254,11 +284,13 @@ def _products_beside(known: Known, place: int) -> int:
 def _vector(known: Known, choice: _Choice, place: int) -> Vector:
     each = known.wanted.vectors[place]
     sizes, cap, weights = choice.sizes[place], choice.caps[place], choice.weights[place]
-    if sizes is None or cap is None or weights is None:  # one unit is its cap
+    if cap is None:  # one unit is its cap
         shift = UNIT_SHIFT if known.wanted.grouping.keys else 0
         return replace(each.vector, shift=shift, cap=1 << shift)
     shift, fine = in_fine_steps(cap.size)
     vector = replace(each.vector, shift=shift, cap=fine, rows=each.rows, factors=each.factors)
+    if sizes is None or weights is None:  # given by hand, and nothing is known of what people have beyond it
+        return vector
     outlook = outlook_of(sizes, weights, cap)
     outlook = replace(outlook, of_all_rows=known.of_all_rows[place], one_sign=each.one_sign)
     longer = people_longer(known, place, choice.noise, cap.size)

@@ -72,11 +72,11 @@ def known_facts(query: Query, declaration: Declaration, spend: Spend, facts: Fac
     for each in wanted.vectors:
         subject = None if each.subject is None else each.subject.at_hand(facts, spend.epsilon, widens=wide)
         rounds = () if subject is None else tuple(subject.rounds(facts))
-        if each.subject is not None and not rounds:
+        if each.learned_from is not None and not rounds:
             return None
         found.append(rounds)
         of_all_rows.append(subject != each.subject)
-        if each.subject is None:
+        if each.subject is None or not rounds:
             totals.append(None)
             continue
         read = reading_of(rounds, 0, each.subject.profiles[0].vector, safe=each.safe)

@@ -53,6 +53,17 @@ class Outlook:
 
 
 @dataclass(frozen=True)
+class ByHand:
+    """Bounds that a person gave; None: this one was not given."""
+
+    rows: int | None = None  # in a group
+    groups: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.rows is not None or self.groups is not None
+
+
+@dataclass(frozen=True)
 class Vector:
     """One whole number for each cell of a unit, scaled into the cap.
 

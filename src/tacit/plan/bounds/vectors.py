@@ -1,4 +1,4 @@
-"""Which vectors a question is answered from where no bound is given by hand, and which facts each of them needs.
+"""Which vectors a scaled question is answered from, and which facts or bounds by hand each of them needs.
 
 A count is the vector of a unit's rows in each group; a sum is that of its sums. A mean is two vectors with one weight:
 the rows, and the sums about a centre. No range is needed: a learned size gives the grid, wide enough for all that is
@@ -8,7 +8,7 @@ believed, and the profile of the sums about the centre gives the cap.
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, sqrt
 from typing import Literal
 
 from tacit.errors import QueryRefused
@@ -20,7 +20,7 @@ from tacit.plan.groups import public_keys
 from tacit.plan.layout import QUANTILE_STEPS
 from tacit.plan.measure import measured_column, power_of_two_at_most
 from tacit.plan.outputs import FAMILIES, Mean, PlannedOutput, StandardDeviation, Sum, Variance, planned
-from tacit.plan.plan import Measured
+from tacit.plan.plan import Measured, NoiseKind
 from tacit.query import (
     INT_LEAST,
     INT_MOST,
@@ -43,6 +43,9 @@ MOMENTS_OF_ONE: frozenset[AggregateKind] = frozenset(("variance", "std"))
 SCALED_KINDS: frozenset[AggregateKind] = MOMENTS_OF_ONE | frozenset(
     ("count", "count_units", "sum", "mean", "covariance", "correlation")
 )
+# The same where bounds are given by hand. Everything about a mean or a moment then comes from one joint release, which
+# errs less than several vectors do (docs/decisions.md has the figures).
+COUNTED_KINDS: frozenset[AggregateKind] = frozenset(("count", "count_units", "sum"))
 # In profiles of counts one is 2^8 fine steps, so that the L2 norm of a few is told from a whole number.
 COUNT_SHIFT = 8
 # A value as large as is believed has this many binary digits in steps, and a grid goes this many on either side of its
@@ -84,10 +87,18 @@ def _has_no_bounds(query: Query, declaration: Declaration) -> bool:
 
 
 def is_scaled(query: Query, declaration: Declaration) -> bool:
-    """Whether a question is answered by scaling units into learned caps."""
-    if not lacks_bound(query, declaration):
+    """Whether a question is answered by scaling units into caps, which are learned, or given by hand.
+
+    If all bounds are given by hand it is not where a mean or a moment is asked for (see COUNTED_KINDS), or where groups
+    are to be found: a noisy count of people, made beside the numbers, then shows them, and nothing is learned.
+    """
+    if isinstance(declaration.unit, RowUnit):
         return False
-    return all(output.aggregate.kind in SCALED_KINDS for output in query.outputs)
+    is_given = not lacks_bound(query, declaration)
+    kinds = COUNTED_KINDS if is_given else SCALED_KINDS
+    if any(output.aggregate.kind not in kinds for output in query.outputs):
+        return False
+    return not is_given or public_keys(query, declaration) is not None
 
 
 def widens(query: Query) -> bool:
@@ -209,7 +220,8 @@ class ValueColumn:
         if self.between is not None:
             measured = measured_column(self.aggregate, self.grouping.declaration, steps_most=STEPS_MOST)
             at = min(max(round(middle / measured.step), measured.low), measured.high)
-            return Grid(measured, (0 if self.about_zero else at) - measured.low, float(measured.height))
+            centre = (0 if self.about_zero else at) - measured.low
+            return Grid(measured, centre, float(max(abs(centre), abs(measured.height - centre), 1)))
         step = self._step(span)
         at = round(middle / step)
         largest = float((1 if span.top is None else Fraction(2) ** (span.top + 1)) / step)
@@ -261,6 +273,35 @@ Role = Literal["rows", "units", "counted", "centred"]
 
 
 @dataclass(frozen=True)
+class GivenCap:
+    """A cap given by hand: what somebody has who is at both bounds, each row being as large as it can be."""
+
+    rows: int
+    groups: int
+    most: int | None = None  # the most rows that anybody can have, if that is declared
+    each: float = 1.0  # how much one row adds at most, in steps
+
+    def size(self, noise: NoiseKind) -> float:
+        """Return the cap in the norm of this noise, in steps."""
+        length = self.rows * (float(self.groups) if noise == "laplace" else sqrt(self.groups))
+        return self.each * min(length, float(self.most or length))
+
+
+def rows_given(grouping: Grouping) -> GivenCap | None:
+    """Return the cap of a unit's rows that is given by hand; None where one of its bounds is missing."""
+    declaration = grouping.declaration
+    if declaration.rows_per_unit is None:
+        return None
+    groups = _groups_given(grouping)
+    return None if groups is None else GivenCap(declaration.rows_per_unit, groups, declaration.most_rows_per_unit)
+
+
+def _groups_given(grouping: Grouping) -> int | None:
+    groups = grouping.declaration.groups_per_unit if grouping.keys else 1
+    return groups if groups is None or not grouping.cells else min(groups, grouping.cells)
+
+
+@dataclass(frozen=True)
 class WantedVector:
     """One vector of a question: what it is, whose error counts, and the fact that its cap is read off."""
 
@@ -274,6 +315,12 @@ class WantedVector:
     safe: float = 1.0  # the cap where nothing is believed, in steps
     one_sign: bool = False  # no value below 0 was believed
     factors: tuple[int, int] | None = None  # the vectors of the sums whose columns are multiplied
+    given: GivenCap | None = None  # the cap that is given by hand, so that its fact need not be learned
+
+    @property
+    def learned_from(self) -> Subject | None:
+        """The fact that has to be learned for its cap; None where that is given, or one unit."""
+        return self.subject if self.given is None else None
 
 
 @dataclass
@@ -380,11 +427,14 @@ def count_vector(
     """Return a vector of counts; where rows in a group are bounded by hand, its cap is read off the groups."""
     if role == "units" and not wanted.grouping.keys:
         return WantedVector(role, Vector("units"), None, names)
-    subject = count_subject(wanted.grouping, role, measured)
-    if role != "units" and wanted.grouping.declaration.rows_per_unit is not None:
+    subject, given = count_subject(wanted.grouping, role, measured), rows_given(wanted.grouping)
+    if role != "units" and given is None and wanted.grouping.declaration.rows_per_unit is not None:
         subject = count_subject(wanted.grouping, "units")
     kind: Literal["rows", "units", "counted"] = role  # type: ignore[assignment]
-    return WantedVector(role, Vector(kind, at, shift=COUNT_SHIFT), subject, names)
+    if role == "units":
+        groups = _groups_given(wanted.grouping)
+        given = None if groups is None else GivenCap(1, groups, wanted.grouping.declaration.most_rows_per_unit)
+    return WantedVector(role, Vector(kind, at, shift=COUNT_SHIFT), subject, names, given=given)
 
 
 def _add_column(wanted: Wanted, column: ValueColumn, outputs: list[Output], grid: Grid) -> None:
@@ -410,10 +460,17 @@ def _add_column(wanted: Wanted, column: ValueColumn, outputs: list[Output], grid
             of_mean=of_mean,
             safe=grid.largest,
             one_sign=grid.one_sign,
+            given=sums_given(wanted.grouping, grid, column),
         ),
         beside=denominator,
     )
     wanted.outputs |= {output.name: planned(output, at, place) for output in outputs}
+
+
+def sums_given(grouping: Grouping, grid: Grid, column: ValueColumn) -> GivenCap | None:
+    """Return the cap of sums that is given by hand; None where a bound or the range is missing."""
+    given = rows_given(grouping)
+    return None if given is None or column.between is None else replace(given, each=grid.largest)
 
 
 def _add_counts(wanted: Wanted, query: Query, rows_names: tuple[str, ...]) -> None:
