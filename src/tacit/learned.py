@@ -53,7 +53,9 @@ from tacit.tables import Declaration
 
 Planned = TypeVar("Planned")
 
-FORMAT = 1
+# How a fact is written: since 2, profiles have two bins an octave, and which groups there are is a fact.
+FORMAT = 2
+EARLIER = " (by an earlier version; learned again when needed)"
 # A share of epsilon, or whether a question may learn at all, and from what.
 Learn = Number | str | bool | None
 WORDS = ("reuse", "fresh")
@@ -149,7 +151,7 @@ def _numbers_of(plan: Plan, noisy: NoisyTable) -> list[Sequence[int]]:
 def fact_from(text: str, receipt: Receipt) -> Fact:
     """Return the fact that `fact_text` wrote, with where and when it was paid for."""
     record: dict[str, Any] = json.loads(text)
-    if record.get("format") != FORMAT:
+    if record.get("format") not in range(1, FORMAT + 1):
         raise LedgerError("this fact was stored by a newer version of tacit\nhint: update tacit to read it")
     return Fact(
         key=record["key"],
@@ -231,10 +233,14 @@ def cost_of_wanted(wanted: Sequence[WantedFact]) -> Fraction:
 
 
 def is_too_dear(missing: Sequence[WantedFact], facts: Facts, learned: Sequence[Fact], spend: Spend) -> bool:
-    """Return whether another round that finds groups would leave too little of a call's epsilon for its answer."""
+    """Return whether another round that finds groups would leave too little of a call's epsilon for its answer.
+
+    Or whether all rounds of the call together would cost more delta than the call has for keys.
+    """
     cost = sum((fact.epsilon for fact in learned), cost_of_wanted(missing))
+    delta = sum((fact.delta for fact in learned), sum((each.cost[1] for each in missing), Fraction(0)))
     another = any(fact.finds_groups for fact in facts.values()) and all(each.plan.threshold for each in missing)
-    return another and cost > LEARNED_MOST * spend.epsilon
+    return another and (cost > LEARNED_MOST * spend.epsilon or delta > spend.delta_keys)
 
 
 def events_of(wanted: Sequence[WantedFact]) -> tuple[Event, ...]:
@@ -444,8 +450,9 @@ class KnownFacts(Sequence[KnownFact]):
 def _known(stored: StoredFact) -> KnownFact:
     receipt = stored.stored.receipt
     fact = fact_from(stored.stored.answer, receipt)
-    source = json.loads(stored.stored.answer).get("source")
-    return KnownFact(stored.words, fact.epsilon, receipt.time, stored.version, receipt.number, fact, source)
+    record = json.loads(stored.stored.answer)
+    words, source = stored.words + (EARLIER if record["format"] < FORMAT else ""), record.get("source")
+    return KnownFact(words, fact.epsilon, receipt.time, stored.version, receipt.number, fact, source)
 
 
 def costs_of_learning(learned: Sequence[Fact], foreseen: Sequence[WantedFact], spend: Spend) -> list[Fraction]:

@@ -146,6 +146,32 @@ def test_if_no_group_is_large_enough_the_refusal_says_what_looking_has_cost():
         table.group_by("g").count().answer(epsilon=1)
 
 
+@pytest.mark.parametrize("epsilon", [1, Fraction(12, 5), 3])
+@pytest.mark.parametrize("budget", [3, 30])
+def test_a_question_that_finds_no_group_in_any_round_spends_no_more_delta_than_it_has_for_groups(epsilon, budget):
+    """At these epsilons a third round would have clearly less noise. Of no rows no group is found, by no luck."""
+    declared = {"unit": "id", "ledger": tacit.TRYOUT, "name": "t", "budget": tacit.epsilon(budget, delta=1e-6)}
+    table = tacit.table(people({}), **declared)
+    question = table.group_by("g").count()
+    with pytest.raises(QueryRefused, match="no group by 'g' has about"):
+        question.answer(epsilon=epsilon)
+    spent = table.session.ledger.spent(table.session.registered)
+    _, _, spend = asked_of(question, epsilon)
+    assert 0 < spent.delta <= spend.delta_keys
+    assert spent.epsilon < epsilon
+
+
+def test_a_round_beyond_a_calls_delta_is_not_run():
+    query, declaration, spend = asked_of(opened().group_by("g").count(), epsilon=1)
+    search = KeySearch(grouping_of(query, declaration, spend))
+    one = Fact(search.key(0), "", ((), (500 << UNIT_SHIFT,)), (scale_at(FIRST_SHARE),), FIRST_SHARE)
+    following = search.next_round({one.key: one}, [reading(10**6)], spend)
+    left = spend.delta_keys - following.plan.threshold.delta
+    for before, is_dear in ((left, False), (left + Fraction(1, 10**30), True)):
+        earlier = [Fact(search.key(0), "", (), (), Fraction(0), delta=before)]
+        assert is_too_dear([following], {one.key: one}, earlier, spend) == is_dear
+
+
 def asked_of(question, epsilon=1):
     spend = make_spend(epsilon, None, None, question.session.registered.budget)
     return question.query, question.session.declaration, spend
