@@ -1,4 +1,4 @@
-"""Facts that earlier versions of tacit stored: listed with words, never a reason to fail, and learned again when needed."""
+"""Facts that earlier versions of tacit stored: listed with words, never a reason to fail, learned again when needed."""
 
 import json
 from fractions import Fraction
