@@ -4,6 +4,7 @@ Each question ends in an answer or a refusal in words, spends no more than was a
 its noisy numbers do not say. No test here rests on luck: outcomes are compared under the same noisy numbers.
 """
 
+import random
 import re
 from dataclasses import replace
 from fractions import Fraction
@@ -16,6 +17,8 @@ import tacit
 from tacit.errors import BudgetExceeded, QueryRefused
 from tacit.ledger import open_ledger
 from tacit.plan import make_spend
+from tacit.plan.groups import UNIT_SHIFT
+from tacit.release import NoisyTable
 from tacit.session import Session
 from tacit_gauntlet.stage.facts import noise_faults, noisy_numbers_kept
 
@@ -136,6 +139,61 @@ def test_a_budget_that_has_room_for_one_question_is_not_exceeded_by_what_that_le
             spent = book.spent(table.session.registered)
             assert spent.epsilon <= 1
             assert spent.delta <= Fraction(1, 10**6)
+
+
+OUTPUTS = {
+    "n": tacit.count(),
+    "m": tacit.mean("x"),
+    "s": tacit.sum("x"),
+    "v": tacit.variance("x"),
+    "u": tacit.count_units(),
+}
+
+
+def released_as(draw):
+    """Return a release whose facts say what `draw` makes of them: nobody, giants, people everywhere, any groups."""
+    release = Session.release
+
+    def releasing(self, plan):
+        noisy = release(self, plan)
+        if plan.threshold is not None and not plan.outputs:
+            found = [f"g{n}" for n in range(draw.choice([0, 0, 1, 2, 5, 30]))]
+            votes = tuple(draw.choice([5, 100, 1000, 10**6]) << UNIT_SHIFT for _ in found)
+            return NoisyTable(tuple((group,) for group in found), ((votes,),))
+        if plan.profiles:
+            size = len(plan.public_keys)
+            bins = draw.choice([(0,) * size, (0,) * (size - 1) + (10**6,), (10**4,) * size, (0, 0, 40) * size])
+            return NoisyTable(noisy.keys, ((bins[:size],),) * len(plan.releases))
+        return noisy
+
+    return releasing
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_whatever_facts_say_no_question_spends_beyond_its_loss_or_ends_for_want_of_room_that_it_took(monkeypatch, seed):
+    draw = random.Random(seed)
+    monkeypatch.setattr(Session, "release", released_as(draw))
+    epsilon, asked = draw.choice(["0.3", "1", "2.4", "30"]), draw.sample(list(OUTPUTS), draw.randint(1, 3))
+    budget = draw.choice([BUDGETS["approximate"], tacit.epsilon(epsilon, delta=1e-6)])
+    with open_ledger(":memory:") as book:
+        rows = TABLES[draw.choice(["no rows", "30 people", "everyone in every group"])]
+        neighbours = draw.choice(["add-remove", "replace"])
+        table = tacit.table(rows, name="t", unit="id", budget=budget, ledger=book, version=1, neighbours=neighbours)
+        smallest, spend = draw.choice([None, 2, 20, 79]), make_spend(epsilon, None, None, budget)
+        before = book.spent(table.session.registered)
+        for rows_of in (table, table.where("x > 2")):
+            question = rows_of.group_by("g", smallest=smallest).agg(**{name: OUTPUTS[name] for name in asked})
+            refused = ""
+            try:
+                question.answer(epsilon=epsilon)
+            except (QueryRefused, BudgetExceeded) as refusal:
+                refused = type(refusal).__name__
+            after = book.spent(table.session.registered)
+            cost = (after.epsilon or 0) - (before.epsilon or 0)
+            assert cost <= Fraction(epsilon)
+            assert (after.delta or 0) - (before.delta or 0) <= spend.delta_keys
+            assert cost == 0 or refused != "BudgetExceeded"
+            before = after
 
 
 # ---- Facts that somebody planted.

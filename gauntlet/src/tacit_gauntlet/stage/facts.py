@@ -183,7 +183,7 @@ def facts_released_as(rounds: Sequence[Mapping[str, int]], people: int) -> Itera
 
     def releasing(session: Any, plan: Plan) -> Any:
         noisy = release_of(session, plan)
-        if plan.threshold is not None:
+        if plan.threshold is not None and not plan.outputs:
             found = votes.pop(0) if len(votes) > 1 else votes[0]
             counts = tuple(number << UNIT_SHIFT for number in found.values())
             return NoisyTable(tuple((group,) for group in found), ((counts,),))
