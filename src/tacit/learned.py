@@ -24,12 +24,12 @@ from tacit.plan import (
     Spend,
     WantedFact,
     ceiling_keys,
-    made_up_groups,
     make_plan,
     missing_facts,
     plan_of_other_noise,
     question_key,
     refuse_no_groups,
+    standing_in,
 )
 from tacit.privacy import Event, Number, decimal_meaning, from_text, show, to_text
 from tacit.query import (
@@ -53,19 +53,16 @@ from tacit.tables import Declaration
 
 Planned = TypeVar("Planned")
 
-FORMAT = 1
+# How a fact is written: since 2, profiles have two bins an octave, and which groups there are is a fact.
+FORMAT = 2
+EARLIER = " (by an earlier version; learned again when needed)"
 # A share of epsilon, or whether a question may learn at all, and from what.
 Learn = Number | str | bool | None
 WORDS = ("reuse", "fresh")
 # Below this epsilon a question with a WHERE takes the facts of the whole table, where they are known.
 OWN_FACTS_FROM = Fraction(1, 2)
-# The most of a call's epsilon that is spent on facts before another round that finds groups.
+# The most of a call's epsilon that is spent on facts, unless it says a share.
 LEARNED_MOST = Fraction(9, 10)
-# Planning stands in for facts that are not known yet: so many people, all in one bin.
-PEOPLE_STANDING_IN = 10**6
-BIN_STANDING_IN = 10
-LARGEST_STANDING_IN = 64 + 3
-GROUPS_STANDING_IN = 8
 
 
 @dataclass(frozen=True)
@@ -149,7 +146,7 @@ def _numbers_of(plan: Plan, noisy: NoisyTable) -> list[Sequence[int]]:
 def fact_from(text: str, receipt: Receipt) -> Fact:
     """Return the fact that `fact_text` wrote, with where and when it was paid for."""
     record: dict[str, Any] = json.loads(text)
-    if record.get("format") != FORMAT:
+    if record.get("format") not in range(1, FORMAT + 1):
         raise LedgerError("this fact was stored by a newer version of tacit\nhint: update tacit to read it")
     return Fact(
         key=record["key"],
@@ -189,24 +186,6 @@ def limits_rows_of(key: str, relation: Relation | None, table: str) -> bool:
     return key.startswith(AT_MOST_OF_TABLE) and relation is not None and no_more_rows_than(relation) == table
 
 
-def standing_in(wanted: WantedFact) -> Fact:
-    """Return a made-up fact in the place of one that is not known, to foresee what else will be learned and charged."""
-    plan = wanted.plan
-    if plan.threshold is not None:
-        return made_up_groups(wanted, groups=GROUPS_STANDING_IN, people=PEOPLE_STANDING_IN)
-    parts: list[tuple[int, ...]] = []
-    for place, _ in enumerate(plan.releases):
-        largest = bool(plan.profiles) and plan.profiles[place].norm == "largest"
-        full = LARGEST_STANDING_IN if largest else BIN_STANDING_IN
-        bins = range(len(plan.public_keys or ()))
-        parts.append(tuple(PEOPLE_STANDING_IN if each == full else 0 for each in bins))
-    for draw in plan.quantiles:
-        middle = plan.measured[draw.column].height // 2
-        parts += [(middle,)] * (3 * len(draw.targets))
-    scales = tuple(release.scale for release in plan.releases)
-    return Fact(wanted.key, wanted.words, tuple(parts), scales, plan.spend.epsilon)
-
-
 @dataclass(frozen=True)
 class Foreseen:
     """What answering would do: what it would learn first, at which cost, and the plan as far as it can be known.
@@ -230,10 +209,19 @@ def cost_of_wanted(wanted: Sequence[WantedFact]) -> Fraction:
 
 
 def is_too_dear(missing: Sequence[WantedFact], facts: Facts, learned: Sequence[Fact], spend: Spend) -> bool:
-    """Return whether another round that finds groups would leave too little of a call's epsilon for its answer."""
+    """Return whether another round that finds groups would leave the answer too little, or exceed a call's delta."""
     cost = sum((fact.epsilon for fact in learned), cost_of_wanted(missing))
+    delta = sum((fact.delta for fact in learned), sum((each.cost[1] for each in missing), Fraction(0)))
     another = any(fact.finds_groups for fact in facts.values()) and all(each.plan.threshold for each in missing)
-    return another and cost > LEARNED_MOST * spend.epsilon
+    return another and (cost > LEARNED_MOST * spend.epsilon or delta > spend.delta_keys)
+
+
+def spend_for(missing: Sequence[WantedFact], learned: Sequence[Fact], spend: Spend, choice: LearnChoice) -> Spend:
+    """Return by which spend to learn what is missing: the call's, or so much less that facts that follow have room."""
+    most = LEARNED_MOST if choice.share is None else (1 + choice.share) / 2
+    left = most * spend.epsilon - sum((fact.epsilon for fact in learned), Fraction(0))
+    cost = cost_of_wanted(missing)
+    return spend if cost <= left else replace(spend, epsilon=spend.epsilon * left / 2 / cost)
 
 
 def events_of(wanted: Sequence[WantedFact]) -> tuple[Event, ...]:
@@ -265,6 +253,23 @@ def missing_from(
         facts |= found
     _recall_ceilings(query, declaration, spend, facts, recall)
     return ()
+
+
+def next_facts(
+    query: Query,
+    declaration: Declaration,
+    spend: Spend,
+    choice: LearnChoice,
+    facts: dict[str, Fact],
+    learned: Sequence[Fact],
+    recall: Recall,
+) -> tuple[WantedFact, ...]:
+    """Return what a call learns next, for what it has left; nothing if all is known, or there is a plan without."""
+    missing = missing_from(query, declaration, spend, choice, facts, recall)
+    if not missing or not choice.allowed or is_too_dear(missing, facts, learned, spend):
+        return ()
+    less = spend_for(missing, learned, spend, choice)
+    return missing if less == spend else missing_from(query, declaration, less, choice, facts, recall)
 
 
 def _recall_ceilings(
@@ -443,8 +448,9 @@ class KnownFacts(Sequence[KnownFact]):
 def _known(stored: StoredFact) -> KnownFact:
     receipt = stored.stored.receipt
     fact = fact_from(stored.stored.answer, receipt)
-    source = json.loads(stored.stored.answer).get("source")
-    return KnownFact(stored.words, fact.epsilon, receipt.time, stored.version, receipt.number, fact, source)
+    record = json.loads(stored.stored.answer)
+    words, source = stored.words + (EARLIER if record["format"] < FORMAT else ""), record.get("source")
+    return KnownFact(words, fact.epsilon, receipt.time, stored.version, receipt.number, fact, source)
 
 
 def costs_of_learning(learned: Sequence[Fact], foreseen: Sequence[WantedFact], spend: Spend) -> list[Fraction]:

@@ -30,9 +30,9 @@ from tacit.learned import (
     fact_text,
     facts_at,
     first_with_room,
-    is_too_dear,
     limits_rows_of,
     missing_from,
+    next_facts,
     plan_on,
     refuse_where_unknown,
     rows_in_words,
@@ -344,9 +344,7 @@ class Session:
         def recall(key: str) -> Fact | None:
             return self.recall_fact(key, analyst)
 
-        while missing := missing_from(query, self.declaration, spend, learn, facts, recall):
-            if not learn.allowed or is_too_dear(missing, facts, learned, spend):  # there is a plan without
-                break
+        while missing := next_facts(query, self.declaration, spend, learn, facts, learned, recall):
             for each in missing:
                 facts[each.key], is_new = self._learn(each, request_id, analyst)
                 learned += [facts[each.key]] if is_new else []

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.errors import QueryRefused
-from tacit.learned import is_too_dear
+from tacit.learned import LEARNED_MOST, USUAL, cost_of_wanted, is_too_dear, spend_for
 from tacit.plan import Fact, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.found_keys import (
     FIRST_SHARE,
@@ -146,6 +146,53 @@ def test_if_no_group_is_large_enough_the_refusal_says_what_looking_has_cost():
         table.group_by("g").count().answer(epsilon=1)
 
 
+@pytest.mark.parametrize("epsilon", [1, Fraction(12, 5), 3])
+@pytest.mark.parametrize("budget", [3, 30])
+def test_a_question_that_finds_no_group_in_any_round_spends_no_more_delta_than_it_has_for_groups(epsilon, budget):
+    """At these epsilons a third round would have clearly less noise. Of no rows no group is found, by no luck."""
+    declared = {"unit": "id", "ledger": tacit.TRYOUT, "name": "t", "budget": tacit.epsilon(budget, delta=1e-6)}
+    table = tacit.table(people({}), **declared)
+    question = table.group_by("g").count()
+    with pytest.raises(QueryRefused, match="no group by 'g' has about"):
+        question.answer(epsilon=epsilon)
+    spent = table.session.ledger.spent(table.session.registered)
+    _, _, spend = asked_of(question, epsilon)
+    assert 0 < spent.delta <= spend.delta_keys
+    assert spent.epsilon < epsilon
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace"])
+def test_facts_that_are_wanted_once_groups_are_known_leave_a_part_of_epsilon_for_the_answer(neighbours):
+    """The last round found few groups, of which profiles are learned by another norm: that had gone beyond epsilon."""
+    rows = people({f"{n}": 10 for n in range(3)}, rows=3)
+    table = tacit.table(
+        rows, name="t", unit="id", budget=tacit.epsilon(100, delta=1e-6), ledger=tacit.TRYOUT, neighbours=neighbours
+    )
+    table.group_by("g", smallest=20).agg(n=tacit.count(), m=tacit.mean("x")).answer(epsilon=30)
+    assert table.session.ledger.spent(table.session.registered).epsilon == 30
+
+
+def test_a_fact_that_would_leave_too_little_of_epsilon_is_learned_with_less():
+    asked = asked_of(opened().group_by("g", keys=["large"]).count(), epsilon=1)
+    spend, wanted = asked[2], missing_facts(*asked, {})
+    cost = cost_of_wanted(wanted)
+    for before, share in ((LEARNED_MOST - cost, 1), (LEARNED_MOST - cost / 2, Fraction(1, 4))):
+        less = spend_for(wanted, [Fact("other", "", (), (), before)], spend, USUAL)
+        assert less.epsilon == share
+        assert cost_of_wanted(missing_facts(*asked[:2], less, {})) == cost * share
+
+
+def test_a_round_beyond_a_calls_delta_is_not_run():
+    query, declaration, spend = asked_of(opened().group_by("g").count(), epsilon=1)
+    search = KeySearch(grouping_of(query, declaration, spend))
+    one = Fact(search.key(0), "", ((), (500 << UNIT_SHIFT,)), (scale_at(FIRST_SHARE),), FIRST_SHARE)
+    following = search.next_round({one.key: one}, [reading(10**6)], spend)
+    left = spend.delta_keys - following.plan.threshold.delta
+    for before, is_dear in ((left, False), (left + Fraction(1, 10**30), True)):
+        earlier = [Fact(search.key(0), "", (), (), Fraction(0), delta=before)]
+        assert is_too_dear([following], {one.key: one}, earlier, spend) == is_dear
+
+
 def asked_of(question, epsilon=1):
     spend = make_spend(epsilon, None, None, question.session.registered.budget)
     return question.query, question.session.declaration, spend
@@ -160,6 +207,17 @@ def test_a_fact_whose_groups_are_not_of_the_columns_type_is_refused_before_anyth
         }
         with pytest.raises(QueryRefused, match="is not what such a fact has"):
             make_plan(*asked, forged)
+
+
+def test_a_fact_some_of_whose_groups_are_not_of_the_columns_type_is_refused_however_many_votes_it_has():
+    asked = asked_of(opened().group_by("g").count())
+    facts = learned(*asked, rows({1: 5000}))
+    (key,) = (key for key, fact in facts.items() if fact.finds_groups)
+    mixed = (*((f"{n}",) for n in range(7)), (1,))
+    for votes in (7, 8):
+        parts = ((10**6 << UNIT_SHIFT,) * votes, facts[key].parts[1])
+        with pytest.raises(QueryRefused, match="is not what such a fact has"):
+            make_plan(*asked, facts | {key: Fact(**{**vars(facts[key]), "keys": mixed, "parts": parts})})
 
 
 def reading(count):

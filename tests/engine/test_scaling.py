@@ -99,9 +99,13 @@ LENGTHS = sorted(
 @pytest.mark.parametrize("path", [*PATHS, "kernel"])
 @pytest.mark.parametrize("norm", [1, 2])
 def test_every_length_is_in_its_own_bin_and_the_ends_are_in_the_lower_one(path, norm):
+    assert_in_own_bins(path, norm, LENGTHS)
+
+
+def assert_in_own_bins(path, norm, lengths):
     """Each length is that of one unit in one group; 2^k and 3·2^k, and the whole numbers next to them, among them."""
     rows = []
-    for length in LENGTHS:
+    for length in lengths:
         many, rest = divmod(length, 1 << 30)  # the largest value that the column's range has
         rows += [(length, "a", value, None) for value in [1 << 30] * many + [rest] * (rest > 0)]
     profile = Profile(norm, Vector("centred", column=0, centre=MIDDLE))
@@ -109,13 +113,44 @@ def test_every_length_is_in_its_own_bin_and_the_ends_are_in_the_lower_one(path, 
     plan = profile_plan(start_plan("none"), [profile])
     ends = sorted([2**power for power in range(40)] + [3 * 2**power for power in range(40)])
     bins = {}
-    for length in LENGTHS:
+    for length in lengths:
         if norm == 2 and length >= 1 << 20:  # of a long vector the squares are of its 20 first digits, rounded up
             coarse = length.bit_length() - 20
             length = -(-length >> coarse) << coarse
         at = bisect_left(ends, length)
         bins[at] = bins.get(at, 0) + 1
     assert found_people(engine, plan) == [bins]
+
+
+def bin_of_the_length_itself(patched):
+    right, joined = arithmetic.length_bin, patient_scaling.joined_limbs
+    patched.setattr(arithmetic, "length_bin", lambda length: right(length + 1))
+    patched.setattr(patient_scaling, "joined_limbs", lambda sums: (joined(sums)[0], joined(sums)[1] + 1))
+
+
+def bins_in_upper_halves_of_octaves(patched):
+    """2b + 1 for every length, b being the octave."""
+
+    def upper(length):
+        below = arithmetic.bit_length(length - 1)
+        return ibis.cases((length > 0, below + ibis.greatest(below - 1, 0)))
+
+    def upper_of_words(numbers):  # of a third there are one or two binary digits less
+        return right(numbers) + (numbers > 0)
+
+    right = patient_scaling.bit_length
+    patched.setattr(arithmetic, "length_bin", upper)
+    patched.setattr(patient_scaling, "bit_length", upper_of_words)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("mutant", [bin_of_the_length_itself, bins_in_upper_halves_of_octaves])
+def test_a_mutant_of_bins_puts_a_length_elsewhere(monkeypatch, mutant, path):
+    few = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert_in_own_bins(path, 1, few)
+    mutant(monkeypatch)
+    with pytest.raises(AssertionError):
+        assert_in_own_bins(path, 1, few)
 
 
 LARGEST = [*[math.ldexp(1.0, at) for at in (-1074, -70, -65, -64, -63, -1, 0, 1, 10, 61, 62, 63, 64, 1000)], 1e308]

@@ -13,8 +13,9 @@ from tacit.answer.columns import noisy_columns
 from tacit.answer.disclosure import bounds_record
 from tacit.answer.words.bounds_words import bounds_lines
 from tacit.errors import QueryRefused
-from tacit.plan import Fact, made_up_groups, make_plan, make_spend, missing_facts
+from tacit.plan import Fact, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.facts import PEOPLE_MOST, sound
+from tacit.plan.bounds.made_up import made_up_groups
 from tacit.release import joined, release
 from tacit_gauntlet.stage.table import protected
 

@@ -11,6 +11,8 @@ MODULES = (
     "tacit_gauntlet.accounting.cases",
     "tacit_gauntlet.accounting.mutants",
     "tacit_gauntlet.learned.fact_mutants",
+    "tacit_gauntlet.learned.found_key_mutants",
+    "tacit_gauntlet.learned.found_keys",
     "tacit_gauntlet.learned.keys",
     "tacit_gauntlet.learned.notes",
     "tacit_gauntlet.learned.profiles",

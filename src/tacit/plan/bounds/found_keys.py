@@ -16,7 +16,7 @@ from tacit.plan.bounds.facts import OF_GROUPS, Fact, Facts, WantedFact, sound
 from tacit.plan.bounds.known import FEW_CELLS, Grouping, grouping_of
 from tacit.plan.bounds.profiles import Reading
 from tacit.plan.bounds.scaling import UNBOUNDED, Scaling, Vector
-from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, threshold_for_weights
+from tacit.plan.groups import KEYS_MOST, UNIT_SHIFT, of_last_few, threshold_for_weights
 from tacit.plan.plan import Part, Plan, Spend
 from tacit.plan.sensitivity import sensitivity_of_vector
 from tacit.plan.split import with_noise
@@ -72,8 +72,9 @@ class KeySearch:
     def _sound(self, fact: Fact) -> Fact:
         """Return a fact of this with groups that could have been found; refuse one that has other parts."""
         types = [key.type for key in self.grouping.keys]
-        could = tuple(key for key in dict.fromkeys(fact.keys) if _is_of(key, types))[:PUBLIC_KEYS_MAX]
-        return sound(fact, [len(could), 1], scales=1)
+        different, kinds = _kinds_of(fact.keys)
+        could = different == len(fact.keys) <= PUBLIC_KEYS_MAX and all(_is_of(kind, types) for kind in kinds)
+        return sound(fact, [different if could else -1, 1], scales=1)  # nothing has -1 numbers
 
     def of_all_rows(self) -> "KeySearch":
         """Return the search over all rows of the table."""
@@ -126,35 +127,26 @@ def grouping_in(query: Query, declaration: Declaration, spend: Spend, facts: Fac
 
 def known_keys(rounds: Sequence[Fact]) -> Keys:
     """Return the keys that any round showed, in their order: NULL first."""
+    return _in_order(*rounds)
+
+
+@of_last_few
+def _in_order(*rounds: Fact) -> Keys:
     found = {key for fact in rounds for key in fact.keys}
     return tuple(sorted(found, key=lambda key: [(part is not None, 0 if part is None else part) for part in key]))
 
 
-def _is_of(key: tuple[Scalar, ...], types: Sequence[Type]) -> bool:
-    """Whether a key has a value of its type, or NULL, for each key column."""
-    return len(key) == len(types) and all(
-        part is None or type(part) is MADE_OF.get(kind) for part, kind in zip(key, types, strict=True)
+@of_last_few
+def _kinds_of(keys: Keys) -> tuple[int, frozenset[tuple[type, ...]]]:
+    """Return how many different keys there are, and the types that their values have together."""
+    return len(set(keys)), frozenset(tuple(map(type, key)) for key in keys)
+
+
+def _is_of(kinds: tuple[type, ...], types: Sequence[Type]) -> bool:
+    """Whether a key with values of these kinds has one of its type, or NULL, for each key column."""
+    return len(kinds) == len(types) and all(
+        kind is type(None) or kind is MADE_OF.get(name) for kind, name in zip(kinds, types, strict=True)
     )
-
-
-def made_up_groups(wanted: WantedFact, *, groups: int, people: int) -> Fact:
-    """Return a made-up fact in the place of a round that was not run: so many groups, with so many people each."""
-    plan = wanted.plan
-    if plan.threshold is None:
-        raise ValueError("this fact is not about which groups there are")
-    some = {kind: [_made_up(kind, place) for place in range(groups)] for kind in MADE_OF}
-    keys = tuple(dict.fromkeys(zip(*(some[key.type] for key in plan.keys), strict=True)))
-    parts = ((people << UNIT_SHIFT,) * len(keys), (plan.threshold.least,))
-    scales = (plan.releases[0].scale,)
-    return Fact(wanted.key, wanted.words, parts, scales, *wanted.cost[:1], keys=keys, delta=wanted.cost[1])
-
-
-def _made_up(kind: Type, place: int) -> Scalar:
-    if kind in ("date", "timestamp"):
-        day = datetime(2000, 1, 1 + place % 28)  # noqa: DTZ001 - a key has no time zone
-        return day if kind == "timestamp" else day.date()
-    made: Scalar = MADE_OF[kind](place)
-    return made
 
 
 def refuse_no_groups(plan: Plan) -> None:
