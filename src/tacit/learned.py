@@ -24,6 +24,7 @@ from tacit.plan import (
     Spend,
     WantedFact,
     ceiling_keys,
+    made_up_bin,
     made_up_groups,
     make_plan,
     missing_facts,
@@ -66,6 +67,7 @@ PEOPLE_STANDING_IN = 10**6
 BIN_STANDING_IN = 10
 LARGEST_STANDING_IN = 64 + 3
 GROUPS_STANDING_IN = 8
+DISTANCE_STANDING_IN = Fraction(4)  # a quarter of the largest values that stand in
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,8 @@ def limits_rows_of(key: str, relation: Relation | None, table: str) -> bool:
     return key.startswith(AT_MOST_OF_TABLE) and relation is not None and no_more_rows_than(relation) == table
 
 
-def standing_in(wanted: WantedFact) -> Fact:
-    """Return a made-up fact in the place of one that is not known, to foresee what else will be learned and charged."""
+def standing_in(wanted: WantedFact, rows: int | None = None) -> Fact:
+    """Return a made-up fact, to foresee what is learned and charged, and an error if each person has so many rows."""
     plan = wanted.plan
     if plan.threshold is not None:
         return made_up_groups(wanted, groups=GROUPS_STANDING_IN, people=PEOPLE_STANDING_IN)
@@ -198,6 +200,8 @@ def standing_in(wanted: WantedFact) -> Fact:
     for place, _ in enumerate(plan.releases):
         largest = bool(plan.profiles) and plan.profiles[place].norm == "largest"
         full = LARGEST_STANDING_IN if largest else BIN_STANDING_IN
+        if rows is not None and plan.profiles and not largest:
+            full = made_up_bin(plan, place, rows=rows, distance=DISTANCE_STANDING_IN)
         bins = range(len(plan.public_keys or ()))
         parts.append(tuple(PEOPLE_STANDING_IN if each == full else 0 for each in bins))
     for draw in plan.quantiles:
@@ -299,14 +303,14 @@ def _of_whole_table(
 
 
 def all_missing(
-    query: Query, declaration: Declaration, spend: Spend, choice: LearnChoice, recall: Recall
+    query: Query, declaration: Declaration, spend: Spend, choice: LearnChoice, recall: Recall, rows: int | None = None
 ) -> tuple[dict[str, Fact], tuple[WantedFact, ...]]:
     """Return what a question would learn if it were asked now, and its facts, made-up ones in the place of those."""
     facts: dict[str, Fact] = {}
     wanted: list[WantedFact] = []
     while missing := missing_from(query, declaration, spend, choice, facts, recall):
         wanted += missing
-        facts |= {each.key: standing_in(each) for each in missing}
+        facts |= {each.key: standing_in(each, rows) for each in missing}
     return facts, tuple(wanted)
 
 

@@ -25,6 +25,8 @@ class PlanReport:
     wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
     by_hand: bool = False  # but nearly: its bounds are given, and only what they cut is to be learned
     joins: tuple[str, ...] = ()  # what each join does to one unit's rows, a line each
+    ends: tuple[tuple[int, Plan], ...] = ()  # plans from made-up facts, by the rows that each person has in them
+    advice: tuple[str, ...] = ()  # that it will be refused, and what would be closer
 
     @property
     def only_plan(self) -> Plan:
@@ -38,7 +40,7 @@ class PlanReport:
 
     def __str__(self) -> str:
         if self.wanted and not self.by_hand:
-            text = learning_in_words(self.plan, self.wanted, self.loss)
+            text = learning_in_words(self.plan, self.wanted, self.loss, {"": self.ends}, self.confidence)
         else:
             learned = [each.plan.spend.epsilon for each in self.wanted]
             text = plan_in_words(_spending_also(self.plan, learned), self.confidence, path=self.path)
@@ -50,6 +52,7 @@ class PlanReport:
         if self.joins:
             first, _, rest = text.partition("\n")
             text = "\n".join([first, *self.joins, rest])
+        text = "\n".join([text, *self.advice])
         if self.fit is not None:
             text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."

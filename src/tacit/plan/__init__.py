@@ -4,7 +4,7 @@ from tacit.plan.bounds.ceilings import AT_MOST, AT_MOST_OF_TABLE
 from tacit.plan.bounds.facts import NO_FACTS, Fact, Facts, WantedFact
 from tacit.plan.bounds.filled import unseen_columns
 from tacit.plan.bounds.found_keys import made_up_groups, refuse_no_groups, smallest_shown
-from tacit.plan.bounds.known import people_beyond_ranges
+from tacit.plan.bounds.known import made_up_bin, people_beyond_ranges
 from tacit.plan.bounds.learning import ceiling_keys, missing_facts, needed_facts
 from tacit.plan.bounds.scaling import (
     BINS,
@@ -156,6 +156,7 @@ __all__ = [
     "each_plan_once",
     "indices",
     "link_table",
+    "made_up_bin",
     "made_up_groups",
     "make_plan",
     "make_spend",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tacit.plan.bounds.facts import Fact, Facts, sound
-from tacit.plan.bounds.profiles import Reading, Span, people_beyond, read_profile, span_of
+from tacit.plan.bounds.profiles import Reading, Span, bin_of, people_beyond, read_profile, span_of
 from tacit.plan.bounds.scaling import BINS, LARGEST_BINS, UNBOUNDED, Profile, Vector
 from tacit.plan.groups import of_last_few, public_keys
 from tacit.plan.plan import Cells, KeyColumn, Measured, NoisyRelease, Part, Plan, Sensitivity, Spend
@@ -182,6 +182,20 @@ def people_beyond_ranges(facts: Sequence[Fact]) -> dict[str, float]:
             found.setdefault(fact.words, []).append((fact.parts[0], float(fact.scales[0])))
     beyond = {words: people_beyond(rounds) for words, rounds in found.items()}
     return {words: people for words, people in beyond.items() if people is not None}
+
+
+def made_up_bin(plan: Plan, place: int, *, rows: int, distance: Fraction) -> int:
+    """Return the bin of one unit in a plan's profile, if it has so many rows, or is in so many groups.
+
+    `distance` is how far each value is from the centre, for columns without a range; others are a quarter of it away.
+    """
+    vector = plan.profiles[place].vector
+    if vector.kind != "centred" or vector.column is None:
+        groups = len(plan.cells.public_keys or ()) if plan.cells is not None else 0
+        return bin_of((min(rows, groups or rows) if vector.kind == "units" else rows) * 2.0**vector.shift)
+    column = plan.measured[vector.column]
+    steps = Fraction(column.height, 4) if column.between is not None else distance / column.step
+    return bin_of(float(rows * steps) * 2.0**vector.shift)
 
 
 # ---- The plans that learn profiles: their groups are bins, and a unit's cells are those of the question they are for.
