@@ -56,7 +56,9 @@ def _expected_range(ends: Ends, confidence: Fraction) -> list[str]:
     return [
         f"Expected error ({percent} of answers are within), for a group of {PEOPLE:,} {who}{each}:",
         *(f"  {output.name}: {_range(output, ends, confidence)}" for output in first.outputs),
-        "  More if a few people have far more rows or larger values. Plan again once the bounds are learned.",
+        "  Plan again once the bounds are learned."
+        if first.unit is None
+        else "  In proportion more if people have more rows than that. Plan again once the bounds are learned.",
     ]
 
 
