@@ -168,6 +168,7 @@ WORDS = {
     "learn": "which share of ε learns the bounds that nobody gave; the usual one where left out. With a filter, "
     "'reuse' takes those of the whole table and 'fresh' learns its own. False refuses instead of learning",
     "consistent": "post-processing: counts at or above 0, values within their range",
+    "accept_noise": "answer also what is foreseen to be mostly noise; it is refused before its charge otherwise",
     "analyst": "who asks: budgets can be granted for each analyst",
     "request_id": "an id of your own, so that a retry is not a second charge",
     "sensitivity": "how far one unit can move what is released: L1 for Laplace, L2 for Gaussian",

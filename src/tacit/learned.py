@@ -303,14 +303,14 @@ def _of_whole_table(
 
 
 def all_missing(
-    query: Query, declaration: Declaration, spend: Spend, choice: LearnChoice, recall: Recall
+    query: Query, declaration: Declaration, spend: Spend, choice: LearnChoice, recall: Recall, rows: int | None = None
 ) -> tuple[dict[str, Fact], tuple[WantedFact, ...]]:
     """Return what a question would learn if it were asked now, and its facts, made-up ones in the place of those."""
     facts: dict[str, Fact] = {}
     wanted: list[WantedFact] = []
     while missing := missing_from(query, declaration, spend, choice, facts, recall):
         wanted += missing
-        facts |= {each.key: standing_in(each) for each in missing}
+        facts |= {each.key: standing_in(each, rows) for each in missing}
     return facts, tuple(wanted)
 
 

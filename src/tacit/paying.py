@@ -20,8 +20,11 @@ from tacit.errors import NO_RANDOMNESS, DeadRequest, EngineError, NoRandomness, 
 from tacit.hold import past_the_charge, wait_to_write
 from tacit.ledger import Learning, Ledger, Receipt, RegisteredTable, Reservation, StoredAnswer
 from tacit.local import Collector, estimate_key, guarantee_of
+from tacit.plan import Fact, Plan
 from tacit.privacy import ApproximateLoss, Event, Loss, Number
+from tacit.release import NoisyTable
 
+Judge = Callable[[Sequence[Plan]], None]  # refuses plans before they are charged
 log = logging.getLogger("tacit.curator")  # engine/engine.py says who hears it
 
 Value = TypeVar("Value")
@@ -43,6 +46,18 @@ class Paid(Generic[Value]):
     value: Value
     receipt: Receipt
     free: bool
+
+
+@dataclass(frozen=True)
+class Answered:
+    """What a session hands back: the plan, the noisy integers, and the ledger's receipt."""
+
+    plan: Plan
+    noisy: NoisyTable
+    receipt: Receipt
+    free: bool
+    has_changed: bool | None = None  # of a free one: whether the source's files were written since; None: not known
+    learned: tuple[Fact, ...] = ()  # what was paid for in the same call; `plan.learned` has all that it rests on
 
 
 @dataclass(frozen=True)

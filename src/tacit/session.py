@@ -39,9 +39,9 @@ from tacit.learned import (
     source_of,
     without_limit,
 )
-from tacit.ledger import Fit, Learning, Ledger, Receipt, RegisteredTable
+from tacit.ledger import Fit, Learning, Ledger, RegisteredTable
 from tacit.noise import fresh_bytes
-from tacit.paying import Paid, Said, spend
+from tacit.paying import Answered, Judge, Paid, Said, spend
 from tacit.plan import (
     NO_FACTS,
     Fact,
@@ -64,18 +64,6 @@ from tacit.tables import Declaration, PublicTable
 SALT_BYTES = 16
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True)
-class Answered:
-    """What a session hands back: the plan, the noisy integers, and the ledger's receipt."""
-
-    plan: Plan
-    noisy: NoisyTable
-    receipt: Receipt
-    free: bool
-    has_changed: bool | None = None  # of a free one: whether the source's files were written since; None: not known
-    learned: tuple[Fact, ...] = ()  # what was paid for in the same call; `plan.learned` has all that it rests on
 
 
 @dataclass(frozen=True)
@@ -174,11 +162,13 @@ class Session:
         analyst: str | None,
         learn: LearnChoice = USUAL,
         show: Callable[[Plan, NoisyTable, Sequence[Fact]], str] | None = None,
+        judge: Judge | None = None,
     ) -> Answered:
         """Return a private answer; nothing is read before the charge is durable, and no charge is ever given back.
 
         Facts that the question lacks are learned first, for a part of its epsilon; the rest is set aside meanwhile. Of
-        two who ask the same at once, the second waits for the first. The record keeps what `show` makes.
+        two who ask the same at once, the second waits for the first. The record keeps what `show` makes. `judge` may
+        refuse a plan before its charge, by nothing but the plan.
         """
         self.ledger.require_may_ask(self.registered, analyst)
         said = self.words(query), show
@@ -186,6 +176,8 @@ class Session:
         with self.ledger.alone(self.registered, question_key=asked, analyst=analyst), each_plan_once():
             plan, key = self._identity(query, spend, request_id, analyst)
             if plan is not None and not needed_facts(query, self.declaration, spend, NO_FACTS):
+                if judge is not None and not self._is_answered(plan, None, analyst):
+                    judge([plan])
                 return self._pay(plan, key, request_id, analyst, said=said)
             before, is_taken = self._answered_before(query, spend, plan, key, request_id, analyst)
             if before is not None:
@@ -208,6 +200,8 @@ class Session:
                 lefts = [replace(spend, epsilon=spend.epsilon - cost) for cost in costs]
                 plans = (plan_with_room(query, self.declaration, left, has_room, facts) for left in lefts)
                 refuse_no_groups(plan := first_with_room(plans, has_room))
+                if judge is not None:
+                    judge([plan])
                 own = f"{key} {question_key(plan)}" if is_taken else key
                 answered = self._pay(plan, own, request_id, analyst, facts, tuple(learned), said)
             if answered.free and not is_taken:  # its plan is that of whoever asked the same in other words
@@ -422,12 +416,16 @@ class Session:
             said=said,
         )
 
-    def plan(self, query: Query, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL) -> Foreseen:
+    def plan(
+        self, query: Query, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL, rows: int | None = None
+    ) -> Foreseen:
         """Return the plan of a question: where the noise is left open, that which the budgets have room for.
 
-        It does not tell whether the question was asked before, which may be somebody else's to know.
+        It does not tell whether the question was asked before, which may be another's to know. In made-up facts each
+        person has so many `rows`.
         """
-        facts, wanted = all_missing(query, self.declaration, spend, learn, lambda key: self.recall_fact(key, analyst))
+        recall = partial(self.recall_fact, analyst=analyst)
+        facts, wanted = all_missing(query, self.declaration, spend, learn, recall, rows)
         known = {key: fact for key, fact in facts.items() if fact.entry}
         if wanted and not learn.allowed:
             refuse_where_unknown(query, self.declaration, spend, known)

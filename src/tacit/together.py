@@ -26,7 +26,7 @@ from tacit.learned import (
     refuse_where_unknown,
 )
 from tacit.ledger import Fit, Receipt, StoredAnswer
-from tacit.paying import Said
+from tacit.paying import Judge, Said
 from tacit.plan import Fact, Facts, Plan, PlannedTogether, Spend, WantedFact, plans_of_noise, plans_together, spends_of
 from tacit.privacy import Event, Loss, from_text, to_text
 from tacit.query import PostProcessing, Query
@@ -107,14 +107,16 @@ class Together:
         """The different questions."""
         return [query for _, query in self.parts]
 
-    def plan(self, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL) -> ForeseenTogether:
+    def plan(
+        self, *, spend: Spend, analyst: str | None, learn: LearnChoice = USUAL, rows: int | None = None
+    ) -> ForeseenTogether:
         """Return what answering would do, cost and learn: free, and no row is read."""
         used: list[Facts] = []
         entries: set[int] = set()
         wanted: dict[str, WantedFact] = {}
         for (session, query), share in zip(self.parts, spends_of(spend, self.queries), strict=True):
             recall = partial(session.recall_fact, analyst=analyst)
-            facts, lacks = all_missing(query, session.declaration, share, learn, recall)
+            facts, lacks = all_missing(query, session.declaration, share, learn, recall, rows)
             known = {key: fact for key, fact in facts.items() if fact.entry}
             if lacks and not learn.allowed:
                 refuse_where_unknown(query, session.declaration, share, known)
@@ -147,6 +149,7 @@ class Together:
         analyst: str | None,
         learn: LearnChoice = USUAL,
         show: Callable[[Sequence[Plan], Sequence[NoisyTable], Loss], str] | None = None,
+        judge: Judge | None = None,
     ) -> AnsweredTogether:
         """Return all answers; nothing is read before the one charge is durable, and all of it is stored or nothing."""
         self.session.ledger.require_may_ask(self.session.registered, analyst)
@@ -172,6 +175,8 @@ class Together:
                 lefts = [replace(spend, epsilon=spend.epsilon - cost) for cost in costs]
                 plans = (self._planned(facts, left, analyst) for left in lefts)
                 planned = first_with_room(plans, lambda one: self._admits(one, analyst))
+                if judge is not None:
+                    judge(planned.plans)
                 if is_taken:
                     key = f"{key} {hashlib.sha256(' '.join(planned.keys).encode()).hexdigest()}"
                 return self._pay(planned, key, request_id, analyst, facts, learned, show)

@@ -60,8 +60,8 @@ def test_the_details_say_what_was_removed_what_is_left_out_and_what_was_learned(
 def test_below_an_answer_are_three_lines():
     reading, spent = closing_lines(answered((720_000, 280_000)))
     assert reading == (
-        "Each interval by itself holds the table's number with 95 % probability. Not counted, but allowed for: rows "
-        "beyond 2,048 of one id (at most about 50 people). Not included: sampling error."
+        "Each interval holds the table's number with 95 % probability (no sampling error included). "
+        "Not counted, but allowed for: rows beyond 2,048 of one id (at most about 50 people)."
     )
     assert spent == (
         "Spent ε 1; ε 2 is left, about 3 more like this. Protects all rows of one user_id. More: answer.details()"
@@ -215,7 +215,7 @@ def test_too_few_people_to_learn_from_are_told_of_and_what_to_do():
 def test_where_more_may_have_more_than_there_are_people_no_number_of_them_is_given():
     hidden = replace(ROWS, outlook=replace(OUTLOOK, people=40, beyond_most=49.2))
     reading = answered((720_000, 280_000), vector=hidden).facts.reading
-    assert "allowed for: rows beyond 2,048 of one id. " in reading
+    assert "allowed for: rows beyond 2,048 of one id." in reading
 
 
 def ranged(*columns):
@@ -231,7 +231,7 @@ def test_what_is_left_out_of_many_columns_is_named_short_and_the_details_have_al
     made = make_answer(plan, noisy_of([[0]]), plan.after, INFO)
     assert len([note for note in made.facts.notes if "outside the learned range" in note]) == 16
     phrases = [f"values of c{at} outside the learned range 0 to 9" for at in range(16)]
-    assert reading_line(INFO.confidence, phrases).endswith(f"; {phrases[1]}; 14 more such parts (see details).")
+    assert reading_line(INFO.confidence, phrases).endswith(f": {phrases[0]}; 15 more such parts (see details).")
 
 
 def test_an_expression_is_called_what_was_written():
@@ -253,7 +253,7 @@ def test_rows_that_several_means_are_made_of_are_limited_once():
     )
     noisy = noisy_of([[1000 * FINE]] * 3, [(720 * UNIT, 280 * UNIT)] * 3)
     reading = make_answer(plan, noisy, plan.after, INFO).facts.reading
-    assert reading.endswith("rows beyond 2,048 of one id (at most about 50 people). Not included: sampling error.")
+    assert reading.endswith("rows beyond 2,048 of one id (at most about 50 people).")
 
 
 def view_of(kind, *cells):

@@ -20,6 +20,7 @@ def table(tmp_path_factory) -> Path:
 def test_the_demo_plans_answers_and_is_refused(tacit_command):
     ran = tacit_command("demo")
     assert ran.code == 0
+    assert ran.out.index("1. A survey of 30,000 made-up people") < ran.out.index("2. People with many rows")
     assert "Bounds: learned in this call and kept" in ran.out
     assert "Not counted, but allowed for: rows beyond" in ran.out
     assert "What a guessed bound would have done" in ran.out

@@ -151,7 +151,7 @@ def test_the_openapi_document_names_every_route(house: House) -> None:
     paths = house.send("GET", "/api/v1/openapi.json", token=None).json()["paths"]
     asked = paths["/api/v1/tables/{table}/questions"]["post"]
     schema = asked["requestBody"]["content"]["application/json"]["schema"]
-    assert set(schema["properties"]) == {*_QUESTION, *_SPENDING, "consistent"}
+    assert set(schema["properties"]) == {*_QUESTION, *_SPENDING, "consistent", "accept_noise"}
     assert "Idempotency-Key" in [each["name"] for each in asked["parameters"]]
     assert "application/problem+json" in asked["responses"]["default"]["content"]
     assert {"/health", "/api/v1/tables", "/api/v1/tables/{table}/questions"} <= set(paths)

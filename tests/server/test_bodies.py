@@ -76,6 +76,7 @@ WORDED: list[dict[str, Any]] = [
     {"sql": SQL, "epsilon": "1", "dialect": "klingon"},
     {"sql": SQL, "epsilon": "1", "learn": 5},
     {"sql": SQL, "epsilon": "1", "consistent": 1},
+    {"sql": SQL, "epsilon": "1", "accept_noise": 1},
     {"sql": SQL, "error": {"n": {"n": "1"}}},
     {"sql": SQL, "error": "2%", "for_groups_of": "many"},
     {"sql": SQL, "error": "2%", "epsilon": "1"},

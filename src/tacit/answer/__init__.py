@@ -10,7 +10,7 @@ from tacit.answer.scaled_moments import is_scaled_moment
 from tacit.answer.summary import Summary
 from tacit.answer.text import cells, html_lines, kept_lines, kept_text, text_table
 from tacit.answer.united import AsideRelease, BranchRelease, make_compound_answer
-from tacit.answer.words.below_answer import advised, amounts, closing_lines, instead_words, least_shown
+from tacit.answer.words.below_answer import advised, amounts, closing_lines, half_width, instead_words, least_shown
 from tacit.answer.words.bounds_words import filter_line
 from tacit.answer.written.answer_json import answer_from, answer_record
 from tacit.answer.written.kept import kept_answer
@@ -30,6 +30,7 @@ __all__ = [
     "cells",
     "closing_lines",
     "filter_line",
+    "half_width",
     "html_lines",
     "instead_words",
     "is_scaled",

@@ -73,7 +73,7 @@ def _asked(options: AskOptions) -> "Answer":
             noise=options.noise,
             confidence=options.confidence,
             learn=options.may_learn,
-            **(spending(options, question) | ({"consistent": True} if options.consistent else {})),
+            **(spending(options, question) | options.flags),
         )
 
 

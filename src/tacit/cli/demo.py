@@ -1,7 +1,8 @@
 """`tacit demo`: the whole story on a made-up table, in a few seconds; every private number it prints was really drawn.
 
 It works in its own folder with its own ledger, and leaves nothing behind unless `--keep` is given. The table has the
-hospital visits of 100,000 made-up people. It is computed with whole numbers only, so it is the same on every machine.
+hospital visits of 100,000 made-up people, and a survey has one row of each of 30,000 of them. They are computed with
+whole numbers only, so they are the same on every machine.
 """
 
 import os
@@ -56,6 +57,19 @@ _VISITS = f"""
     FROM visits
 """  # noqa: S608 (made of constants alone)
 
+ASKED = 30_000  # people in the survey
+_SURVEY = f"""
+    WITH people AS (SELECT (range * 48271 + 11) % 2147483647 AS mix FROM range({ASKED}))
+    SELECT list_value('north', 'south', 'east', 'west')[1 + (mix // 64) % 2 + (mix // 4096) % 3] AS region,
+           (mix // 7) % 30 + (mix // 1009) % 25 AS hours
+    FROM people
+"""  # noqa: S608 (made of constants alone)
+
+
+def write_survey(path: Path) -> None:
+    """Write the survey as Parquet: region and hours of work a week, one row for each person."""
+    _quiet_engine().execute(f"COPY ({_SURVEY}) TO $path (FORMAT parquet)", {"path": str(path)})
+
 
 def write_visits(path: Path) -> None:
     """Write the table as Parquet: patient_id, age, ward and days, one row for each visit."""
@@ -80,6 +94,9 @@ def _quiet_engine() -> Any:
 
 # --- the story ---
 
+SURVEYED = """\
+survey = tacit.table("survey.parquet", unit=tacit.ROW, budget=tacit.epsilon(3, delta=1e-6))
+survey.group_by("region").agg(people=tacit.count(), hours=tacit.mean("hours")).answer(epsilon=1)"""
 DECLARED = 'visits = tacit.table("visits.parquet", unit="patient_id", budget=tacit.epsilon(2, delta=1e-6))'
 BY_WARD = 'visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))'
 GUESSED = f"""\
@@ -141,6 +158,7 @@ def demo(
         if serve:
             serve_visits(folder, port)
             return
+        show_survey(folder / "survey.parquet")
         visits = show_table(path)
         by_ward = show_plan(visits)
         show_answer(by_ward, path)
@@ -175,6 +193,22 @@ def serve_visits(folder: Path, port: int) -> None:
     listen_at(desk, port, folder, tokens)
 
 
+def show_survey(path: Path) -> None:
+    """Ask a table with one row a person, the easiest kind, and print the truth beside the answer."""
+    import tacit
+
+    write_survey(path)
+    survey = tacit.table(path, unit=tacit.ROW, budget=tacit.epsilon(3, delta=1e-6))
+    answer = survey.group_by("region").agg(people=tacit.count(), hours=tacit.mean("hours")).answer(epsilon=1)
+    true = "SELECT region, count(*), avg(hours) FROM read_parquet(?) GROUP BY region ORDER BY region"
+    exact = _quiet_engine().execute(true, [str(path)]).fetchall()
+    lines = [f"{region:<6} {people:>7,} people {hours:>6.2f} hours" for region, people, hours in exact]
+    say(
+        f"1. A survey of {ASKED:,} made-up people: one row each, and every number is close to the table's own",
+        f"{SURVEYED}\n\n{answer}\n\nBeside the truth, which only a demo may show:\n" + "\n".join(lines),
+    )
+
+
 def show_table(path: Path) -> "Table":
     """Declare the table, and print what was declared."""
     import tacit
@@ -182,7 +216,7 @@ def show_table(path: Path) -> "Table":
     visits = tacit.table(path, unit="patient_id", budget=tacit.epsilon(2, delta=1e-6))
     columns = ", ".join(f"{name} ({facts.type})" for name, facts in visits.frame.declaration.columns.items())
     say(
-        f"1. A table: hospital visits of {PEOPLE:,} made-up people\n"
+        f"2. People with many rows: hospital visits of {PEOPLE:,} made-up people\n"
         "   Its curator says whose rows they are, and how much may ever be learned of one person. Nothing else.",
         f"{DECLARED}\n\n{columns}",
     )
@@ -194,14 +228,14 @@ def show_plan(visits: "Table") -> "Question":
     import tacit
 
     by_ward = visits.group_by("ward").agg(visits=tacit.count(), stay=tacit.mean("days"))
-    say("2. A plan: free, and no row is read", f"q = {BY_WARD}\nprint(q.plan(epsilon=1))\n\n{by_ward.plan(epsilon=1)}")
+    say("3. A plan: free, and no row is read", f"q = {BY_WARD}\nprint(q.plan(epsilon=1))\n\n{by_ward.plan(epsilon=1)}")
     return by_ward
 
 
 def show_answer(by_ward: "Question", path: Path) -> None:
     """Print the answer, and how it compares with the truth."""
     answer = by_ward.answer(epsilon=1)
-    say("3. An answer: charged first, then read, with an error bar on every cell", f"q.answer(epsilon=1)\n\n{answer}")
+    say("4. An answer: charged first, then read, with an error bar on every cell", f"q.answer(epsilon=1)\n\n{answer}")
     exact = true_visits(path)
     lines = [f"{'ward':<12} {'visits':>7} {'(exact)':>9}   {'stay':>6} {'(exact)':>9}"]
     for row in answer.to_dicts():
@@ -231,14 +265,14 @@ def show_guess(path: Path) -> None:
         half, visits = (row["count_high"] - row["count_low"]) // 2, exact[row["ward"]][1]
         lines.append(f"{row['ward']:<12} {row['count']:>7,} {half:>7,} {f'({visits:,})':>9}")
     lines.append("\nThe noise is small and the numbers are wrong: patients who come often lost most of their visits.")
-    say("4. What a guessed bound would have done", GUESSED + "\n\n" + "\n".join(lines))
+    say("5. What a guessed bound would have done", GUESSED + "\n\n" + "\n".join(lines))
 
 
 def show_sql(visits: "Table") -> None:
     """Ask in SQL, twice: the second time is free."""
     question = visits.sql(ADULTS)
     say(
-        "5. The same in SQL; asked again, it is free and has the same numbers",
+        "6. The same in SQL; asked again, it is free and has the same numbers",
         f'visits.sql("{ADULTS}")\n      .answer(epsilon=0.5)\n\n{question.answer(epsilon=0.5)}\n\n'
         f"{question.answer(epsilon=0.5)}",
     )
@@ -258,7 +292,7 @@ def show_end(visits: "Table") -> None:
             break
         row = answer.to_dicts()[0]
         lines.append(f"{text}\n  {row['count']:,}, from {row['count_low']:,} to {row['count_high']:,} (95 %)")
-    say("6. The budget ends, and so do the answers", "\n".join(lines))
+    say("7. The budget ends, and so do the answers", "\n".join(lines))
 
 
 def keep_table(path: Path, keep: Path) -> None:

@@ -218,6 +218,14 @@ class AskOptions:
             rich_help_panel=ANSWER,
         ),
     ] = False
+    accept_noise: Annotated[
+        bool,
+        typer.Option(
+            "--accept-noise",
+            help="Answer also what is foreseen to be mostly noise; without, it is refused before it is charged.",
+            rich_help_panel=ANSWER,
+        ),
+    ] = False
     format: Annotated[
         str,
         typer.Option(metavar="|".join(FORMATS), help="How it is written.", rich_help_panel=ANSWER),
@@ -264,6 +272,12 @@ class AskOptions:
     def may_learn(self) -> "str | bool | None":
         """The share that learns, as `answer` reads it."""
         return False if self.learn == "no" else self.learn
+
+    @property
+    def flags(self) -> dict[str, bool]:
+        """What is given of the words that only an answer has; public facts have none of them."""
+        words = {"consistent": self.consistent, "accept_noise": self.accept_noise}
+        return {name: True for name, given in words.items() if given}
 
     @property
     def call_delta(self) -> str | None:

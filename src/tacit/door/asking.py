@@ -188,7 +188,7 @@ class Table(Verbs[Question]):
         given = decimal_meaning(epsilon, name="epsilon")
         asked, learn = summary_asked(self.frame, columns, given)
         question = Question(self.session, language.make_query(self.frame, asked))
-        answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn)
+        answer = question.answer(epsilon, delta, analyst=analyst, confidence=confidence, learn=learn, accept_noise=True)
         facts = self.frame.declaration.columns.items()
         return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
 

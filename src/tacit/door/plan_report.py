@@ -22,6 +22,8 @@ class PlanReport:
     fit: Fit | None = None  # whether the budgets have room for it now
     wanted: tuple[WantedFact, ...] = ()  # what the call would learn first; `plan` is then not the one to come
     joins: tuple[str, ...] = ()  # what each join does to one unit's rows, a line each
+    ends: tuple[tuple[int, Plan], ...] = ()  # plans from made-up facts, by the rows that each person has in them
+    advice: tuple[str, ...] = ()  # that it will be refused, and what would be closer
 
     @property
     def only_plan(self) -> Plan:
@@ -35,12 +37,13 @@ class PlanReport:
 
     def __str__(self) -> str:
         if self.wanted:
-            text = learning_in_words(self.plan, self.wanted, self.loss)
+            text = learning_in_words(self.plan, self.wanted, self.loss, {"": self.ends}, self.confidence)
         else:
             text = plan_in_words(self.plan, self.confidence, path=self.path)
         if self.joins:
             first, _, rest = text.partition("\n")
             text = "\n".join([first, *self.joins, rest])
+        text = "\n".join([text, *self.advice])
         if self.fit is not None:
             text += f"\nBudget: {self.fit}."
         solved = "" if self.solved is None else f"\nε = {show(self.solved.epsilon)} is {self.solved.words}."

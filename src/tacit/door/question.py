@@ -10,13 +10,13 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Never, NoReturn
 
-from tacit.answer import Answer, AnswerInfo, advised, kept_text, loss_record, make_answer
+from tacit.answer import Answer, AnswerInfo, advised, half_width, kept_text, loss_record, make_answer
+from tacit.door.foresight import Foresight, planned_as, rows_most
 from tacit.door.plan_report import PlanReport
 from tacit.errors import (
     InvalidParameter,
     LargeEpsilonWarning,
     QueryRefused,
-    TacitError,
     frames_of_ours,
     printable,
     unknown_name,
@@ -32,11 +32,20 @@ from tacit.forecast import (
 from tacit.hold import Hold, holding, longest, read_hold
 from tacit.learned import Learn, LearnChoice, read_learn
 from tacit.ledger import Left
-from tacit.plan import Fact, Plan, Spend, WantedFact, make_plan, make_spend, read_weights
+from tacit.paying import Answered, Judge
+from tacit.plan import (
+    Fact,
+    Plan,
+    Spend,
+    WantedFact,
+    make_plan,
+    make_spend,
+    read_weights,
+)
 from tacit.privacy import ApproximateLoss, Loss, Number, PureLoss, confidence_meaning, float_below, large_words, show
-from tacit.query import Column, Moves, PostProcessing, Query, columns_of, moves_of, question_text, relation_lines
+from tacit.query import Column, Moves, Query, columns_of, moves_of, question_text, relation_lines, shown_outputs
 from tacit.release import NoisyTable
-from tacit.session import Answered, Session
+from tacit.session import Session
 from tacit.together import AnsweredTogether
 
 # Names that other libraries have, and the words for them here.
@@ -93,6 +102,7 @@ class Question:
         noise: str | None = None,
         confidence: Number = 0.95,
         learn: Learn = None,
+        accept_noise: bool = False,
         hold: Hold | None = None,
     ) -> Answer:
         """Return the private answer, after charging for it: what `plan` with the same words shows.
@@ -101,21 +111,24 @@ class Question:
         the numbers possible ones, at no cost: counts not negative, quantiles rising, values inside their ranges.
         Bounds that nobody gave or learned yet are learned first, once, for a part of epsilon: `learn` is another share
         (0.1), "reuse" or "fresh" for a question with a filter, or False, which refuses instead.
+        A question with a number that is foreseen to be mostly noise is refused before the rest is charged, unless
+        `accept_noise`; the plan says so, and names what mends it.
         `hold` delays the outcome after a charge until "2s" after asking, or a later tick of that public clock (4 s,
         8 s ...), so that the time shows nothing of the rows. A table's declared hold is kept if it is longer.
         """
-        if not isinstance(consistent, bool):  # all words are read before the charge
-            raise InvalidParameter(f"consistent must be True or False, not {type(consistent).__name__}")
+        for word, given in (("consistent", consistent), ("accept_noise", accept_noise)):
+            if not isinstance(given, bool):  # all words are read before the charge
+                raise InvalidParameter(f"{word} must be True or False, not {type(given).__name__}")
         level = confidence_meaning(confidence)
         spend, solved = self._spend(epsilon, delta, error, for_groups_of, weights, noise, level, analyst)
         warn_if_large(spend.epsilon)
         notes = () if solved is None else (f"ε = {show(solved.epsilon)} is {solved.words}.",)
         # an error was solved for from what is known: to learn more would leave less for it
         choice = read_learn(learn, allowed=solved is None)
-        if "correlation" in {each.aggregate.kind for query in self._queries for each in query.outputs}:
-            refuse_useless(*self._correlated(spend, analyst), level)
+        rows = rows_most(self.session.declaration)
+        judge = None if accept_noise else partial(refuse_useless, rows=rows, confidence=level)
         with holding(longest((read_hold(hold), self.session.hold))):
-            return self._answered(spend, level, request_id, analyst, choice, notes, consistent=consistent)
+            return self._answered(spend, level, request_id, analyst, choice, notes, judge, consistent=consistent)
 
     def _report(
         self, spend: Spend, solved: Solved | None, level: Fraction, analyst: str | None, learn: LearnChoice
@@ -125,7 +138,19 @@ class Question:
         path = session.engine.path_of(foreseen.plan)
         fit = session.fit(foreseen, analyst)
         joins = () if session.relation is None else relation_lines(session.relation)
-        return PlanReport(foreseen.plan, level, solved, path, fit, foreseen.wanted, joins)
+        foresight = Foresight(session, self.query, spend, level, analyst, learn)
+        ends = tuple(foresight.ends()) if foreseen.wanted else ()
+        return PlanReport(
+            foreseen.plan,
+            level,
+            solved,
+            path,
+            fit,
+            foreseen.wanted,
+            joins,
+            ends,
+            foresight.advice(foreseen.plan, ends),
+        )
 
     def _answered(
         self,
@@ -135,6 +160,7 @@ class Question:
         analyst: str | None,
         learn: LearnChoice,
         notes: tuple[str, ...],
+        judge: Judge | None,
         *,
         consistent: bool,
     ) -> Answer:
@@ -146,6 +172,7 @@ class Question:
             analyst=analyst,
             learn=learn,
             show=partial(self._kept, drafts, level, notes),
+            judge=judge,
         )
         loss = answered.plan.loss_with(fact.cost for fact in answered.learned)
         facts = answer_info(self.session, answered.plan, answered, loss, level, analyst, notes)
@@ -169,19 +196,10 @@ class Question:
         (plan,), (table,) = plans, noisy
         info = info_of_record(plan, plan.loss, level, ())
         answer = make_answer(plan, table, self.query.after, info, consistent=consistent)
-        return advised(answer, closer_words(plan, learned, partial(self._planned_as, plan), answer, level))
-
-    def _planned_as(self, plan: Plan, epsilon: Fraction, output: str | None) -> Plan | None:
-        """Return the plan at another epsilon from the same facts, of one output only if one is named."""
-        query, weights = self.query, tuple(each for each in plan.spend.weights if output in (None, each[0]))
-        if output is not None:
-            outputs = tuple(each for each in query.outputs if each.name == output)
-            query = replace(query, outputs=outputs, after=PostProcessing())
-        spend = replace(plan.spend, epsilon=epsilon, weights=weights)
-        try:
-            return make_plan(query, self.session.declaration, spend, {fact.key: fact for fact in plan.learned})
-        except TacitError:
-            return None
+        shown = shown_outputs(plan.after, [output.name for output in plan.outputs])
+        widths = {name: half_width(answer, name) for name in shown}
+        planned = partial(planned_as, self.session, self.query, plan)
+        return advised(answer, closer_words(plan, learned, planned, widths, level))
 
     def _kept(
         self,
@@ -250,20 +268,6 @@ class Question:
                 raise
             refuse_unlearned(foreseen.wanted[0])
         return [plan]
-
-    def _correlated(self, spend: Spend, analyst: str | None) -> tuple[Sequence[Plan], int | None]:
-        """Return the plans of a question about a correlation, and how many rows there are at most, if that is public.
-
-        Before facts are learned there is no plan, and nothing is foreseen.
-        """
-        declared = self.session.declaration
-        most = declared.rows_per_unit if isinstance(declared.rows_per_unit, int) else None
-        people = None if declared.population is None or most is None else declared.population * most
-        known = [each for each in (declared.rows, people) if each is not None]
-        if not known:
-            return (), None
-        foreseen = self.session.plan(self.query, spend=spend, analyst=analyst)
-        return (() if foreseen.wanted else (foreseen.plan,)), min(known)
 
     def _solve(
         self,

@@ -10,13 +10,15 @@ from functools import partial
 from itertools import islice
 
 from tacit.answer import Answer, AsideRelease, BranchRelease, kept_text, make_compound_answer
+from tacit.door.foresight import rows_most, rows_of_people
 from tacit.door.plan_report import PlanReport
 from tacit.door.question import Drafts, Question, answer_info, info_of_record, recorded, refuse_unlearned
 from tacit.errors import QueryRefused, printable
-from tacit.forecast import Solved, learning_in_words, plan_in_words
+from tacit.forecast import Solved, learning_in_words, plan_in_words, useless_line
 from tacit.hold import longest
 from tacit.learned import LearnChoice
-from tacit.plan import Fact, Plan, Spend
+from tacit.paying import Judge
+from tacit.plan import Fact, Plan, PlannedTogether, Spend
 from tacit.privacy import Loss, Number, show
 from tacit.query import Branch, Compound, Query, adds_up, aside_queries, level_queries
 from tacit.release import NoisyTable
@@ -32,6 +34,12 @@ class CompoundReport(PlanReport):
 
     foreseen: ForeseenTogether | None = None
     labels: tuple[str, ...] = ()
+    made_up: tuple[tuple[int, PlannedTogether], ...] = ()  # from made-up facts, by the rows that each person has
+
+    @property
+    def parts(self) -> dict[str, list[tuple[int, Plan]]]:
+        """The plans of each part from made-up facts."""
+        return {label: [(rows, each.plans[at]) for rows, each in self.made_up] for at, label in enumerate(self.labels)}
 
     @property
     def only_plan(self) -> Plan:
@@ -56,10 +64,15 @@ class CompoundReport(PlanReport):
         lines = [f"{len(plans)} questions, charged together: {self.loss}, all or nothing."]
         if self.wanted:
             whole = replace(plans[0], spend=replace(plans[0].spend, epsilon=foreseen.planned.spend.epsilon))
-            lines.append(learning_in_words(whole, self.wanted, self.loss))
+            lines.append(learning_in_words(whole, self.wanted, self.loss, self.parts, self.confidence))
         else:
             for label, plan in zip(self.labels, plans, strict=True):
                 lines += [f"--- {label}", plan_in_words(plan, self.confidence)]
+            lines += [
+                f"Learned first, and kept: {each.words}, for ε = {show(each.plan.spend.epsilon)} of it."
+                for each in self.wanted
+            ]
+        lines += self.advice
         if self.fit is not None:
             lines.append(f"Budget: {self.fit}.")
         if self.solved is not None:
@@ -90,7 +103,23 @@ class CompoundQuestion(Question):
         first = foreseen.planned.plans[0]
         labels = tuple(_label(query) for query in together.queries)
         fit = together.fit(foreseen, analyst)
-        return CompoundReport(first, level, solved, fit=fit, wanted=foreseen.wanted, foreseen=foreseen, labels=labels)
+        is_known = not foreseen.wanted
+        advice = useless_line(foreseen.planned.plans, rows_most(self.session.declaration), level) if is_known else ""
+        made_up = tuple(
+            (rows, together.plan(spend=spend, analyst=analyst, learn=learn, rows=rows).planned)
+            for rows in ([] if is_known else rows_of_people(self.session.declaration, self.query))
+        )
+        return CompoundReport(
+            first,
+            level,
+            solved,
+            fit=fit,
+            wanted=foreseen.wanted,
+            advice=(advice,) if advice else (),
+            foreseen=foreseen,
+            labels=labels,
+            made_up=made_up,
+        )
 
     def _answered(
         self,
@@ -100,6 +129,7 @@ class CompoundQuestion(Question):
         analyst: str | None,
         learn: LearnChoice,
         notes: tuple[str, ...],
+        judge: Judge | None,
         *,
         consistent: bool,
     ) -> Answer:
@@ -110,6 +140,7 @@ class CompoundQuestion(Question):
             analyst=analyst,
             learn=learn,
             show=partial(self._kept_of_all, drafts, level, notes),
+            judge=judge,
         )
         loss = answered.planned.loss_with(fact.cost for fact in answered.learned)
         info = answer_info(self.session, answered.plans[0], answered, loss, level, analyst, notes)

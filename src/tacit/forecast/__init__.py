@@ -1,19 +1,25 @@
 """Forecasts before a question is asked: a plan in words, the epsilon for a wanted error, trade-offs by population."""
 
 from tacit.forecast.closer import closer_words
+from tacit.forecast.first_text import PEOPLE, ROWS_MOST, learning_in_words
 from tacit.forecast.plan_text import plan_in_words
-from tacit.forecast.scaled_text import learning_in_words
-from tacit.forecast.solving import Solved, Wanted, group_rows, refuse_useless, solve_epsilon
+from tacit.forecast.solving import Solved, Wanted, group_rows, solve_epsilon
+from tacit.forecast.target import expected_error
 from tacit.forecast.tradeoffs import tradeoff
+from tacit.forecast.usefulness import refuse_useless, useless_line
 
 __all__ = [
+    "PEOPLE",
+    "ROWS_MOST",
     "Solved",
     "Wanted",
     "closer_words",
+    "expected_error",
     "group_rows",
     "learning_in_words",
     "plan_in_words",
     "refuse_useless",
     "solve_epsilon",
     "tradeoff",
+    "useless_line",
 ]

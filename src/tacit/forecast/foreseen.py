@@ -19,7 +19,17 @@ from tacit.answer import (
     noise_bounds,
     weighted_bound,
 )
-from tacit.plan import Mean, NoisyRelease, Plan, Sum, Vector
+from tacit.plan import (
+    Correlation,
+    Covariance,
+    Mean,
+    NoisyRelease,
+    Plan,
+    StandardDeviation,
+    Sum,
+    Variance,
+    Vector,
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,7 @@ class ForeseenError:
     total: float = 0.0  # the error of the measured totals: the same in all groups, in proportion
     scaling: float = 0.0  # what a group may have lost more or less than the others
     size: float | None = None  # of a group, in the output's unit or, for means, in rows; None: not known
+    number: float | None = None  # about how large the output is; None: as large as the group
 
     @property
     def whole(self) -> float:
@@ -37,9 +48,22 @@ class ForeseenError:
         return math.hypot(self.noise, self.total, self.scaling)
 
     @property
-    def is_hopeless(self) -> bool:
-        """Whether noise alone is as large as what a group has."""
-        return self.size is not None and self.noise >= self.size
+    def about(self) -> float | None:
+        """About how large the number is that it is the error of; None: not known."""
+        return self.size if self.number is None else self.number
+
+    @property
+    def half_width(self) -> float:
+        """Half of the interval's width: what may be missing is on one side of a count or a sum, on both of a mean."""
+        return self.whole if self.number is not None else (self.noise + self.whole) / 2
+
+    @property
+    def uselessness(self) -> float:
+        """The noise as a part of the number, or half of that part of the interval; 0 if the number is not known.
+
+        What may be missing counts half: it is allowed for with doubt, and a number that is at least so large is of use.
+        """
+        return max(self.noise, self.half_width / 2) / self.about if self.about is not None and self.about > 0 else 0.0
 
 
 def foreseen_error(
@@ -53,6 +77,38 @@ def foreseen_error(
         return outlook.sum_beside_mean(output)
     step = float(plan.measured[output.column].step) if isinstance(output, Sum) else 1.0
     return outlook.count(output.release, step)
+
+
+def noise_of_moment(
+    output: Mean | Variance | StandardDeviation | Covariance | Correlation, plan: Plan, confidence: Fraction
+) -> float:
+    """Return the noise of a moment in a group of mean size, as a part of the moment; 1 or more: it may be anything.
+
+    A correlation's is the noise of the products over the least that both roots of squares may be; a mean's is that of
+    its rows.
+    """
+    if nothing_is_believed(plan):
+        return math.inf
+    outlook = _Outlooks(plan, confidence, None)
+    counting = outlook.vector(output.release).rows
+    rows = 0.0 if counting is None else outlook.part_of_noise(counting)
+    if isinstance(output, Mean):
+        return rows
+    if not isinstance(output, Correlation):
+        return max(rows, outlook.part_of_noise(output.release))
+    factors, vectors = outlook.vector(output.release).factors or (), plan.scaling.vectors if plan.scaling else ()
+    squares = [next(at for at, each in enumerate(vectors) if each.factors == (side, side)) for side in factors]
+    left = [max(1 - outlook.part_of_noise(at), 0.0) * (outlook.mass(at) or math.inf) for at in squares]
+    root = math.sqrt(math.prod(left))
+    return max(rows, outlook.noise(output.release) / root) if root > 0 else math.inf
+
+
+def foreseen_range(output: Mean, plan: Plan) -> float:
+    """Return about how wide the range of a mean's values is, if they spread evenly over it."""
+    outlook = _Outlooks(plan, Fraction(1, 2), None)
+    counting = outlook.vector(output.release).rows
+    distance = 0.0 if counting is None else outlook.distance(output.release, counting)
+    return 4 * distance * float(plan.measured[output.column].step)
 
 
 def nothing_is_believed(plan: Plan) -> bool:
@@ -77,8 +133,7 @@ class _Outlooks:
 
     def count(self, index: int, step: float) -> ForeseenError:
         """A count, or a sum about 0."""
-        size, outlook = self._size(index), self.vector(index).outlook
-        noise = law_bound(self.plan.releases[index].law, self.confidence) * self._fine(index)
+        size, outlook, noise = self.mass(index), self.vector(index).outlook, self.noise(index)
         kept = self._kept(index) if self._is_put_back(index) else 1.0
         missing = 0.0 if outlook is None else outlook.lost_most
         put_back = 0.0 if outlook is None or kept == 1.0 else outlook.lost / self._groups
@@ -90,14 +145,25 @@ class _Outlooks:
     def mean(self, output: Mean) -> ForeseenError:
         """A mean: of the noise of its sums and rows, and of what people have beyond their caps."""
         index, counting, step = output.release, self._counting(output.release), float(self._step(output))
-        size, distance = self._size(counting), self._distance(index, counting)
+        size, distance = self.mass(counting), self.distance(index, counting)
         if size is None or size <= 0:
             return ForeseenError(math.inf)
         rows = size * self._kept(counting)
         noise = self._pair(index, counting, distance) / rows * step
         sums, counts = self.vector(index).outlook, self.vector(counting).outlook
         missing = 0.0 if sums is None or counts is None else sums.lost_most + distance / 2 * counts.lost_most
-        return ForeseenError(noise, scaling=PART_OF_MEAN * self._part * missing / rows * step, size=size)
+        column = self.plan.measured[output.column]
+        number = (abs(column.low + self.vector(index).centre) + distance) * step
+        return ForeseenError(noise, 0.0, PART_OF_MEAN * self._part * missing / rows * step, size, number)
+
+    def noise(self, index: int) -> float:
+        """A bound on the noise of one vector in a group, in steps."""
+        return law_bound(self.plan.releases[index].law, self.confidence) * self._fine(index)
+
+    def part_of_noise(self, index: int) -> float:
+        """The noise of a vector as a part of what a group has of it; 0 if that is not known."""
+        mass = self.mass(index) or 0.0
+        return self.noise(index) / mass if mass > 0 else 0.0
 
     def sum_beside_mean(self, output: Sum) -> ForeseenError:
         """A count times a mean."""
@@ -111,7 +177,7 @@ class _Outlooks:
             times * self._pair(index, counting, about) * step,
             math.hypot(rows.total * about * step, size * of_mean.total),
             math.hypot(rows.scaling * about * step, size * of_mean.scaling),
-            None if rows.size is None else size * (about + self._distance(index, counting)) * step,
+            None if rows.size is None else size * (about + self.distance(index, counting)) * step,
         )
 
     def _step(self, output: Mean | Sum) -> Fraction:
@@ -144,7 +210,7 @@ class _Outlooks:
         """Whether groups are scaled up to what is measured of all of them, or public."""
         return self.vector(index).totals is not None or (self.plan.public_rows is not None and bool(self.plan.keys))
 
-    def _size(self, index: int) -> float | None:
+    def mass(self, index: int) -> float | None:
         """How much a group has, in steps; None where neither a size is given nor the number of groups is public."""
         outlook, listed = self.vector(index).outlook, self.plan.public_keys
         if self.rows is not None:
@@ -161,7 +227,7 @@ class _Outlooks:
     def _vectors(self) -> tuple[Vector, ...]:
         return () if self.plan.scaling is None else self.plan.scaling.vectors
 
-    def _distance(self, index: int, counting: int) -> float:
+    def distance(self, index: int, counting: int) -> float:
         """How far from the centre rows are on average, in steps."""
         sums, rows = self.vector(index).outlook, self.vector(counting).outlook
         return 0.0 if sums is None or rows is None or rows.mass <= 0 else sums.mass / rows.mass

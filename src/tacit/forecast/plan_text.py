@@ -63,7 +63,7 @@ def plan_in_words(plan: Plan, confidence: Fraction = Fraction(95, 100), *, path:
         return "\n".join([*lines, *_chosen(plan.choice, len(plan.public_keys or ()), confidence), *_promise(plan)])
     percent = f"{float(confidence) * 100:g} %"
     lines.append(f"Expected error ({percent} of answers are within):")
-    lines.extend(f"  {output.name}: {_expected(output, plan, confidence)}" for output in plan.outputs)
+    lines.extend(f"  {output.name}: {expected_words(output, plan, confidence)}" for output in plan.outputs)
     after = after_in_words(plan.after, [output.name for output in plan.outputs])
     lines.extend([f"After the noise, free: {'; '.join(after)}."] if after else [])
     lines.extend(_promise(plan))
@@ -191,7 +191,8 @@ def _chosen(choice: Choice, keys: int, confidence: Fraction) -> list[str]:
     ]
 
 
-def _expected(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
+def expected_words(output: PlannedOutput, plan: Plan, confidence: Fraction) -> str:
+    """Return the error that one output is expected to have, in words."""
     if is_scaled(output, plan):
         return expected_in_words(output, plan, confidence)
     depends = depends_on(output, plan)

@@ -7,34 +7,15 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from tacit.accounting import meaning_line
 from tacit.answer import ScaledOutput, filter_line
 from tacit.forecast.foreseen import ForeseenError, foreseen_error, nothing_is_believed
-from tacit.noise import warning
-from tacit.plan import Fact, Mean, NoisyRelease, Plan, Vector, WantedFact
-from tacit.privacy import Loss, show
+from tacit.plan import Fact, NoisyRelease, Plan, Vector
+from tacit.privacy import show
 from tacit.query import name_of
 
 SIZES = (100, 10_000)  # of groups, where it is not public how many there are
 NULL_UNITS = "Rows whose unit is NULL never count."
 NOISES = {"laplace": "Laplace noise of scale", "gaussian": "Gaussian noise of sigma"}
-
-
-def learning_in_words(plan: Plan, wanted: Sequence[WantedFact], loss: Loss) -> str:
-    """Return a plan whose facts are missing: what its call learns first, for how much, and what it costs in all."""
-    learned = sum((each.plan.spend.epsilon for each in wanted), Fraction(0))
-    whole = plan.spend.epsilon + learned
-    lines = [
-        f"Plan for {plan.table}: costs nothing, reads nothing.",
-        f"Bounds: learned in this call and kept. ε = {show(learned)} of {show(whole)} goes to them; they are free for"
-        " every later question about the same people and groups.",
-        *(f"  {each.words}: ε = {show(each.plan.spend.epsilon)}" for each in wanted),
-        "Error: known once they are learned; plan again then.",
-    ]
-    if plan.unit is not None:
-        lines.append(NULL_UNITS)
-    promise = [f"Loss: {loss} for one unit.", f"Meaning: {meaning_line(loss)}.", *warning(whole)]
-    return "\n".join([*lines, *promise])
 
 
 def learned_words(facts: Sequence[Fact]) -> str:
@@ -108,9 +89,7 @@ def expected_in_words(output: ScaledOutput, plan: Plan, confidence: Fraction) ->
         return f"± {_amount(found.whole)}" if math.isfinite(found.whole) else "not known: too few people"
     groups = f"{len(plan.public_keys):,} groups"
     of = "" if found.size is None else f", for {groups} of about {_amount(found.size)}{_unit(output)}"
-    hopeless = found.is_hopeless and not isinstance(output, Mean)
-    advice = "; noise is as large as a typical group: ask fewer groups" if hopeless else ""
-    return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}{advice}"
+    return f"about ± {_amount(found.whole)} a group on average {_terms(found)}{of}"
 
 
 def _terms(found: ForeseenError) -> str:

@@ -14,7 +14,7 @@ from typing import assert_never
 from tacit.answer import ScaledOutput, is_scaled
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.forecast.foreseen import nothing_is_believed
-from tacit.forecast.target import depends_on, expected_error, farther_end, rows_for_correlation
+from tacit.forecast.target import depends_on, expected_error, farther_end
 from tacit.plan import (
     Correlation,
     CountDistinct,
@@ -71,23 +71,6 @@ def group_rows(plan: Plan, population: int | None, for_groups_of: int | None) ->
     if plan.where is not None:
         return Sizes(population, None, "how many rows the filter keeps is not public")
     return Sizes(population, Fraction(population, len(plan.public_keys)))
-
-
-def refuse_useless(plans: Sequence[Plan], rows: int | None, confidence: Fraction) -> None:
-    """Refuse a correlation that public facts foresee to be from -1 to 1, however the values are spread.
-
-    `rows` is how many rows there are at most, if that is public. Values at the two ends of their ranges need fewest.
-    """
-    outputs = [(plan, each) for plan in plans for each in plan.outputs if isinstance(each, Correlation)]
-    for plan, output in outputs if rows else ():
-        least = rows_for_correlation(output, plan, confidence, spread=1 / 4)
-        if rows and least is not None and rows < least:
-            epsilon = float(plan.spend.epsilon) * 3 * least / rows
-            raise QueryRefused(
-                f"'{output.name}' is foreseen to be from -1 to 1, whatever the {rows:,} rows are: at this epsilon it"
-                f" takes at least {least:,.0f} rows, and about {3 * least:,.0f} if values spread evenly over their"
-                f" ranges\nhint: give an epsilon of about {epsilon:.2g}, or ask about more rows"
-            )
 
 
 def _learned_rows(plan: Plan) -> Fraction | None:

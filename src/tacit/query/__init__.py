@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         evaluate,
         noisy_columns_of,
         picks_by_noise,
+        shown_outputs,
         with_intervals,
     )
     from tacit.query.after.spans import (
@@ -251,6 +252,7 @@ __all__ = [
     "rows_read",
     "show",
     "show_value",
+    "shown_outputs",
     "span_of",
     "std",
     "sum",
@@ -388,6 +390,7 @@ _HOMES = {
     "per_unit": "tacit.query.unit_frame",
     "phrase": "tacit.query.kind",
     "picks_by_noise": "tacit.query.after.postprocess",
+    "shown_outputs": "tacit.query.after.postprocess",
     "quantile": "tacit.query.frame",
     "quantile_name": "tacit.query.frame",
     "ranked": "tacit.query.frame",

@@ -159,7 +159,7 @@ class RemoteTable(Verbs["RemoteQuestion"]):
             raise QueryRefused("describe is of the whole table\nhint: call it before group_by, or after where")
         asked, learn = summary_asked(self.frame, columns, decimal_meaning(epsilon, name="epsilon"))
         question = self._question(make_query(self.frame, asked))
-        answer = question.answer(epsilon, delta, confidence=confidence, learn=learn)
+        answer = question.answer(epsilon, delta, confidence=confidence, learn=learn, accept_noise=True)
         facts = self.frame.declaration.columns.items()
         return Summary(answer, {name: [float(end) for end in each.between] for name, each in facts if each.between})
 
@@ -212,20 +212,23 @@ class RemoteQuestion:
         noise: str | None = None,
         confidence: Number = 0.95,
         learn: Any = None,
+        accept_noise: bool = False,
     ) -> Answer:
         """Return the private answer, after the server has charged for it, on the table's public clock.
 
         `request_id` is charged once: given again, also after the connection was lost, it gets the same answer.
         """
-        if not isinstance(consistent, bool):
-            raise InvalidParameter(f"consistent must be True or False, not {type(consistent).__name__}")
+        flags = {"consistent": consistent, "accept_noise": accept_noise}
+        for word, given in flags.items():
+            if not isinstance(given, bool):
+                raise InvalidParameter(f"{word} must be True or False, not {type(given).__name__}")
         spending = _spending(epsilon, delta, error, for_groups_of, weights, noise, confidence, learn)
         if epsilon is not None:
             warn_if_large(decimal_meaning(epsilon, name="epsilon"))
         key = fresh_bytes(KEY_BYTES).hex() if request_id is None else request_id
         if not isinstance(key, str) or not key.isascii() or not key.isprintable() or not 0 < len(key) <= 200:
             raise InvalidParameter("request_id must be a text of 1 to 200 letters, digits and signs\nhint: 'report-7'")
-        asked = {**self.asking, **spending, **({"consistent": True} if consistent else {})}
+        asked = {**self.asking, **spending, **{word: True for word, given in flags.items() if given}}
         reply = self.wire.send("POST", path_of("tables", self.table, "questions"), asked, {"Idempotency-Key": key})
         return answer_in(self.wire, reply)
 

@@ -295,9 +295,7 @@ class Desk:
         with noting(clock), sent_as(wording.body), self.ledger.in_hand(key, person.name):
             question = self._question(person, name, wording)
             try:
-                answer = question.answer(
-                    **wording.spending, consistent=wording.consistent, request_id=key, analyst=person.name
-                )
+                answer = question.answer(**wording.spending, **wording.flags, request_id=key, analyst=person.name)
             except TacitError as refused:
                 if clock.has_charged:
                     raise refused_after_learning(refused) from None

@@ -34,6 +34,7 @@ Verb = Callable[[Person, Mapping[str, Any]], Awaitable[Any]]
 _TABLE = {"type": "string", "description": "a table's name, as list_tables gives it"}
 _SPENDING = ("sql", "epsilon", "delta", "error", "for_groups_of", "confidence", "noise", "between", "learn")
 _QUESTION = {name: QUESTION_DOCUMENT[name] for name in _SPENDING}
+_NOISE = {"accept_noise": QUESTION_DOCUMENT["accept_noise"]}
 _KEY = {"type": "string", "description": "charged once under it; sent again, it gets the same answer"}
 TOOLS: tuple[dict[str, Any], ...] = (
     {
@@ -59,7 +60,7 @@ TOOLS: tuple[dict[str, Any], ...] = (
         "description": "Answer one SELECT, with noise and error bars. Spends budget for good; asked again it is free.",
         "inputSchema": {
             "type": "object",
-            "properties": {"table": _TABLE, **_QUESTION, "request_id": _KEY},
+            "properties": {"table": _TABLE, **_QUESTION, **_NOISE, "request_id": _KEY},
             "required": ["table", "sql"],
         },
         "annotations": {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False},

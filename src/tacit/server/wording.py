@@ -16,6 +16,7 @@ KEY_MAX = 200
 NAMES_MAX = 1_000  # in one object of a body
 _QUESTION = ("question", "sql", "between", "per_unit", "dialect", "most")
 _SPENDING = ("epsilon", "delta", "error", "for_groups_of", "weights", "noise", "confidence", "learn")
+_FLAGS = ("consistent", "accept_noise")
 _SQL_ONLY = ("between", "per_unit", "dialect", "most")
 
 
@@ -27,7 +28,7 @@ class Wording:
     sql: str | None = None
     sql_words: Mapping[str, Any] = field(default_factory=dict)
     spending: Mapping[str, Any] = field(default_factory=dict)
-    consistent: bool = False
+    flags: Mapping[str, Any] = field(default_factory=dict)  # what only an answer has
     digest: str = ""  # of the body
     asked: str = ""  # of the question in it, whatever it may spend
     body: str = ""
@@ -36,7 +37,7 @@ class Wording:
 def read_wording(body: bytes, *, may_answer: bool) -> Wording:
     """Return what a body asks, or refuse it with the name that is wrong."""
     record = read_json(body, bytes_max=BODY_BYTES_MAX)
-    known = (*_QUESTION, *_SPENDING, *(("consistent",) if may_answer else ()))
+    known = (*_QUESTION, *_SPENDING, *(_FLAGS if may_answer else ()))
     if not isinstance(record, dict):
         raise InvalidParameter('the body must be an object\nhint: {"sql": "SELECT COUNT(*) FROM t", "epsilon": "1"}')
     for name in record:
@@ -46,15 +47,16 @@ def read_wording(body: bytes, *, may_answer: bool) -> Wording:
         raise InvalidParameter("give a question as a tree, or sql, and not both\nhint: tacit.connect writes the tree")
     if "question" in record and any(name in record for name in _SQL_ONLY):
         raise InvalidParameter(f"{', '.join(_SQL_ONLY)} belong to sql\nhint: a tree has its ranges in its aggregates")
-    consistent = record.get("consistent", False)
-    if not isinstance(consistent, bool):
-        raise InvalidParameter("consistent must be true or false\nhint: leave it out")
+    flags = {name: record.get(name, False) for name in _FLAGS}
+    for name, given in flags.items():
+        if not isinstance(given, bool):
+            raise InvalidParameter(f"{name} must be true or false\nhint: leave it out")
     return Wording(
         tree=record.get("question"),
         sql=None if "sql" not in record else _text(record["sql"], "sql"),
         sql_words=_sql_words(record),
         spending=_read_spending(record),
-        consistent=consistent,
+        flags=flags,
         digest=hashlib.sha256(body).hexdigest(),
         asked=hashlib.sha256(write_json([record.get(name) for name in _QUESTION])).hexdigest(),
         body=body.decode(),
@@ -154,6 +156,7 @@ QUESTION_DOCUMENT: dict[str, Any] = {
     "confidence": _AMOUNT,
     "learn": {"anyOf": [_TEXT, {"type": "boolean"}]},
     "consistent": {"type": "boolean"},
+    "accept_noise": {"type": "boolean", "description": "answer also what is foreseen to be mostly noise"},
 }
 KEY_DOCUMENT = {
     "name": "Idempotency-Key",
@@ -166,7 +169,7 @@ KEY_DOCUMENT = {
 
 def body_document(*, may_answer: bool) -> dict[str, Any]:
     """Return what OpenAPI says of a body: the names that `read_wording` reads."""
-    names = [name for name in QUESTION_DOCUMENT if may_answer or name != "consistent"]
+    names = [name for name in QUESTION_DOCUMENT if may_answer or name not in _FLAGS]
     schema = {
         "type": "object",
         "properties": {name: QUESTION_DOCUMENT[name] for name in names},

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tacit.answer.computed import COMPUTED
@@ -27,8 +28,8 @@ PICKED = "the picking of rows by their noisy numbers, which favours lucky noise"
 MORE_EPSILON = "Spend more ε, ask fewer numbers at once, or group more coarsely."
 # A correlation whose interval is this wide may be anything: there are no others.
 ANYTHING = 1.9
-# The first line names so many things that intervals leave out; the details name all of them.
-LEFT_OUT_MOST = 3
+# The first line names so many of the things that intervals allow for or leave out; the details name all of them.
+LEFT_OUT_MOST = 2
 
 
 def joined(sentences: Sequence[str]) -> str:
@@ -40,10 +41,13 @@ def reading_line(
     confidence: Fraction, left_out: Sequence[str], allowed: Sequence[str] = (), warnings: Sequence[str] = ()
 ) -> str:
     """Return how to read the intervals of an answer, what they allow for, and what they do not include."""
-    held = f"Each interval by itself holds the table's number with {_percent(confidence)} probability."
+    held = (
+        f"Each interval holds the table's number with {_percent(confidence)} probability (no sampling error included)."
+    )
     uncounted = _first_few(allowed)
     counted = f"Not counted, but allowed for: {'; '.join(uncounted)}." if uncounted else ""
-    return joined([held, counted, f"Not included: {'; '.join(['sampling error', *_first_few(left_out)])}.", *warnings])
+    missing = _first_few(left_out)
+    return joined([held, counted, f"Not included: {'; '.join(missing)}." if missing else "", *warnings])
 
 
 def _first_few(phrases: Sequence[str]) -> list[str]:
@@ -72,7 +76,7 @@ def spent_line(facts: AnswerInfo, more: str = MORE) -> str:
             " the new rows."
         )
     if not facts.durable:
-        sentences.append("TRYOUT: nothing is kept, and the budget ends with this process.")
+        sentences.append("TRYOUT: nothing is kept.")
     return joined([*sentences, f"Protects {facts.unit}.", more])
 
 
@@ -85,6 +89,15 @@ def closing_lines(answer: Answer, more: str = MORE) -> list[str]:
 def advised(answer: Answer, *sentences: str) -> Answer:
     """Return an answer with more sentences in the line on what would make it closer, or on what to know of it."""
     return replace(answer, facts=replace(answer.facts, advice=joined([answer.facts.advice, *sentences])))
+
+
+def half_width(answer: Answer, name: str) -> float | None:
+    """Return the middle half-width of an aggregate's intervals; None if it is not shown or has no known one."""
+    if name not in answer.aggregates:
+        return None
+    ends = [(row[f"{name}_low"], row[f"{name}_high"]) for row in answer.rows]
+    widths = [high - low for low, high in ends if low is not None and high is not None]
+    return float(median(widths)) / 2 if widths else None
 
 
 def amounts(facts: AnswerInfo) -> str:

@@ -95,7 +95,7 @@ def budgeted_answers(
     for start in range(0, len(questions), BATCH):
         batch = questions.inside[start : start + BATCH]
         counts = {f"q{at}": count(_inside(places)) for at, places in enumerate(batch)}
-        answer = asked.agg(**counts).answer(epsilon=epsilon * len(batch) / len(questions))
+        answer = asked.agg(**counts).answer(epsilon=epsilon * len(batch) / len(questions), accept_noise=True)
         for row in answer.to_dicts():
             noisy[row["block"], start : start + len(batch)] = [row[name] for name in counts]
         progress("asking through the budget", (start + len(batch)) / len(questions))
@@ -110,7 +110,7 @@ def direct_answers(people: People, *, epsilon: Fraction) -> Answers:
     keys = [(block, place) for block in range(people.blocks) for place in range(PLACES)]
     asked = _protected(people, epsilon).where("secret").group_by("block", "place", keys=keys)
     noisy = np.zeros((people.blocks, PLACES))
-    for row in asked.count().answer(epsilon=epsilon).to_dicts():
+    for row in asked.count().answer(epsilon=epsilon, accept_noise=True).to_dicts():
         noisy[row["block"], row["place"]] = row["count"]
     return noisy
 

@@ -128,7 +128,7 @@ def average(*, epsilon: Number = 1, repeats: int = REPEATS, seed: int = 1, progr
     try:
         while True:  # what nobody is, is true of all: other questions with the same truth
             question = members.where(f"ill AND age > -{answered + 1}").group_by("club").count()
-            sums += [row["count"] for row in question.answer(epsilon=each).to_dicts()]
+            sums += [row["count"] for row in question.answer(epsilon=each, accept_noise=True).to_dicts()]
             answered += 1
             if answered in marks:
                 points.append(_point(OTHER, answered, sums / answered, exact))
@@ -155,7 +155,7 @@ def _same_question(members: Table, each: Fraction, progress: Progress) -> tuple[
     """Ask one question in several wordings; return the average, how many different answers there were, and the cost."""
     answers = []
     for turn in range(ASKED):
-        answer = members.sql(WORDINGS[turn % len(WORDINGS)]).answer(epsilon=each)
+        answer = members.sql(WORDINGS[turn % len(WORDINGS)]).answer(epsilon=each, accept_noise=True)
         counts = {row["club"]: row[answer.aggregates[0]] for row in answer.to_dicts()}
         answers.append(tuple(counts[club] for club in range(GROUPS)))
         progress("asking the same question", (turn + 1) / ASKED)

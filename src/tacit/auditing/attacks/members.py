@@ -173,7 +173,7 @@ def _noisy_shares(inside: Booleans, loss: Fraction) -> NDArray[np.float64]:
         ledger=":memory:",
     )
     noisy = np.zeros(facts)
-    for row in protected.group_by("fact").count().answer(epsilon=loss).to_dicts():
+    for row in protected.group_by("fact").count().answer(epsilon=loss, accept_noise=True).to_dicts():
         noisy[row["fact"]] = row["count"]
     shares: NDArray[np.float64] = noisy / members
     return shares
@@ -203,7 +203,7 @@ def _noisy_means(present: Booleans, loss: Fraction) -> list[float | None]:
         budget=pure_loss(loss),
         ledger=":memory:",
     )
-    rows = protected.group_by("trial").mean("value").answer(epsilon=loss).to_dicts()
+    rows = protected.group_by("trial").mean("value").answer(epsilon=loss, accept_noise=True).to_dicts()
     found = {row["trial"]: row["mean_value"] for row in rows}
     return [found[trial] for trial in range(trials)]
 

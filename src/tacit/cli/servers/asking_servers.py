@@ -37,8 +37,7 @@ DECLARED = {
 
 def ask_server(options: "AskOptions") -> "Answer":
     """Return the answer of a server to the question that these options ask."""
-    words = {"consistent": True} if options.consistent else {}
-    answer: Answer = _question(options).answer(**_spending(options), request_id=options.request_id, **words)
+    answer: Answer = _question(options).answer(**_spending(options), request_id=options.request_id, **options.flags)
     return answer
 
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from tacit.errors import QueryRefused
+from tacit.plan.bounds.scaling import LARGEST_BINS
 from tacit.plan.plan import Cost, Plan
 from tacit.privacy import SCALE_MAX, SCALE_MIN
 from tacit.query import Scalar
@@ -59,6 +60,11 @@ class Fact:
     def cost(self) -> Cost:
         """What it costs."""
         return self.epsilon, self.delta
+
+    @property
+    def tells_range(self) -> bool:
+        """Whether it tells how large values are, or how far from their middle."""
+        return bool(self.scales) and all(len(part) == LARGEST_BINS for part in self.parts)
 
     @property
     def finds_groups(self) -> bool:

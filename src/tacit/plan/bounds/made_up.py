@@ -6,10 +6,13 @@ groups with very many people each.
 """
 
 from datetime import datetime
+from fractions import Fraction
 
 from tacit.plan.bounds.facts import Fact, WantedFact
 from tacit.plan.bounds.found_keys import MADE_OF
+from tacit.plan.bounds.profiles import bin_of
 from tacit.plan.groups import UNIT_SHIFT
+from tacit.plan.plan import Plan
 from tacit.query import Scalar, Type
 
 # Planning stands in for facts that are not known yet: so many people, all in one bin.
@@ -17,10 +20,11 @@ PEOPLE_STANDING_IN = 10**6
 BIN_STANDING_IN = 10
 LARGEST_STANDING_IN = 64 + 3
 GROUPS_STANDING_IN = 8
+DISTANCE_STANDING_IN = Fraction(4)  # a quarter of the largest values that stand in
 
 
-def standing_in(wanted: WantedFact) -> Fact:
-    """Return a made-up fact in the place of one that is not known, to foresee what else will be learned and charged.
+def standing_in(wanted: WantedFact, rows: int | None = None) -> Fact:
+    """Return a made-up fact, to foresee what else is learned and charged, and errors if each person has so many rows.
 
     Of a profile everyone is in one bin; of groups there are a few; a number that is drawn is the middle of its range.
     """
@@ -31,6 +35,8 @@ def standing_in(wanted: WantedFact) -> Fact:
     for place, _ in enumerate(plan.releases):
         largest = bool(plan.profiles) and plan.profiles[place].norm == "largest"
         full = LARGEST_STANDING_IN if largest else BIN_STANDING_IN
+        if rows is not None and plan.profiles and not largest:
+            full = _made_up_bin(plan, place, rows=rows)
         bins = range(len(plan.public_keys or ()))
         parts.append(tuple(PEOPLE_STANDING_IN if each == full else 0 for each in bins))
     for draw in plan.quantiles:
@@ -38,6 +44,20 @@ def standing_in(wanted: WantedFact) -> Fact:
         parts += [(middle,)] * (3 * len(draw.targets))
     scales = tuple(release.scale for release in plan.releases)
     return Fact(wanted.key, wanted.words, tuple(parts), scales, plan.spend.epsilon)
+
+
+def _made_up_bin(plan: Plan, place: int, *, rows: int) -> int:
+    """Return the bin of one unit in a plan's profile, if it has so many rows, or is in so many groups.
+
+    Values of a column with a declared range are a quarter of it away from the centre.
+    """
+    vector = plan.profiles[place].vector
+    if vector.kind != "centred" or vector.column is None:
+        groups = len(plan.cells.public_keys or ()) if plan.cells is not None else 0
+        return bin_of((min(rows, groups or rows) if vector.kind == "units" else rows) * 2.0**vector.shift)
+    column = plan.measured[vector.column]
+    steps = Fraction(column.height, 4) if column.between is not None else DISTANCE_STANDING_IN / column.step
+    return bin_of(float(rows * steps) * 2.0**vector.shift)
 
 
 def made_up_groups(wanted: WantedFact, *, groups: int, people: int) -> Fact:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from tacit.errors import QueryRefused
 from tacit.plan.bounds.facts import Fact, Facts
-from tacit.plan.bounds.known import Grouping, Subject, span_in
+from tacit.plan.bounds.known import Grouping, Subject, reading_of, span_in
 from tacit.plan.bounds.profiles import Span
 from tacit.plan.bounds.scaling import Profile, Vector
 from tacit.plan.groups import public_keys
@@ -416,9 +416,21 @@ def wanted_vectors(query: Query, grouping: Grouping, facts: Facts) -> Wanted | N
     _add_counts(wanted, query, rows_names)
     units = tuple(output.name for output in query.outputs if output.aggregate.kind == "count_units")
     if units:
-        at = wanted.add(count_vector(wanted, "units", units))
+        is_one = bool(rows_names) and _has_one_row(wanted.vectors[0], grouping, facts)
+        at = 0 if is_one else wanted.add(count_vector(wanted, "units", units))
+        if is_one:  # rows and units are the same numbers, so they are one release
+            wanted.vectors[0] = replace(wanted.vectors[0], names=(*rows_names, *units))
         wanted.outputs |= {o.name: planned(o, at) for o in query.outputs if o.name in units}
     return wanted
+
+
+def _has_one_row(rows: WantedVector, grouping: Grouping, facts: Facts) -> bool:
+    """Whether a unit has one row at most: declared for each group, or learned of all of them."""
+    if grouping.declaration.rows_per_unit is not None:
+        return grouping.declaration.rows_per_unit == 1
+    known = [] if rows.subject is None else rows.subject.rounds(facts)
+    reading = reading_of(known, 0, rows.vector) if known else None
+    return reading is not None and reading.top is not None and reading.tail_cap <= 1
 
 
 def count_vector(

@@ -54,6 +54,12 @@ def _same(value: Any) -> Any:
     return None if value is None else (isinstance(value, bool), comparable(value))
 
 
+def shown_outputs(after: PostProcessing, outputs: Collection[str]) -> frozenset[str]:
+    """Return which outputs are shown as they are, and not only as parts of computed columns."""
+    named = {each.expression.name for each in after.shown if isinstance(each.expression, Column)}
+    return frozenset(outputs) & named if after.shown else frozenset(outputs)
+
+
 def picks_by_noise(after: PostProcessing, outputs: Collection[str]) -> bool:
     """Return whether noisy numbers, and not only keys, decide which rows of the answer are kept."""
     noisy = noisy_columns_of(after, outputs)
