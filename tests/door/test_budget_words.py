@@ -75,7 +75,7 @@ def test_a_plan_says_whether_it_fits_and_the_answer_does_what_it_says():
     assert "Budget: does not fit: the budget, ε = 1, δ = 1e-6, has no room for ε = 0.5; left: ε = 0.4" in str(report)
     with pytest.raises(BudgetExceeded, match=r"no room for ε = 0.5; left: ε = 0.4, δ = 1e-6"):
         table.where("x > 1").count().answer(epsilon="0.5", noise="laplace")
-    assert "one group, 1 row in it;" in str(report)
+    assert "in full up to 1 rows;" in str(report)
     assert "Budget: does not fit" in str(table.count().plan(epsilon="0.6"))  # it does not tell that it was asked
     assert table.count().answer(epsilon="0.6").facts.free
 

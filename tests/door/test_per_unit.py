@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.errors import LargeEpsilonWarning, QueryRefused
-from tacit.plan.planner import make_plan, make_spend
+from tacit.plan.planner import hand_set_plan, make_spend
 
 pytestmark = pytest.mark.filterwarnings("ignore", category=LargeEpsilonWarning)
 COUNTED = "SELECT AVG(n) AS n FROM (SELECT id, COUNT(*) AS n FROM t WHERE x > 10 GROUP BY id)"
@@ -113,7 +113,7 @@ def test_exact_sums_are_those_of_duckdb(rows, text):
     counts = "COUNT(*) AS v" in text.split("FROM")[0]
     question = protected(rows).sql(text, between={} if counts else {"v": (-4096, 4096)})
     wide = replace(question.session.declaration, rows_per_unit=64, groups_per_unit=4, most_rows_per_unit=64)
-    plan = make_plan(question.query, wide, make_spend(1, None, None, question.session.registered.budget))
+    plan = hand_set_plan(question.query, wide, make_spend(1, None, None, question.session.registered.budget))
     exact = question.session.engine.aggregate(plan, "0123456789abcdef")
     found, step = dict(zip(exact.keys, exact.sums["rows"], strict=True)), 0.0
     if not counts:

@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.engine import external_sort
 from tacit.engine.patience import patient_units
-from tacit_gauntlet.stage.table import exact_table
+from tacit_gauntlet.stage.table import bounded_table
 from tests.engine.exact import KEYS, UNITS, XS, YS, on_path
 
 INNER = "SELECT id, COUNT(*) AS n, SUM(x) AS s, AVG(y) AS m, MIN(x) AS low FROM t WHERE g <> 'c' GROUP BY id"
@@ -41,7 +41,7 @@ def test_rows_by_unit_are_added_up_the_same_on_every_path(path, kernel):
     question = protected(rows).sql(outer, between=between)
     question.session.engine._path = path
     with on_path("sql" if path == "sql" else "kernel", or_patient=path == "patient"):
-        exact = exact_table(question)
+        exact = bounded_table(question)
     t = rows  # noqa: F841 - DuckDB finds it by its name
     inner = INNER.replace("WHERE", "WHERE id IS NOT NULL AND")
     wanted = duckdb.sql(f"SELECT COUNT(*), SUM(n), SUM(s) FROM ({inner}) WHERE low < 0").fetchall()[0]

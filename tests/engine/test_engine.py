@@ -8,7 +8,7 @@ import pytest
 
 from tacit.engine.engine import FAILED
 from tacit.errors import EngineError, QueryRefused
-from tacit_gauntlet.stage.table import exact_table
+from tacit_gauntlet.stage.table import bounded_table
 
 ROWS = pa.table({"id": range(60), "g": ["abc"[place % 3] for place in range(60)], "x": range(60)})
 
@@ -27,7 +27,7 @@ def test_whatever_fails_says_one_fixed_thing(engine, monkeypatch, everyones_log,
     question = engine(ROWS).count()
     failing(monkeypatch, question, problem)
     with pytest.raises(EngineError) as failed:
-        exact_table(question)
+        bounded_table(question)
     assert str(failed.value) == FAILED
     assert failed.value.__cause__ is None
     assert failed.value.__context__ is None
@@ -40,7 +40,7 @@ def test_ctrl_c_is_not_swallowed(engine, monkeypatch):
     question = engine(ROWS).count()
     failing(monkeypatch, question, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        exact_table(question)
+        bounded_table(question)
 
 
 def test_questions_from_many_threads_get_their_own_sums(engine):
@@ -50,7 +50,7 @@ def test_questions_from_many_threads_get_their_own_sums(engine):
     def ask(least):
         try:
             asked = table.where(f"x >= {least}").group_by("g", keys=["a", "b", "c", "d"]).count()
-            found[least] = list(exact_table(asked).sums["rows"])
+            found[least] = list(bounded_table(asked).sums["rows"])
         except Exception as problem:
             problems.append(problem)
 
@@ -72,6 +72,6 @@ def test_a_declared_type_that_no_cast_gives_is_refused_at_once(engine):
 def test_empty_tables_give_zeros_and_no_groups(engine, sizes):
     rows = ROWS.slice(0, sizes[0])
     table = engine(rows.set_column(0, "id", pa.array([None] * len(rows), pa.int64())))
-    assert list(exact_table(table.count()).sums["rows"]) == [0]
-    assert len(exact_table(table.group_by("g").count())) == 0
-    assert list(exact_table(table.group_by("g", keys=["a", "b"]).count()).sums["rows"]) == [0, 0]
+    assert list(bounded_table(table.count()).sums["rows"]) == [0]
+    assert len(bounded_table(table.group_by("g").count())) == 0
+    assert list(bounded_table(table.group_by("g", keys=["a", "b"]).count()).sums["rows"]) == [0, 0]

@@ -11,7 +11,7 @@ from tests.engine.scaled_plans import scaled_plan
 from tests.engine.test_elsewhere import local, plain
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.LargeEpsilonWarning")
-SIGNED = "totals signed"
+TOTALS = {"totals signed", "totals absolute", "part kept", "part cut"}
 SCRIPTS = [*covering(2), *BESIDE]
 # Each question of Spark is two jobs: there every value of a dimension is met once, and pairs of them in make slow.
 # Scripts that learn a dozen facts first are left to make slow, too.
@@ -67,18 +67,19 @@ def test_scripts_have_every_shape_that_a_plan_may_have():
         ran = here(script, "kernel")
         seen |= {trait for plan, _ in ran.asked for trait in traits(plan, ran.relation)}
     assert seen - TRAITS == set()
-    assert TRAITS - seen == {SIGNED}  # which needs thousands of people, or the plan below
+    assert TRAITS - seen == TOTALS | {"part rows"}  # totals need thousands of people, or the plan below
 
 
+@pytest.mark.parametrize("totals", ["signed", "absolute"])
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.usefixtures("kernel")
-def test_totals_of_both_signs_are_equal_on_every_engine(norm, elsewhere):
-    """The same plan as a script has, made by hand to cut nearly everything and to add up what it kept with its sign."""
+def test_totals_of_both_signs_are_equal_on_every_engine(norm, totals, elsewhere):
+    """The same plan as a script has, made by hand to cut nearly everything and to add up what it kept and cut."""
     script = "sums of both signs beside rows"
     plan, _ = here(script, "kernel").asked[-1]
-    short = [replace(vector, cap=3, totals="signed", tail=1 << 20) for vector in plan.scaling.vectors]
+    short = [replace(vector, cap=3, totals=totals, tail=1 << 20) for vector in plan.scaling.vectors]
     plan = scaled_plan(plan, replace(plan.scaling, norm=norm, vectors=tuple(short)), measured=plan.measured)
-    assert SIGNED in traits(plan, None)
+    assert f"totals {totals}" in traits(plan, None)
     found = [question(script, hold).session.engine.aggregate(plan, SALT) for hold in (local, elsewhere)]
     assert plain(found[0]) == plain(found[1])
     assert any(found[0].totals.values())

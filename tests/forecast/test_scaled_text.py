@@ -13,7 +13,7 @@ from tacit.answer import PART_OF_MEAN, most_of_groups
 from tacit.errors import QueryRefused
 from tacit.forecast import group_rows, learning_in_words, plan_in_words, solve_epsilon
 from tacit.forecast.foreseen import foreseen_error
-from tacit.plan import UNBOUNDED, CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
+from tacit.plan import CountRows, Mean, Measured, Sum, Vector, make_plan, make_spend, missing_facts
 from tacit.plan.bounds.scaling import Outlook
 from tacit.privacy import PureLoss
 from tacit.query import Column
@@ -92,12 +92,6 @@ def test_without_totals_nothing_is_put_back_of_what_a_group_may_lack():
     cut = foreseen_error(CountRows("n", 0), counted(vector=replace(ROWS, totals=None)), LEVEL)
     assert (cut.total, cut.scaling) == (0.0, pytest.approx(part_of(1000) * 260_000))
     assert cut.noise == pytest.approx(30 * math.log(20), rel=0.01)
-
-
-def test_bounds_given_by_hand_are_told_before_the_weights():
-    assert UNBOUNDED > 5
-    text = plan_in_words(counted(rows_per_unit=5))
-    assert "Unit: id; at most 5 rows in a group, the rest left out at random; of these all its rows count" in text
 
 
 def test_facts_from_too_few_people_are_called_that():

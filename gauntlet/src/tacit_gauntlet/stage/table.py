@@ -121,6 +121,11 @@ def exact_table(question: Question, *, salt: str = SALT, plan: Plan | None = Non
     return question.session.engine.aggregate(plan or plan_of(question), salt)
 
 
+def bounded_table(question: Question) -> ExactTable:
+    """Return the same by the plan in which rows and groups beyond the bounds are left out."""
+    return exact_table(question, plan=bounded_plan(question))
+
+
 def exact_cells(question: Question, *, salt: str = SALT, plan: Plan | None = None) -> list[Cells]:
     """Return for each release every exact integer that noise is added to, by key and part; zeros are left out."""
     plan = plan or plan_of(question)
