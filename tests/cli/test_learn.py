@@ -28,7 +28,7 @@ def test_a_table_needs_a_unit_and_a_budget_alone(tacit_command):
     assert "Spent ε 1" in ran.out
     shown = tacit_command("facts", "visits")
     assert "how many rows a patient has, in all and by ward" in shown.out
-    assert " 0.22 " in shown.out
+    assert " 0.2 " in shown.out
 
 
 def test_what_is_learned_ahead_is_printed_kept_and_free(tacit_command):
@@ -53,7 +53,7 @@ def test_the_ledger_shows_what_was_learned(tacit_command):
     (learned,) = [line for line in shown if " learned " in line]
     assert learned.endswith("visits in answer 5: how many rows a patient has, in all and by ward")
     (charge,) = [line for line in shown if " to learn " in line]
-    assert "visits ε = 0.22 to learn how many rows" in charge
+    assert "visits ε = 0.2 to learn how many rows" in charge
     assert tacit_command("ledger", "verify").code == 0
 
 

@@ -69,7 +69,7 @@ def opened(rows, book, budget="approximate", **declared):
 def said(question, epsilon):
     """Return all that an answer or a refusal says."""
     try:
-        answer = question.answer(epsilon=epsilon)
+        answer = question.answer(epsilon=epsilon, accept_noise=True)
     except QueryRefused as refusal:
         return str(refusal)
     data = re.sub(r'"receipt": \{[^}]*\}', "", answer.to_json())
@@ -115,13 +115,13 @@ def test_a_ledger_on_disk_and_a_tryout_end_alike_and_a_second_process_starts_wit
     """Of 3,000 people in three groups, at 100: a group is missed with probability below 1e-100."""
     rows = table_of([[GROUPS[n % 3]] for n in range(3000)])
     with open_ledger(tmp_path / "ledger.db") as book:
-        first = opened(rows, book).group_by("g").count().answer(epsilon=100)
+        first = opened(rows, book).group_by("g").count().answer(epsilon=100, accept_noise=True)
     with open_ledger(tmp_path / "ledger.db") as book:
         table = opened(rows, book)
         before = book.spent(table.session.registered)
-        second = table.group_by("g").sum("x").answer(epsilon=10)
+        second = table.group_by("g").sum("x").answer(epsilon=10, accept_noise=True)
         after = book.spent(table.session.registered)
-    tried = opened(rows, tacit.TRYOUT).group_by("g").count().answer(epsilon=100)
+    tried = opened(rows, tacit.TRYOUT).group_by("g").count().answer(epsilon=100, accept_noise=True)
     assert [row["g"] for row in first.to_dicts()] == [row["g"] for row in second.to_dicts()] == GROUPS[:3]
     assert [row["g"] for row in tried.to_dicts()] == GROUPS[:3]
     assert (after.epsilon - before.epsilon, after.delta) == (10, before.delta)
@@ -133,7 +133,7 @@ def test_a_budget_that_has_room_for_one_question_is_not_exceeded_by_what_that_le
             table = tacit.table(TABLES[name], name="t", unit="id", budget=tacit.epsilon(1, delta=1e-6), ledger=book)
             for _ in range(3):
                 try:
-                    QUESTIONS["found"](table).answer(epsilon=1)
+                    QUESTIONS["found"](table).answer(epsilon=1, accept_noise=True)
                 except (QueryRefused, BudgetExceeded):
                     continue
             spent = book.spent(table.session.registered)
@@ -185,7 +185,7 @@ def test_whatever_facts_say_no_question_spends_beyond_its_loss_or_ends_for_want_
             question = rows_of.group_by("g", smallest=smallest).agg(**{name: OUTPUTS[name] for name in asked})
             refused = ""
             try:
-                question.answer(epsilon=epsilon)
+                question.answer(epsilon=epsilon, accept_noise=True)
             except (QueryRefused, BudgetExceeded) as refusal:
                 refused = type(refusal).__name__
             after = book.spent(table.session.registered)
@@ -216,7 +216,7 @@ def test_planted_groups_change_no_sensitivity_and_no_charge(monkeypatch, groups,
     with open_ledger(":memory:") as book:
         table = opened(table_of([[GROUPS[n % 3]] for n in range(600)]), book, neighbours=neighbours)
         question = table.group_by("g").agg(n=tacit.count(), m=tacit.mean("x"))
-        question.answer(epsilon=100)
+        question.answer(epsilon=100, accept_noise=True)
         for votes in VOTES.values():
 
             def lie(self, key, analyst, votes=votes):
@@ -230,9 +230,9 @@ def test_planted_groups_change_no_sensitivity_and_no_charge(monkeypatch, groups,
             before = book.spent(table.session.registered)
             if not PLANTED[groups]:
                 with pytest.raises(QueryRefused, match="no group by 'g'"):
-                    question.answer(epsilon=2)
+                    question.answer(epsilon=2, accept_noise=True)
                 continue
-            plan, answer = question.plan(epsilon=2).plan, question.answer(epsilon=2)
+            plan, answer = question.plan(epsilon=2).plan, question.answer(epsilon=2, accept_noise=True)
             assert not noise_faults(plan, make_spend(2, None, None, BUDGETS["approximate"]))
             assert {row["g"] for row in answer.to_dicts()} == {key for (key,) in PLANTED[groups]}
             after = book.spent(table.session.registered)

@@ -16,7 +16,7 @@ from tacit.session import Session
 from tests.door.orders import BUDGET, ITEMS, ROWS, by_item, charges, orders, spent
 
 # The part of a call's epsilon that a count by three groups learns with.
-LEARNS = Fraction(22, 100)
+LEARNS = Fraction(20, 100)
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ def test_what_is_known_prints_with_its_price_and_date(book):
     (known,) = table.facts
     assert known.epsilon == LEARNS
     assert known.version == 1
-    assert "0.22" in str(table.facts)
+    assert "0.2" in str(table.facts)
     assert known.since[:10] in str(table.facts)
     assert spent(table) == 1
 
@@ -317,7 +317,7 @@ def test_a_failure_after_a_charge_says_the_fixed_words(book, monkeypatch, after,
 def test_an_interrupt_after_a_charge_says_what_is_spent(book, monkeypatch):
     table = orders(book)
     monkeypatch.setattr(Session, "release", failing(KeyboardInterrupt(), after=0))
-    with pytest.raises(KeyboardInterrupt, match=r"ε = 0\.22 is spent \(entry \d+\)"):
+    with pytest.raises(KeyboardInterrupt, match=r"ε = 0\.2 is spent \(entry \d+\)"):
         by_item(table)
 
 
@@ -329,7 +329,7 @@ def test_an_interrupt_between_learning_and_the_answer_says_that_it_is_kept(book,
 
     with monkeypatch.context() as patch:
         patch.setattr(Session, "_pay", stop)
-        with pytest.raises(KeyboardInterrupt, match=r"spent ε = 0\.22 on facts that it learned first"):
+        with pytest.raises(KeyboardInterrupt, match=r"spent ε = 0\.2 on facts that it learned first"):
             by_item(table)
     by_item(table)
     assert [epsilon for epsilon, _ in charges(table)] == [LEARNS, 1]

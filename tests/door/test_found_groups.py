@@ -221,7 +221,7 @@ def test_a_fact_some_of_whose_groups_are_not_of_the_columns_type_is_refused_howe
 
 
 def reading(count):
-    return Reading((float(count),), (1.0,), 0, 1.0, 8, whole=True, is_total=True)
+    return Reading((float(count),), 0, 1.0, 8, whole=True, is_total=True)
 
 
 def voted(*rounds):
@@ -257,7 +257,7 @@ def voted(*rounds):
     ],
 )
 def test_another_round_is_run_only_if_a_group_of_a_hundred_people_may_be_missing(rounds, counted, is_enough):
-    known = [reading(counted)] if counted is not None else [Reading((), (), None, 1.0, 8, whole=True)]
+    known = [reading(counted)] if counted is not None else [Reading((), None, 1.0, 8, whole=True)]
     assert _hold_enough(voted(*rounds), known) == is_enough
 
 

@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.demo import write_visits
 from tests.doc_blocks import blocks
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-FIRST_BLOCK = next(block.text for block in blocks(README.read_text()) if block.kind == "python")
+PYTHON = [block.text for block in blocks(README.read_text()) if block.kind == "python"]
+FIRST_BLOCK = PYTHON[0]
 WITHOUT_WIDGETS = "import sys; sys.modules['ipywidgets'] = None"  # as if it were not installed, wherever this runs
 TAB = """
 from IPython.core.completer import provisionalcompleter
 answer, plan = question.answer(epsilon=1), question.plan(epsilon=1)
 with provisionalcompleter():
-    for words in ("visits.", "question.", "answer."):
+    for words in ("survey.", "question.", "answer."):
         for turn in range(20):  # what looks names up gives up silently, and has read more each time
             offered = [each.text for each in get_ipython().Completer.completions(words, len(words))]
             if offered:
@@ -28,10 +28,10 @@ CELLS = {
     "text": "text = str(question.answer(epsilon=1))\nprint(repr(text))",
     "bare answer": "question.answer(epsilon=1)",
     "bare plan": "question.plan(epsilon=1)",
-    "refused": "def ask():\n    return visits.sum('days').answer(epsilon=1, learn=False)\nask()",
+    "refused": "def ask():\n    return survey.sum('hours').answer(epsilon=1, learn=False)\nask()",
     "tab": TAB,
     "bare meaning": "tacit.explain(1)",
-    "bare left": "visits.left",
+    "bare left": "survey.left",
     "odd names": "import pandas\nodd = pandas.DataFrame({'person': range(500), '<b>': ['CA', 'NY'] * 250})\n"
     "tacit.table(odd, name='odd', unit='person', ledger=':memory:', budget=tacit.epsilon(9), groups_per_unit=1,\n"
     "            rows_per_unit=1).group_by('<b>', keys=['<i>', '\\x1b[31m']).count().answer(epsilon=1)",
@@ -50,7 +50,6 @@ def shown(tmp_path_factory):
         patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
         patch.setenv("JUPYTER_PLATFORM_DIRS", "1")
         folder = tmp_path_factory.mktemp("notebook")
-        write_visits(folder / "visits.parquet")  # which the README's first command keeps
         resources = {"metadata": {"path": str(folder)}}
         NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True, resources=resources).execute()
     return {name: cell.outputs for name, cell in zip(CELLS, book.cells, strict=True)}
@@ -63,14 +62,14 @@ def streamed(outputs):
 def test_the_readme_begins_in_a_notebook_without_widgets(shown):
     text = streamed(shown["first block"])
     assert [output.output_type for output in shown["first block"]] == ["stream"]
-    for wanted in ("± 95 %", "cardiology", "surgery", "Spent ε 1"):
+    for wanted in ("± 95 %", "north", "south", "Spent ε 1"):
         assert wanted in text
 
 
 def test_the_text_of_an_answer_has_its_table_and_is_not_pushed_to_the_screen(shown):
     (output,) = shown["text"]
     assert output.output_type == "stream"
-    assert "cardiology" in output.text
+    assert "north" in output.text
     assert "Free" in output.text
 
 
@@ -79,12 +78,12 @@ def test_a_bare_answer_is_shown_once_as_text_and_as_html(shown):
     assert output.output_type == "execute_result"
     assert set(output.data) == {"text/plain", "text/html"}
     assert "<td" in output.data["text/html"]
-    assert "cardiology" in output.data["text/plain"]
+    assert "north" in output.data["text/plain"]
 
 
 def test_a_bare_plan_and_a_bare_meaning_are_words(shown):
     (plan,), (meaning,), (left,) = shown["bare plan"], shown["bare meaning"], shown["bare left"]
-    assert plan.data["text/plain"].startswith("Plan for visits")
+    assert plan.data["text/plain"].startswith("Plan for survey")
     assert plan.data["text/html"].startswith("<pre")
     assert meaning.data["text/plain"].startswith("ε = 1: what the promise means")
     assert left.data["text/plain"].startswith("ε = 2")
@@ -102,7 +101,7 @@ def test_an_error_is_the_askers_own_lines_and_the_message(shown):
 
 def test_tab_offers_what_a_person_can_use(shown):
     offered = {line.split()[0]: set(line.split()[1:]) for line in streamed(shown["tab"]).splitlines()}
-    assert {"where", "group_by", "count", "sql", "left"} <= offered["visits."]
+    assert {"where", "group_by", "count", "sql", "left"} <= offered["survey."]
     assert offered["question."] == {"answer", "plan"}
     assert {"to_pandas", "to_csv", "certificate", "plot"} <= offered["answer."]
     assert not {"session", "frame", "query", "certify"} & set().union(*offered.values())

@@ -194,7 +194,7 @@ def test_a_refusal_after_learning_says_what_was_spent(monkeypatch):
             by_item(first, epsilon="0.5")
         problem, _, hint = str(refused.value).partition("\n")
         assert problem.endswith(
-            "; this request spent ε = 0.11 on facts that it learned first; later questions use them free"
+            "; this request spent ε = 0.1 on facts that it learned first; later questions use them free"
         )
         assert "nothing was charged" not in problem
         assert hint.startswith("hint: ")

@@ -134,7 +134,7 @@ def test_a_mean_and_a_moment_are_of_what_is_kept_and_learn_nothing_either():
 
 def test_the_answer_says_what_is_not_counted_and_the_interval_is_the_noise():
     answer = by_group().count().answer(epsilon=1)
-    assert "Not included: sampling error; rows beyond 6 of one id." in answer.facts.reading
+    assert "Not included: rows beyond 6 of one id." in answer.facts.reading
     gaussian = by_group().count().answer(epsilon=1, noise="gaussian")
     assert "rows beyond 3 in each of 2 groups of one id" in gaussian.facts.reading
     nobody = by_group(most_rows_per_unit=6).count().answer(epsilon=1)

@@ -273,8 +273,8 @@ def _whole_of_facts(output: ScaledOutput, plan: Plan, sizes: Sizes) -> float:
     if sizes.population is not None and not isinstance(output, Sum):
         return float(sizes.population)
     vector = plan.scaling.vectors[output.release] if plan.scaling else None
-    if vector is None or vector.outlook is None:
-        return _population(output, sizes)
+    if vector is None or vector.outlook is None:  # a cap is given by hand, or one unit
+        return _population(output, sizes) * (farther_end(output, plan) if isinstance(output, Sum) else 1.0)
     step = float(column.step) if isinstance(output, Sum) and column is not None else 1.0
     return vector.outlook.mass * step
 

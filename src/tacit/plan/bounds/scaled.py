@@ -252,9 +252,13 @@ def _terms(noise: NoiseKind, known: Known, vector: WantedVector) -> Terms:
 
 
 def _weight(known: Known, place: int) -> float:
-    """Return how much the error of a vector counts."""
-    names, given = known.wanted.vectors[place].names, dict(known.spend.weights)
-    return float(max((given.get(name, Fraction(1)) for name in names), default=Fraction(1)))
+    """Return how much the error of a vector counts, as a part of the most that one counts."""
+    given = dict(known.spend.weights)
+    counts = [
+        max((given.get(name, Fraction(1)) for name in vector.names), default=Fraction(1))
+        for vector in known.wanted.vectors
+    ]
+    return float(counts[place] / max(counts))
 
 
 def _shares(known: Known, noise: NoiseKind) -> list[Fraction]:
