@@ -135,7 +135,8 @@ def unknown_name(owner: object, name: str, words: Mapping[str, str]) -> Attribut
     if name.startswith("_"):
         return AttributeError(f"'{what}' object has no attribute '{name}'")
     hint = f"\nhint: {words[name]}" if name in words else did_you_mean(name, dir(owner))
-    return UnknownName(f"a {what} has no '{name}'{hint}")
+    article = "an" if what[0] in "AEIOU" else "a"
+    return UnknownName(f"{article} {what} has no '{name}'{hint}")
 
 
 # ---- Text of others, safe for a screen.

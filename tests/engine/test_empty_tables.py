@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import duckdb
 import pytest
 
-from tacit_gauntlet.stage.empty_tables import UNITS, Few, in_turn, told_apart, verbs_of
+from tacit_gauntlet.stage.empty_tables import UNITS, Few, in_connection, in_turn, seen_of, told_apart, verbs_of
 from tacit_gauntlet.stage.engine import rows_too_many
 from tests.engine.conftest import _SPARK, HOLDERS
 
@@ -73,6 +73,19 @@ def test_a_few_verbs_of_files(name, form, tmp_path):
         return {"source": f"{place}?table=t" if form == "duckdb" else str(place)}
 
     assert told([(name, Few("text", 0, filtered=True))], hold) == []
+
+
+@pytest.mark.parametrize("name", ["two classes", "listed groups", "found days", "per unit"])
+def test_a_connection_whose_settings_change_types_and_raise_more(name):
+    hold = in_connection("arrow_lossless_conversion = true", "ieee_floating_point_ops = false")
+    assert told([(name, Few("int", 0, filtered=True))], hold) == []
+
+
+@pytest.mark.parametrize("people", [0, 1])
+def test_a_type_that_arrays_do_not_read_fails_whoever_is_there(people, monkeypatch):
+    monkeypatch.setattr("tacit.tables.source.plain_schema", lambda schema: schema)
+    hold = in_connection("arrow_lossless_conversion = true")
+    assert seen_of("two classes", Few("int", people), hold)[0] == "EngineError"
 
 
 def test_every_kind_of_unit_has_every_verb():

@@ -123,6 +123,8 @@ def test_a_row_that_is_added_to_a_file_adds_what_it_has_and_changes_no_other(nam
         "integer_division = true",
         "default_null_order = 'nulls_first'",
         "produce_arrow_string_view = true",
+        "arrow_lossless_conversion = true",
+        "arrow_large_buffer_size = true",
         "TimeZone = 'America/New_York'",
     ],
 )

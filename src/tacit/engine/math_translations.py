@@ -57,7 +57,12 @@ def _from_zero(value: ir.Value) -> ir.Value:
 
 def _power(call: TranslatedCall) -> ir.Value:
     base, exponent = call.values(FLOAT)  # settled: NaN to the power 0 would be 1
-    return Cell(_pow(base, exponent), FLOAT, raw=True).settled().value
+    # 0 to a negative power is infinite; by a setting of a user's connection the engine raises on it
+    zero = ibis.literal(0.0, "float64")
+    is_infinite = (base == zero) & (exponent < zero)
+    power = _pow(ibis.cases((is_infinite, nothing(FLOAT)), else_=base), exponent)
+    infinite = ibis.literal("Infinity").cast("float64")
+    return Cell(ibis.cases((is_infinite, infinite), else_=power), FLOAT, raw=True).settled().value
 
 
 def _time_as_text(call: TranslatedCall) -> ir.Value:

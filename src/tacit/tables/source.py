@@ -145,7 +145,10 @@ class Source:
                 found: pa.Table = self.backend.to_pyarrow(self._read(relation))
             else:
                 found = relation.__pyarrow_result__(self.backend.con.sql(sql).to_arrow_table())
-        return found
+        schema = plain_schema(found.schema)
+        if schema == found.schema:
+            return found
+        return pa.Table.from_batches([plain_batch(each, schema) for each in found.to_batches()], schema)
 
     def stream(self, relation: ir.Table, batch_rows: int, sql: str | None = None) -> pa.RecordBatchReader:
         """Return a DuckDB relation's rows in batches, made as they are read."""
@@ -155,7 +158,10 @@ class Source:
             # as Ibis's to_pyarrow does; its to_pyarrow_batches calls a method that DuckDB 2 does not have
             found = self.backend._to_duckdb_relation(self._read(relation)) if sql is None else self.backend.con.sql(sql)
             reader = found.to_arrow_reader(batch_rows)
-            return pa.RecordBatchReader.from_batches(reader.schema, put_together(reader, reader.schema))
+            batches, schema = put_together(reader, reader.schema), plain_schema(reader.schema)
+            if schema != reader.schema:
+                batches = (plain_batch(each, schema) for each in batches)
+            return pa.RecordBatchReader.from_batches(schema, batches)
 
     def compiled(self, relation: ir.Table) -> str | None:
         """Return the SQL of a relation, valid as long as the relation; None if it must be compiled for every read."""
@@ -176,6 +182,21 @@ class Source:
         for files in self.files:
             relation = files.reading(relation)
         return relation
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """Return a schema with truth values as such: by a setting, a user's connection gives them as numbers of 8 bits."""
+    return pa.schema([each.with_type(pa.bool_()) if _is_bool8(each.type) else each for each in schema])
+
+
+def plain_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch's rows in a schema that `plain_schema` made of its own."""
+    columns = [each.storage.cast(pa.bool_()) if _is_bool8(each.type) else each for each in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _is_bool8(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "arrow.bool8"
 
 
 def described(

@@ -57,6 +57,20 @@ def half_added() -> Iterator[None]:
         yield
 
 
+@mutant(
+    "zero to a negative power",
+    killed_by="S09",
+    published="DuckDB raises on it, and on 1 / 0, by a setting of the connection",
+    raises="OutOfRangeException: Out of Range Error: zero raised to a negative power",
+)
+@contextmanager
+def zero_to_a_negative_power() -> Iterator[None]:
+    """The engine is asked for it as for any other power."""
+    raw = original("power of floats")
+    with _translated({"power": lambda call: raw(*(each.cast("float64") for each in call.values(call.kind)))}):
+        yield
+
+
 @mutant("floor-that-raises", killed_by="Q01", published="Ibis casts FLOOR to an int, which raises beyond 64 bits")
 @contextmanager
 def floor_that_raises() -> Iterator[None]:

@@ -16,6 +16,7 @@ from decimal import Decimal
 from itertools import pairwise, zip_longest
 from typing import Any, Literal
 
+import duckdb
 import pyarrow as pa
 
 from tacit import ROW, Answer, audit_question, count, count_units, mean, public
@@ -64,6 +65,20 @@ Hold = Callable[[pa.Table], dict[str, Any]]
 def as_they_are(rows: pa.Table) -> dict[str, Any]:
     """Hold rows in this process, or where the course's engine keeps them."""
     return {"source": rows}
+
+
+def in_connection(*settings: str) -> Hold:
+    """Hold rows in a user's own DuckDB connection, which has some settings."""
+
+    def hold(rows: pa.Table) -> dict[str, Any]:
+        connection = duckdb.connect()
+        connection.register("given", rows)
+        connection.execute("CREATE TABLE t AS FROM given")
+        for setting in settings:
+            connection.execute(f"SET {setting}")
+        return {"source": (connection, "t")}
+
+    return hold
 
 
 # What is known of a table beforehand: ranges and keys; bounds of each unit too; or nothing, so that it is learned.

@@ -119,6 +119,13 @@ def trial(expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[
     return _trial_here(expressions, rows, kinds)
 
 
+def trial_under(
+    setting: str, expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]
+) -> dict[str, list[Any]]:
+    """Return the same in a DuckDB with a setting that a user's own connection may have."""
+    return _trial_here(expressions, rows, kinds, setting)
+
+
 def _trial_elsewhere(
     expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]
 ) -> dict[str, list[Any]]:
@@ -149,12 +156,13 @@ def _trial_elsewhere(
 
 
 def _trial_here(
-    expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind]
+    expressions: Mapping[str, Expression], rows: pa.Table, kinds: Mapping[str, Kind], setting: str = "TimeZone = 'UTC'"
 ) -> dict[str, list[Any]]:
     table = ibis.table(ibis.Schema.from_pyarrow(rows.schema), name="made_up")
     asked = table.select(**{name: to_ibis(each, table, kinds) for name, each in expressions.items()})
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute(f"SET {setting}")
         connection.register("made_up", rows)
         found = connection.sql(ibis.to_sql(asked, dialect="duckdb")).to_arrow_table()
     return {name: found[name].to_pylist() for name in expressions}

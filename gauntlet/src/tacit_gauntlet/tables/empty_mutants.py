@@ -47,6 +47,14 @@ def no_samples() -> Iterator[None]:
         yield
 
 
+@mutant("types as a connection's settings make them", killed_by="M18", published="DuckDB's arrow_lossless_conversion")
+@contextmanager
+def types_of_a_setting() -> Iterator[None]:
+    """Truth values arrive as a type that the code which places them does not know."""
+    with planted("plain_schema", lambda schema: schema):
+        yield
+
+
 @mutant("a part without rows fails", killed_by="M17", published="a task that takes the first of no batches")
 @contextmanager
 def first_of_none() -> Iterator[None]:

@@ -16,6 +16,7 @@ from tacit_gauntlet.stage.empty_tables import (
     WANTED,
     Few,
     coded_counts,
+    in_connection,
     in_turn,
     told_apart,
 )
@@ -30,6 +31,13 @@ QUICK = (
 )
 # A choice among models is drawn slowly, whoever is there.
 QUICK_MODELS = [name for name in MODELS if "choice" not in name]
+# Settings of a connection that change the types in which DuckDB hands over rows, and verbs about a truth value.
+SETTINGS = (
+    "arrow_lossless_conversion = true",
+    "arrow_large_buffer_size = true",
+    "arrow_output_version = '1.4'",
+)
+QUICK_OF_SETTINGS = ("two classes", "a score of classes")
 PATIENT = ("per unit, found",)
 PARTED = (
     f"SELECT g, COUNT(*) AS n, SUM(x) AS s FROM t WHERE x = {WANTED} GROUP BY g",
@@ -94,6 +102,16 @@ def coded_parts_of_no_rows(size: Size) -> Evidence:
     some = [Few(kind, people, filtered=True) for kind in kinds for people in (0, 1, 2)]
     broken = [f"{few}: {what}" for few in some for what in _unlike(few)]
     return Evidence(passed=not broken, details={"tables": len(some), "unlike": broken[:5]})
+
+
+@case("M18", title="a setting of a user's connection does not make a model of few units fail", feature="learning")
+def settings_and_few_units(size: Size) -> Evidence:
+    """A setting that changes types makes whatever reads rows fail, but not if the table has no row to read."""
+    broken = list[str]()
+    for setting in SETTINGS[:1] if size == "quick" else SETTINGS:
+        for name in QUICK_OF_SETTINGS if size == "quick" else QUICK_MODELS:
+            broken += told_apart(name, Few("int", 0, filtered=True), in_connection(setting))
+    return Evidence(passed=not broken, details={"told apart": broken[:5]})
 
 
 def _unlike(few: Few) -> list[str]:

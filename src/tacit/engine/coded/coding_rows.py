@@ -168,7 +168,10 @@ def _stream(plan: CodedPlan, source: Source, kinds: Mapping[str, Kind], *, sorts
             if len(column.listed) > COMPARED_MOST and not plain[at]
         }
         relation = coded_relation(plan, source.table, kinds, lists, sorts=sorts)
-        for batch in lent.enter_context(source.stream(relation, BATCH_ROWS)):
+        batches = lent.enter_context(source.stream(relation, BATCH_ROWS))
+        # a type that arrays do not read fails here, whether the table has any row or not
+        _block(plan, pa.RecordBatch.from_pylist([], schema=batches.schema), readers, sorts=sorts)
+        for batch in batches:
             if len(batch):
                 yield _block(plan, batch, readers, sorts=sorts)
 
