@@ -208,6 +208,13 @@ class ExactTable:
         return self.sums[total_name(len(plan.measured) + plan.products.index(product))]
 
 
+def with_values_of(plan: Plan, exact_scaled: ExactTable, exact_drawn: ExactTable) -> ExactTable:
+    """Return the exact table of a mixed plan from those of its halves, whose groups are the same listed ones."""
+    first = min(draw.column for draw in plan.quantiles)
+    values = {column + first: each for column, each in exact_drawn.values.items()}
+    return replace(exact_scaled, values=values)
+
+
 @dataclass(frozen=True, repr=False)
 class ExactIntegers:
     """A secret vector of sums, and the square of how far one unit can move it in L2. It prints as "withheld"."""

@@ -45,7 +45,7 @@ from tacit.engine.scaled_relation import (
     total_names,
     with_totals_apart,
 )
-from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names
+from tacit.exact import ExactTable, GroupedSteps, key_name, sum_names, with_values_of
 from tacit.memory import memory_limit, refuse_without_folder, spill_folder
 from tacit.plan import CodedPlan, Plan
 from tacit.query import Scalar, columns_of, kind_of_column
@@ -108,6 +108,10 @@ class EmbeddedEngine:
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
         """Yield each group's exact sums: nearly always one table, but several if memory is short and keys are found."""
+        if plan.is_mixed:
+            with self.moment():
+                yield with_values_of(plan, *(self.aggregate(half, salt) for half in plan.halves()))
+            return
         if (narrow := self._narrowed(plan)) is not self:
             yield from narrow.parts(plan, salt)
             return
@@ -261,6 +265,8 @@ class EmbeddedEngine:
         """
         if self._path is not None:
             return self._path
+        if plan.is_mixed:
+            return self.path_of(plan.halves()[0], again=again)
         if kernel_path.supports(plan, self._source):
             return "kernel" if compiled.is_ready() else "sql"
         if row_path.supports(plan) and (again or self._again or compiled.is_loaded()):

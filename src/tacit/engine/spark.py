@@ -38,7 +38,7 @@ from tacit.engine.parts.task import (
     versions,
 )
 from tacit.errors import QueryRefused
-from tacit.exact import ExactTable
+from tacit.exact import ExactTable, with_values_of
 from tacit.memory import refuse_without_folder
 from tacit.plan import CodedPlan, Plan
 from tacit.tables import Source, SparkTable
@@ -101,6 +101,10 @@ class SparkEngine:
 
     def parts(self, plan: Plan, salt: str) -> Generator[ExactTable, None, None]:
         """Yield the exact table, in one part: the driver holds all groups."""
+        if plan.is_mixed:
+            with self.moment():
+                yield with_values_of(plan, *(self.aggregate(half, salt) for half in plan.halves()))
+            return
         with self.moment():
             failed: list[Exception] = []
             yield from recording(partial(self._aggregate, plan, salt), failed)

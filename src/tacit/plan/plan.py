@@ -9,7 +9,7 @@ sums. Names, order of columns, HAVING, ORDER BY, LIMIT and confidence are post-p
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
@@ -260,6 +260,20 @@ class Plan:
     def found_by(self) -> "tuple[Fact, ...]":
         """The facts that found the groups; none where they are listed, or found by a threshold of the plan's own."""
         return tuple(fact for fact in self.learned if fact.finds_groups)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some numbers are scaled and quantiles are drawn too; engines read the rows once for each."""
+        return self.scaling is not None and bool(self.quantiles)
+
+    def halves(self) -> "tuple[Plan, Plan]":
+        """Return the plan of what is scaled, and that of the quantiles, whose columns come last."""
+        first = min(draw.column for draw in self.quantiles)
+        drawn = tuple(replace(draw, column=draw.column - first) for draw in self.quantiles)
+        return (
+            replace(self, measured=self.measured[:first], quantiles=()),
+            replace(self, measured=self.measured[first:], quantiles=drawn, releases=(), scaling=None, totals=()),
+        )
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -17,9 +17,10 @@ from tacit.accounting import shares_of
 from tacit.errors import InvalidParameter, QueryRefused
 from tacit.plan.bounds.facts import NO_FACTS, Facts
 from tacit.plan.bounds.filled import filled, lacks_anything
+from tacit.plan.bounds.missing_bounds import is_scaled
+from tacit.plan.bounds.mixed import Halves, filled_half, halves_of, scaled_half, united
 from tacit.plan.bounds.scaled import scaled_plan
 from tacit.plan.bounds.scaling import UNBOUNDED
-from tacit.plan.bounds.vectors import is_scaled
 from tacit.plan.choices import UnitBounds, choice_of, with_quantiles_of
 from tacit.plan.groups import public_keys, refuse_private_keys, threshold_for
 from tacit.plan.layout import UNITS, Bounds, Layout, lay_out
@@ -179,7 +180,11 @@ def make_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts
 
 def _made_plan(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> Plan:
     query = with_quantiles_of(query, declaration)
-    if is_scaled(query, declaration):
+    if (halves := halves_of(query, declaration, spend)) is not None:
+        plan = _mixed_plan(query, halves, declaration, spend, facts)
+        if plan is not None:
+            return plan
+    elif is_scaled(query, declaration):
         plan = scaled_plan(query, declaration, spend, facts)
         if plan is not None:
             return plan
@@ -189,6 +194,17 @@ def _made_plan(query: Query, declaration: Declaration, spend: Spend, facts: Fact
             plan = hand_set_plan(found.query, found.declaration, spend)
             return replace(plan, learned=found.used, learned_ranges=found.ranged)
     return hand_set_plan(query, declaration, spend)
+
+
+def _mixed_plan(query: Query, halves: Halves, declaration: Declaration, spend: Spend, facts: Facts) -> Plan | None:
+    scaled = scaled_half(halves, declaration, facts)
+    if scaled is None:
+        return None
+    drawn = halves.drawn_with(scaled.public_keys)
+    found = filled_half(drawn, declaration, facts)
+    if found is None:
+        return None
+    return united(query, spend, scaled, hand_set_plan(found.query, found.declaration, drawn.spend), found)
 
 
 def hand_set_plan(query: Query, declaration: Declaration, spend: Spend) -> Plan:

@@ -1,7 +1,7 @@
 """Bounds that are filled in: how many rows, groups and different values of one unit count, read off learned profiles.
 
-A bound is such that most people keep all they have. Like every learned number it never touches privacy: what is beyond
-it is dropped, whatever it is.
+A bound on rows is what a cap would be; any other one is such that most people keep all they have. Like every learned
+number it never touches privacy: what is beyond it is dropped, whatever it is.
 """
 
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ from math import ceil
 
 import numpy as np
 
-from tacit.plan.bounds.caps import Told, by_rank
+from tacit.plan.bounds.caps import EPSILON_MOST, Sizes, Terms, Told, best_cap, by_rank
 from tacit.plan.bounds.ceilings import under_ceilings
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.known import Grouping, Subject, reading_of
-from tacit.plan.bounds.profiles import Reading
-from tacit.plan.bounds.vectors import count_subject, lacks_groups, lacks_rows_bound
+from tacit.plan.bounds.missing_bounds import lacks_groups, lacks_rows_bound
+from tacit.plan.bounds.vectors import count_subject
 from tacit.plan.plan import KeyColumn
 from tacit.query import Aggregate, Expression, Query, type_of
 from tacit.tables import Declaration, RowUnit
 
-# Where rows are dropped, bounds are such that this share of people keep all of theirs.
+# Where groups or different values are dropped, bounds are such that this share of people keep all of theirs.
 WITHIN_BOUNDS = 0.95
 BOUND_MOST = 1 << 20
 
@@ -80,7 +80,14 @@ def with_bounds_filled(query: Query, grouping: Grouping, facts: Facts, epsilon: 
             return None
         read, ceilings = under_ceilings(reading_of(rounds, 0, bound.subject.profiles[0].vector), bound.subject, facts)
         used += [*rounds, *ceilings]
-        sizes[bound.what, bound.expression] = _size_of_most(read)
+        (people,) = by_rank([Told(read)])
+        if bound.what == "rows":  # noise grows with them, as with a cap, so they are as many as a cap would be
+            cells = float(len(grouping.public_keys or ()) or grouping.cells or 1)
+            terms = Terms("laplace", float(min(epsilon, EPSILON_MOST)) / len(query.outputs))
+            cap = best_cap(people, terms, cells=cells)
+            sizes[bound.what, bound.expression] = cap.tail or cap.size
+        else:
+            sizes[bound.what, bound.expression] = _size_of_most(people)
     groups = declaration.groups_per_unit
     if ("groups", None) in sizes:
         groups = _whole(sizes["groups", None])
@@ -103,9 +110,8 @@ def _whole(size: float) -> int:
     return min(max(1, ceil(size)), BOUND_MOST)
 
 
-def _size_of_most(reading: Reading) -> float:
+def _size_of_most(people: Sizes) -> float:
     """Return what most people have no more of."""
-    (people,) = by_rank([Told(reading)])
     ranks = np.cumsum(people.people)
     place = min(int(np.searchsorted(ranks, WITHIN_BOUNDS * ranks[-1])), len(ranks) - 1)
     return min(float(people.total[place]), people.tail_cap)

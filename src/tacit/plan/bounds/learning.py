@@ -24,15 +24,10 @@ from tacit.plan.bounds.known import (
     reading_of,
     span_in,
 )
+from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE, is_scaled, widens
+from tacit.plan.bounds.mixed import Halves, halves_of, known_groups
 from tacit.plan.bounds.moment_vectors import all_vectors, paired_columns
-from tacit.plan.bounds.vectors import (
-    MOMENTS_OF_ONE,
-    ValueColumn,
-    count_subject,
-    is_scaled,
-    value_columns,
-    widens,
-)
+from tacit.plan.bounds.vectors import ValueColumn, count_subject, value_columns
 from tacit.plan.choices import with_quantiles_of
 from tacit.plan.plan import Plan, Spend
 from tacit.plan.planner import hand_set_plan
@@ -98,6 +93,8 @@ def needed_facts(
     `learn` is the part of the call's epsilon that all of them have together, if not the usual one.
     """
     query = with_quantiles_of(query, declaration)
+    if (halves := halves_of(query, declaration, spend)) is not None:
+        return _needed_by_halves(halves, declaration, facts, learn)
     grouping = grouping_in(query, declaration, spend, facts)
     if is_scaled(query, declaration):
         first = None if grouping.cells else _first_groups(grouping, facts, spend, learn)
@@ -128,6 +125,21 @@ def needed_facts(
     want(each for each in needed if each.kind not in SIZES)
     if is_scaled(query, declaration):
         for each in _key_rounds(grouping, facts, wanted, needed, spend, learn):
+            wanted.setdefault(each.key, each)
+    return tuple(wanted.values())
+
+
+def _needed_by_halves(
+    halves: Halves, declaration: Declaration, facts: Facts, learn: Fraction | None
+) -> tuple[WantedFact, ...]:
+    """Return what the scaled part needs, and what its quantiles need of the same groups once these are known."""
+    wanted = {
+        each.key: each for each in needed_facts(halves.scaled.query, declaration, halves.scaled.spend, facts, learn)
+    }
+    groups = known_groups(halves, declaration, facts)
+    if groups is not None and all(key in facts for key in wanted):
+        drawn = halves.drawn_with(groups)
+        for each in needed_facts(drawn.query, declaration, drawn.spend, facts, learn):
             wanted.setdefault(each.key, each)
     return tuple(wanted.values())
 
@@ -172,6 +184,8 @@ def missing_facts(
 def ceiling_keys(query: Query, declaration: Declaration, spend: Spend, facts: Facts) -> tuple[str, ...]:
     """Return the keys of facts that would improve a question's plan, if they are paid for: limits and more groups."""
     query = with_quantiles_of(query, declaration)
+    if (halves := halves_of(query, declaration, spend)) is not None:
+        query, spend = halves.scaled.query, halves.scaled.spend
     grouping = grouping_in(query, declaration, spend, facts)
     if is_scaled(query, declaration):
         wanted = all_vectors(query, grouping, facts)

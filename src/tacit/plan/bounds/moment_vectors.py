@@ -13,9 +13,9 @@ from math import ceil, log2
 
 from tacit.plan.bounds.facts import Facts
 from tacit.plan.bounds.known import Grouping, Subject
+from tacit.plan.bounds.missing_bounds import MOMENTS_OF_ONE
 from tacit.plan.bounds.scaling import Vector
 from tacit.plan.bounds.vectors import (
-    MOMENTS_OF_ONE,
     Grid,
     ValueColumn,
     Wanted,

@@ -7,9 +7,10 @@ from tacit.plan.bounds.ceilings import under_ceilings
 from tacit.plan.bounds.facts import Fact, Facts
 from tacit.plan.bounds.found_keys import Keys, KeySearch, grouping_in, known_keys
 from tacit.plan.bounds.known import reading_of
+from tacit.plan.bounds.missing_bounds import widens
 from tacit.plan.bounds.moment_vectors import all_vectors
 from tacit.plan.bounds.profiles import Reading, below, people_above
-from tacit.plan.bounds.vectors import Wanted, widens
+from tacit.plan.bounds.vectors import Wanted
 from tacit.plan.groups import refuse_private_keys
 from tacit.plan.plan import NoiseKind, Spend
 from tacit.query import Query
